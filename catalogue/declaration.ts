@@ -1,0 +1,104 @@
+// The vocabulary in which record types are declared, and what TypeScript derives from a declaration.
+
+import type { Kind } from './kinds/kind.ts';
+
+/** A reference by a field to a record type, or to the type that another field's value names. */
+export type Reference =
+  | string
+  | { readonly by: string; readonly types: { readonly [value: string]: string } };
+
+export interface Field<
+  K extends Kind = Kind,
+  Required extends boolean = boolean,
+  R extends Reference | undefined = Reference | undefined,
+> {
+  readonly kind: K;
+  readonly required: Required;
+  readonly references: R;
+  readonly note: string;
+  /** What an omitted optional field is kept as. */
+  readonly omitted: boolean | null;
+}
+
+export type Fields = { readonly [name: string]: Field };
+
+interface FieldOptions<R extends Reference | undefined = undefined> {
+  readonly note?: string;
+  readonly references?: R;
+  readonly omitted?: boolean;
+}
+
+export function required<K extends Kind, const R extends Reference | undefined = undefined>(
+  kind: K,
+  options: FieldOptions<R> = {},
+): Field<K, true, R> {
+  return fieldOf(kind, true, options);
+}
+
+export function optional<K extends Kind, const R extends Reference | undefined = undefined>(
+  kind: K,
+  options: FieldOptions<R> = {},
+): Field<K, false, R> {
+  return fieldOf(kind, false, options);
+}
+
+function fieldOf<K extends Kind, Required extends boolean, R extends Reference | undefined>(
+  kind: K,
+  required: Required,
+  options: FieldOptions<R>,
+): Field<K, Required, R> {
+  return {
+    kind,
+    required,
+    references: options.references as R,
+    note: options.note ?? '',
+    omitted: options.omitted ?? null,
+  };
+}
+
+export interface RecordType<F extends Fields = Fields> {
+  /** One record of the type, as a heading and in messages: "Shop". */
+  readonly title: string;
+  /** The field that identifies a record within its organisation. */
+  readonly key: string;
+  readonly fields: F;
+}
+
+export function recordType<const F extends Fields>(
+  title: string,
+  key: keyof F & string,
+  fields: F,
+): RecordType<F> {
+  return { title, key, fields };
+}
+
+export type Catalogue = { readonly [type: string]: RecordType };
+
+type WireOf<F extends Field> = ReturnType<F['kind']['present']>;
+
+/** A record as a client sends it: required fields there, optional ones there, null or left out. */
+export type Sent<F extends Fields> = {
+  [N in keyof F as F[N]['required'] extends true ? N : never]: WireOf<F[N]>;
+} & { [N in keyof F as F[N]['required'] extends true ? never : N]?: WireOf<F[N]> | null };
+
+/** A record as it is answered: every field there. */
+export type Shown<F extends Fields> = {
+  [N in keyof F]: F[N]['required'] extends true ? WireOf<F[N]> : WireOf<F[N]> | null;
+};
+
+type ReferencedBy<R> = R extends string
+  ? R
+  : R extends { readonly types: infer T }
+    ? T[keyof T] & string
+    : never;
+
+/** A sentence for every reference that leads nowhere; `never` for a sound catalogue. */
+export type DanglingReference<C extends Catalogue, Types extends string = keyof C & string> = {
+  [T in keyof C & string]: DanglingReferenceIn<C[T]['fields'], Types, T>;
+}[keyof C & string];
+
+export type DanglingReferenceIn<F extends Fields, Types extends string, Owner extends string> = {
+  [N in keyof F & string]: Exclude<ReferencedBy<F[N]['references']>, Types> extends never
+    ? never
+    : `${Owner}.${N} references ${Exclude<ReferencedBy<F[N]['references']>, Types>}, which is no record type`;
+}[keyof F & string];

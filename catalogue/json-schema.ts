@@ -1,0 +1,29 @@
+// JSON Schema (2020-12) derived from the declarations, for clients, the API description and tests.
+
+import type { Fields } from './declaration.ts';
+import type { JsonSchema } from './kinds/kind.ts';
+
+export function jsonSchemaOf(title: string, fields: Fields): JsonSchema {
+  const entries = Object.entries(fields);
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title,
+    type: 'object',
+    properties: Object.fromEntries(
+      entries.map(([name, { kind, required, note }]) => [
+        name,
+        {
+          ...(required ? requiredSchema(kind.schema) : { anyOf: [kind.schema, { type: 'null' }] }),
+          ...(note === '' ? {} : { description: note }),
+        },
+      ]),
+    ),
+    required: entries.filter(([, field]) => field.required).map(([name]) => name),
+    additionalProperties: false,
+  };
+}
+
+function requiredSchema(schema: JsonSchema): JsonSchema {
+  const isFreeText = 'maxLength' in schema;
+  return isFreeText ? { ...schema, minLength: 1 } : schema;
+}

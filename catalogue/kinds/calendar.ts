@@ -1,0 +1,14 @@
+// Calendar facts that the date and date-time kinds share.
+
+const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** Years 0001 to 9999: what ISO 8601's four digits and every SQL database can both say. */
+export function isRealDate(year: number, month: number, day: number): boolean {
+  if (year < 1 || month < 1 || month > 12 || day < 1) return false;
+  if (day <= 28) return true;
+  return day <= daysInMonth[month - 1]! || (month === 2 && day === 29 && isLeapYear(year));
+}
+
+function isLeapYear(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+}

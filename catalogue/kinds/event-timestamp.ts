@@ -1,0 +1,48 @@
+// The moment of an interaction as the client tells it: seconds, milliseconds or a date-time.
+// It is kept and echoed as given; `occurredAt` says which moment it means.
+
+import { dateTimeFromMs, parseDateTime } from './date-time.ts';
+import { Flaw, type Kind, quote, wrongType } from './kind.ts';
+
+/** Below this an integer counts seconds (up to the year 5138), from here on milliseconds. */
+const FIRST_MILLISECONDS_VALUE = 100_000_000_000;
+const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
+const expected = 'a positive integer (seconds or milliseconds since 1970) or an ISO 8601 date-time';
+
+export const eventTimestamp: Kind<string | number> = {
+  name: 'event-timestamp',
+  accepts: expected,
+  schema: {
+    oneOf: [
+      { type: 'integer', minimum: 1, maximum: LATEST_MS },
+      { type: 'string', format: 'date-time' },
+    ],
+  },
+  check(value) {
+    if (typeof value === 'number') {
+      if (!Number.isInteger(value)) return new Flaw('wrong_type', `must be ${expected}, not ${quote(value)}`);
+      if (value < 1 || value > LATEST_MS) {
+        return new Flaw('out_of_range', `must be between 1 and ${LATEST_MS}, not ${quote(value)}`);
+      }
+      return String(value);
+    }
+    if (typeof value !== 'string') return wrongType(expected, value);
+    if (parseDateTime(value) === null) {
+      return new Flaw('invalid_format', `must be ${expected}, not ${quote(value)}`);
+    }
+    return value;
+  },
+  present: (kept) => (isInteger(kept as string) ? Number(kept) : (kept as string)),
+};
+
+/** The moment that a kept, and so already checked, event timestamp means, as a kept date-time. */
+export function occurredAt(kept: string): string {
+  if (!isInteger(kept)) return parseDateTime(kept)!;
+  const count = Number(kept);
+  return dateTimeFromMs(count < FIRST_MILLISECONDS_VALUE ? count * 1000 : count);
+}
+
+function isInteger(kept: string): boolean {
+  return /^\d+$/.test(kept);
+}

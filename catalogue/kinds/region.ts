@@ -1,0 +1,18 @@
+import { Flaw, type Kind, quote, wrongType } from './kind.ts';
+
+const pattern = '^[A-Za-z]{2}$';
+const twoLetters = new RegExp(pattern);
+
+export const region: Kind<string> = {
+  name: 'region',
+  accepts: 'a country code of two letters',
+  schema: { type: 'string', pattern },
+  check(value) {
+    if (typeof value !== 'string') return wrongType('a country code of two letters', value);
+    if (!twoLetters.test(value)) {
+      return new Flaw('invalid_format', `must be ${region.accepts}, not ${quote(value)}`);
+    }
+    return value.toUpperCase();
+  },
+  present: (kept) => kept as string,
+};

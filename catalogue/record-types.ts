@@ -1,0 +1,202 @@
+// WHAT Headgate accepts. Every record type is declared here, once; schemas, TypeScript types, tables, the
+// reference graph, test generators and the docs are derived from these declarations.
+
+import { checkDeclarations } from './check-declarations.ts';
+import {
+  type DanglingReference,
+  type DanglingReferenceIn,
+  optional,
+  recordType,
+  required,
+  type Sent,
+  type Shown,
+} from './declaration.ts';
+import { boolean } from './kinds/boolean.ts';
+import { choice } from './kinds/choice.ts';
+import { date } from './kinds/date.ts';
+import { dateTime } from './kinds/date-time.ts';
+import { eventTimestamp } from './kinds/event-timestamp.ts';
+import { number } from './kinds/number.ts';
+import { region } from './kinds/region.ts';
+import { text } from './kinds/text.ts';
+import { uuid } from './kinds/uuid.ts';
+
+const bookkeeping = {
+  created: optional(dateTime, { note: 'when the record was made at its source' }),
+  updated: optional(dateTime, { note: 'when it was last changed there; an older one never replaces a newer' }),
+  is_deleted: optional(boolean, { note: 'marks the record as deleted', omitted: false }),
+};
+
+const country = required(region, { note: '2-letter country code' });
+
+export const recordTypes = {
+  customers: recordType('Customer', 'customer_id', {
+    customer_id: required(uuid, { note: 'record identifier' }),
+    user_id: required(uuid, { note: 'user identifier' }),
+    region: country,
+    birthdate: optional(date, { note: 'date of birth' }),
+    institute_id: optional(uuid, { note: 'educational institute' }),
+    course_id: optional(uuid, { note: 'course' }),
+    gender: optional(text),
+    ...bookkeeping,
+  }),
+
+  transactions: recordType('Transaction', 'transaction_id', {
+    transaction_id: required(uuid, { note: 'record identifier' }),
+    shop_id: required(uuid, { references: 'shops' }),
+    region: country,
+    savings: required(number({ min: 0 }), { note: 'what the student saved' }),
+    amount: required(number({ above: 0 }), { note: 'what the student paid' }),
+    student_id: optional(uuid, { note: 'purchasing student' }),
+    offer_id: optional(uuid, { note: 'offer used' }),
+    branch_id: optional(uuid, { note: 'branch location' }),
+    source: optional(text, { note: 'origin of the transaction, for example online or in-store' }),
+    ...bookkeeping,
+    discount_name: optional(text),
+    discount_type: optional(text, { note: 'for example percentage or fixed' }),
+    discount_value: optional(number()),
+  }),
+
+  offers: recordType('Offer', 'offer_id', {
+    offer_id: required(uuid, { note: 'record identifier' }),
+    shop_id: required(uuid, { references: 'shops' }),
+    name: required(text),
+    type: required(text, { note: 'for example percentage or fixed' }),
+    value: required(number({ above: 0 })),
+    region: country,
+    allowed_from: optional(dateTime, { note: 'start of validity' }),
+    allowed_to: optional(dateTime, { note: 'end of validity' }),
+    allowed_branches: optional(text, { note: 'comma-separated branch ids' }),
+    allowed_days: optional(text, { note: 'comma-separated day names' }),
+    ...bookkeeping,
+    is_enabled: optional(boolean, { note: 'whether the offer is currently enabled' }),
+  }),
+
+  shops: recordType('Shop', 'shop_id', {
+    shop_id: required(uuid, { note: 'record identifier' }),
+    name: required(text),
+    region: country,
+    is_public: optional(boolean),
+    ...bookkeeping,
+  }),
+
+  branches: recordType('Branch', 'branch_id', {
+    branch_id: required(uuid, { note: 'record identifier' }),
+    shop_id: required(uuid, { references: 'shops' }),
+    name: required(text),
+    region: country,
+    latitude: optional(number({ min: -90, max: 90 })),
+    longitude: optional(number({ min: -180, max: 180 })),
+    ...bookkeeping,
+  }),
+
+  categories: recordType('Category', 'category_id', {
+    category_id: required(uuid, { note: 'record identifier' }),
+    name: required(text),
+    region: country,
+    ...bookkeeping,
+  }),
+
+  'shop-categories': recordType('Shop category', 'shop_category_id', {
+    shop_category_id: required(uuid, { note: 'record identifier' }),
+    shop_id: required(uuid, { references: 'shops' }),
+    category_id: required(uuid, { references: 'categories' }),
+    region: country,
+    ...bookkeeping,
+  }),
+
+  institutes: recordType('Institute', 'institute_id', {
+    institute_id: required(uuid, { note: 'record identifier' }),
+    name: required(text),
+    region: country,
+    ...bookkeeping,
+  }),
+
+  courses: recordType('Course', 'course_id', {
+    course_id: required(uuid, { note: 'record identifier' }),
+    name: required(text),
+    ...bookkeeping,
+  }),
+
+  tags: recordType('Tag', 'tag_id', {
+    tag_id: required(uuid, { note: 'record identifier' }),
+    name: required(text),
+    ...bookkeeping,
+  }),
+
+  'shop-tags': recordType('Shop tag', 'shop_tag_id', {
+    shop_tag_id: required(uuid, { note: 'record identifier' }),
+    shop_id: required(uuid, { references: 'shops' }),
+    tag_id: required(uuid, { references: 'tags' }),
+    ...bookkeeping,
+  }),
+
+  keywords: recordType('Keyword', 'keyword_id', {
+    keyword_id: required(uuid, { note: 'record identifier' }),
+    name: required(text),
+    ...bookkeeping,
+  }),
+
+  'shop-keywords': recordType('Shop keyword', 'shop_keyword_id', {
+    shop_keyword_id: required(uuid, { note: 'record identifier' }),
+    shop_id: required(uuid, { references: 'shops' }),
+    keyword_id: required(uuid, { references: 'keywords' }),
+    ...bookkeeping,
+  }),
+
+  'student-favourites': recordType('Student favourite', 'student_favourite_id', {
+    student_favourite_id: required(uuid, { note: 'record identifier' }),
+    student_id: required(uuid, { references: 'customers', note: "a customer's customer_id" }),
+    shop_id: required(uuid, { references: 'shops' }),
+    ...bookkeeping,
+  }),
+};
+
+/** What a client sends to record one user interaction. */
+export const interaction = {
+  interaction_type: required(choice('FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE')),
+  user_id: optional(text, { note: 'pseudonymous user identifier' }),
+  student_id: optional(uuid, { references: 'customers', note: "a customer's customer_id" }),
+  item_type: required(choice('TAG', 'OFFER', 'SHOP', 'KEYWORD')),
+  item_id: required(uuid, {
+    references: { by: 'item_type', types: { TAG: 'tags', OFFER: 'offers', SHOP: 'shops', KEYWORD: 'keywords' } },
+    note: 'an item of the kind that item_type gives',
+  }),
+  city: optional(text, { note: 'where the interaction occurred' }),
+  country: optional(text, { note: 'where the interaction occurred' }),
+  platform: optional(choice('ANDROID', 'IOS', 'WEB', 'OTHER')),
+  event_timestamp: required(eventTimestamp, { note: 'when it occurred' }),
+  source: optional(choice('SERVICE'), {
+    note: 'SERVICE when it came from a recommendation response, null for normal browsing',
+  }),
+  recommendation_id: optional(uuid, { note: 'the recommendation it came from' }),
+};
+
+/** What Headgate adds to a recorded interaction. */
+export const assignedToInteraction = {
+  interaction_id: required(uuid, { note: 'a UUIDv7, rising with time' }),
+  occurred_at: required(dateTime, { note: 'the moment that event_timestamp means' }),
+  created: required(dateTime, { note: 'when Headgate recorded it' }),
+};
+
+export const storedInteraction = { ...interaction, ...assignedToInteraction };
+
+export type RecordTypeName = keyof typeof recordTypes;
+export type SentRecord<T extends RecordTypeName = RecordTypeName> = Sent<(typeof recordTypes)[T]['fields']>;
+export type ShownRecord<T extends RecordTypeName = RecordTypeName> = Shown<(typeof recordTypes)[T]['fields']>;
+export type SentInteraction = Sent<typeof interaction>;
+export type ShownInteraction = Shown<typeof storedInteraction>;
+
+export const recordTypeNames = Object.keys(recordTypes) as readonly RecordTypeName[];
+
+export function isRecordTypeName(name: string): name is RecordTypeName {
+  return Object.hasOwn(recordTypes, name);
+}
+
+type Dangling =
+  | DanglingReference<typeof recordTypes>
+  | DanglingReferenceIn<typeof interaction, RecordTypeName, 'interaction'>;
+/** Does not compile when a reference names no record type; the compiler's message names the field. */
+const noneDangling: [Dangling] extends [never] ? true : Dangling = true;
+
+if (noneDangling) checkDeclarations(recordTypes, interaction);

@@ -1,0 +1,34 @@
+// The reference graph: which types a type's records must find already uploaded, and the order of upload
+// that follows.
+
+import type { Catalogue, Fields, Reference } from './declaration.ts';
+
+export function referencedTypes(reference: Reference): readonly string[] {
+  return typeof reference === 'string' ? [reference] : Object.values(reference.types);
+}
+
+/** The types that records with these fields refer to, each once, in the order of the fields. */
+export function dependenciesOf(fields: Fields): readonly string[] {
+  const targets = Object.values(fields).flatMap((field) =>
+    field.references === undefined ? [] : referencedTypes(field.references),
+  );
+  return [...new Set(targets)];
+}
+
+/** All types, each after the types it refers to; otherwise in the order of their declaration. */
+export function uploadOrder<C extends Catalogue>(types: C): readonly (keyof C & string)[] {
+  const ordered = new Set<string>();
+  const underway: string[] = [];
+  const visit = (name: string): void => {
+    if (ordered.has(name)) return;
+    if (underway.includes(name)) {
+      throw new Error(`the references ${[...underway, name].join(' → ')} go round in a circle`);
+    }
+    underway.push(name);
+    for (const target of dependenciesOf(types[name]!.fields)) visit(target);
+    underway.pop();
+    ordered.add(name);
+  };
+  for (const name of Object.keys(types)) visit(name);
+  return [...ordered];
+}

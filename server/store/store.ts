@@ -1,0 +1,166 @@
+// WHERE records are kept: the port between ingest and a database, in the domain's words.
+//
+// What every store promises:
+// - When a writing call resolves, what it wrote is on disk and survives the loss of the process or power.
+// - A call that rejects with StoreUnavailable has stored nothing of what it was given.
+// - Nothing of one organisation is ever seen, touched or counted by a call made for another.
+// - Existence only grows: a record that was seen to exist exists forever, so a positive answer of
+//   `existing` may be cached without end.
+// - A reading call sees everything that was acknowledged before it began.
+//
+// Values cross the port in the kept form that the catalogue's kinds give (date-times in UTC text of fixed
+// width, UUIDs in lower case), each row in the order of its type's declared fields.
+
+import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
+import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+
+/** The database cannot serve now (a full disk, a lost connection); the same call may succeed later. */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable';
+}
+
+/** The database cannot be used at all (from a newer version, not ours, not there); retrying is no help. */
+export class StoreUnusable extends Error {
+  override readonly name = 'StoreUnusable';
+}
+
+/** An organisation's number within this database. It is the first column of every key. */
+export type OrganisationNumber = number;
+
+export interface Organisation {
+  readonly organisation: OrganisationNumber;
+  readonly orgId: string;
+  readonly name: string;
+  readonly createdAtMs: number;
+}
+
+export interface ApiKey {
+  readonly keyId: string;
+  readonly organisation: OrganisationNumber;
+  readonly orgId: string;
+  /** SHA-256 of the secret, in hex. The secret itself is nowhere. */
+  readonly secretHash: string;
+  readonly name: string | null;
+  readonly scopes: readonly string[];
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number | null;
+  readonly revokedAtMs: number | null;
+  readonly lastUsedAtMs: number | null;
+}
+
+/** A record's values in the order of its type's declared fields. */
+export type Row = readonly ColumnValue[];
+
+/** What became of a batch's rows. */
+export interface Tally {
+  readonly created: number;
+  readonly updated: number;
+  /** Identical to what is stored, or older than it. */
+  readonly unchanged: number;
+}
+
+/** What an idempotency key stands for: one organisation's key on one path. */
+export interface MemoryKey {
+  readonly organisation: OrganisationNumber;
+  readonly path: string;
+  readonly key: string;
+}
+
+/** An answer to be kept with what it answers, so that the same request can be answered again. */
+export interface Memory extends MemoryKey {
+  /** Tells one request body from another. */
+  readonly fingerprint: string;
+  /** The answer, all but the tallies. */
+  readonly answer: Uint8Array;
+}
+
+/** An answer that was kept, with the tallies of the write that it was kept with. */
+export interface Remembered {
+  readonly fingerprint: string;
+  readonly answer: Uint8Array;
+  readonly tallies: readonly Tally[];
+}
+
+export interface Upload {
+  readonly organisation: OrganisationNumber;
+  readonly type: RecordTypeName;
+  /** Per batch the rows to upsert. No id occurs twice in an upload. */
+  readonly batches: readonly (readonly Row[])[];
+  /** Tally what the upload would do, and store nothing. */
+  readonly dryRun: boolean;
+  readonly memory: Memory | null;
+}
+
+/** `already` when the idempotency key had been taken meanwhile: nothing was stored. */
+export type Written =
+  | { readonly kind: 'written'; readonly tallies: readonly Tally[] }
+  | { readonly kind: 'already'; readonly remembered: Remembered };
+
+export interface InteractionWrite {
+  readonly organisation: OrganisationNumber;
+  /** In the order of the catalogue's `storedInteraction`; null to keep only the memory. */
+  readonly row: Row | null;
+  readonly memory: Memory | null;
+}
+
+export interface RecordPage {
+  readonly afterId: string | null;
+  readonly limit: number;
+  readonly includeDeleted: boolean;
+}
+
+export interface InteractionPage {
+  /** Equality filters on declared fields, in kept form. */
+  readonly equal: Readonly<Record<string, ColumnValue>>;
+  /** Bounds on `occurred_at`: from is included, to is not. */
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly before: { readonly occurredAt: string; readonly interactionId: string } | null;
+  readonly limit: number;
+}
+
+export interface Store {
+  /** Null when the name is taken. */
+  createOrganisation(name: string, orgId: string, createdAtMs: number): Promise<Organisation | null>;
+  /** By name. */
+  organisations(): Promise<readonly Organisation[]>;
+
+  addKey(key: Omit<ApiKey, 'orgId'>): Promise<void>;
+  findKey(keyId: string): Promise<ApiKey | null>;
+  /** Oldest first. */
+  keysOf(organisation: OrganisationNumber): Promise<readonly ApiKey[]>;
+  /** Adds the successor and ends the old key at the given moment, or neither. */
+  replaceKey(keyId: string, endsAtMs: number, successor: Omit<ApiKey, 'orgId'>): Promise<void>;
+  /** Keeps the first moment when the key was already revoked. */
+  revokeKey(keyId: string, revokedAtMs: number): Promise<void>;
+  /** Moves last-used times forward, never back. */
+  noteKeysUsed(lastUsedAtMs: ReadonlyMap<string, number>): Promise<void>;
+
+  /** Which of the ids are records of the type, deleted ones included. */
+  existing(
+    organisation: OrganisationNumber,
+    type: RecordTypeName,
+    ids: readonly string[],
+  ): Promise<ReadonlySet<string>>;
+  /**
+   * Upserts all batches in one transaction. A stored row stays where both it and the incoming one carry
+   * `updated` and the incoming one is older, or where the two are identical.
+   */
+  write(upload: Upload): Promise<Written>;
+  writeInteraction(write: InteractionWrite): Promise<Written>;
+  /** What was kept under the key since the given moment. */
+  recall(key: MemoryKey, sinceMs: number): Promise<Remembered | null>;
+  /** Drops what was kept before the given moment. */
+  forget(beforeMs: number): Promise<void>;
+
+  record(organisation: OrganisationNumber, type: RecordTypeName, id: string): Promise<Row | null>;
+  /** Ordered by id. */
+  records(organisation: OrganisationNumber, type: RecordTypeName, page: RecordPage): Promise<readonly Row[]>;
+  interaction(organisation: OrganisationNumber, interactionId: string): Promise<Row | null>;
+  /** Newest first: by `occurred_at`, then by id. */
+  interactions(organisation: OrganisationNumber, page: InteractionPage): Promise<readonly Row[]>;
+
+  /** Resolves when the store can serve; rejects with the reason when it cannot. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
