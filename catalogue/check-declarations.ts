@@ -28,14 +28,17 @@ function checkFields(owner: string, fields: Fields, types: Catalogue): void {
   for (const [name, field] of Object.entries(fields)) {
     if (!FIELD_NAME.test(name)) throw new InvalidDeclaration(`${owner}.${name}: is no snake_case name`);
     if (field.references === undefined) continue;
-    if (field.kind.name !== 'uuid') throw new InvalidDeclaration(`${owner}.${name}: only a UUID can reference`);
+    if (field.kind.name !== 'uuid')
+      throw new InvalidDeclaration(`${owner}.${name}: only a UUID can reference`);
     for (const target of referencedTypes(field.references)) {
       if (!Object.hasOwn(types, target)) {
         throw new InvalidDeclaration(`${owner}.${name}: references ${target}, which is no record type`);
       }
     }
     if (typeof field.references !== 'string' && fields[field.references.by] === undefined) {
-      throw new InvalidDeclaration(`${owner}.${name}: is told apart by ${field.references.by}, which is no field`);
+      throw new InvalidDeclaration(
+        `${owner}.${name}: is told apart by ${field.references.by}, which is no field`,
+      );
     }
   }
 }

@@ -22,37 +22,41 @@ export interface Field<
 
 export type Fields = { readonly [name: string]: Field };
 
-interface FieldOptions<R extends Reference | undefined = undefined> {
+interface FieldOptions {
   readonly note?: string;
-  readonly references?: R;
+  readonly references?: Reference;
   readonly omitted?: boolean;
 }
 
-export function required<K extends Kind, const R extends Reference | undefined = undefined>(
+type ReferenceIn<O extends FieldOptions> = O extends { readonly references: infer R extends Reference }
+  ? R
+  : undefined;
+
+export function required<K extends Kind, const O extends FieldOptions = object>(
   kind: K,
-  options: FieldOptions<R> = {},
-): Field<K, true, R> {
+  options?: O,
+): Field<K, true, ReferenceIn<O>> {
   return fieldOf(kind, true, options);
 }
 
-export function optional<K extends Kind, const R extends Reference | undefined = undefined>(
+export function optional<K extends Kind, const O extends FieldOptions = object>(
   kind: K,
-  options: FieldOptions<R> = {},
-): Field<K, false, R> {
+  options?: O,
+): Field<K, false, ReferenceIn<O>> {
   return fieldOf(kind, false, options);
 }
 
-function fieldOf<K extends Kind, Required extends boolean, R extends Reference | undefined>(
+function fieldOf<K extends Kind, Required extends boolean, O extends FieldOptions>(
   kind: K,
   required: Required,
-  options: FieldOptions<R>,
-): Field<K, Required, R> {
+  options: O | undefined,
+): Field<K, Required, ReferenceIn<O>> {
   return {
     kind,
     required,
-    references: options.references as R,
-    note: options.note ?? '',
-    omitted: options.omitted ?? null,
+    references: options?.references as ReferenceIn<O>,
+    note: options?.note ?? '',
+    omitted: options?.omitted ?? null,
   };
 }
 

@@ -23,7 +23,9 @@ import { uuid } from './kinds/uuid.ts';
 
 const bookkeeping = {
   created: optional(dateTime, { note: 'when the record was made at its source' }),
-  updated: optional(dateTime, { note: 'when it was last changed there; an older one never replaces a newer' }),
+  updated: optional(dateTime, {
+    note: 'when it was last changed there; an older one never replaces a newer',
+  }),
   is_deleted: optional(boolean, { note: 'marks the record as deleted', omitted: false }),
 };
 
@@ -159,7 +161,10 @@ export const interaction = {
   student_id: optional(uuid, { references: 'customers', note: "a customer's customer_id" }),
   item_type: required(choice('TAG', 'OFFER', 'SHOP', 'KEYWORD')),
   item_id: required(uuid, {
-    references: { by: 'item_type', types: { TAG: 'tags', OFFER: 'offers', SHOP: 'shops', KEYWORD: 'keywords' } },
+    references: {
+      by: 'item_type',
+      types: { TAG: 'tags', OFFER: 'offers', SHOP: 'shops', KEYWORD: 'keywords' },
+    },
     note: 'an item of the kind that item_type gives',
   }),
   city: optional(text, { note: 'where the interaction occurred' }),

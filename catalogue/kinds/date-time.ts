@@ -47,8 +47,7 @@ export const dateTime: Kind<string> = {
   check(value) {
     if (typeof value !== 'string') return wrongType('a date-time string', value);
     return (
-      parseDateTime(value) ??
-      new Flaw('invalid_format', `must be ${dateTime.accepts}, not ${quote(value)}`)
+      parseDateTime(value) ?? new Flaw('invalid_format', `must be ${dateTime.accepts}, not ${quote(value)}`)
     );
   },
   present: (kept) => presentDateTime(kept as string),

@@ -72,6 +72,8 @@ export interface Memory extends MemoryKey {
   readonly fingerprint: string;
   /** The answer, all but the tallies. */
   readonly answer: Uint8Array;
+  readonly keptAtMs: number;
+  readonly expiresAtMs: number;
 }
 
 /** An answer that was kept, with the tallies of the write that it was kept with. */
@@ -148,10 +150,10 @@ export interface Store {
    */
   write(upload: Upload): Promise<Written>;
   writeInteraction(write: InteractionWrite): Promise<Written>;
-  /** What was kept under the key since the given moment. */
-  recall(key: MemoryKey, sinceMs: number): Promise<Remembered | null>;
-  /** Drops what was kept before the given moment. */
-  forget(beforeMs: number): Promise<void>;
+  /** What is kept under the key and has not expired by the given moment. */
+  recall(key: MemoryKey, nowMs: number): Promise<Remembered | null>;
+  /** Drops what has expired by the given moment. */
+  forgetExpired(nowMs: number): Promise<void>;
 
   record(organisation: OrganisationNumber, type: RecordTypeName, id: string): Promise<Row | null>;
   /** Ordered by id. */

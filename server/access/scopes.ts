@@ -1,0 +1,66 @@
+// What a key may do. A scope is an action, or an action on records narrowed to one type: `data:write:shops`.
+
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { isRecordTypeName, type RecordTypeName, recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import { nearName } from '../near-name.ts';
+
+export const actions = ['data:write', 'data:read', 'interactions:write', 'interactions:read'] as const;
+
+export type Action = (typeof actions)[number];
+type DataAction = Extract<Action, `data:${string}`>;
+export type Scope = Action | `${DataAction}:${RecordTypeName}`;
+
+/** What a key may do unless it is told otherwise: everything. */
+export const defaultScopes: readonly Scope[] = actions;
+
+export type ParsedScopes =
+  | { readonly kind: 'scopes'; readonly scopes: readonly Scope[] }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** The scopes, each once; none given means the default ones. */
+export function parseScopes(texts: readonly string[]): ParsedScopes {
+  const scopes = new Set<Scope>();
+  for (const text of texts) {
+    if (!isScope(text)) return { kind: 'refused', reason: whyNoScope(text) };
+    scopes.add(text);
+  }
+  return { kind: 'scopes', scopes: scopes.size === 0 ? defaultScopes : [...scopes] };
+}
+
+function isScope(text: string): text is Scope {
+  if ((actions as readonly string[]).includes(text)) return true;
+  const [action, type] = splitNarrowed(text);
+  return isDataAction(action) && type !== null && isRecordTypeName(type);
+}
+
+function splitNarrowed(text: string): [action: string, type: string | null] {
+  const colon = text.indexOf(':', text.indexOf(':') + 1);
+  return colon === -1 ? [text, null] : [text.slice(0, colon), text.slice(colon + 1)];
+}
+
+function isDataAction(action: string): action is DataAction {
+  return action === 'data:write' || action === 'data:read';
+}
+
+function whyNoScope(text: string): string {
+  const [action, type] = splitNarrowed(text);
+  if (type !== null && isDataAction(action)) {
+    const near = nearName(type, recordTypeNames);
+    const known =
+      near === null ? `the types are ${recordTypeNames.join(', ')}` : `did you mean ${action}:${near}?`;
+    return `the scope ${quote(text)} names no record type; ${known}`;
+  }
+  const near = nearName(text, actions);
+  const hint = near === null ? '' : `; did you mean ${near}?`;
+  return (
+    `${quote(text)} is no scope: the scopes are ${actions.join(', ')}, ` +
+    `and data:write and data:read can be narrowed to a type, as in data:write:shops${hint}`
+  );
+}
+
+/** Whether a key with these scopes may do this, for `data:` actions to records of the type. */
+export function permits(scopes: readonly string[], action: DataAction, type: RecordTypeName): boolean;
+export function permits(scopes: readonly string[], action: Exclude<Action, DataAction>): boolean;
+export function permits(scopes: readonly string[], action: Action, type?: RecordTypeName): boolean {
+  return scopes.includes(action) || (type !== undefined && scopes.includes(`${action}:${type}`));
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env -S node --disable-warning=ExperimentalWarning
+// The `headgate` executable.
+
+import { runHeadgate } from './run.ts';
+
+// A reader such as `head` may close the pipe early; that is its right and no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
+
+const exitCode = await runHeadgate(process.argv.slice(2), {
+  out: (line) => process.stdout.write(`${line}\n`),
+  err: (line) => process.stderr.write(`${line}\n`),
+  env: process.env,
+  nowMs: () => Date.now(),
+});
+
+// After a stop that did not wait, something may still be running; what was printed is let out first.
+process.stdout.write('', () => process.exit(exitCode));

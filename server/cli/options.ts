@@ -1,0 +1,108 @@
+// The options that commands take, each declared once, and how a command line is read into them.
+
+import { parseArgs } from 'node:util';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { actions } from '../access/scopes.ts';
+import { nearName } from '../near-name.ts';
+import { durationForm, settingFacts } from '../settings.ts';
+
+interface Option {
+  /** What stands for its value in help; null for a switch, which has none. */
+  readonly value: string | null;
+  readonly help: string;
+  readonly short?: string;
+  /** May be given several times. */
+  readonly repeats?: boolean;
+}
+
+const valueNames: Readonly<Record<string, string>> = { host: 'H', port: 'P', database: 'D' };
+
+const settingOptions = Object.fromEntries(
+  settingFacts.flatMap(({ flag, env, accepts, default: defaultText, help }) =>
+    flag === null
+      ? []
+      : [
+          [
+            flag,
+            {
+              value: valueNames[flag] ?? 'VALUE',
+              help: `${help} Takes ${accepts}. Default: ${env}, or else ${defaultText}.`,
+            },
+          ],
+        ],
+  ),
+);
+
+export const options: Readonly<Record<string, Option>> = {
+  ...settingOptions,
+  org: { value: 'NAME|ID', help: 'The organisation, by its name or its id.' },
+  scope: {
+    value: 'SCOPE',
+    repeats: true,
+    help:
+      `What the key may do: ${actions.join(', ')}; the data ones can be narrowed to a type, as in ` +
+      'data:write:shops. Can be given several times. Default: all four.',
+  },
+  name: { value: 'LABEL', help: 'A label by which people tell the key from others.' },
+  expires: { value: 'DURATION', help: `When the key ends, from now: ${durationForm}. Default: never.` },
+  overlap: {
+    value: 'DURATION',
+    help: `How long the old key goes on working: ${durationForm}; 0s ends it now. Default: 24h.`,
+  },
+  json: { value: null, help: 'Print one JSON value, for programs.' },
+  help: { value: null, short: 'h', help: 'Show help, also after a command.' },
+  version: { value: null, short: 'v', help: 'Show the version.' },
+};
+
+/** What was typed: words in order, and options by name. */
+export interface Given {
+  readonly words: readonly string[];
+  readonly options: ReadonlyMap<string, readonly string[]>;
+}
+
+/** A command line that cannot be meant, in one sentence. Returned, not thrown. */
+export class Misuse {
+  readonly message: string;
+  constructor(message: string) {
+    this.message = message;
+  }
+}
+
+export function readCommandLine(args: readonly string[]): Given | Misuse {
+  const { tokens } = parseArgs({
+    args: [...args],
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+    options: Object.fromEntries(
+      Object.entries(options).map(([name, { value, short, repeats }]) => [
+        name,
+        {
+          type: value === null ? 'boolean' : 'string',
+          multiple: repeats === true,
+          ...(short ? { short } : {}),
+        },
+      ]),
+    ),
+  });
+  const words: string[] = [];
+  const found = new Map<string, string[]>();
+  for (const token of tokens) {
+    if (token.kind === 'positional') words.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue } = token;
+    const option = Object.hasOwn(options, name) ? options[name]! : null;
+    if (option === null) {
+      const near = nearName(name, Object.keys(options));
+      return new Misuse(`there is no option ${rawName}${near === null ? '' : `; did you mean --${near}?`}`);
+    }
+    if (option.value === null) {
+      if (value !== undefined) return new Misuse(`${rawName} takes no value, but was given ${quote(value)}`);
+    } else if (value === undefined || (!inlineValue && /^-./.test(value))) {
+      return new Misuse(`${rawName} needs a value: ${rawName} ${option.value}`);
+    }
+    if (found.has(name) && !option.repeats) return new Misuse(`${rawName} is given more than once`);
+    found.set(name, [...(found.get(name) ?? []), value ?? '']);
+  }
+  return { words, options: found };
+}

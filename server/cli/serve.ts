@@ -1,0 +1,84 @@
+// `headgate serve`: starts the service, and stops it when it is told to.
+
+import { readSettings, type Settings, SettingsProblem, settingWarnings } from '../settings.ts';
+import type { Call } from './commands.ts';
+import { type ExitCode, exitCodes, failed, misused } from './io.ts';
+import { version } from './version.ts';
+
+/** npm passes on a Ctrl-C that the terminal had already delivered: so close together, two signals are one. */
+const SAME_SIGNAL_MS = 300;
+
+export async function serve({ io, option }: Call): Promise<ExitCode> {
+  for (const warning of settingWarnings(io.env)) io.err(`headgate: warning: ${warning}`);
+  const settings = readSettings(io.env, {
+    host: option('host'),
+    port: option('port'),
+    database: option('database'),
+  });
+  if (settings instanceof SettingsProblem) return misused(io, settings.message);
+
+  const { firstSignal, secondSignal } = stopSignals();
+  const { startServer } = await import('../serve.ts');
+  const starting = startServer(settings, { out: io.out, version }).catch((error: unknown) => {
+    const sentence = whyNotStarted(error, settings);
+    if (sentence === null) throw error;
+    return sentence;
+  });
+  const started = await Promise.race([starting, secondSignal]);
+  if (started === undefined) return exitCodes.failed;
+  if (typeof started === 'string') return failed(io, started);
+
+  await firstSignal;
+  return Promise.race([
+    started.close().then(() => exitCodes.done),
+    secondSignal.then(() => exitCodes.failed),
+    after(settings.shutdownTimeoutMs).then(() =>
+      failed(
+        io,
+        `what was in flight did not end within ${settings.shutdownTimeoutMs / 1000} s; stopped without waiting`,
+      ),
+    ),
+  ]);
+}
+
+function stopSignals(): { readonly firstSignal: Promise<void>; readonly secondSignal: Promise<void> } {
+  const first = Promise.withResolvers<void>();
+  const second = Promise.withResolvers<void>();
+  let firstAtMs: number | null = null;
+  const onSignal = (): void => {
+    const nowMs = performance.now();
+    if (firstAtMs === null) {
+      firstAtMs = nowMs;
+      first.resolve();
+    } else if (nowMs - firstAtMs > SAME_SIGNAL_MS) {
+      second.resolve();
+    }
+  };
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  return { firstSignal: first.promise, secondSignal: second.promise };
+}
+
+function after(delayMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, delayMs));
+}
+
+/** A sentence for what an operator can put right; null for anything else, which is a bug. */
+function whyNotStarted(error: unknown, settings: Settings): string | null {
+  if (!(error instanceof Error)) return null;
+  const { code, path, syscall } = error as NodeJS.ErrnoException;
+  const { host, port, tlsCertFile, tlsKeyFile } = settings;
+  if (path !== undefined && (path === tlsCertFile || path === tlsKeyFile)) {
+    const name = path === tlsCertFile ? 'HEADGATE_TLS_CERT' : 'HEADGATE_TLS_KEY';
+    return `${name} names a file that cannot be read: ${error.message}`;
+  }
+  if (tlsCertFile !== null && code?.startsWith('ERR_OSSL')) {
+    return `HEADGATE_TLS_CERT and HEADGATE_TLS_KEY cannot be used together: ${error.message}`;
+  }
+  if (syscall !== 'listen' && syscall !== 'getaddrinfo') return null;
+  if (code === 'EADDRINUSE')
+    return `port ${port} on ${host} is taken by another program; give another with --port`;
+  if (code === 'EACCES')
+    return `port ${port} may not be listened on by this user; give one above 1023 with --port`;
+  if (code === 'EADDRNOTAVAIL') return `${host} is no address of this machine; give another with --host`;
+  return `cannot listen on ${host} port ${port}: ${error.message}`;
+}

@@ -1,0 +1,138 @@
+// From what ingest says of a request to the answer that is sent: status, headers and body.
+
+import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import type { InteractionTaken } from '../ingest/interaction.ts';
+import type { BatchOutcome, BatchResult, Outcome } from '../ingest/outcome.ts';
+import type { UploadTaken } from '../ingest/upload.ts';
+import { type Refusal, refusalBody, refusals } from './refusals.ts';
+
+/** Rendered whole, so that the thread that did the work also pays for writing a large answer. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly json: string;
+  /** Why the store did not keep what was sent: for the log, never for the client. */
+  readonly failure: string | null;
+}
+
+const batchStatuses: Record<BatchResult, { readonly status: number; readonly word: string }> = {
+  accepted: { status: 200, word: 'success' },
+  partly_accepted: { status: 207, word: 'partial' },
+  refused: { status: 400, word: 'error' },
+  failed: { status: 500, word: 'error' },
+};
+const MIXED_STATUS = 207;
+const CREATED_STATUS = 201;
+
+const keyTaken: Refusal = {
+  refusal: 'unprocessable_content',
+  message: 'This Idempotency-Key was used with another body; use a new key for a new request.',
+};
+
+export function answerOf(
+  status: number,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+  failure: string | null = null,
+): Answer {
+  return { status, headers, json: JSON.stringify(body), failure };
+}
+
+export function answerOfRefusal(refusal: Refusal, requestId: string, failure: string | null = null): Answer {
+  const { status } = refusals[refusal.refusal];
+  return answerOf(status, refusalBody(refusal, requestId), refusal.headers, failure);
+}
+
+export function answerOfUpload(taken: UploadTaken, requestId: string): Answer {
+  switch (taken.kind) {
+    case 'unreadable':
+      return answerOfRefusal({ refusal: 'bad_request', message: taken.message }, requestId);
+    case 'key_taken':
+      return answerOfRefusal(keyTaken, requestId);
+    case 'taken': {
+      const { status, body } = renderOutcome(taken.outcome);
+      return answerOf(status, body, replayedHeader(taken.replayed), taken.outcome.failure);
+    }
+  }
+}
+
+export function answerOfInteraction(taken: InteractionTaken, requestId: string): Answer {
+  switch (taken.kind) {
+    case 'unreadable':
+      return answerOfRefusal({ refusal: 'bad_request', message: taken.message }, requestId);
+    case 'key_taken':
+      return answerOfRefusal(keyTaken, requestId);
+    case 'failed':
+      return answerOfRefusal(interactionNotStored, requestId, taken.failure);
+    case 'refused': {
+      const [first] = taken.problems;
+      const refusal: Refusal = {
+        refusal: 'bad_request',
+        message: `The interaction was not recorded: ${first!.message}.`,
+        details: taken.problems,
+      };
+      const body = refusalBody(refusal, taken.requestId);
+      return answerOf(refusals.bad_request.status, body, replayedHeader(taken.replayed));
+    }
+    case 'recorded':
+      return answerOf(CREATED_STATUS, taken.interaction, replayedHeader(taken.replayed));
+  }
+}
+
+const storeUnavailable: ProblemCode = 'store_unavailable';
+const interactionNotStored: Refusal = {
+  refusal: 'internal_error',
+  message: 'The store could not keep the interaction; nothing was stored, send it again as it is.',
+  details: [{ field: null, code: storeUnavailable, message: problemCodes[storeUnavailable].remedy }],
+};
+
+function replayedHeader(replayed: boolean): Readonly<Record<string, string>> {
+  return replayed ? { 'Idempotency-Replayed': 'true' } : {};
+}
+
+function renderOutcome({ requestId, type, dryRun, batches: outcomes }: Outcome): {
+  status: number;
+  body: object;
+} {
+  const batches = outcomes.map((batch, number) => ({
+    batch: number + 1,
+    status: batchStatuses[batch.result].status,
+    data: {
+      status: batchStatuses[batch.result].word,
+      type,
+      message: summaryOf(batch, dryRun),
+      request_id: requestId,
+      batch_id: batch.batchId,
+      error: errorOf(batch),
+      counts: batch.counts,
+      errors: batch.problems,
+      warnings: batch.warnings,
+    },
+  }));
+  const [first, ...others] = batches.map((batch) => batch.status);
+  const status = others.every((other) => other === first) ? first! : MIXED_STATUS;
+  return { status, body: { request_id: requestId, type, ...(dryRun ? { dry_run: true } : {}), batches } };
+}
+
+function summaryOf({ result, counts }: BatchOutcome, dryRun: boolean): string {
+  const { received, created, updated, unchanged, rejected } = counts;
+  const records = `${received} ${received === 1 ? 'record' : 'records'} received`;
+  if (result === 'failed') return `${records}; nothing was stored, send the batch again as it is.`;
+  const done = `${created} created, ${updated} updated, ${unchanged} unchanged, ${rejected} rejected`;
+  return dryRun ? `${records}; an upload would give: ${done}. Nothing was stored.` : `${records}: ${done}.`;
+}
+
+function errorOf({ result, counts, problems }: BatchOutcome): string | null {
+  const [first] = problems;
+  if (first === undefined) return null;
+  if (result === 'failed') {
+    return 'The store could not keep this batch; nothing of it was stored, and it can be sent again as it is.';
+  }
+  const byCode = new Map<string, number>();
+  for (const { code } of problems) byCode.set(code, (byCode.get(code) ?? 0) + 1);
+  const codes = [...byCode].map(([code, count]) => `${count} × ${code}`).join(', ');
+  return (
+    `${counts.rejected} of ${counts.received} records rejected (${codes}). ` +
+    `First: records[${first.index}]: ${first.message}.`
+  );
+}

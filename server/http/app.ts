@@ -1,0 +1,206 @@
+// The HTTP floor put together: routes, the gate before them, and one answer for everything that goes wrong.
+
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { StoreUnavailable } from '../store/store.ts';
+import { uuidV7 } from '../uuid-v7.ts';
+import { addGate } from './gate.ts';
+import { getInteraction, getInteractions, getRecord, getRecords } from './reading.ts';
+import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
+import type { Service } from './service.ts';
+import { postInteraction, postRecords } from './uploads.ts';
+
+type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
+
+interface Route {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly isPublic?: boolean;
+  readonly handler: Handler;
+}
+
+const HEADERS_TIMEOUT_MS = 20_000;
+/** A whole request must have arrived by then: 32 MiB at less than 1 Mbit/s. */
+const REQUEST_TIMEOUT_MS = 300_000;
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+const PING_TIMEOUT_MS = 2000;
+
+const storeSilent: Refusal = {
+  refusal: 'service_unavailable',
+  message: 'The store does not answer at this moment; try again shortly.',
+  headers: { 'Retry-After': '1' },
+};
+
+export function buildApp(service: Service): FastifyInstance {
+  const { tls } = service;
+  const securityHeaders = securityHeadersFor(service);
+  const app = fastify({
+    ...(tls === null ? {} : { https: { cert: tls.cert, key: tls.key } }),
+    http: { headersTimeout: HEADERS_TIMEOUT_MS },
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    genReqId: () => uuidV7(),
+    requestIdHeader: false,
+    logger: false,
+    clientErrorHandler(error, socket) {
+      answerUnparsed(error, socket, { ...securityHeaders });
+    },
+    frameworkErrors(error, request, reply) {
+      addHeaders(request, reply, securityHeaders);
+      void refuse(reply, { refusal: 'bad_request', message: `${error.message}.` });
+    },
+  }) as unknown as FastifyInstance;
+
+  app.addHook('onRequest', (request, reply, done) => {
+    addHeaders(request, reply, securityHeaders);
+    done();
+  });
+  addGate(app, service);
+  // Handlers read the body themselves, once they know that they want it.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
+
+  const routes = routesOf(service, () => closing);
+  for (const { method, path, isPublic = false, handler } of routes) {
+    app.route({ method, url: path, config: { isPublic }, handler });
+  }
+  let closing = false;
+  app.addHook('preClose', (done) => {
+    closing = true;
+    done();
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const methods = methodsOf(routes, request.url.split('?', 1)[0]!);
+    if (methods.length === 0) return refuse(reply, noSuchPath);
+    return refuse(reply, {
+      refusal: 'method_not_allowed',
+      message: `${request.method} is not known here; use ${methods.join(', ')}.`,
+      headers: { Allow: methods.join(', ') },
+    });
+  });
+  app.setErrorHandler((error, request, reply) => answerError(service, error, request, reply));
+  return app;
+}
+
+const noSuchPath: Refusal = {
+  refusal: 'not_found',
+  message: 'There is nothing at this path; uploads go to POST /v1/data/{type} and POST /user-interactions.',
+};
+
+function routesOf(service: Service, isClosing: () => boolean): readonly Route[] {
+  return [
+    { method: 'POST', path: '/v1/data/:type', handler: postRecords(service) },
+    { method: 'GET', path: '/v1/data/:type', handler: getRecords(service) },
+    { method: 'GET', path: '/v1/data/:type/:id', handler: getRecord(service) },
+    { method: 'POST', path: '/user-interactions', handler: postInteraction(service) },
+    { method: 'GET', path: '/user-interactions', handler: getInteractions(service) },
+    { method: 'GET', path: '/user-interactions/:id', handler: getInteraction(service) },
+    { method: 'GET', path: '/livez', isPublic: true, handler: (_, reply) => reply.send({ status: 'alive' }) },
+    {
+      method: 'GET',
+      path: '/readyz',
+      isPublic: true,
+      async handler(_, reply) {
+        if (isClosing()) return refuse(reply, shuttingDown);
+        const isReady = await answersInTime(service);
+        return isReady ? reply.send({ status: 'ready' }) : refuse(reply, storeSilent);
+      },
+    },
+  ];
+}
+
+const shuttingDown: Refusal = {
+  refusal: 'service_unavailable',
+  message: 'The service is shutting down.',
+  headers: { 'Retry-After': '5' },
+};
+
+async function answersInTime(service: Service): Promise<boolean> {
+  const timer = new AbortController();
+  try {
+    const timeout = sleep(PING_TIMEOUT_MS, 'late', { signal: timer.signal }).catch(() => 'late');
+    return (await Promise.race([service.store.ping(), timeout])) !== 'late';
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return false;
+  } finally {
+    timer.abort();
+  }
+}
+
+function methodsOf(routes: readonly Route[], path: string): readonly string[] {
+  const parts = path.split('/');
+  const methods = routes
+    .filter((route) => {
+      const wanted = route.path.split('/');
+      return (
+        wanted.length === parts.length &&
+        wanted.every((part, at) => part === parts[at] || (part.startsWith(':') && parts[at] !== ''))
+      );
+    })
+    .map(({ method }) => method);
+  return methods.includes('GET') ? ['HEAD', ...methods] : methods;
+}
+
+function securityHeadersFor({ tls, behindProxy }: Service): Readonly<Record<string, string>> {
+  return {
+    'X-Content-Type-Options': 'nosniff',
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+    'Referrer-Policy': 'no-referrer',
+    ...(tls === null && !behindProxy ? {} : { 'Strict-Transport-Security': 'max-age=31536000' }),
+  };
+}
+
+function addHeaders(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  securityHeaders: Readonly<Record<string, string>>,
+): void {
+  reply.raw.setHeader('X-Request-Id', request.id);
+  for (const name in securityHeaders) reply.raw.setHeader(name, securityHeaders[name]!);
+}
+
+function answerError(
+  service: Service,
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  if (error instanceof StoreUnavailable) {
+    service.log('error', { request_id: request.id, cause: error.message }, 'the store is not available');
+    return refuse(reply, storeSilent);
+  }
+  const status = (error as { statusCode?: number }).statusCode ?? 500;
+  const name = Object.entries(refusals).find(([, refusal]) => refusal.status === status)?.[0];
+  if (status < 500 && name !== undefined) {
+    return refuse(reply, { refusal: name as RefusalName, message: (error as Error).message });
+  }
+  service.log('error', { request_id: request.id, err: error }, 'a request failed unexpectedly');
+  return refuse(reply, {
+    refusal: 'internal_error',
+    message:
+      'Something went wrong inside; nothing more is known to the outside. Quote request_id to the operator.',
+  });
+}
+
+/** For what the HTTP parser itself refuses, before there is a request. */
+function answerUnparsed(error: NodeJS.ErrnoException, socket: Socket, headers: Record<string, string>): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const requestId = uuidV7();
+  socket.end(rawRefusal(unparsed(error), requestId, { 'X-Request-Id': requestId, ...headers }));
+}
+
+function unparsed(error: NodeJS.ErrnoException): Refusal {
+  if (error.code === 'HPE_HEADER_OVERFLOW') {
+    return { refusal: 'header_fields_too_large', message: 'The headers are larger than 16 KiB.' };
+  }
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return { refusal: 'request_timeout', message: 'The request took too long to arrive.' };
+  }
+  return { refusal: 'bad_request', message: 'This is not a request that HTTP/1.1 knows.' };
+}

@@ -1,0 +1,81 @@
+// The serving thread's end of the ingest thread: hands over work and bytes, gets answers back, and starts
+// the thread again should a body ever bring it down.
+
+import { Worker } from 'node:worker_threads';
+import type { UploadLimits } from '../ingest/upload.ts';
+import { type OpenStore, transferablesOf } from '../store/open-store.ts';
+import type { Answer } from './answers.ts';
+import type { IngestThreadData, Job, JobDone, Work } from './ingest-thread.ts';
+import type { Body } from './read-body.ts';
+
+interface Waiting {
+  resolve(answer: Answer): void;
+  reject(error: Error): void;
+}
+
+export class IngestClient {
+  readonly #store: OpenStore;
+  readonly #limits: UploadLimits;
+  readonly #maxBodyBytes: number;
+  readonly #onDeath: (error: Error) => void;
+  readonly #waiting = new Map<number, Waiting>();
+  #thread: Worker;
+  #lastId = 0;
+  #closing = false;
+
+  constructor(store: OpenStore, limits: UploadLimits, maxBodyBytes: number, onDeath: (error: Error) => void) {
+    this.#store = store;
+    this.#limits = limits;
+    this.#maxBodyBytes = maxBodyBytes;
+    this.#onDeath = onDeath;
+    this.#thread = this.#start();
+  }
+
+  /** Takes the body's bytes away: they are another thread's from now on. */
+  answer(work: Work, body: Body): Promise<Answer> {
+    const job: Job = { id: ++this.#lastId, work, body };
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(job.id, { resolve, reject });
+      this.#thread.postMessage(job, [body.bytes.buffer]);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    await this.#thread.terminate();
+  }
+
+  #start(): Worker {
+    const handle = this.#store.handle();
+    const workerData: IngestThreadData = {
+      store: handle,
+      limits: this.#limits,
+      maxBodyBytes: this.#maxBodyBytes,
+    };
+    const thread = new Worker(new URL('./ingest-thread.ts', import.meta.url), {
+      workerData,
+      transferList: [...transferablesOf(handle)],
+    });
+    let cause = new Error('the ingest thread ended');
+    thread.on('message', (done: JobDone) => this.#settle(done));
+    thread.on('error', (error) => {
+      cause = error instanceof Error ? error : new Error(String(error));
+    });
+    thread.on('exit', () => {
+      if (this.#closing) return;
+      this.#onDeath(cause);
+      this.#thread = this.#start();
+      const lost = [...this.#waiting.values()];
+      this.#waiting.clear();
+      for (const { reject } of lost) reject(cause);
+    });
+    return thread;
+  }
+
+  #settle(done: JobDone): void {
+    const waiting = this.#waiting.get(done.id)!;
+    this.#waiting.delete(done.id);
+    if ('answer' in done) waiting.resolve(done.answer);
+    else waiting.reject(new Error(`ingest failed: ${done.bug}`));
+  }
+}

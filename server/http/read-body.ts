@@ -1,0 +1,133 @@
+// Reads a request's body into memory, within the limit for one body and the limit for all bodies together.
+// Bytes are only moved here: unpacking and parsing them is the ingest thread's work.
+
+import type { IncomingMessage } from 'node:http';
+import type { Refusal } from './refusals.ts';
+
+export const contentEncodings = ['gzip', 'br', 'zstd'] as const;
+export type ContentEncoding = (typeof contentEncodings)[number];
+
+export interface Body {
+  /** On a buffer of its own, so that it can be handed to another thread without a copy. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly encoding: ContentEncoding | null;
+}
+
+/** Counts the bytes of all bodies that are being read or worked on. */
+export class InFlight {
+  readonly limitBytes: number;
+  #bytes = 0;
+  constructor(limitBytes: number) {
+    this.limitBytes = limitBytes;
+  }
+  take(bytes: number): boolean {
+    if (this.#bytes + bytes > this.limitBytes) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+  give(bytes: number): void {
+    this.#bytes -= bytes;
+  }
+  get bytes(): number {
+    return this.#bytes;
+  }
+}
+
+/** What the headers say about the body, or why it cannot be read. */
+export function bodyEncoding(request: IncomingMessage): ContentEncoding | null | Refusal {
+  const contentType = request.headers['content-type'];
+  if (contentType === undefined || !isJson(contentType)) {
+    return {
+      refusal: 'unsupported_media_type',
+      message: 'Send the body as JSON in UTF-8, with the header Content-Type: application/json.',
+      headers: { Accept: 'application/json' },
+    };
+  }
+  const given = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+  if (given === 'identity') return null;
+  const encoding = contentEncodings.find((known) => known === given);
+  return (
+    encoding ?? {
+      refusal: 'unsupported_media_type',
+      message: `The body may be compressed with one of ${contentEncodings.join(', ')}, or not at all.`,
+      headers: { 'Accept-Encoding': contentEncodings.join(', ') },
+    }
+  );
+}
+
+function isJson(contentType: string): boolean {
+  const [mediaType, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase());
+  if (mediaType !== 'application/json') return false;
+  return parameters.every((parameter) => {
+    const [name, value] = parameter.split('=').map((part) => part.trim());
+    return name !== 'charset' || value?.replaceAll('"', '') === 'utf-8' || value === 'utf8';
+  });
+}
+
+export function tooLarge(maxBytes: number): Refusal {
+  return {
+    refusal: 'content_too_large',
+    message: `The body is larger than ${maxBytes} bytes (after decompression); send fewer records at once.`,
+  };
+}
+
+/**
+ * Resolves to the bytes, or to a refusal; to null when the client went away in the middle. What was taken
+ * from `inFlight` is given back for a refusal, and is the caller's to give back for a body.
+ */
+export function readBytes(
+  request: IncomingMessage,
+  maxBytes: number,
+  inFlight: InFlight,
+): Promise<Uint8Array<ArrayBuffer> | Refusal | null> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
+    request.resume();
+    return Promise.resolve(tooLarge(maxBytes));
+  }
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const end = (result: Uint8Array<ArrayBuffer> | Refusal | null): void => {
+      request.off('data', onData).off('end', onEnd).off('close', onCut);
+      if (!(result instanceof Uint8Array)) {
+        inFlight.give(length);
+        // The rest is read and thrown away: a client that is still sending would not see the answer otherwise.
+        request.resume();
+      }
+      resolve(result);
+    };
+    const onData = (chunk: Buffer): void => {
+      if (length + chunk.length > maxBytes) {
+        end(tooLarge(maxBytes));
+      } else if (!inFlight.take(chunk.length)) {
+        end(tooMuchInFlight);
+      } else {
+        chunks.push(chunk);
+        length += chunk.length;
+      }
+    };
+    const onEnd = (): void => end(joined(chunks, length));
+    const onCut = (): void => end(null);
+    request
+      .on('data', onData)
+      .on('end', onEnd)
+      .on('close', onCut)
+      .on('error', () => {});
+  });
+}
+
+const tooMuchInFlight: Refusal = {
+  refusal: 'service_unavailable',
+  message: 'Too much is being uploaded at this moment; nothing was stored, send it again shortly.',
+  headers: { 'Retry-After': '1' },
+};
+
+function joined(chunks: readonly Buffer[], length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}

@@ -1,0 +1,44 @@
+// What a request's headers ask for.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Handling } from '../ingest/check-fields.ts';
+import type { Refusal } from './refusals.ts';
+
+const LONGEST_IDEMPOTENCY_KEY_CHARACTERS = 255;
+const visibleAscii = /^[\x21-\x7e]+$/;
+const lenient = /(?:^|,)\s*handling\s*=\s*"?lenient"?\s*(?:$|[,;])/i;
+
+/** The key of `Authorization: Bearer <key>`, or null. */
+export function presentedKey({ authorization }: IncomingHttpHeaders): string | null {
+  if (authorization === undefined) return null;
+  const [scheme, key, ...rest] = authorization.trim().split(/ +/);
+  return scheme?.toLowerCase() === 'bearer' && key !== undefined && rest.length === 0 ? key : null;
+}
+
+export function preferredHandling({ prefer }: IncomingHttpHeaders): Handling {
+  const text = Array.isArray(prefer) ? prefer.join(',') : prefer;
+  return text !== undefined && lenient.test(text) ? 'lenient' : 'strict';
+}
+
+export function preferenceApplied(handling: Handling): Readonly<Record<string, string>> {
+  return handling === 'lenient' ? { 'Preference-Applied': 'handling=lenient' } : {};
+}
+
+export function idempotencyKey(headers: IncomingHttpHeaders): string | null | Refusal {
+  const key = headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (typeof key === 'string' && key.length <= LONGEST_IDEMPOTENCY_KEY_CHARACTERS && visibleAscii.test(key)) {
+    return key;
+  }
+  return {
+    refusal: 'bad_request',
+    message: `Idempotency-Key must be 1 to ${LONGEST_IDEMPOTENCY_KEY_CHARACTERS} visible ASCII characters.`,
+  };
+}
+
+/** What the client used to reach the proxy in front: the first of the list that proxies append to. */
+export function cameByHttps(headers: IncomingHttpHeaders): boolean {
+  const forwarded = headers['x-forwarded-proto'];
+  const text = Array.isArray(forwarded) ? forwarded[0] : forwarded;
+  return text?.split(',')[0]?.trim().toLowerCase() === 'https';
+}

@@ -1,0 +1,33 @@
+// What the routes work with. Built once, in serve.ts.
+
+import type { Gatekeeper } from '../access/gatekeeper.ts';
+import type { RateLimiter } from '../access/rate-limit.ts';
+import type { KnownRecords } from '../ingest/known-records.ts';
+import type { ApiKey, Store } from '../store/store.ts';
+import type { IngestClient } from './ingest-client.ts';
+import type { InFlight } from './read-body.ts';
+
+export interface Service {
+  readonly store: Store;
+  readonly gatekeeper: Gatekeeper;
+  readonly rateLimiter: RateLimiter | null;
+  readonly ingest: IngestClient;
+  readonly known: KnownRecords;
+  readonly inFlight: InFlight;
+  readonly maxBodyBytes: number;
+  /** Served over TLS by this process. */
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | null;
+  readonly behindProxy: boolean;
+  log(level: 'error' | 'warn' | 'info', facts: Readonly<Record<string, unknown>>, message: string): void;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whose request it is; null only on public paths. */
+    caller: ApiKey | null;
+  }
+  interface FastifyContextConfig {
+    /** Answered without a key. Every other path needs one. */
+    isPublic?: boolean;
+  }
+}

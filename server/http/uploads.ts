@@ -1,0 +1,117 @@
+// POST /v1/data/{type} and POST /user-interactions: reads the request, has it taken in, sends the answer.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Handling } from '../ingest/check-fields.ts';
+import { takeInteraction } from '../ingest/interaction.ts';
+import type { IdempotencyKey } from '../ingest/memory.ts';
+import { type Answer, answerOfInteraction } from './answers.ts';
+import { lacksScope } from './gate.ts';
+import type { Work } from './ingest-thread.ts';
+import { isRefusal, readFlag, readQuery } from './query.ts';
+import { type Body, bodyEncoding, readBytes } from './read-body.ts';
+import { recordTypeOf } from './record-type.ts';
+import { type Refusal, refuse } from './refusals.ts';
+import { idempotencyKey, preferenceApplied, preferredHandling } from './request-headers.ts';
+import type { Service } from './service.ts';
+
+/** Up to here an interaction is cheaper to take in on the spot than to hand to another thread. */
+const ON_THE_SPOT_LIMIT_BYTES = 64 * 1024;
+
+const stillRunning: Refusal = {
+  refusal: 'conflict',
+  message: 'A request with this Idempotency-Key is still running; wait for its answer.',
+  headers: { 'Retry-After': '1' },
+};
+
+/** The requests with an idempotency key that are running in this process. */
+const running = new Set<string>();
+
+export function postRecords(service: Service) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const type = recordTypeOf(request);
+    if (isRefusal(type)) return refuse(reply, type);
+    const lack = lacksScope(request.caller!, 'data:write', type);
+    if (lack !== null) return refuse(reply, lack);
+    const query = readQuery(request, ['dry_run']);
+    if (isRefusal(query)) return refuse(reply, query);
+    const dryRun = readFlag('dry_run', query.dry_run);
+    if (isRefusal(dryRun)) return refuse(reply, dryRun);
+    return takeBody(service, request, reply, `/v1/data/${type}`, (handling, idempotency, body) => {
+      const { requestId, organisation } = identityOf(request);
+      const upload = { requestId, organisation, type, handling, dryRun, idempotency };
+      return service.ingest.answer({ kind: 'upload', request: upload }, body);
+    });
+  };
+}
+
+export function postInteraction(service: Service) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const lack = lacksScope(request.caller!, 'interactions:write');
+    if (lack !== null) return refuse(reply, lack);
+    const query = readQuery(request, []);
+    if (isRefusal(query)) return refuse(reply, query);
+    return takeBody(service, request, reply, '/user-interactions', async (handling, idempotency, body) => {
+      const { requestId, organisation } = identityOf(request);
+      const interaction = { requestId, organisation, handling, idempotency };
+      if (body.encoding !== null || body.bytes.byteLength > ON_THE_SPOT_LIMIT_BYTES) {
+        const work: Work = { kind: 'interaction', request: interaction };
+        return service.ingest.answer(work, body);
+      }
+      const { store, known } = service;
+      const taken = await takeInteraction({ ...interaction, body: body.bytes }, store, known);
+      return answerOfInteraction(taken, requestId);
+    });
+  };
+}
+
+function identityOf({ id, caller }: FastifyRequest): { requestId: string; organisation: number } {
+  return { requestId: id, organisation: caller!.organisation };
+}
+
+async function takeBody(
+  service: Service,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  path: string,
+  take: (handling: Handling, idempotency: IdempotencyKey | null, body: Body) => Promise<Answer>,
+): Promise<FastifyReply> {
+  const { headers } = request;
+  const key = idempotencyKey(headers);
+  if (isRefusal(key)) return refuse(reply, key);
+  const encoding = bodyEncoding(request.raw);
+  if (isRefusal(encoding)) return refuse(reply, encoding);
+  const runningAs = key === null ? null : `${request.caller!.organisation} ${path} ${key}`;
+  if (runningAs !== null) {
+    if (running.has(runningAs)) return refuse(reply, stillRunning);
+    running.add(runningAs);
+  }
+  const { inFlight, maxBodyBytes } = service;
+  try {
+    const bytes = await readBytes(request.raw, maxBodyBytes, inFlight);
+    if (bytes === null) return refuse(reply, { refusal: 'bad_request', message: 'The body was cut off.' });
+    if (isRefusal(bytes)) return refuse(reply, bytes);
+    const { byteLength } = bytes;
+    try {
+      const handling = preferredHandling(headers);
+      const answer = await take(handling, key === null ? null : { path, key }, { bytes, encoding });
+      return send(service, request, reply.headers(preferenceApplied(handling)), answer);
+    } finally {
+      inFlight.give(byteLength);
+    }
+  } finally {
+    if (runningAs !== null) running.delete(runningAs);
+  }
+}
+
+function send(service: Service, request: FastifyRequest, reply: FastifyReply, answer: Answer): FastifyReply {
+  if (answer.failure !== null) {
+    const { caller, id } = request;
+    const facts = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: answer.failure };
+    service.log('error', facts, 'the store could not keep what was sent');
+  }
+  return reply
+    .code(answer.status)
+    .headers(answer.headers)
+    .type('application/json; charset=utf-8')
+    .send(answer.json);
+}

@@ -1,0 +1,138 @@
+// Checks one object against the declared fields of a record type or of the interaction, and brings its
+// values into the form in which they are kept. Reports every problem, not just the first.
+
+import type { Fields, Reference } from '@headgate/catalogue/declaration.ts';
+import { type ColumnValue, Flaw, type Kind, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
+import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
+import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import { nearName } from '../near-name.ts';
+
+/** `lenient` drops fields that the type does not have, `strict` refuses the record for them. */
+export type Handling = 'strict' | 'lenient';
+
+export interface FieldProblem {
+  readonly field: string | null;
+  readonly code: ProblemCode;
+  readonly message: string;
+}
+
+interface PlannedField {
+  readonly name: string;
+  readonly kind: Kind;
+  readonly required: boolean;
+  readonly omitted: boolean | null;
+}
+
+export interface PlannedReference {
+  readonly field: string;
+  readonly column: number;
+  /** The type that a row refers to; undefined while the field that tells is itself flawed. */
+  targetOf(row: readonly ColumnValue[]): RecordTypeName | undefined;
+}
+
+/** A declaration laid out for speed: what is looked up per record is here an index into an array. */
+export interface Plan {
+  readonly fields: readonly PlannedField[];
+  readonly columnOf: ReadonlyMap<string, number>;
+  readonly references: readonly PlannedReference[];
+}
+
+/** `problems` is null for a good object. A flawed field's value is null in the row. */
+export interface Checked {
+  readonly row: ColumnValue[];
+  problems: FieldProblem[] | null;
+}
+
+const MOST_PROBLEMS_PER_RECORD = 20;
+const LONGEST_SHOWN_NAME_CHARACTERS = 100;
+
+export function planOf(fields: Fields): Plan {
+  const entries = Object.entries(fields);
+  const columnOf = new Map(entries.map(([name], column) => [name, column]));
+  return {
+    fields: entries.map(([name, { kind, required, omitted }]) => ({ name, kind, required, omitted })),
+    columnOf,
+    references: entries.flatMap(([field, { references }], column) =>
+      references === undefined ? [] : [{ field, column, targetOf: targetOf(references, columnOf) }],
+    ),
+  };
+}
+
+function targetOf(
+  reference: Reference,
+  columnOf: ReadonlyMap<string, number>,
+): (row: readonly ColumnValue[]) => RecordTypeName | undefined {
+  if (typeof reference === 'string') return () => reference as RecordTypeName;
+  const column = columnOf.get(reference.by)!;
+  return (row) => reference.types[String(row[column])] as RecordTypeName | undefined;
+}
+
+/** Unknown fields are problems where `dropped` is null; otherwise they are left out and counted in it. */
+export function checkFields(plan: Plan, value: unknown, dropped: Map<string, number> | null): Checked {
+  const { fields } = plan;
+  const row = new Array<ColumnValue>(fields.length);
+  const checked: Checked = { row, problems: null };
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    report(checked, null, 'not_an_object', `must be an object of fields, not ${typeNameOf(value)}`);
+    return checked;
+  }
+  const object = value as Record<string, unknown>;
+  let seen = 0;
+  for (let column = 0; column < fields.length; column++) {
+    const field = fields[column]!;
+    const given = object[field.name];
+    if (given !== undefined) seen++;
+    if (given === undefined || given === null) {
+      row[column] = field.omitted;
+      if (field.required) report(checked, field.name, 'required', 'is required');
+      continue;
+    }
+    const kept = field.kind.check(given, field.required);
+    if (kept instanceof Flaw) {
+      row[column] = null;
+      report(checked, field.name, kept.code, kept.message);
+    } else {
+      row[column] = kept;
+    }
+  }
+  const names = Object.keys(object);
+  if (names.length !== seen) handleUnknown(plan, names, checked, dropped);
+  return checked;
+}
+
+function handleUnknown(
+  plan: Plan,
+  names: readonly string[],
+  checked: Checked,
+  dropped: Map<string, number> | null,
+): void {
+  for (const name of names) {
+    if (plan.columnOf.has(name)) continue;
+    const shown = name.slice(0, LONGEST_SHOWN_NAME_CHARACTERS).toWellFormed();
+    if (dropped !== null) {
+      dropped.set(shown, (dropped.get(shown) ?? 0) + 1);
+    } else if (isFull(checked)) {
+      return;
+    } else {
+      const meant = nearName(name, plan.columnOf.keys());
+      report(
+        checked,
+        shown,
+        'unknown_field',
+        meant === null
+          ? 'is not a field of this type'
+          : `is not a field of this type; did you mean ${meant}?`,
+      );
+    }
+  }
+}
+
+export function report(checked: Checked, field: string | null, code: ProblemCode, message: string): void {
+  checked.problems ??= [];
+  if (isFull(checked)) return;
+  checked.problems.push({ field, code, message: field === null ? message : `${field} ${message}` });
+}
+
+function isFull(checked: Checked): boolean {
+  return checked.problems !== null && checked.problems.length >= MOST_PROBLEMS_PER_RECORD;
+}

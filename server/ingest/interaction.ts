@@ -1,0 +1,95 @@
+// Takes in one user interaction: read → validate → resolve references → write → the stored object.
+
+import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
+import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
+import { interaction, type ShownInteraction, storedInteraction } from '@headgate/catalogue/record-types.ts';
+import { type OrganisationNumber, type Remembered, type Store, StoreUnavailable } from '../store/store.ts';
+import { uuidV7 } from '../uuid-v7.ts';
+import { checkFields, type FieldProblem, type Handling, planOf } from './check-fields.ts';
+import { readJson } from './json.ts';
+import type { KnownRecords } from './known-records.ts';
+import { fingerprintOf, type IdempotencyKey, type KeyTaken, memoryOf, openAnswer } from './memory.ts';
+import { presenterOf } from './present.ts';
+import { resolveReferences } from './references.ts';
+
+export interface InteractionRequest {
+  readonly requestId: string;
+  readonly organisation: OrganisationNumber;
+  readonly body: Uint8Array;
+  readonly handling: Handling;
+  readonly idempotency: IdempotencyKey | null;
+}
+
+/** What is kept under an idempotency key: the whole answer, since no tally adds to it. */
+type InteractionAnswer =
+  | { readonly kind: 'recorded'; readonly interaction: ShownInteraction }
+  | { readonly kind: 'refused'; readonly problems: readonly FieldProblem[]; readonly requestId: string };
+
+export type InteractionTaken =
+  | (InteractionAnswer & { readonly replayed: boolean })
+  /** The body is no JSON; nothing in it was looked at. */
+  | { readonly kind: 'unreadable'; readonly message: string }
+  | { readonly kind: 'failed'; readonly failure: string }
+  | KeyTaken;
+
+const plan = planOf(interaction);
+const eventTimestampColumn = plan.columnOf.get('event_timestamp')!;
+export const presentInteraction = presenterOf<ShownInteraction>(storedInteraction);
+
+export async function takeInteraction(
+  request: InteractionRequest,
+  store: Store,
+  known: KnownRecords,
+): Promise<InteractionTaken> {
+  const read = readJson(request.body);
+  if ('unreadable' in read) return { kind: 'unreadable', message: read.unreadable };
+  try {
+    return await carryOut(request, read.value, store, known);
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return { kind: 'failed', failure: error.message };
+  }
+}
+
+async function carryOut(
+  request: InteractionRequest,
+  value: unknown,
+  store: Store,
+  known: KnownRecords,
+): Promise<InteractionTaken> {
+  const { requestId, organisation, handling, idempotency } = request;
+  const nowMs = Date.now();
+  const fingerprint = idempotency === null ? '' : fingerprintOf(request.body, handling);
+  if (idempotency !== null) {
+    const remembered = await store.recall({ ...idempotency, organisation }, nowMs);
+    if (remembered !== null) return replay(remembered, fingerprint);
+  }
+  const checked = checkFields(plan, value, handling === 'lenient' ? new Map() : null);
+  await resolveReferences(plan, [checked], organisation, known);
+  // In the order in which the catalogue adds these behind what the client sent.
+  const row = [
+    ...checked.row,
+    uuidV7(nowMs),
+    checked.problems === null ? occurredAt(checked.row[eventTimestampColumn] as string) : null,
+    dateTimeFromMs(nowMs),
+  ];
+  const answer: InteractionAnswer =
+    checked.problems === null
+      ? { kind: 'recorded', interaction: presentInteraction(row) }
+      : { kind: 'refused', problems: checked.problems, requestId };
+  const memory = idempotency && memoryOf(idempotency, organisation, fingerprint, answer, nowMs);
+  if (answer.kind === 'recorded' || memory !== null) {
+    const written = await store.writeInteraction({
+      organisation,
+      row: answer.kind === 'recorded' ? row : null,
+      memory,
+    });
+    if (written.kind === 'already') return replay(written.remembered, fingerprint);
+  }
+  return { ...answer, replayed: false };
+}
+
+function replay(remembered: Remembered, fingerprint: string): InteractionTaken {
+  if (remembered.fingerprint !== fingerprint) return { kind: 'key_taken' };
+  return { ...openAnswer<InteractionAnswer>(remembered.answer), replayed: true };
+}

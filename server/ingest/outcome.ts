@@ -1,0 +1,93 @@
+// What became of an upload, batch by batch and record by record, in the domain's words.
+
+import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { Tally } from '../store/store.ts';
+
+export interface Problem {
+  /** Position in the request's records, from 0. */
+  readonly index: number;
+  readonly id: string | null;
+  readonly field: string | null;
+  readonly code: ProblemCode;
+  readonly message: string;
+  readonly retryable: boolean;
+}
+
+export interface Warning {
+  readonly code: 'unknown_field';
+  /** Null for what a batch with very many unknown names does not list one by one. */
+  readonly field: string | null;
+  /** How often in the batch. */
+  readonly count: number;
+  readonly message: string;
+}
+
+export interface Counts extends Tally {
+  readonly received: number;
+  readonly rejected: number;
+}
+
+/** `failed`: the store did not keep the batch, nothing of it is stored and it may be sent again as it is. */
+export type BatchResult = 'accepted' | 'partly_accepted' | 'refused' | 'failed';
+
+export interface BatchOutcome {
+  readonly batchId: string;
+  readonly result: BatchResult;
+  readonly counts: Counts;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Warning[];
+}
+
+export interface Outcome {
+  readonly requestId: string;
+  readonly type: RecordTypeName;
+  readonly dryRun: boolean;
+  readonly batches: readonly BatchOutcome[];
+  /** What the store said when it could not keep the upload: for the operator's log. */
+  readonly failure: string | null;
+}
+
+/** A batch as validation and references left it, before the store has told what it did. */
+export interface CheckedBatch {
+  readonly batchId: string;
+  readonly received: number;
+  readonly rejected: number;
+  /** Good records that another of the same request replaces. */
+  readonly superseded: number;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Warning[];
+}
+
+export interface CheckedUpload {
+  readonly requestId: string;
+  readonly type: RecordTypeName;
+  readonly dryRun: boolean;
+  readonly batches: readonly CheckedBatch[];
+}
+
+export function problem(
+  index: number,
+  id: string | null,
+  field: string | null,
+  code: ProblemCode,
+  message: string,
+): Problem {
+  return { index, id, field, code, message, retryable: problemCodes[code].retryable };
+}
+
+export function outcomeOf(upload: CheckedUpload, tallies: readonly Tally[]): Outcome {
+  const { requestId, type, dryRun } = upload;
+  const batches = upload.batches.map((batch, number): BatchOutcome => {
+    const { batchId, received, rejected, superseded, problems, warnings } = batch;
+    const { created, updated, unchanged } = tallies[number]!;
+    return {
+      batchId,
+      result: rejected === 0 ? 'accepted' : rejected < received ? 'partly_accepted' : 'refused',
+      counts: { received, created, updated, unchanged: unchanged + superseded, rejected },
+      problems,
+      warnings,
+    };
+  });
+  return { requestId, type, dryRun, batches, failure: null };
+}

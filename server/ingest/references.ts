@@ -1,0 +1,59 @@
+// Resolves the references of checked objects: asks once per referenced type, then names every reference
+// that leads nowhere as a problem of its object.
+
+import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
+import type { OrganisationNumber } from '../store/store.ts';
+import { type Checked, type Plan, report } from './check-fields.ts';
+import type { KnownRecords } from './known-records.ts';
+
+export async function resolveReferences(
+  plan: Plan,
+  objects: readonly Checked[],
+  organisation: OrganisationNumber,
+  known: KnownRecords,
+): Promise<void> {
+  if (plan.references.length === 0) return;
+  const missing = await findMissing(plan, objects, organisation, known);
+  if (missing.size === 0) return;
+  for (const object of objects) {
+    for (const { field, column, targetOf } of plan.references) {
+      const id = object.row[column];
+      const target = targetOf(object.row);
+      if (typeof id !== 'string' || target === undefined || !missing.get(target)?.has(id)) continue;
+      const title = recordTypes[target].title.toLowerCase();
+      report(
+        object,
+        field,
+        'unknown_reference',
+        `names no ${title} of this organisation: ${id}; upload it to ${target} first`,
+      );
+    }
+  }
+}
+
+async function findMissing(
+  plan: Plan,
+  objects: readonly Checked[],
+  organisation: OrganisationNumber,
+  known: KnownRecords,
+): Promise<ReadonlyMap<RecordTypeName, ReadonlySet<string>>> {
+  const wanted = new Map<RecordTypeName, Set<string>>();
+  for (const { row } of objects) {
+    for (const { column, targetOf } of plan.references) {
+      const id = row[column];
+      const target = targetOf(row);
+      if (typeof id !== 'string' || target === undefined) continue;
+      const ids = wanted.get(target);
+      if (ids === undefined) wanted.set(target, new Set([id]));
+      else ids.add(id);
+    }
+  }
+  const missing = new Map<RecordTypeName, ReadonlySet<string>>();
+  await Promise.all(
+    [...wanted].map(async ([type, ids]) => {
+      const absent = await known.missing(organisation, type, ids);
+      if (absent.size > 0) missing.set(type, absent);
+    }),
+  );
+  return missing;
+}

@@ -1,0 +1,283 @@
+// Takes in one upload: read → validate → resolve references → decide between duplicates → write → outcome.
+// All batches of an upload are written in one transaction, so which of two duplicates stays is decided for
+// the whole request and holds whatever happens to the store.
+
+import { quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
+import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
+import {
+  type OrganisationNumber,
+  type Remembered,
+  type Row,
+  type Store,
+  StoreUnavailable,
+} from '../store/store.ts';
+import { uuidV7 } from '../uuid-v7.ts';
+import { type Checked, checkFields, type Handling, type Plan, planOf } from './check-fields.ts';
+import { readJson } from './json.ts';
+import type { KnownRecords } from './known-records.ts';
+import { fingerprintOf, type IdempotencyKey, type KeyTaken, memoryOf, openAnswer } from './memory.ts';
+import {
+  type BatchOutcome,
+  type CheckedBatch,
+  type CheckedUpload,
+  type Outcome,
+  outcomeOf,
+  type Problem,
+  problem,
+  type Warning,
+} from './outcome.ts';
+import { resolveReferences } from './references.ts';
+
+export interface UploadLimits {
+  readonly batchSize: number;
+  readonly maxRecords: number;
+}
+
+export interface UploadRequest {
+  readonly requestId: string;
+  readonly organisation: OrganisationNumber;
+  readonly type: RecordTypeName;
+  readonly body: Uint8Array;
+  readonly handling: Handling;
+  readonly dryRun: boolean;
+  readonly idempotency: IdempotencyKey | null;
+}
+
+export type UploadTaken =
+  | { readonly kind: 'taken'; readonly outcome: Outcome; readonly replayed: boolean }
+  /** The body is no upload at all; nothing in it was looked at. */
+  | { readonly kind: 'unreadable'; readonly message: string }
+  | KeyTaken;
+
+interface UploadPlan extends Plan {
+  readonly keyColumn: number;
+  readonly updatedColumn: number;
+}
+
+interface CheckedRecord extends Checked {
+  readonly dropped: ReadonlyMap<string, number> | null;
+}
+
+/** Names that a batch's warnings list at most; a hostile body can hold millions. */
+const MOST_NAMED_WARNINGS = 100;
+const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
+const STORE_UNAVAILABLE =
+  'was not stored, because the store could not keep its batch; send it again as it is';
+
+const plans = Object.fromEntries(
+  recordTypeNames.map((type) => {
+    const plan = planOf(recordTypes[type].fields);
+    const keyColumn = plan.columnOf.get(recordTypes[type].key)!;
+    return [type, { ...plan, keyColumn, updatedColumn: plan.columnOf.get('updated')! }];
+  }),
+) as Record<RecordTypeName, UploadPlan>;
+
+export async function takeUpload(
+  request: UploadRequest,
+  store: Store,
+  known: KnownRecords,
+  limits: UploadLimits,
+): Promise<UploadTaken> {
+  const records = readRecords(request, limits);
+  if (typeof records === 'string') return { kind: 'unreadable', message: records };
+  const plan = plans[request.type];
+  const checked = records.map((record) => checkRecord(plan, record, request.handling));
+  try {
+    return await carryOut(request, plan, checked, store, known, limits.batchSize);
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    const outcome = failedOutcome(request, plan, checked, limits.batchSize, error.message);
+    return { kind: 'taken', outcome, replayed: false };
+  }
+}
+
+async function carryOut(
+  request: UploadRequest,
+  plan: UploadPlan,
+  checked: readonly CheckedRecord[],
+  store: Store,
+  known: KnownRecords,
+  batchSize: number,
+): Promise<UploadTaken> {
+  const { organisation, type, dryRun } = request;
+  const nowMs = Date.now();
+  // A dry run does nothing that could be done twice, and its answer must never stand in for a real one.
+  const idempotency = dryRun ? null : request.idempotency;
+  const fingerprint = idempotency === null ? '' : fingerprintOf(request.body, request.handling);
+  if (idempotency !== null) {
+    const remembered = await store.recall({ ...idempotency, organisation }, nowMs);
+    if (remembered !== null) return replay(remembered, fingerprint);
+  }
+  await resolveReferences(plan, checked, organisation, known);
+  const superseded = findSuperseded(plan, checked);
+  const upload = describe(request, plan, checked, superseded, batchSize);
+  const isWritten = (record: CheckedRecord, index: number): boolean =>
+    record.problems === null && !superseded.has(index);
+  const batches = inBatches(checked, batchSize).map(({ first, batch }) =>
+    batch.filter((record, at) => isWritten(record, first + at)).map(({ row }): Row => row),
+  );
+  const memory = idempotency && memoryOf(idempotency, organisation, fingerprint, upload, nowMs);
+  if (memory === null && batches.every((rows) => rows.length === 0)) {
+    return {
+      kind: 'taken',
+      outcome: outcomeOf(
+        upload,
+        batches.map(() => NOTHING_WRITTEN),
+      ),
+      replayed: false,
+    };
+  }
+  const written = await store.write({ organisation, type, batches, dryRun, memory });
+  if (written.kind === 'already') return replay(written.remembered, fingerprint);
+  return { kind: 'taken', outcome: outcomeOf(upload, written.tallies), replayed: false };
+}
+
+function replay(remembered: Remembered, fingerprint: string): UploadTaken {
+  if (remembered.fingerprint !== fingerprint) return { kind: 'key_taken' };
+  const upload = openAnswer<CheckedUpload>(remembered.answer);
+  return { kind: 'taken', outcome: outcomeOf(upload, remembered.tallies), replayed: true };
+}
+
+/** The records of the body, or a sentence on why it has none that can be looked at. */
+function readRecords(
+  { body, type, handling }: UploadRequest,
+  { maxRecords }: UploadLimits,
+): unknown[] | string {
+  const read = readJson(body);
+  if ('unreadable' in read) return read.unreadable;
+  const { value } = read;
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    return `The body must be an object {"records": […]}, not ${typeNameOf(value)}.`;
+  }
+  if (!Object.hasOwn(value, 'records')) return 'The body has no "records"; send {"records": […]}.';
+  const { records } = value as { records: unknown };
+  if (!Array.isArray(records)) return `"records" must be an array of ${type}, not ${typeNameOf(records)}.`;
+  const stranger = Object.keys(value).find((name) => name !== 'records');
+  if (stranger !== undefined && handling === 'strict') {
+    return `The body has the unknown field ${quote(stranger)} beside "records".`;
+  }
+  if (records.length === 0) return '"records" is empty; send at least one record.';
+  if (records.length > maxRecords) {
+    return `"records" has ${records.length} records; send at most ${maxRecords} in one request.`;
+  }
+  return records;
+}
+
+function checkRecord(plan: UploadPlan, record: unknown, handling: Handling): CheckedRecord {
+  const dropped = handling === 'lenient' ? new Map<string, number>() : null;
+  const { row, problems } = checkFields(plan, record, dropped);
+  return { row, problems, dropped };
+}
+
+/**
+ * The good records that lose to another of the request with the same id: the one with the older `updated`
+ * where both carry it, otherwise the earlier one.
+ */
+function findSuperseded(
+  { keyColumn, updatedColumn }: UploadPlan,
+  checked: readonly CheckedRecord[],
+): ReadonlySet<number> {
+  const superseded = new Set<number>();
+  const winners = new Map<string, number>();
+  for (let index = 0; index < checked.length; index++) {
+    const { row, problems } = checked[index]!;
+    if (problems !== null) continue;
+    const id = row[keyColumn] as string;
+    const rival = winners.get(id);
+    if (rival === undefined) {
+      winners.set(id, index);
+      continue;
+    }
+    const updated = row[updatedColumn] as string | null;
+    const rivalUpdated = checked[rival]!.row[updatedColumn] as string | null;
+    const isOlder = updated !== null && rivalUpdated !== null && updated < rivalUpdated;
+    superseded.add(isOlder ? index : rival);
+    if (!isOlder) winners.set(id, index);
+  }
+  return superseded;
+}
+
+function describe(
+  { requestId, type, dryRun }: UploadRequest,
+  plan: UploadPlan,
+  checked: readonly CheckedRecord[],
+  superseded: ReadonlySet<number>,
+  batchSize: number,
+): CheckedUpload {
+  const batches = inBatches(checked, batchSize).map(({ first, batch }): CheckedBatch => {
+    const problems = batch.flatMap((record, at) => problemsOf(record, first + at, plan));
+    return {
+      batchId: uuidV7(),
+      received: batch.length,
+      rejected: batch.reduce((count, record) => count + (record.problems === null ? 0 : 1), 0),
+      superseded: batch.reduce((count, _, at) => count + (superseded.has(first + at) ? 1 : 0), 0),
+      problems,
+      warnings: warningsOf(batch),
+    };
+  });
+  return { requestId, type, dryRun, batches };
+}
+
+/** Nothing was stored: every record that had no problem of its own is named with the store's. */
+function failedOutcome(
+  { requestId, type, dryRun }: UploadRequest,
+  plan: UploadPlan,
+  checked: readonly CheckedRecord[],
+  batchSize: number,
+  failure: string,
+): Outcome {
+  const batches = inBatches(checked, batchSize).map(({ first, batch }): BatchOutcome => {
+    const problems = batch.flatMap((record, at) =>
+      record.problems === null
+        ? [problem(first + at, idOf(record, plan), null, 'store_unavailable', STORE_UNAVAILABLE)]
+        : problemsOf(record, first + at, plan),
+    );
+    const received = batch.length;
+    return {
+      batchId: uuidV7(),
+      result: 'failed',
+      counts: { received, created: 0, updated: 0, unchanged: 0, rejected: received },
+      problems,
+      warnings: warningsOf(batch),
+    };
+  });
+  return { requestId, type, dryRun, batches, failure };
+}
+
+function problemsOf(record: CheckedRecord, index: number, plan: UploadPlan): readonly Problem[] {
+  if (record.problems === null) return [];
+  const id = idOf(record, plan);
+  return record.problems.map(({ field, code, message }) => problem(index, id, field, code, message));
+}
+
+function idOf({ row }: CheckedRecord, { keyColumn }: UploadPlan): string | null {
+  return (row[keyColumn] ?? null) as string | null;
+}
+
+function warningsOf(batch: readonly CheckedRecord[]): readonly Warning[] {
+  const counts = new Map<string, number>();
+  let others = 0;
+  for (const { dropped } of batch) {
+    for (const [field, count] of dropped ?? []) {
+      const known = counts.get(field);
+      if (known === undefined && counts.size === MOST_NAMED_WARNINGS) others += count;
+      else counts.set(field, (known ?? 0) + count);
+    }
+  }
+  const warning = (field: string | null, count: number): Warning => ({
+    code: 'unknown_field',
+    field,
+    count,
+    message: `${field ?? 'further fields'} not known to this type: dropped`,
+  });
+  const named = [...counts].map(([field, count]) => warning(field, count));
+  return others === 0 ? named : [...named, warning(null, others)];
+}
+
+function inBatches<T>(items: readonly T[], batchSize: number): { first: number; batch: readonly T[] }[] {
+  const batches = [];
+  for (let first = 0; first < items.length; first += batchSize) {
+    batches.push({ first, batch: items.slice(first, first + batchSize) });
+  }
+  return batches;
+}

@@ -1,0 +1,41 @@
+// Finds the name that a mistyped one probably meant, for messages that say so.
+
+/** The known name nearest to the given one, or null where none is near enough to be meant. */
+export function nearName<Name extends string>(given: string, known: Iterable<Name>): Name | null {
+  let nearest: Name | null = null;
+  let fewestEdits = mostEditsFor(given) + 1;
+  for (const name of known) {
+    if (Math.abs(name.length - given.length) >= fewestEdits) continue;
+    const edits = editsBetween(given.toLowerCase(), name.toLowerCase());
+    if (edits < fewestEdits) {
+      nearest = name;
+      fewestEdits = edits;
+    }
+  }
+  return nearest;
+}
+
+/** A third of the letters may be wrong; beyond forty letters nothing was mistyped, it is something else. */
+function mostEditsFor(given: string): number {
+  return given.length > 40 ? 0 : Math.max(1, Math.floor(given.length / 3));
+}
+
+/** How many letters must be added, dropped, replaced or swapped with their neighbour. */
+function editsBetween(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const replaced = last[column - 1]! + (a[row - 1] === b[column - 1] ? 0 : 1);
+      let edits = Math.min(replaced, last[column]! + 1, current[column - 1]! + 1);
+      if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]) {
+        edits = Math.min(edits, beforeLast[column - 2]! + 1);
+      }
+      current.push(edits);
+    }
+    beforeLast = last;
+    last = current;
+  }
+  return last[b.length]!;
+}

@@ -1,0 +1,352 @@
+// Every setting is declared here, once: the reader, the warnings, `--help` and the docs derive from the table.
+
+import { BlockList, isIP, isIPv6 } from 'node:net';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { nearName } from './near-name.ts';
+
+/** What a setting's value may be. Values are written as text, in the environment and on the command line. */
+interface ValueKind<Value> {
+  /** In the words of messages and docs: "must be …". */
+  readonly accepts: string;
+  /** Undefined where the text is not accepted; null is a value. */
+  parse(text: string): Value | undefined;
+  /** How a refused text is quoted, where quoting it whole could show a password. */
+  quoted?(text: string): string;
+}
+
+interface Setting<Value = unknown, Default extends string | null = string | null> {
+  readonly env: string;
+  /** The option of `headgate serve`, without its dashes. */
+  readonly flag: string | null;
+  readonly kind: ValueKind<Value>;
+  /** As a user would write it; null where there is none, and the value is then null. */
+  readonly default: Default;
+  readonly help: string;
+}
+
+function setting<Value, Default extends string | null>(
+  env: string,
+  flag: string | null,
+  kind: ValueKind<Value>,
+  defaultText: Default,
+  help: string,
+): Setting<Value, Default> {
+  return { env, flag, kind, default: defaultText, help };
+}
+
+const UNIT_BYTES = { b: 1, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3 };
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** The milliseconds that a duration such as `90d`, `24h`, `30m`, `45s` or `250ms` means, or null. */
+export function parseDurationMs(text: string): number | null {
+  const parts = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text);
+  return parts === null ? null : Number(parts[1]) * UNIT_MS[parts[2] as keyof typeof UNIT_MS];
+}
+
+export const durationForm = 'a whole number with a unit, such as 90d, 24h, 30m or 45s';
+
+function parseBytes(text: string): number | undefined {
+  const parts = /^(\d{1,15}) ?(b|kib|mib|gib)?$/i.exec(text);
+  if (parts === null) return undefined;
+  return Number(parts[1]) * UNIT_BYTES[(parts[2] ?? 'b').toLowerCase() as keyof typeof UNIT_BYTES];
+}
+
+function within(value: number | null | undefined, least: number, most: number): number | undefined {
+  return value != null && value >= least && value <= most ? value : undefined;
+}
+
+function integer(least: number, most: number): ValueKind<number> {
+  return {
+    accepts: `a whole number from ${least} to ${most}`,
+    parse: (text) => within(/^\d{1,15}$/.test(text) ? Number(text) : undefined, least, most),
+  };
+}
+
+function bytes(mostText: string): ValueKind<number> {
+  const most = parseBytes(mostText)!;
+  return {
+    accepts: `a size in bytes or with a unit, such as 512KiB or 32MiB, of at most ${mostText}`,
+    parse: (text) => within(parseBytes(text), 1, most),
+  };
+}
+
+function duration(leastText: string, mostText: string): ValueKind<number> {
+  const least = parseDurationMs(leastText)!;
+  const most = parseDurationMs(mostText)!;
+  return {
+    accepts: `${durationForm}, from ${leastText} to ${mostText}`,
+    parse: (text) => within(parseDurationMs(text), least, most),
+  };
+}
+
+function oneOf<const Word extends string>(...words: Word[]): ValueKind<Word> {
+  return {
+    accepts: `one of ${words.join(', ')}`,
+    parse: (text) => words.find((word) => word === text),
+  };
+}
+
+const trueOrFalse: ValueKind<boolean> = {
+  accepts: 'true or false',
+  parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
+};
+
+const file: ValueKind<string> = {
+  accepts: 'the path of a PEM file',
+  parse: (text) => (text === '' || text.includes('\0') ? undefined : text),
+};
+
+const host: ValueKind<string> = {
+  accepts: 'an IP address or a host name, without a port',
+  parse(text) {
+    const bare = /^\[.*\]$/.test(text) && isIPv6(text.slice(1, -1)) ? text.slice(1, -1) : text;
+    return isIP(bare) !== 0 || /^[a-z0-9]([a-z0-9.-]{0,252})$/i.test(bare) ? bare : undefined;
+  },
+};
+
+const database: ValueKind<string> = {
+  accepts: 'sqlite:PATH, a bare path, which means the same, or postgres://…',
+  parse(text) {
+    if (text === '' || text === 'sqlite:' || text.includes('\0')) return undefined;
+    if (/^postgres(ql)?:\/\//.test(text)) return text;
+    return /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? undefined : text;
+  },
+  quoted: (text) => quote(text.replace(/(:\/\/).+$/s, '$1…')),
+};
+
+const requestsPerSecond: ValueKind<number | null> = {
+  accepts: 'a whole number from 1 to 1000000, or off',
+  parse: (text) => (text === 'off' ? null : integer(1, 1_000_000).parse(text)),
+};
+
+const declared = {
+  host: setting('HEADGATE_HOST', 'host', host, '127.0.0.1', 'The address to listen on.'),
+  port: setting(
+    'HEADGATE_PORT',
+    'port',
+    integer(0, 65_535),
+    '8080',
+    'The port to listen on; 0 picks a free one.',
+  ),
+  database: setting(
+    'HEADGATE_DATABASE',
+    'database',
+    database,
+    'sqlite:./data/headgate.db',
+    'Where everything is kept: a SQLite file, which is made if missing, or a PostgreSQL database.',
+  ),
+  batchSize: setting(
+    'HEADGATE_BATCH_SIZE',
+    null,
+    integer(1, 1_000_000),
+    '1000',
+    'How many records of an upload make a batch, which is stored in one piece.',
+  ),
+  maxRecords: setting(
+    'HEADGATE_MAX_RECORDS',
+    null,
+    integer(1, 1_000_000),
+    '5000',
+    'The most records that one upload may carry.',
+  ),
+  maxBodyBytes: setting(
+    'HEADGATE_MAX_BODY',
+    null,
+    // The longest text that the JavaScript engine can hold is a little below 512 MiB.
+    bytes('500MiB'),
+    '32MiB',
+    'The largest request body, measured after decompression.',
+  ),
+  maxInFlightBytes: setting(
+    'HEADGATE_MAX_IN_FLIGHT',
+    null,
+    bytes('1024GiB'),
+    '256MiB',
+    'The bytes of request bodies held at once; above it requests are answered 503. ' +
+      'Never less than HEADGATE_MAX_BODY.',
+  ),
+  rateLimitPerSecond: setting(
+    'HEADGATE_RATE_LIMIT',
+    null,
+    requestsPerSecond,
+    '1000',
+    'The requests a second that each key may make, or off.',
+  ),
+  tlsCertFile: setting(
+    'HEADGATE_TLS_CERT',
+    null,
+    file,
+    null,
+    'The certificate chain to serve HTTPS with. Goes with HEADGATE_TLS_KEY.',
+  ),
+  tlsKeyFile: setting(
+    'HEADGATE_TLS_KEY',
+    null,
+    file,
+    null,
+    'The private key of the certificate. Goes with HEADGATE_TLS_CERT.',
+  ),
+  behindProxy: setting(
+    'HEADGATE_BEHIND_PROXY',
+    null,
+    trueOrFalse,
+    'false',
+    'True where a proxy ends TLS in front: any address may then be listened on, ' +
+      'and a request whose X-Forwarded-Proto is not https is refused.',
+  ),
+  logLevel: setting(
+    'HEADGATE_LOG_LEVEL',
+    null,
+    oneOf('silent', 'error', 'warn', 'info', 'debug'),
+    'info',
+    'How much is logged.',
+  ),
+  shutdownTimeoutMs: setting(
+    'HEADGATE_SHUTDOWN_TIMEOUT',
+    null,
+    duration('1ms', '24h'),
+    '30s',
+    'How long a stop may wait for what is in flight.',
+  ),
+};
+
+type Declared = typeof declared;
+export type SettingName = keyof Declared;
+
+type ValueOf<S> = S extends Setting<infer Value, infer Default> ? Value | (Default & null) : never;
+
+export type Settings = { readonly [Name in SettingName]: ValueOf<Declared[Name]> };
+
+/** Texts given on the command line, by flag name; they beat the environment. */
+export type SettingFlags = { readonly [flag: string]: string | undefined };
+
+export type Environment = { readonly [name: string]: string | undefined };
+
+/** Why Headgate cannot start with these settings, in one sentence. Returned, not thrown. */
+export class SettingsProblem {
+  readonly message: string;
+  constructor(message: string) {
+    this.message = message;
+  }
+}
+
+export const settingNames = Object.keys(declared) as readonly SettingName[];
+
+/** The settings as tables and help show them, in the order of their declaration. */
+export const settingFacts = Object.values(declared).map(
+  ({ env, flag, kind, default: defaultText, help }) => ({
+    env,
+    flag,
+    accepts: kind.accepts,
+    default: defaultText,
+    help,
+  }),
+);
+
+export function readSettings(env: Environment, flags: SettingFlags = {}): Settings | SettingsProblem {
+  const values: Partial<Record<SettingName, unknown>> = {};
+  for (const name of settingNames) {
+    const value = readSetting(name, env, flags);
+    if (value instanceof SettingsProblem) return value;
+    values[name] = value;
+  }
+  const settings = values as Settings;
+  const problem = problemAcross(settings);
+  if (problem !== null) return problem;
+  if (settings.maxInFlightBytes >= settings.maxBodyBytes) return settings;
+  if (given(declared.maxInFlightBytes, env, flags) === null) {
+    return { ...settings, maxInFlightBytes: settings.maxBodyBytes };
+  }
+  return new SettingsProblem(
+    `${declared.maxInFlightBytes.env} must be at least ${declared.maxBodyBytes.env} ` +
+      `(${settings.maxBodyBytes} bytes), not ${settings.maxInFlightBytes}: ` +
+      'otherwise the largest allowed body could never be taken in',
+  );
+}
+
+/** One setting alone, for commands that need no other. */
+export function readSetting<Name extends SettingName>(
+  name: Name,
+  env: Environment,
+  flags: SettingFlags = {},
+): Settings[Name] | SettingsProblem {
+  const { kind, default: defaultText, ...place }: Setting = declared[name];
+  const found = given(place, env, flags);
+  const text = found?.text ?? defaultText;
+  if (text === null) return null as Settings[Name];
+  const value = kind.parse(text);
+  if (value !== undefined) return value as Settings[Name];
+  const shown = kind.quoted?.(text) ?? quote(text);
+  return new SettingsProblem(`${found?.where ?? place.env} must be ${kind.accepts}, not ${shown}`);
+}
+
+/** A text and where it was given; an empty variable counts as not given. */
+function given(
+  { env: variable, flag }: Pick<Setting, 'env' | 'flag'>,
+  env: Environment,
+  flags: SettingFlags,
+): { readonly text: string; readonly where: string } | null {
+  const flagText = flag === null ? undefined : flags[flag];
+  if (flagText !== undefined) return { text: flagText, where: `--${flag}` };
+  const text = env[variable];
+  return text === undefined || text === '' ? null : { text, where: variable };
+}
+
+function problemAcross(settings: Settings): SettingsProblem | null {
+  const { tlsCertFile, tlsKeyFile } = settings;
+  if ((tlsCertFile === null) !== (tlsKeyFile === null)) {
+    const [there, missing] =
+      tlsKeyFile === null
+        ? [declared.tlsCertFile, declared.tlsKeyFile]
+        : [declared.tlsKeyFile, declared.tlsCertFile];
+    return new SettingsProblem(`${there.env} is given without ${missing.env}: HTTPS needs both`);
+  }
+  if (tlsCertFile === null && !settings.behindProxy && !isLoopback(settings.host)) {
+    return new SettingsProblem(
+      `${declared.host.env} (--host) is ${quote(settings.host)}, which others can reach, and there is no HTTPS: ` +
+        `give ${declared.tlsCertFile.env} and ${declared.tlsKeyFile.env}, or set ${declared.behindProxy.env}=true ` +
+        'where a proxy ends TLS in front, or listen on 127.0.0.1',
+    );
+  }
+  return null;
+}
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+/** Whether only this machine can reach the host. A name other than localhost may lead anywhere. */
+export function isLoopback(host: string): boolean {
+  const version = isIP(host);
+  return version === 0 ? host.toLowerCase() === 'localhost' : loopback.check(host, `ipv${version as 4 | 6}`);
+}
+
+const PREFIX = 'HEADGATE_';
+const TEST_PREFIX = 'HEADGATE_TEST_';
+
+/** A sentence for each variable that looks like a setting and is none. */
+export function settingWarnings(env: Environment): readonly string[] {
+  const known = settingFacts.map((fact) => fact.env.slice(PREFIX.length));
+  return Object.keys(env)
+    .filter((name) => name.startsWith(PREFIX) && !name.startsWith(TEST_PREFIX))
+    .map((name) => name.slice(PREFIX.length))
+    .filter((name) => !known.includes(name))
+    .map((name) => {
+      const near = nearName(name, known);
+      const hint = near === null ? '' : `; did you mean ${PREFIX}${near}?`;
+      return `${PREFIX}${name} is no setting of Headgate and has no effect${hint}`;
+    });
+}
+
+/** The table of settings for the docs, in Markdown. */
+export function settingsTable(): string {
+  const rows = settingFacts.map(({ env, flag, accepts, default: defaultText, help }) => [
+    `\`${env}\``,
+    flag === null ? '' : `\`--${flag}\``,
+    defaultText === null ? '' : `\`${defaultText}\``,
+    `${help} Takes ${accepts}.`,
+  ]);
+  return [['Setting', 'Flag', 'Default', 'What it does'], ['---', '---', '---', '---'], ...rows]
+    .map((cells) => `| ${cells.join(' | ')} |\n`)
+    .join('');
+}

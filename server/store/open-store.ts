@@ -1,0 +1,42 @@
+// Opens the database that a setting names, and hands its store on to other threads.
+
+import type { MessagePort, Transferable } from 'node:worker_threads';
+import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
+import { attachSqliteStore } from './sqlite/sqlite-store.ts';
+import { type Store, StoreUnusable } from './store.ts';
+
+/** What another thread needs to attach to an open store; send it with its transferables, and use it once. */
+export interface StoreHandle {
+  readonly kind: 'sqlite';
+  readonly newsPort: MessagePort;
+}
+
+export interface OpenedStore extends Store {
+  handle(): StoreHandle;
+}
+
+/** `sqlite:PATH` or a bare path. Rejects with StoreUnusable where the database can never be used. */
+export async function openStore(database: string): Promise<OpenedStore> {
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(database)?.[1]?.toLowerCase();
+  if (scheme === 'postgres' || scheme === 'postgresql') {
+    throw new StoreUnusable('PostgreSQL is not supported by this version: give sqlite:PATH');
+  }
+  if (scheme !== undefined && scheme !== 'sqlite') {
+    throw new StoreUnusable(`there is no store for ${scheme} databases: give sqlite:PATH`);
+  }
+  const path = database.replace(/^sqlite:/i, '');
+  if (path === '' || path.includes('\0') || path === ':memory:') {
+    throw new StoreUnusable('the database must be a file on disk: give sqlite:PATH');
+  }
+  const store = await openSqliteStore(path);
+  return { ...store, handle: () => ({ kind: 'sqlite', newsPort: store.newsPort() }) };
+}
+
+/** The opened store in another thread. Closing it leaves the opened one as it is. */
+export function attachStore(handle: StoreHandle): Store {
+  return attachSqliteStore(handle.newsPort);
+}
+
+export function transferablesOf(handle: StoreHandle): Transferable[] {
+  return [handle.newsPort];
+}

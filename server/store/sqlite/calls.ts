@@ -1,0 +1,148 @@
+// How the threads of a SQLite store are spoken to. The calls of one event-loop turn travel as one message,
+// their answers likewise: at ten thousand calls a second a message for each would cost more than the work.
+
+import type { MessagePort } from 'node:worker_threads';
+import { StoreUnavailable, StoreUnusable } from '../store.ts';
+
+export type Call = readonly [id: number, operation: string, args: readonly unknown[]];
+
+export type Outcome =
+  | { readonly kind: 'done'; readonly value: unknown }
+  | { readonly kind: 'unavailable' | 'unusable' | 'bug'; readonly message: string; readonly stack: string };
+
+export type Answer = readonly [id: number, outcome: Outcome];
+
+export function done(value: unknown): Outcome {
+  return { kind: 'done', value };
+}
+
+export function failed(error: Error): Outcome {
+  const kind =
+    error instanceof StoreUnavailable ? 'unavailable' : error instanceof StoreUnusable ? 'unusable' : 'bug';
+  return { kind, message: error.message, stack: error.stack ?? '' };
+}
+
+/** The error that a failed outcome stands for, in the thread that asked. */
+export function errorOf(outcome: Exclude<Outcome, { kind: 'done' }>): Error {
+  if (outcome.kind === 'unavailable') return new StoreUnavailable(outcome.message);
+  if (outcome.kind === 'unusable') return new StoreUnusable(outcome.message);
+  const error = new Error(outcome.message);
+  error.stack = outcome.stack;
+  return error;
+}
+
+/** Far above what the requests in flight can cause; a last wall against memory that grows without end. */
+const MOST_CALLS_WAITING = 100_000;
+const MOST_BYTES_WAITING = 1024 * 1024 * 1024;
+const SMALL_CALL_BYTES = 500;
+
+// biome-ignore lint/suspicious/noExplicitAny: the constraint has to admit operations of any signature.
+type Operations = { readonly [name: string]: (...args: any[]) => unknown };
+
+interface Waiting {
+  readonly bytes: number;
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+/** A caller's connection to one thread; it outlives the thread and is connected again to its successor. */
+export interface Link<O extends Operations> {
+  /** `bytes` is about the size of the arguments, where they may be large. */
+  call<N extends keyof O & string>(
+    operation: N,
+    args: Parameters<O[N]>,
+    bytes?: number,
+  ): Promise<ReturnType<O[N]>>;
+  connect(port: MessagePort): void;
+  /** What waits is rejected, and what comes is refused with the reason, until it is connected again. */
+  lose(reason: string): void;
+  /** Takes no more calls, and resolves when all that were made are answered. */
+  close(): Promise<void>;
+}
+
+export function createLink<O extends Operations>(threadName: string): Link<O> {
+  let port: MessagePort | null = null;
+  let absence = `the store's ${threadName} thread has not been started`;
+  let isClosed = false;
+  let lastId = 0;
+  let bytesWaiting = 0;
+  let unsent: Call[] = [];
+  let whenDrained: (() => void) | null = null;
+  const waiting = new Map<number, Waiting>();
+
+  const flush = (): void => {
+    const calls = unsent;
+    unsent = [];
+    if (calls.length > 0) port?.postMessage(calls);
+  };
+
+  const settle = (id: number, answer: (call: Waiting) => void): void => {
+    const call = waiting.get(id);
+    if (call === undefined) return;
+    waiting.delete(id);
+    bytesWaiting -= call.bytes;
+    answer(call);
+    if (waiting.size > 0) return;
+    port?.unref();
+    whenDrained?.();
+  };
+
+  const receive = (answers: readonly Answer[]): void => {
+    for (const [id, outcome] of answers) {
+      settle(id, (call) => {
+        if (outcome.kind === 'done') call.resolve(outcome.value);
+        else call.reject(errorOf(outcome));
+      });
+    }
+  };
+
+  const lose = (reason: string): void => {
+    absence = reason;
+    port?.close();
+    port = null;
+    unsent = [];
+    const error = new StoreUnavailable(reason);
+    for (const id of [...waiting.keys()]) settle(id, (call) => call.reject(error));
+  };
+
+  return {
+    call(operation, args, bytes = SMALL_CALL_BYTES) {
+      if (isClosed) return Promise.reject(new StoreUnavailable('the store is closed'));
+      if (port === null) return Promise.reject(new StoreUnavailable(absence));
+      if (waiting.size >= MOST_CALLS_WAITING || bytesWaiting + bytes > MOST_BYTES_WAITING) {
+        return Promise.reject(
+          new StoreUnavailable(
+            `too much is waiting for the store (${waiting.size} calls, ${bytesWaiting} bytes): try again later`,
+          ),
+        );
+      }
+      const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+      const id = ++lastId;
+      // An idle store does not keep its process alive; a call that waits for its answer does.
+      if (waiting.size === 0) port.ref();
+      waiting.set(id, { bytes, resolve, reject });
+      bytesWaiting += bytes;
+      if (unsent.push([id, operation, args]) === 1) setImmediate(flush);
+      return promise as Promise<never>;
+    },
+
+    connect(newPort) {
+      port = newPort;
+      port.on('message', receive);
+      port.on('close', () => {
+        if (port === newPort) lose(`the store's ${threadName} thread ended unexpectedly`);
+      });
+      port.unref();
+    },
+
+    lose,
+
+    async close() {
+      isClosed = true;
+      if (waiting.size > 0) await new Promise<void>((resolve) => (whenDrained = resolve));
+      const last = port;
+      port = null;
+      last?.close();
+    },
+  };
+}

@@ -1,0 +1,34 @@
+// Many callers' jobs in one durable commit: the disk is waited for once for all of them.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { done, failed, type Outcome } from './calls.ts';
+import { asStoreError, patiently } from './database.ts';
+import type { Job } from './write-operations.ts';
+
+/**
+ * Runs the jobs in one transaction, in order. Where that fails it is undone and each half is tried by itself,
+ * so that in the end only the jobs that cannot be done fail, and a group on a full disk fails fast.
+ */
+export function commitTogether(database: DatabaseSync, jobs: readonly Job<unknown>[]): readonly Outcome[] {
+  if (jobs.length === 0) return [];
+  try {
+    patiently(() => database.exec('BEGIN IMMEDIATE'));
+  } catch (error) {
+    const outcome = failed(asStoreError(error));
+    return jobs.map(() => outcome);
+  }
+  try {
+    const results = jobs.map((job) => job.run());
+    database.exec('COMMIT');
+    return results.map(done);
+  } catch (error) {
+    // After some errors (a full disk is one) SQLite has rolled back by itself.
+    if (database.isTransaction) database.exec('ROLLBACK');
+    if (jobs.length === 1) return [failed(asStoreError(error))];
+    const middle = Math.ceil(jobs.length / 2);
+    return [
+      ...commitTogether(database, jobs.slice(0, middle)),
+      ...commitTogether(database, jobs.slice(middle)),
+    ];
+  }
+}

@@ -1,0 +1,144 @@
+// Brings a database file to the form this version works with, or refuses it in one sentence.
+// Housekeeping tables come from numbered migrations. Tables of records follow the catalogue: what it
+// declares and the file lacks is added, so that a new type or field needs no migration.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { StoreUnusable } from '../store.ts';
+import { patiently } from './database.ts';
+import { addColumnSql, createIndexSql, createTableSql, type Table, type Tables } from './schema.ts';
+
+/** "Hgat" in ASCII, in the file's header: tells our files from other SQLite databases. */
+const APPLICATION_ID = 0x48676174;
+
+/** The n-th entry leads from schema version n to n + 1. Entries are only ever appended. */
+const migrations: readonly string[] = [
+  `CREATE TABLE organisations (
+    organisation INTEGER PRIMARY KEY,
+    org_id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL UNIQUE,
+    created_at_ms INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE api_keys (
+    key_id TEXT PRIMARY KEY,
+    organisation INTEGER NOT NULL,
+    secret_hash TEXT NOT NULL,
+    name TEXT,
+    scopes TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    expires_at_ms INTEGER,
+    revoked_at_ms INTEGER,
+    last_used_at_ms INTEGER
+  ) STRICT;
+  CREATE INDEX api_keys_by_organisation ON api_keys (organisation, created_at_ms, key_id);
+  CREATE TABLE idempotency_answers (
+    organisation INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    answer BLOB NOT NULL,
+    tallies TEXT NOT NULL,
+    kept_at_ms INTEGER NOT NULL,
+    expires_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (organisation, path, key)
+  ) STRICT;
+  CREATE INDEX idempotency_answers_by_expiry ON idempotency_answers (expires_at_ms);`,
+];
+
+export const SCHEMA_VERSION = migrations.length;
+
+/**
+ * Safe to interrupt and to run from several processes at once: all steps are one transaction, and they are
+ * worked out again once it holds the write lock.
+ */
+export function prepareDatabase(database: DatabaseSync, path: string, tables: Tables): void {
+  const isReady = patiently(() => missingSteps(database, path, tables)).length === 0;
+  patiently(() => database.exec('PRAGMA journal_mode = WAL'));
+  if (isReady) return;
+  patiently(() => database.exec('BEGIN IMMEDIATE'));
+  try {
+    for (const step of missingSteps(database, path, tables)) database.exec(step);
+    database.exec('COMMIT');
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+function missingSteps(database: DatabaseSync, path: string, tables: Tables): readonly string[] {
+  const version = knownVersion(database, path);
+  const steps = [...migrations.slice(version)];
+  for (const table of [...tables.records.values(), tables.interactions]) {
+    steps.push(...stepsOfTable(database, path, table));
+  }
+  if (version < SCHEMA_VERSION) {
+    steps.push(`PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${SCHEMA_VERSION}`);
+  }
+  return steps;
+}
+
+/** The file's schema version; 0 for a file that nobody has used yet. */
+function knownVersion(database: DatabaseSync, path: string): number {
+  const version = pragmaNumber(database, 'user_version');
+  const isOurs = pragmaNumber(database, 'application_id') === APPLICATION_ID;
+  const isUnused =
+    version === 0 &&
+    pragmaNumber(database, 'application_id') === 0 &&
+    database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
+  if (!isOurs && !isUnused) {
+    throw new StoreUnusable(`${path} is a SQLite database that Headgate has not made: name another file`);
+  }
+  if (version > SCHEMA_VERSION) {
+    throw new StoreUnusable(
+      `${path} was made by a newer Headgate (schema ${version}; this one knows ${SCHEMA_VERSION}): upgrade Headgate`,
+    );
+  }
+  return version;
+}
+
+function stepsOfTable(database: DatabaseSync, path: string, table: Table): readonly string[] {
+  const present = new Map(
+    database
+      .prepare('SELECT name, type FROM pragma_table_info(?)')
+      .all(table.name)
+      .map((column) => [String(column.name), String(column.type)]),
+  );
+  const indexes = new Set(
+    database
+      .prepare('SELECT name FROM pragma_index_list(?)')
+      .all(table.name)
+      .map((index) => String(index.name)),
+  );
+  const steps: string[] = [];
+  if (present.size === 0) steps.push(createTableSql(table));
+  else {
+    refuseUnknownColumns(path, table, present);
+    const added = table.columns.filter(({ name }) => !present.has(name));
+    steps.push(...added.map((column) => addColumnSql(table, column)));
+  }
+  const addedIndexes = table.indexes.filter(({ name }) => !indexes.has(name));
+  return [...steps, ...addedIndexes.map((index) => createIndexSql(table, index))];
+}
+
+function refuseUnknownColumns(path: string, table: Table, present: ReadonlyMap<string, string>): void {
+  const declared = new Map<string, string>(table.columns.map(({ name, type }) => [name, type]));
+  declared.set('organisation', 'INTEGER');
+  for (const [name, type] of present) {
+    const declaredType = declared.get(name);
+    if (declaredType === undefined) {
+      throw new StoreUnusable(
+        `${path} was made by a newer Headgate (its table ${table.name} has a column ${name} ` +
+          'that this one does not know): upgrade Headgate',
+      );
+    }
+    if (declaredType !== type) {
+      throw new StoreUnusable(
+        `${path} keeps the column ${table.name}.${name} as ${type} where this Headgate keeps ${declaredType}: ` +
+          'use the version that made it',
+      );
+    }
+  }
+}
+
+function pragmaNumber(database: DatabaseSync, pragma: 'user_version' | 'application_id'): number {
+  return Number(database.prepare(`PRAGMA ${pragma}`).get()?.[pragma]);
+}

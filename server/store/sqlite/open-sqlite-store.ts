@@ -1,0 +1,211 @@
+// Opens a SQLite file as a store: starts its threads, starts one again that ended unexpectedly, and tells
+// every holder of the store how to reach them.
+
+import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads';
+import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
+import { errorOf } from './calls.ts';
+import { holdStore, type ThreadName, type ThreadNews } from './sqlite-store.ts';
+import type { Opened, Order, ThreadSetup } from './thread.ts';
+import { defaultTuning, type Tuning } from './tuning.ts';
+
+const FIRST_RESTART_AFTER_MS = 100;
+const LONGEST_RESTART_PAUSE_MS = 10_000;
+/** A thread that has lived this long ended of something new, not of what ended its predecessor. */
+const STABLE_AFTER_MS = 60_000;
+
+export interface OpenSqliteStore extends Store {
+  /** A port through which a store attached in another thread is told of this one's threads. */
+  newsPort(): MessagePort;
+}
+
+type TellNews = (news: ThreadNews, transferList: readonly Transferable[]) => void;
+
+export async function openSqliteStore(
+  givenPath: string,
+  tuning: Tuning = defaultTuning,
+): Promise<OpenSqliteStore> {
+  const path = resolve(givenPath);
+  makeReachable(path);
+  const holders = new Set<TellNews>();
+  const writer = superviseThread('writer', { path, tuning }, holders);
+  const reader = superviseThread('reader', { path, tuning }, holders);
+  try {
+    await writer.open();
+    await reader.open();
+  } catch (error) {
+    await Promise.all([reader.close(), writer.close()]);
+    throw error;
+  }
+  const join = (tell: TellNews): void => {
+    holders.add(tell);
+    writer.introduce(tell);
+    reader.introduce(tell);
+  };
+  const { store, hear } = holdStore();
+  join(hear);
+  let closing: Promise<void> | null = null;
+
+  const close = async (): Promise<void> => {
+    await store.close();
+    // The writer goes last, so that its connection is the one that clears the log away.
+    await reader.close();
+    await writer.close();
+  };
+
+  return {
+    ...store,
+    newsPort() {
+      const { port1, port2 } = new MessageChannel();
+      const tell: TellNews = (news, transferList) => port1.postMessage(news, transferList);
+      join(tell);
+      port1.on('close', () => holders.delete(tell));
+      port1.unref();
+      return port2;
+    },
+    close: () => (closing ??= close()),
+  };
+}
+
+interface SupervisedThread {
+  open(): Promise<void>;
+  /** Gives the holder a way to the thread, if it runs. */
+  introduce(tell: TellNews): void;
+  close(): Promise<void>;
+}
+
+function superviseThread(
+  name: ThreadName,
+  setup: ThreadSetup,
+  holders: ReadonlySet<TellNews>,
+): SupervisedThread {
+  let thread = startThread(name, setup);
+  let running: Worker | null = null;
+  let restartPauseMs = FIRST_RESTART_AFTER_MS;
+  let restart: NodeJS.Timeout | null = null;
+  let isClosing = false;
+
+  const introduce = (tell: TellNews): void => {
+    if (running === null) return;
+    const { port1, port2 } = new MessageChannel();
+    command(running, { kind: 'connect', port: port1 }, [port1]);
+    tell({ thread: name, port: port2 }, [port2]);
+  };
+
+  const tellAllLost = (reason: string): void => {
+    for (const tell of holders) tell({ thread: name, lost: reason }, []);
+  };
+
+  const open = async (): Promise<void> => {
+    const { worker, ended } = thread;
+    await opened(thread);
+    const openedAtMs = performance.now();
+    running = worker;
+    void ended.then((reason) => {
+      running = null;
+      if (isClosing) return;
+      if (performance.now() - openedAtMs > STABLE_AFTER_MS) restartPauseMs = FIRST_RESTART_AFTER_MS;
+      restartLater(`the store's ${name} thread ended unexpectedly (${reason}) and is being started again`);
+    });
+  };
+
+  const restartLater = (reason: string): void => {
+    tellAllLost(reason);
+    restart = setTimeout(() => void restartNow(), restartPauseMs);
+    restart.unref();
+    restartPauseMs = Math.min(restartPauseMs * 4, LONGEST_RESTART_PAUSE_MS);
+  };
+
+  const restartNow = async (): Promise<void> => {
+    thread = startThread(name, setup);
+    try {
+      await open();
+      holders.forEach(introduce);
+    } catch (error) {
+      if (!isClosing) {
+        restartLater(`the store's ${name} thread cannot be started: ${(error as Error).message}`);
+      }
+    }
+  };
+
+  const close = async (): Promise<void> => {
+    isClosing = true;
+    if (restart !== null) clearTimeout(restart);
+    if (running === null) await thread.worker.terminate();
+    else {
+      running.ref();
+      command(running, { kind: 'close' }, []);
+      await thread.ended;
+    }
+    tellAllLost('the store is closed');
+  };
+
+  return { open, introduce, close };
+}
+
+interface StartedThread {
+  readonly worker: Worker;
+  /** Resolves with the reason; never rejects. */
+  readonly ended: Promise<string>;
+}
+
+function startThread(name: ThreadName, setup: ThreadSetup): StartedThread {
+  const worker = new Worker(new URL(`./${name}-thread.ts`, import.meta.url), { workerData: setup });
+  worker.unref();
+  const ended = new Promise<string>((resolve) => {
+    let reason = 'it stopped';
+    worker.on('error', (error) => {
+      reason = error instanceof Error ? error.message : String(error);
+    });
+    worker.on('exit', () => resolve(reason));
+  });
+  return { worker, ended };
+}
+
+function command(worker: Worker, order: Order, transferList: readonly Transferable[]): void {
+  worker.postMessage(order, transferList);
+}
+
+/** Resolves when the thread can answer; rejects with its reason, or when it ends without one. */
+async function opened({ worker, ended }: StartedThread): Promise<void> {
+  const told = new Promise<Opened>((resolve) => worker.once('message', resolve));
+  worker.ref();
+  command(worker, { kind: 'open' }, []);
+  const outcome = await Promise.race([told, ended]);
+  worker.unref();
+  if (typeof outcome === 'string') {
+    throw new StoreUnavailable(`a thread of the store ended before it could open the database: ${outcome}`);
+  }
+  if (outcome.kind === 'done') return;
+  await worker.terminate();
+  throw errorOf(outcome);
+}
+
+/** Makes the folder, and refuses a path that can never hold a database of ours. */
+function makeReachable(path: string): void {
+  try {
+    makeFolder(dirname(path));
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found !== undefined && !found.isFile()) {
+      throw new StoreUnusable(`the database ${path} is not a file: name a file`);
+    }
+    accessSync(found === undefined ? dirname(path) : path, constants.R_OK | constants.W_OK);
+  } catch (error) {
+    if (error instanceof StoreUnusable) throw error;
+    throw new StoreUnusable(`the database ${path} cannot be made or written: ${(error as Error).message}`);
+  }
+}
+
+/** Each new folder is made durable in its parent: what is acknowledged in it must not vanish with it. */
+function makeFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  makeFolder(dirname(folder));
+  mkdirSync(folder, { recursive: true });
+  const parent = openSync(dirname(folder), 'r');
+  try {
+    fsyncSync(parent);
+  } finally {
+    closeSync(parent);
+  }
+}

@@ -1,0 +1,46 @@
+// The thread that answers all reading, so that a lookup never waits behind a large write.
+
+import { DatabaseSync } from 'node:sqlite';
+import { done, failed, type Outcome } from './calls.ts';
+import { asStoreError } from './database.ts';
+import { createReadOperations, type ReadOperations } from './read-operations.ts';
+import { catalogueTables } from './schema.ts';
+import { runThread, type Service, type ThreadSetup } from './thread.ts';
+
+/** Reference checks go to random places of the key indexes; their inner pages and warm leaves fit in this. */
+const PAGE_CACHE_KIB = 32 * 1024;
+/** Readers wait only for the rare moments when SQLite rebuilds or removes the log. */
+const LOCK_PATIENCE_MS = 5000;
+/** Calls read in one transaction: enough to share its cost, few enough not to hold up the log for long. */
+const GROUP_CALLS = 256;
+
+function openReader({ path }: ThreadSetup): Service {
+  const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: LOCK_PATIENCE_MS });
+  database.exec(`PRAGMA query_only = 1; PRAGMA cache_size = -${PAGE_CACHE_KIB};`);
+  const operations = createReadOperations(database, catalogueTables);
+
+  const outcomeOf = (operation: string, args: readonly unknown[]): Outcome => {
+    try {
+      const read = operations[operation as keyof ReadOperations] as (...args: readonly unknown[]) => unknown;
+      return done(read(...args));
+    } catch (error) {
+      return failed(asStoreError(error));
+    }
+  };
+
+  return {
+    groupWeight: GROUP_CALLS,
+    weightOf: () => 1,
+    answer(calls) {
+      database.exec('BEGIN');
+      const outcomes = calls.map(([, operation, args]) => outcomeOf(operation, args));
+      if (database.isTransaction) database.exec('COMMIT');
+      return outcomes;
+    },
+    async close() {
+      database.close();
+    },
+  };
+}
+
+runThread(openReader);

@@ -1,0 +1,137 @@
+// The store as its callers hold it, in any thread: it packs what they give, and passes it to the writer's or
+// the reader's thread.
+
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import type { InteractionWrite, Memory, Row, Store, Upload } from '../store.ts';
+import { createLink, type Link } from './calls.ts';
+import type { ReadOperations } from './read-operations.ts';
+import { FORGOTTEN_AT_ONCE, type Job, type PackedUpload, type WriteOperations } from './write-operations.ts';
+
+export type ThreadName = 'writer' | 'reader';
+
+/** What a holder of the store is told about a thread: a way to it, or why there is none. */
+export type ThreadNews =
+  | { readonly thread: ThreadName; readonly port: MessagePort }
+  | { readonly thread: ThreadName; readonly lost: string };
+
+type AnsweredWrites = {
+  [N in keyof WriteOperations]: (
+    ...args: Parameters<WriteOperations[N]>
+  ) => ReturnType<WriteOperations[N]> extends Job<infer Result> ? Result : never;
+} & { ping(): void };
+
+export interface HeldStore {
+  readonly store: Store;
+  hear(news: ThreadNews): void;
+}
+
+export function holdStore(): HeldStore {
+  const writer: Link<AnsweredWrites> = createLink('writer');
+  const reader: Link<ReadOperations> = createLink('reader');
+  const links = { writer, reader };
+  return {
+    hear(news) {
+      if ('port' in news) links[news.thread].connect(news.port);
+      else links[news.thread].lose(news.lost);
+    },
+    store: {
+      createOrganisation: (name, orgId, createdAtMs) =>
+        writer.call('createOrganisation', [name, orgId, createdAtMs]),
+      organisations: () => reader.call('organisations', []),
+
+      addKey: (key) => writer.call('addKey', [key]),
+      findKey: (keyId) => reader.call('findKey', [keyId]),
+      keysOf: (organisation) => reader.call('keysOf', [organisation]),
+      replaceKey: (keyId, endsAtMs, successor) => writer.call('replaceKey', [keyId, endsAtMs, successor]),
+      revokeKey: (keyId, revokedAtMs) => writer.call('revokeKey', [keyId, revokedAtMs]),
+      noteKeysUsed: (lastUsedAtMs) => writer.call('noteKeysUsed', [lastUsedAtMs]),
+
+      async existing(organisation, type, ids) {
+        if (ids.length === 0) return new Set();
+        const idsJson = JSON.stringify(ids);
+        const marks = await reader.call('existing', [organisation, type, idsJson], idsJson.length);
+        return new Set(ids.filter((_, position) => marks[position] === '1'));
+      },
+      write(upload) {
+        const packed = packUpload(upload);
+        return writer.call('write', [packed], packed.batchesJson.length + memoryBytes(packed.memory));
+      },
+      writeInteraction(write) {
+        const rowJson = write.row === null ? null : JSON.stringify(write.row);
+        const memory = packMemory(write.memory);
+        return writer.call(
+          'writeInteraction',
+          [{ organisation: write.organisation, rowJson, memory }],
+          (rowJson?.length ?? 0) + memoryBytes(memory),
+        );
+      },
+      recall: ({ organisation, path, key }, nowMs) =>
+        reader.call('recall', [{ organisation, path, key }, nowMs]),
+      async forgetExpired(nowMs) {
+        while ((await writer.call('forgetExpired', [nowMs])) === FORGOTTEN_AT_ONCE);
+      },
+
+      async record(organisation, type, id) {
+        return rowsOf(await reader.call('record', [organisation, type, id]))[0] ?? null;
+      },
+      async records(organisation, type, page) {
+        return rowsOf(await reader.call('records', [organisation, type, page]));
+      },
+      async interaction(organisation, interactionId) {
+        return rowsOf(await reader.call('interaction', [organisation, interactionId]))[0] ?? null;
+      },
+      async interactions(organisation, page) {
+        return rowsOf(await reader.call('interactions', [organisation, page]));
+      },
+
+      async ping() {
+        await Promise.all([writer.call('ping', []), reader.call('ping', [])]);
+      },
+      async close() {
+        await Promise.all([writer.close(), reader.close()]);
+      },
+    },
+  };
+}
+
+/** The store in another thread than the one that opened it; it hears of its threads through the port. */
+export function attachSqliteStore(newsPort: MessagePort): Store {
+  const { store, hear } = holdStore();
+  // What was told before the port got here is there already, so the store can be used at once.
+  for (let first = receiveMessageOnPort(newsPort); first; first = receiveMessageOnPort(newsPort)) {
+    hear(first.message as ThreadNews);
+  }
+  newsPort.on('message', hear);
+  newsPort.unref();
+  return {
+    ...store,
+    async close() {
+      await store.close();
+      newsPort.close();
+    },
+  };
+}
+
+function packUpload({ organisation, type, batches, dryRun, memory }: Upload): PackedUpload {
+  return {
+    organisation,
+    type,
+    batchesJson: JSON.stringify(batches),
+    rowCount: batches.reduce((count, rows) => count + rows.length, 0),
+    dryRun,
+    memory: packMemory(memory),
+  };
+}
+
+/** A view into a larger buffer would drag all of that buffer along to the other thread. */
+function packMemory(memory: InteractionWrite['memory']): Memory | null {
+  return memory === null ? null : { ...memory, answer: new Uint8Array(memory.answer) };
+}
+
+function memoryBytes(memory: Memory | null): number {
+  return memory?.answer.length ?? 0;
+}
+
+function rowsOf(rowsJson: string): readonly Row[] {
+  return JSON.parse(rowsJson) as Row[];
+}

@@ -1,0 +1,18 @@
+// The figures by which the SQLite store trades latency, memory and disk. Tests make them small.
+
+export interface Tuning {
+  /** Rows that are committed together at most; waiting uploads beyond it wait for the next commit. */
+  readonly groupRows: number;
+  /** Un-checkpointed write-ahead log at which the checkpointer starts. */
+  readonly checkpointAfterBytes: number;
+  /** Write-ahead log at which the writer stops for a moment, so that it starts anew from its beginning. */
+  readonly walLimitBytes: number;
+}
+
+const MIB = 1024 * 1024;
+
+export const defaultTuning: Tuning = {
+  groupRows: 20_000,
+  checkpointAfterBytes: 64 * MIB,
+  walLimitBytes: 256 * MIB,
+};

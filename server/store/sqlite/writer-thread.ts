@@ -1,0 +1,95 @@
+// The thread with the only writing connection.
+
+import { DatabaseSync } from 'node:sqlite';
+import { type Call, failed, type Outcome } from './calls.ts';
+import { asStoreError, sleep } from './database.ts';
+import { commitTogether } from './group-commit.ts';
+import { prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
+import { catalogueTables } from './schema.ts';
+import { runThread, type Service, type ThreadSetup } from './thread.ts';
+import { keepWal } from './wal.ts';
+import { createWriteOperations, type Job, type PackedUpload } from './write-operations.ts';
+
+/**
+ * Random keys touch a page of the key index each. 64 MiB hold the pages that a full group of rows dirties,
+ * which would otherwise be written to the log before the commit and again at it, and the inner pages of the
+ * indexes of many million rows.
+ */
+const PAGE_CACHE_KIB = 64 * 1024;
+/** A server that commits without pause lets other processes at the database this often, for this long. */
+const LONGEST_HOLD_MS = 250;
+const LETTING_GO_MS = 2;
+
+function openWriter({ path, tuning }: ThreadSetup): Service {
+  const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: 0 });
+  prepareDatabase(database, path, catalogueTables);
+  database.exec(`PRAGMA synchronous = FULL;
+    PRAGMA wal_autocheckpoint = 0;
+    PRAGMA cache_size = -${PAGE_CACHE_KIB};`);
+  const wal = keepWal(database, path, tuning);
+  let lastRestMs = performance.now();
+  let lastCommitMs = 0;
+  let hasFailed = false;
+
+  const operations: WriterOperations = {
+    ...createWriteOperations(database, catalogueTables),
+    // After a failure only a write that reaches the disk can show that the store is able to serve again.
+    ping: () => ({ run: () => hasFailed && database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`) }),
+  };
+
+  const restIfDue = (): void => {
+    const nowMs = performance.now();
+    if (nowMs - lastCommitMs >= LETTING_GO_MS) lastRestMs = nowMs;
+    if (nowMs - lastRestMs < LONGEST_HOLD_MS) return;
+    sleep(LETTING_GO_MS);
+    lastRestMs = performance.now();
+  };
+
+  return {
+    groupWeight: tuning.groupRows,
+    weightOf,
+    answer(calls) {
+      const outcomes: Outcome[] = [];
+      const jobs: Job<unknown>[] = [];
+      const positions: number[] = [];
+      calls.forEach(([, operation, args], position) => {
+        try {
+          jobs.push(jobOf(operations, operation, args));
+          positions.push(position);
+        } catch (error) {
+          outcomes[position] = failed(asStoreError(error));
+        }
+      });
+      restIfDue();
+      commitTogether(database, jobs).forEach((outcome, index) => {
+        const position = positions[index]!;
+        outcomes[position] = outcome;
+        if (outcome.kind === 'unavailable') hasFailed = true;
+        else if (outcome.kind === 'done' && calls[position]![1] === 'ping') hasFailed = false;
+      });
+      wal.afterCommit(calls.reduce((rows, call) => rows + weightOf(call), 0));
+      lastCommitMs = performance.now();
+      return outcomes;
+    },
+    // The last connection that closes the file copies the log into it and removes the log.
+    async close() {
+      await wal.close();
+      database.close();
+    },
+  };
+}
+
+type WriterOperations = ReturnType<typeof createWriteOperations> & { ping(): Job<unknown> };
+
+function jobOf(operations: WriterOperations, operation: string, args: readonly unknown[]): Job<unknown> {
+  const create = operations[operation as keyof WriterOperations] as (
+    ...args: readonly unknown[]
+  ) => Job<unknown>;
+  return create(...args);
+}
+
+function weightOf([, operation, args]: Call): number {
+  return operation === 'write' ? Math.max(1, (args[0] as PackedUpload).rowCount) : 1;
+}
+
+runThread(openWriter);
