@@ -14,7 +14,7 @@ import { InFlight } from './http/read-body.ts';
 import type { Service } from './http/service.ts';
 import { KnownRecords } from './ingest/known-records.ts';
 import { isLoopback, type Settings } from './settings.ts';
-import { type OpenStore, openStore } from './store/open-store.ts';
+import { type OpenedStore, openStore } from './store/open-store.ts';
 
 const FORGET_EXPIRED_EVERY_MS = 3_600_000;
 const DEMO_ORGANISATION = 'demo';
@@ -22,7 +22,6 @@ const DEMO_ORGANISATION = 'demo';
 export interface ServeOutput {
   /** Prints a line for the person or program that started the server. */
   out(line: string): void;
-  readonly version: string;
 }
 
 export interface RunningServer {
@@ -68,7 +67,6 @@ export async function startServer(settings: Settings, io: ServeOutput): Promise<
     const url = urlOf(app.server.address() as AddressInfo, settings.host, tls !== null);
     await greetNewcomer(store, settings, url, io);
     io.out(`listening on ${url}`);
-    log.debug({ version: io.version, url }, 'started');
     return {
       url,
       async close() {
@@ -88,7 +86,7 @@ async function readTls({ tlsCertFile, tlsKeyFile }: Settings): Promise<Service['
   return { cert, key };
 }
 
-function forgetExpiredRegularly(store: OpenStore, onError: (error: unknown) => void): NodeJS.Timeout {
+function forgetExpiredRegularly(store: OpenedStore, onError: (error: unknown) => void): NodeJS.Timeout {
   const forget = (): void => {
     store.forgetExpired(Date.now()).catch(onError);
   };
@@ -103,7 +101,7 @@ function urlOf({ port }: AddressInfo, host: string, isTls: boolean): string {
 
 /** On an empty database that only this machine can reach: something to try, at once. */
 async function greetNewcomer(
-  store: OpenStore,
+  store: OpenedStore,
   { host }: Settings,
   url: string,
   { out }: ServeOutput,

@@ -3,7 +3,7 @@
 
 import { Worker } from 'node:worker_threads';
 import type { UploadLimits } from '../ingest/upload.ts';
-import { type OpenStore, transferablesOf } from '../store/open-store.ts';
+import { type OpenedStore, transferablesOf } from '../store/open-store.ts';
 import type { Answer } from './answers.ts';
 import type { IngestThreadData, Job, JobDone, Work } from './ingest-thread.ts';
 import type { Body } from './read-body.ts';
@@ -14,7 +14,7 @@ interface Waiting {
 }
 
 export class IngestClient {
-  readonly #store: OpenStore;
+  readonly #store: OpenedStore;
   readonly #limits: UploadLimits;
   readonly #maxBodyBytes: number;
   readonly #onDeath: (error: Error) => void;
@@ -23,7 +23,7 @@ export class IngestClient {
   #lastId = 0;
   #closing = false;
 
-  constructor(store: OpenStore, limits: UploadLimits, maxBodyBytes: number, onDeath: (error: Error) => void) {
+  constructor(store: OpenedStore, limits: UploadLimits, maxBodyBytes: number, onDeath: (error: Error) => void) {
     this.#store = store;
     this.#limits = limits;
     this.#maxBodyBytes = maxBodyBytes;
@@ -54,7 +54,7 @@ export class IngestClient {
     };
     const thread = new Worker(new URL('./ingest-thread.ts', import.meta.url), {
       workerData,
-      transferList: [...transferablesOf(handle)],
+      transferList: transferablesOf(handle),
     });
     let cause = new Error('the ingest thread ended');
     thread.on('message', (done: JobDone) => this.#settle(done));

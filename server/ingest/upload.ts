@@ -10,6 +10,7 @@ import {
   type Row,
   type Store,
   StoreUnavailable,
+  type Tally,
 } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { type Checked, checkFields, type Handling, type Plan, planOf } from './check-fields.ts';

@@ -64,12 +64,16 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
     return known;
   };
 
-  const upsertAll = ({ insert, update }: Upsert, rows: readonly SQLInputValue[][]): Tally => {
+  const upsertAll = (
+    { insert, update }: Upsert,
+    organisation: OrganisationNumber,
+    rows: readonly SQLInputValue[][],
+  ): Tally => {
     let created = 0;
     let updated = 0;
     for (const row of rows) {
-      if (insert.run(...row).changes === 1) created++;
-      else if (update.run(...row).changes === 1) updated++;
+      if (insert.run(...row, organisation).changes === 1) created++;
+      else if (update.run(...row, organisation).changes === 1) updated++;
     }
     return { created, updated, unchanged: rows.length - created - updated };
   };
@@ -176,11 +180,9 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
 
     write(upload: PackedUpload): Job<Written> {
       const table = recordTable(tables, upload.type);
-      const batches = (JSON.parse(upload.batchesJson) as JsonRow[][]).map((rows) =>
-        parametersOf(table, rows, upload.organisation),
-      );
+      const batches = (JSON.parse(upload.batchesJson) as JsonRow[][]).map((rows) => bindable(table, rows));
       const upsert = upsertInto(table);
-      const upsertBatches = () => batches.map((rows) => upsertAll(upsert, rows));
+      const upsertBatches = () => batches.map((rows) => upsertAll(upsert, upload.organisation, rows));
       return {
         run() {
           if (!upload.dryRun) return unlessRemembered(upload.memory, upsertBatches);
@@ -193,10 +195,11 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
 
     writeInteraction({ organisation, rowJson, memory }: PackedInteraction): Job<Written> {
       const table = tables.interactions;
-      const rows =
-        rowJson === null ? [] : parametersOf(table, [JSON.parse(rowJson) as JsonRow], organisation);
+      const rows = rowJson === null ? [] : bindable(table, [JSON.parse(rowJson) as JsonRow]);
       const upsert = upsertInto(table);
-      return { run: () => unlessRemembered(memory, () => rows.map((row) => upsertAll(upsert, [row]))) };
+      return {
+        run: () => unlessRemembered(memory, () => rows.map((row) => upsertAll(upsert, organisation, [row]))),
+      };
     },
 
     /** Says how many were dropped, so that the caller can come back for more. */
@@ -212,12 +215,8 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
   };
 }
 
-/** Each row's parameters as the upsert numbers them: the fields in order, then the organisation. */
-function parametersOf(
-  table: Table,
-  rows: readonly JsonRow[],
-  organisation: OrganisationNumber,
-): SQLInputValue[][] {
+/** The same rows, with booleans as the numbers that SQLite keeps for them. */
+function bindable(table: Table, rows: readonly JsonRow[]): SQLInputValue[][] {
   const booleanPositions = table.columns.flatMap(({ isBoolean }, position) => (isBoolean ? [position] : []));
   for (const row of rows) {
     if (row.length !== table.columns.length) {
@@ -227,18 +226,18 @@ function parametersOf(
       const value = row[position];
       if (typeof value === 'boolean') row[position] = value ? 1 : 0;
     }
-    row.push(organisation);
   }
   return rows as SQLInputValue[][];
 }
 
+/** Parameters: the fields in order, then the organisation. */
 function insertSql({ name, columns }: Table): string {
   const parameters = columns.map((_, position) => `?${position + 1}`).join(', ');
   return `INSERT INTO ${quoted(name)} (${quotedList(columns.map((column) => column.name))}, "organisation")
     VALUES (${parameters}, ?${columns.length + 1}) ON CONFLICT DO NOTHING`;
 }
 
-/** Changes the row only where it differs and the incoming one is not older, so that `changes` is the verdict. */
+/** Same parameters. Changes the row only where it differs and the incoming one is not older, so that `changes` is the verdict. */
 function updateSql({ name, key, columns }: Table): string {
   const numbered = columns.map((column, position) => ({
     name: column.name,

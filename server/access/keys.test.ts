@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import type { ApiKey, Organisation, Store } from '../store/store.ts';
+import { type IssuedKey, issueKey, parseKey, revokeKey, rotateKey, statusOf } from './keys.ts';
+import { temporaryStore } from './temporary-store.ts';
+
+const DAY_MS = 86_400_000;
+const NOW_MS = Date.parse('2026-03-01T00:00:00Z');
+
+function issueTo(
+  store: Store,
+  { organisation, orgId }: Organisation,
+  wish: Partial<ApiKey> = {},
+): Promise<IssuedKey> {
+  const { scopes = ['data:read'], name = null, expiresAtMs = null, createdAtMs: nowMs = NOW_MS } = wish;
+  return issueKey(store, { organisation, orgId, scopes, name, expiresAtMs, nowMs });
+}
+
+test('an issued key is as long as promised, is never the same, and is stored as it was returned', async (t) => {
+  const { store, acme } = await temporaryStore(t);
+  const first = await issueTo(store, acme, { name: 'nightly', expiresAtMs: NOW_MS + DAY_MS });
+  const second = await issueTo(store, acme);
+  assert.match(first.apiKey, /^hg_[0-9a-f]{12}_[0-9a-f]{48}$/);
+  assert.notEqual(first.apiKey.slice(-48), second.apiKey.slice(-48));
+  assert.notEqual(first.key.keyId, second.key.keyId);
+  assert.deepEqual(await store.findKey(first.key.keyId), first.key);
+  assert.deepEqual(first.key, {
+    keyId: first.apiKey.slice(3, 15),
+    organisation: acme.organisation,
+    orgId: acme.orgId,
+    secretHash: createHash('sha256').update(first.apiKey.slice(16)).digest('hex'),
+    name: 'nightly',
+    scopes: ['data:read'],
+    createdAtMs: NOW_MS,
+    expiresAtMs: NOW_MS + DAY_MS,
+    revokedAtMs: null,
+    lastUsedAtMs: null,
+  });
+});
+
+test('no file of the database contains the secret', async (t) => {
+  const { store, acme, folder } = await temporaryStore(t);
+  const { apiKey, key } = await issueTo(store, acme);
+  const secret = apiKey.slice(16);
+  const files = await Promise.all((await readdir(folder)).map((name) => readFile(`${folder}/${name}`)));
+  assert.ok(
+    files.some((bytes) => bytes.includes(key.keyId)),
+    'the key is in the files that were read',
+  );
+  for (const bytes of files) {
+    assert.equal(bytes.includes(secret), false);
+    assert.equal(bytes.includes(Buffer.from(secret, 'hex')), false);
+  }
+});
+
+test('only a text of the form of a key is one', () => {
+  const whole = `hg_0123456789ab_${'0'.repeat(48)}`;
+  assert.deepEqual(parseKey(whole), { keyId: '0123456789ab', secret: '0'.repeat(48) });
+  for (const text of [
+    '',
+    'hg_',
+    whole.toUpperCase(),
+    `${whole}0`,
+    whole.slice(0, -1),
+    ` ${whole}`,
+    `${whole}\n`,
+  ]) {
+    assert.equal(parseKey(text), null, JSON.stringify(text));
+  }
+});
+
+test('a key is active until the moment it expires, and revoked from the moment it is revoked', async (t) => {
+  const { store, acme } = await temporaryStore(t);
+  const { key } = await issueTo(store, acme, { expiresAtMs: NOW_MS + 10 });
+  assert.equal(statusOf(key, NOW_MS + 9), 'active');
+  assert.equal(statusOf(key, NOW_MS + 10), 'expired');
+  assert.equal(statusOf({ ...key, revokedAtMs: NOW_MS }, NOW_MS + 20), 'revoked');
+});
+
+test('a successor has the name, scopes and organisation of the old key, which ends after the overlap', async (t) => {
+  const { store, acme } = await temporaryStore(t);
+  const old = await issueTo(store, acme, { name: 'nightly', scopes: ['data:write:shops', 'data:read'] });
+  const rotated = await rotateKey(store, old.key.keyId, DAY_MS, NOW_MS + 5);
+  assert.ok(rotated.kind === 'rotated');
+  const { keyId, secretHash, ...rest } = rotated.key;
+  assert.notEqual(keyId, old.key.keyId);
+  assert.notEqual(secretHash, old.key.secretHash);
+  const { keyId: _, secretHash: __, ...oldRest } = old.key;
+  assert.deepEqual(rest, { ...oldRest, createdAtMs: NOW_MS + 5 });
+  assert.deepEqual(await store.findKey(keyId), rotated.key);
+  assert.equal(rotated.oldEndsAtMs, NOW_MS + 5 + DAY_MS);
+  assert.equal((await store.findKey(old.key.keyId))?.expiresAtMs, NOW_MS + 5 + DAY_MS);
+});
+
+test('the successor of a key made for 90 days is made for 90 days, and the old one keeps a sooner end', async (t) => {
+  const { store, acme } = await temporaryStore(t);
+  const old = await issueTo(store, acme, { expiresAtMs: NOW_MS + 90 * DAY_MS });
+  const nearTheEndMs = NOW_MS + 90 * DAY_MS - 1000;
+  const rotated = await rotateKey(store, old.key.keyId, DAY_MS, nearTheEndMs);
+  assert.ok(rotated.kind === 'rotated');
+  assert.equal(rotated.key.expiresAtMs, nearTheEndMs + 90 * DAY_MS);
+  assert.equal(rotated.oldEndsAtMs, NOW_MS + 90 * DAY_MS);
+  assert.equal((await store.findKey(old.key.keyId))?.expiresAtMs, NOW_MS + 90 * DAY_MS);
+});
+
+test('an unknown, revoked or expired key is not rotated, and nothing is issued', async (t) => {
+  const { store, acme } = await temporaryStore(t);
+  const revoked = await issueTo(store, acme);
+  await revokeKey(store, revoked.key.keyId, NOW_MS);
+  const expired = await issueTo(store, acme, { expiresAtMs: NOW_MS + 1 });
+  assert.deepEqual(await rotateKey(store, '000000000000', 0, NOW_MS), { kind: 'unknown' });
+  assert.deepEqual(await rotateKey(store, revoked.key.keyId, 0, NOW_MS + 1), { kind: 'revoked' });
+  assert.deepEqual(await rotateKey(store, expired.key.keyId, 0, NOW_MS + 1), { kind: 'expired' });
+  assert.equal((await store.keysOf(acme.organisation)).length, 2);
+});
+
+test('revoking keeps the first moment, and an unknown key is said to be unknown', async (t) => {
+  const { store, acme } = await temporaryStore(t);
+  const { key } = await issueTo(store, acme);
+  assert.deepEqual(await revokeKey(store, key.keyId, NOW_MS + 1), {
+    kind: 'revoked',
+    key,
+    revokedAtMs: NOW_MS + 1,
+  });
+  const again = await revokeKey(store, key.keyId, NOW_MS + 2);
+  assert.ok(again.kind === 'already');
+  assert.equal(again.revokedAtMs, NOW_MS + 1);
+  assert.equal((await store.findKey(key.keyId))?.revokedAtMs, NOW_MS + 1);
+  assert.deepEqual(await revokeKey(store, '000000000000', NOW_MS), { kind: 'unknown' });
+});

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createOrganisation, findOrganisation } from './organisations.ts';
+import { temporaryStore } from './temporary-store.ts';
+
+test('an organisation is found by its name and by its id in any case', async (t) => {
+  const { store, acme } = await temporaryStore(t);
+  for (const wanted of ['acme', ' acme ', acme.orgId, acme.orgId.toUpperCase()]) {
+    assert.deepEqual(await findOrganisation(store, wanted), { kind: 'found', organisation: acme }, wanted);
+  }
+});
+
+test('an organisation that is not there is unknown, with the near name', async (t) => {
+  const { store } = await temporaryStore(t);
+  assert.deepEqual(await findOrganisation(store, 'acne'), { kind: 'unknown', near: 'acme' });
+  assert.deepEqual(await findOrganisation(store, 'somebody else'), { kind: 'unknown', near: null });
+  assert.deepEqual(await findOrganisation(store, 'ACME'), { kind: 'unknown', near: 'acme' });
+});
+
+test('a name is trimmed, and one spelling of its characters is kept', async (t) => {
+  const { store } = await temporaryStore(t);
+  const created = await createOrganisation(store, '  Cafe\u0301 Zürich ', 1000);
+  assert.ok(created.kind === 'created');
+  assert.equal(created.organisation.name, 'Café Zürich');
+  assert.equal(created.organisation.createdAtMs, 1000);
+  assert.equal((await findOrganisation(store, 'Café Zürich')).kind, 'found');
+  assert.deepEqual(await createOrganisation(store, 'Café Zürich', 2000), {
+    kind: 'taken',
+    name: 'Café Zürich',
+  });
+});
+
+test('a name that could not be told apart or read is refused', async (t) => {
+  const { store } = await temporaryStore(t);
+  const refused: [text: string, reason: RegExp][] = [
+    ['', /empty/],
+    [' \t ', /empty/],
+    ['a\nb', /control/],
+    ['a\u0000b', /control/],
+    ['a\u001b[31mb', /control/],
+    ['a\u2028b', /control/],
+    ['a\ud800', /control/],
+    ['x'.repeat(101), /at most 100 characters, not 101/],
+    ['6B29FC40-CA47-1067-B31D-00DD010662DA', /UUID/],
+  ];
+  for (const [text, reason] of refused) {
+    const created = await createOrganisation(store, text, 0);
+    assert.ok(created.kind === 'refused', JSON.stringify(text));
+    assert.match(created.reason, reason);
+  }
+  assert.equal((await store.organisations()).length, 1);
+  assert.equal((await createOrganisation(store, '🎓'.repeat(100), 0)).kind, 'created');
+});

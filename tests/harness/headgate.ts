@@ -1,0 +1,98 @@
+// A real Headgate for tests: the real executable as a process of its own, on a database in a new folder.
+
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const executable = new URL('../../server/cli/headgate.ts', import.meta.url).pathname;
+const nodeFlags = ['--disable-warning=ExperimentalWarning'];
+const START_TIMEOUT_MS = 20_000;
+
+export interface IssuedKey {
+  readonly key_id: string;
+  readonly key: string;
+  readonly org_id: string;
+}
+
+export interface Headgate {
+  readonly url: string;
+  readonly database: string;
+  readonly process: ChildProcess;
+  /** What it has written to standard output and standard error so far. */
+  output(): string;
+  /** Runs a command of the command line on the same database and reads the JSON that it prints. */
+  command<Result = unknown>(...args: string[]): Promise<Result>;
+  /** A new organisation with a key of all scopes, or of the given ones. */
+  newKey(name?: string, scopes?: readonly string[]): Promise<IssuedKey>;
+  /** SIGTERM, and its exit code. */
+  stop(): Promise<number | null>;
+  /** SIGKILL: no time to finish anything. */
+  kill(): Promise<void>;
+}
+
+export type Environment = Readonly<Record<string, string>>;
+
+/** Generous for tests that are not about the rate. */
+const quiet: Environment = { HEADGATE_RATE_LIMIT: 'off' };
+
+export async function newDatabaseFolder(): Promise<{ folder: string; remove(): Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'headgate-test-'));
+  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** Starts on the given database, and resolves when it can answer. */
+export async function startHeadgate(database: string, environment: Environment = {}): Promise<Headgate> {
+  const env = { ...process.env, ...quiet, ...environment, HEADGATE_DATABASE: database };
+  const child = spawn(process.execPath, [...nodeFlags, executable, 'serve', '--port', '0'], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const started = Promise.withResolvers<string>();
+  const listen = (chunk: Buffer): void => {
+    output += chunk.toString();
+    const url = /^listening on (\S+)$/m.exec(output)?.[1];
+    if (url !== undefined) started.resolve(url);
+  };
+  child.stdout.on('data', listen);
+  child.stderr.on('data', listen);
+  const exited = once(child, 'exit');
+  void exited.then(([code]) => started.reject(new Error(`headgate ended with ${code} at start: ${output}`)));
+  const timer = setTimeout(
+    () => started.reject(new Error(`headgate did not start: ${output}`)),
+    START_TIMEOUT_MS,
+  );
+  const url = await started.promise.finally(() => clearTimeout(timer));
+
+  const command = async <Result>(...args: string[]): Promise<Result> =>
+    JSON.parse((await runHeadgate([...args, '--json'], env)).stdout) as Result;
+  const end = async (signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    const [code] = (await exited) as [number | null];
+    return code;
+  };
+  let organisations = 0;
+  return {
+    url,
+    database,
+    process: child,
+    output: () => output,
+    command,
+    async newKey(name = `organisation ${process.pid}-${++organisations}`, scopes = []) {
+      await command('orgs', 'create', name);
+      return command('keys', 'issue', '--org', name, ...scopes.flatMap((scope) => ['--scope', scope]));
+    },
+    stop: () => end('SIGTERM'),
+    async kill() {
+      await end('SIGKILL');
+    },
+  };
+}
+
+/** Runs the executable once. Rejects, with its exit code and what it printed, where it fails. */
+export function runHeadgate(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ stdout: string }> {
+  return promisify(execFile)(process.execPath, [...nodeFlags, executable, ...args], { env });
+}
