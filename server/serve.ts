@@ -22,6 +22,7 @@ const DEMO_ORGANISATION = 'demo';
 export interface ServeOutput {
   /** Prints a line for the person or program that started the server. */
   out(line: string): void;
+  readonly version: string;
 }
 
 export interface RunningServer {
@@ -67,6 +68,7 @@ export async function startServer(settings: Settings, io: ServeOutput): Promise<
     const url = urlOf(app.server.address() as AddressInfo, settings.host, tls !== null);
     await greetNewcomer(store, settings, url, io);
     io.out(`listening on ${url}`);
+    log.debug({ version: io.version, url }, 'started');
     return {
       url,
       async close() {

@@ -5,6 +5,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 
 export type ReadJson = { readonly value: unknown } | { readonly unreadable: string };
 
+const SPACE = 0x20;
 const QUOTE = 0x22;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
@@ -23,8 +24,8 @@ export function readJson(bytes: Uint8Array): ReadJson {
   } catch (error) {
     return { unreadable: `The body is not valid JSON: ${(error as SyntaxError).message}.` };
   }
-  // Every key is followed by `":`. Where there are just as many of those as there are keys in the result,
-  // none was said twice; otherwise (a nested value, a text holding `":`, spaces before colons) look closely.
+  // Every key is followed by a quote and a colon. Where there are just as many of those as there are keys in
+  // the result, none was said twice; otherwise (a nested value, a text holding `":`) look closely.
   if (countQuotedColons(bytes) !== countShallowKeys(value)) {
     const twice = findRepeatedKey(text);
     if (twice !== null) {
@@ -35,7 +36,7 @@ export function readJson(bytes: Uint8Array): ReadJson {
   return { value };
 }
 
-/** Four bytes at a time, because this looks at every byte of every upload. */
+/** Never fewer than there are keys. Four bytes at a time, because this looks at every byte of every upload. */
 function countQuotedColons(bytes: Uint8Array): number {
   let count = 0;
   const aligned = bytes.byteOffset % 4 === 0;
@@ -46,13 +47,19 @@ function countQuotedColons(bytes: Uint8Array): number {
     if (!hasColon) continue;
     const first = word << 2;
     for (let at = first; at < first + 4; at++) {
-      if (bytes[at] === COLON && bytes[at - 1] === QUOTE) count++;
+      if (bytes[at] === COLON && followsQuote(bytes, at)) count++;
     }
   }
   for (let at = words.length << 2; at < bytes.byteLength; at++) {
-    if (bytes[at] === COLON && bytes[at - 1] === QUOTE) count++;
+    if (bytes[at] === COLON && followsQuote(bytes, at)) count++;
   }
   return count;
+}
+
+function followsQuote(bytes: Uint8Array, at: number): boolean {
+  let before = at - 1;
+  while (bytes[before]! <= SPACE) before--;
+  return bytes[before] === QUOTE;
 }
 
 /** The keys of the object and of the objects in its arrays: all there are in a well-formed request. */
@@ -63,7 +70,8 @@ function countShallowKeys(value: unknown): number {
   for (const member of members) {
     if (!Array.isArray(member)) continue;
     for (const element of member) {
-      if (element !== null && typeof element === 'object') count += Object.keys(element).length;
+      if (element === null || typeof element !== 'object' || Array.isArray(element)) continue;
+      count += Object.keys(element).length;
     }
   }
   return count;
@@ -80,7 +88,7 @@ function findRepeatedKey(text: string): string | null {
       const start = at++;
       while (text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
       let next = at + 1;
-      while (text.charCodeAt(next) <= 0x20) next++;
+      while (text.charCodeAt(next) <= SPACE) next++;
       if (text.charCodeAt(next) !== COLON) continue;
       const key = JSON.parse(text.slice(start, at + 1)) as string;
       const keys = open[open.length - 1] ?? new Set();

@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 const executable = new URL('../../server/cli/headgate.ts', import.meta.url).pathname;
 const nodeFlags = ['--disable-warning=ExperimentalWarning'];
 const START_TIMEOUT_MS = 20_000;
+const COMMAND_TIMEOUT_MS = 60_000;
 
 export interface IssuedKey {
   readonly key_id: string;
@@ -94,5 +95,8 @@ export async function startHeadgate(database: string, environment: Environment =
 
 /** Runs the executable once. Rejects, with its exit code and what it printed, where it fails. */
 export function runHeadgate(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ stdout: string }> {
-  return promisify(execFile)(process.execPath, [...nodeFlags, executable, ...args], { env });
+  return promisify(execFile)(process.execPath, [...nodeFlags, executable, ...args], {
+    env,
+    timeout: COMMAND_TIMEOUT_MS,
+  });
 }

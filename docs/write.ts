@@ -1,0 +1,127 @@
+// Writes the parts of the docs that the code already says: the record types, the error codes, the settings.
+// `node docs/write.ts` writes them; with `--check` it only tells, by its exit code, whether they are current.
+
+import { readFile, writeFile } from 'node:fs/promises';
+import type { Fields } from '@headgate/catalogue/declaration.ts';
+import { jsonSchemaOf } from '@headgate/catalogue/json-schema.ts';
+import { type ProblemCodeFacts, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import {
+  assignedToInteraction,
+  interaction,
+  type RecordTypeName,
+  recordTypes,
+} from '@headgate/catalogue/record-types.ts';
+import { dependenciesOf, referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
+import { refusals } from '../server/http/refusals.ts';
+import { settingsTable } from '../server/settings.ts';
+
+const root = new URL('..', import.meta.url);
+
+/** A file that is written whole, or the parts of a file between `<!-- name -->` and `<!-- /name -->`. */
+const targets: Readonly<Record<string, string | Readonly<Record<string, string>>>> = {
+  'README.md': { types: typesTable(), settings: settingsTable() },
+  'docs/record-types.md': recordTypesPage(),
+  'docs/errors.md': { codes: codesTable(), statuses: statusesTable() },
+  'docs/record-types.schema.json': schemas(),
+};
+
+const isCheck = process.argv.includes('--check');
+const stale: string[] = [];
+for (const [path, content] of Object.entries(targets)) {
+  const file = new URL(path, root);
+  const present = await readFile(file, 'utf8').catch(() => '');
+  const wanted = typeof content === 'string' ? content : withParts(path, present, content);
+  if (present === wanted) continue;
+  stale.push(path);
+  if (!isCheck) await writeFile(file, wanted);
+}
+if (isCheck && stale.length > 0) {
+  console.error(`not current: ${stale.join(', ')}; run: npm run docs`);
+  process.exitCode = 1;
+} else if (!isCheck) {
+  console.log(stale.length === 0 ? 'the docs are current' : `written: ${stale.join(', ')}`);
+}
+
+function withParts(path: string, text: string, parts: Readonly<Record<string, string>>): string {
+  return Object.entries(parts).reduce((whole, [name, part]) => {
+    const [begin, end] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
+    const from = whole.indexOf(begin);
+    const to = whole.indexOf(end);
+    if (from === -1 || to === -1) throw new Error(`${path} lacks ${begin} … ${end}`);
+    return `${whole.slice(0, from + begin.length)}\n${part}${whole.slice(to)}`;
+  }, text);
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+}
+
+function typesTable(): string {
+  const rows = uploadOrder(recordTypes).map((type) => {
+    const { key, fields } = recordTypes[type];
+    const required = Object.entries(fields as Fields).flatMap(([name, field]) =>
+      field.required && name !== key ? [`\`${name}\``] : [],
+    );
+    const dependencies = dependenciesOf(fields);
+    return [`\`${type}\``, `\`${key}\``, required.join(', '), dependencies.join(', ') || 'nothing'];
+  });
+  return table(['Type', 'Identified by', 'Also required', 'Needs first'], rows);
+}
+
+function fieldsTable(fields: Fields): string {
+  const rows = Object.entries(fields).map(([name, { kind, required, references, note }]) => {
+    const targetsOfField = references === undefined ? [] : referencedTypes(references);
+    const reference =
+      targetsOfField.length === 0 ? '' : `must be uploaded already: ${targetsOfField.join(', ')}`;
+    return [
+      `\`${name}\``,
+      kind.accepts,
+      required ? 'yes' : '',
+      [note, reference].filter((part) => part !== '').join('; '),
+    ];
+  });
+  return table(['Field', 'Takes', 'Required', 'Notes'], rows);
+}
+
+function recordTypesPage(): string {
+  const order = uploadOrder(recordTypes);
+  const sections = order.map((type: RecordTypeName) => {
+    const { title, fields } = recordTypes[type];
+    return `## ${title}: \`${type}\`\n\n${fieldsTable(fields)}`;
+  });
+  return [
+    '# Record types\n',
+    'This page is written by `npm run docs` from `catalogue/record-types.ts`.\n',
+    'An omitted or null optional field is kept as null, `is_deleted` as false. Nothing is converted: `"1"` is ' +
+      'not a number. Ids are kept in lower case, regions in upper case, date-times in UTC.\n',
+    `Upload in this order and every reference is found: ${order.join(', ')}.\n`,
+    ...sections,
+    '## Interaction: `POST /user-interactions`\n',
+    'Below 100,000,000,000 an integer `event_timestamp` counts seconds, from there on milliseconds.\n',
+    fieldsTable(interaction),
+    'Headgate adds:\n',
+    fieldsTable(assignedToInteraction),
+  ].join('\n');
+}
+
+function codesTable(): string {
+  const rows = Object.entries(problemCodes as Record<string, ProblemCodeFacts>).map(
+    ([code, { meaning, remedy, retryable }]) => [`\`${code}\``, meaning, remedy, retryable ? 'yes' : 'no'],
+  );
+  return table(['Code', 'What happened', 'What to do', 'Retryable as it is'], rows);
+}
+
+function statusesTable(): string {
+  return table(
+    ['Status', '`error`'],
+    Object.values(refusals).map(({ status, error }) => [String(status), error]),
+  );
+}
+
+function schemas(): string {
+  const entries = Object.entries(recordTypes).map(([type, { title, fields }]) => [
+    type,
+    jsonSchemaOf(title, fields),
+  ]);
+  return `${JSON.stringify({ ...Object.fromEntries(entries), 'user-interactions': jsonSchemaOf('Interaction', interaction) }, null, 2)}\n`;
+}

@@ -1,0 +1,227 @@
+// The real executable, started as a person or an init system starts it.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import packageFacts from '../package.json' with { type: 'json' };
+
+const executable = fileURLToPath(new URL('./headgate.ts', import.meta.url));
+const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
+
+interface Ran {
+  readonly exitCode: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+interface Place {
+  readonly env: Record<string, string>;
+  readonly folder: string;
+  run(...args: string[]): Promise<Ran>;
+}
+
+async function place(t: TestContext): Promise<Place> {
+  const folder = await mkdtemp(join(tmpdir(), 'headgate-executable-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const env = { PATH, HEADGATE_DATABASE: join(folder, 'headgate.db'), HEADGATE_LOG_LEVEL: 'silent' };
+  const run = (...args: string[]): Promise<Ran> =>
+    new Promise((resolve) => {
+      const child = execFile(executable, args, { env, cwd: folder }, (_, out, err) =>
+        resolve({ exitCode: child.exitCode, out, err }),
+      );
+    });
+  return { env, folder, run };
+}
+
+interface Serving {
+  readonly child: ChildProcess;
+  readonly url: string;
+  /** Everything printed before the line that says where it listens. */
+  readonly greeting: string;
+  readonly ended: Promise<Ran>;
+}
+
+async function serve(
+  t: TestContext,
+  { env, folder }: Place,
+  more: Record<string, string> = {},
+): Promise<Serving> {
+  const child = spawn(executable, ['serve', '--port', '0'], { env: { ...env, ...more }, cwd: folder });
+  t.after(() => child.kill('SIGKILL'));
+  let out = '';
+  let err = '';
+  child.stderr.on('data', (chunk) => {
+    err += chunk;
+  });
+  const ended = once(child, 'close').then(([exitCode]) => ({ exitCode, out, err }));
+  const listening = new Promise<string>((resolve) => {
+    createInterface(child.stdout).on('line', (line) => {
+      if (line.startsWith('listening on ')) resolve(line.slice('listening on '.length));
+      else out += `${line}\n`;
+    });
+  });
+  const url = await Promise.race([
+    listening,
+    ended.then((ran) => assert.fail(`it ended: ${JSON.stringify(ran)}`)),
+  ]);
+  return { child, url, greeting: out, ended };
+}
+
+function statusWith(url: string, key: string): Promise<number> {
+  return fetch(`${url}/v1/data/shops`, { headers: { authorization: `Bearer ${key}` } }).then(
+    async (response) => {
+      await response.arrayBuffer();
+      return response.status;
+    },
+  );
+}
+
+test('it runs by its own first line and prints its version, without a warning', async (t) => {
+  const { run } = await place(t);
+  assert.deepEqual(await run('--version'), { exitCode: 0, out: `${packageFacts.version}\n`, err: '' });
+});
+
+test('standard output carries exactly one JSON value, standard error nothing', async (t) => {
+  const { run } = await place(t);
+  const made = await run('orgs', 'create', 'acme', '--json');
+  assert.deepEqual([made.exitCode, made.err], [0, '']);
+  assert.equal(JSON.parse(made.out).name, 'acme');
+  assert.equal(made.out, `${JSON.stringify(JSON.parse(made.out))}\n`);
+});
+
+test('wrong usage exits with 2 and what cannot be done with 1, each with a sentence on standard error', async (t) => {
+  const { run } = await place(t);
+  assert.deepEqual(await run('kyes'), {
+    exitCode: 2,
+    out: '',
+    err: 'headgate: there is no command "kyes"; did you mean keys?\n',
+  });
+  const unknown = await run('keys', 'revoke', '000000000000');
+  assert.deepEqual([unknown.exitCode, unknown.out], [1, '']);
+  assert.match(unknown.err, /^headgate: there is no key [^\n]+\n$/);
+});
+
+test('a server on a wrong setting does not start, exit code 2', async (t) => {
+  const { env, folder } = await place(t);
+  for (const wrong of [{ HEADGATE_HOST: '0.0.0.0' }, { HEADGATE_MAX_BODY: 'big' }]) {
+    const child = spawn(executable, ['serve'], { env: { ...env, ...wrong }, cwd: folder });
+    let err = '';
+    child.stderr.on('data', (chunk) => {
+      err += chunk;
+    });
+    const [exitCode] = await once(child, 'close');
+    assert.equal(exitCode, 2);
+    assert.match(err, new RegExp(`^headgate: ${Object.keys(wrong)[0]}[^\n]+\n$`));
+  }
+});
+
+test('keys issued, rotated and revoked while a server runs take effect in it', async (t) => {
+  const at = await place(t);
+  const { child, url, ended } = await serve(t, at);
+  const issued = JSON.parse((await at.run('keys', 'issue', '--org', 'demo', '--json')).out);
+  assert.equal(await statusWith(url, issued.key), 200, 'a new key works at once');
+  const rotated = JSON.parse((await at.run('keys', 'rotate', issued.key_id, '--json')).out);
+  assert.equal(await statusWith(url, rotated.key), 200);
+  assert.equal(await statusWith(url, issued.key), 200, 'the old key works through the overlap');
+  await at.run('keys', 'revoke', issued.key_id);
+  const deadlineMs = Date.now() + 5000;
+  while ((await statusWith(url, issued.key)) !== 401) {
+    assert.ok(Date.now() < deadlineMs, 'a revoked key still works after 5 seconds');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.equal(await statusWith(url, rotated.key), 200);
+
+  child.kill('SIGTERM');
+  assert.equal((await ended).exitCode, 0);
+  const keys = JSON.parse((await at.run('keys', 'list', '--org', 'demo', '--json')).out);
+  const used = keys.find(({ key_id }: { key_id: string }) => key_id === rotated.key_id);
+  assert.notEqual(used.last_used_at, null, 'its last use is noted');
+});
+
+test('Ctrl-C stops a server with exit code 0, also when npm passes it on a second time', async (t) => {
+  const { child, ended } = await serve(t, await place(t));
+  child.kill('SIGINT');
+  child.kill('SIGINT');
+  const { exitCode, err } = await ended;
+  assert.deepEqual([exitCode, err], [0, '']);
+});
+
+/** An upload whose body never ends keeps the server from stopping. */
+async function uploadWithoutEnd(t: TestContext, { url, greeting }: Serving): Promise<void> {
+  const key = /hg_[0-9a-f]{12}_[0-9a-f]{48}/.exec(greeting)![0];
+  const { connect } = await import('node:net');
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  t.after(() => socket.destroy());
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.write(
+    'POST /v1/data/shops HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
+      `Authorization: Bearer ${key}\r\nContent-Length: 1000\r\n\r\n{"records":[`,
+  );
+  await new Promise((resolve) => setTimeout(resolve, 200));
+}
+
+test('a stop that takes longer than allowed is given up with a sentence, exit code 1', async (t) => {
+  const serving = await serve(t, await place(t), { HEADGATE_SHUTDOWN_TIMEOUT: '500ms' });
+  await uploadWithoutEnd(t, serving);
+  serving.child.kill('SIGTERM');
+  const { exitCode, err } = await serving.ended;
+  assert.equal(exitCode, 1);
+  assert.match(err, /^headgate: what was in flight did not end within 0\.5 s[^\n]*\n$/);
+});
+
+test('a second signal ends a server at once, exit code 1', async (t) => {
+  const serving = await serve(t, await place(t));
+  await uploadWithoutEnd(t, serving);
+  serving.child.kill('SIGTERM');
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  assert.equal(serving.child.exitCode, null, 'it waits for what is in flight');
+  serving.child.kill('SIGTERM');
+  assert.equal((await serving.ended).exitCode, 1);
+});
+
+test('a port that is taken is answered with one sentence, exit code 1', async (t) => {
+  const { run } = await place(t);
+  const other = createServer().listen(0, '127.0.0.1');
+  t.after(() => other.close());
+  await once(other, 'listening');
+  const { port } = other.address() as { port: number };
+  const { exitCode, out, err } = await run('serve', '--port', String(port));
+  assert.deepEqual([exitCode, out], [1, '']);
+  assert.equal(
+    err,
+    `headgate: port ${port} on 127.0.0.1 is taken by another program; give another with --port\n`,
+  );
+});
+
+test('a certificate that is missing or no certificate is answered with one sentence, exit code 1', async (t) => {
+  const { env, folder, run } = await place(t);
+  const key = join(folder, 'key.pem');
+  await writeFile(key, 'no key');
+  Object.assign(env, { HEADGATE_TLS_KEY: key, HEADGATE_TLS_CERT: join(folder, 'missing.pem') });
+  const missing = await run('serve', '--port', '0');
+  assert.deepEqual([missing.exitCode, missing.out], [1, '']);
+  assert.match(
+    missing.err,
+    /^headgate: HEADGATE_TLS_CERT names a file that cannot be read: [^\n]*missing\.pem[^\n]*\n$/,
+  );
+  env.HEADGATE_TLS_CERT = key;
+  const wrong = await run('serve', '--port', '0');
+  assert.deepEqual([wrong.exitCode, wrong.out], [1, '']);
+  assert.match(wrong.err, /^headgate: HEADGATE_TLS_CERT and HEADGATE_TLS_KEY cannot be used[^\n]*\n$/);
+});
+
+test('a variable that is no setting is warned of, and the server starts', async (t) => {
+  const { child, ended } = await serve(t, await place(t), { HEADGATE_PROT: '1' });
+  child.kill('SIGTERM');
+  const { exitCode, err } = await ended;
+  assert.equal(exitCode, 0);
+  assert.match(err, /^headgate: warning: HEADGATE_PROT is no setting [^\n]*HEADGATE_PORT\?\n$/);
+});

@@ -1,0 +1,325 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { settingFacts } from '../settings.ts';
+import { commands } from './commands.ts';
+import { options } from './options.ts';
+import { runHeadgate } from './run.ts';
+
+const NOW_MS = Date.parse('2026-03-01T00:00:00Z');
+
+interface Ran {
+  readonly exitCode: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+type Headgate = (...args: string[]) => Promise<Ran>;
+
+async function runIn(env: Record<string, string>, args: string[], nowMs = NOW_MS): Promise<Ran> {
+  const out: string[] = [];
+  const err: string[] = [];
+  const exitCode = await runHeadgate(args, {
+    out: (line) => out.push(line),
+    err: (line) => err.push(line),
+    env,
+    nowMs: () => nowMs,
+  });
+  return { exitCode, out: out.join('\n'), err: err.join('\n') };
+}
+
+async function temporaryFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'headgate-cli-'));
+  t.after(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+async function onNewDatabase(t: TestContext): Promise<Headgate> {
+  const database = join(await temporaryFolder(t), 'made', 'headgate.db');
+  return (...args) => runIn({ HEADGATE_DATABASE: database }, args);
+}
+
+const withoutDatabase: Headgate = (...args) => runIn({ HEADGATE_DATABASE: '/dev/null/x.db' }, args);
+
+async function json(ran: Promise<Ran>): Promise<unknown> {
+  const { exitCode, out, err } = await ran;
+  assert.deepEqual([exitCode, err], [0, '']);
+  return JSON.parse(out);
+}
+
+interface Issued {
+  readonly key_id: string;
+  readonly key: string;
+  readonly org_id: string;
+  readonly expires_at: string | null;
+}
+
+test('the help names every command, and a command’s help every option it takes', async () => {
+  const { exitCode, out } = await withoutDatabase();
+  assert.equal(exitCode, 0);
+  assert.equal((await withoutDatabase('--help')).out, out);
+  assert.equal((await withoutDatabase('help')).out, out);
+  for (const command of commands) {
+    assert.ok(out.includes(command.words.join(' ')) && out.includes(command.summary));
+    const help = await withoutDatabase(...command.words, '--help');
+    assert.equal(help.exitCode, 0);
+    assert.deepEqual(await withoutDatabase('help', ...command.words), help);
+    for (const name of [...command.requiredOptions, ...command.options]) {
+      assert.ok(help.out.includes(`--${name}`), `--${name} is not in the help of ${command.words.join(' ')}`);
+    }
+    for (const example of command.examples) assert.ok(help.out.includes(example));
+    assert.ok(help.out.split('\n').every((line) => line.length <= 100));
+  }
+});
+
+test('every option is taken by a command, and every option that a command takes is declared', () => {
+  const taken = new Set(
+    commands.flatMap(({ requiredOptions, options: others }) => [...requiredOptions, ...others]),
+  );
+  assert.deepEqual([...taken, 'help', 'version'].sort(), Object.keys(options).sort());
+});
+
+test('every example in the help is accepted as a command line', async () => {
+  for (const example of commands.flatMap((command) => command.examples)) {
+    const [, ...args] = [...example.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare!);
+    if (args[0] === 'serve') continue;
+    const { exitCode, err } = await withoutDatabase(...args);
+    assert.deepEqual([exitCode, err.includes('/dev/null/x.db')], [1, true], `${example}: ${err}`);
+  }
+});
+
+test('the help of serve lists every setting', async () => {
+  const { out } = await withoutDatabase('serve', '--help');
+  for (const { env, flag } of settingFacts) {
+    assert.ok(out.includes(env), env);
+    if (flag !== null) assert.ok(out.includes(`--${flag}`), flag);
+  }
+});
+
+test('a group of commands has a help of its own', async () => {
+  for (const args of [
+    ['keys', '--help'],
+    ['help', 'keys'],
+  ]) {
+    const { exitCode, out } = await withoutDatabase(...args);
+    assert.equal(exitCode, 0);
+    assert.match(out, /keys rotate KEY_ID/);
+    assert.doesNotMatch(out, /orgs create/);
+  }
+});
+
+test('wrong usage is answered with one sentence that names the mistake and the near name, exit code 2', async () => {
+  const wrong: [args: string[], sentence: RegExp][] = [
+    [['srve'], /no command "srve"; did you mean serve\?/],
+    [['xyzzy'], /no command "xyzzy"; there is serve, orgs, keys, help/],
+    [['keys'], /keys needs one of issue, list, rotate, revoke/],
+    [['keys', 'isue'], /no command "isue"; did you mean issue\?/],
+    [['help', 'kyes'], /did you mean keys\?/],
+    [['keys', 'issue', '--og', 'acme'], /no option --og; did you mean --org\?/],
+    [['keys', 'issue', '-x'], /no option -x/],
+    [['keys', 'issue'], /keys issue needs --org NAME\|ID: headgate keys issue/],
+    [['keys', 'issue', '--org'], /--org needs a value/],
+    [['keys', 'issue', '--org', '--json'], /--org needs a value/],
+    [['keys', 'issue', '--org', 'a', '--org', 'b'], /--org is given more than once/],
+    [['keys', 'issue', '--org', 'a', '--json=yes'], /--json takes no value/],
+    [['keys', 'issue', '--org', 'a', '--scope', 'data:wirte'], /did you mean data:write\?/],
+    [['keys', 'issue', '--org', 'a', '--expires', '90'], /--expires must be .* not "90"/],
+    [['keys', 'issue', '--org', 'a', '--expires', '0s'], /--expires must be longer/],
+    [['keys', 'issue', '--org', 'a', '--expires', '36501d'], /at most 36500d/],
+    [['keys', 'issue', '--org', 'a', '--name', ''], /--name must not be empty/],
+    [['keys', 'issue', '--org', 'a', '--overlap', '1h'], /keys issue takes no --overlap/],
+    [['keys', 'rotate'], /keys rotate needs KEY_ID/],
+    [['keys', 'rotate', 'abc'], /KEY_ID must be 12 lower-case hexadecimal digits.*"abc"/],
+    [['keys', 'rotate', '0123456789ab', '--overlap', 'long'], /--overlap must be/],
+    [['orgs', 'list', 'acme'], /does not know what to do with "acme"/],
+    [['orgs', 'create', 'a', '--port', '1'], /orgs create takes no --port/],
+    [['serve', '--port', 'x'], /--port must be .*"x"/],
+    [['serve', '--host', '0.0.0.0'], /no HTTPS/],
+    [['orgs', 'list', '--database', 'mysql://x'], /--database must be/],
+  ];
+  for (const [args, sentence] of wrong) {
+    const { exitCode, out, err } = await withoutDatabase(...args);
+    assert.deepEqual([exitCode, out], [2, ''], `${args.join(' ')}: ${err}`);
+    assert.match(err, sentence);
+    assert.match(err, /^headgate: [^\n]+$/);
+  }
+});
+
+test('a mangled key given for its id is not echoed', async () => {
+  const { err } = await withoutDatabase('keys', 'revoke', `hg_0123456789ab_${'5'.repeat(47)}`);
+  assert.doesNotMatch(err, /5555/);
+});
+
+test('a database that cannot be used is answered with one sentence, exit code 1', async (t) => {
+  const path = join(await temporaryFolder(t), 'notes.txt');
+  await writeFile(path, 'these are notes, and no database at all\n'.repeat(100));
+  for (const args of [
+    ['orgs', 'list'],
+    ['keys', 'list', '--org', 'a'],
+    ['serve', '--port', '0'],
+  ]) {
+    const { exitCode, out, err } = await runIn(
+      { HEADGATE_DATABASE: path, HEADGATE_LOG_LEVEL: 'silent' },
+      args,
+    );
+    assert.deepEqual([exitCode, out], [1, ''], args.join(' '));
+    assert.match(err, /^headgate: [^\n]*notes\.txt[^\n]*$/);
+  }
+});
+
+test('--database is taken before and after the command, and beats the environment', async (t) => {
+  const folder = await temporaryFolder(t);
+  const env = { HEADGATE_DATABASE: '/dev/null/x.db' };
+  const database = `sqlite:${join(folder, 'a.db')}`;
+  assert.equal((await runIn(env, ['--database', database, 'orgs', 'create', 'acme'])).exitCode, 0);
+  const listed = await json(runIn(env, ['orgs', 'list', '--json', `--database=${database}`]));
+  assert.equal((listed as unknown[]).length, 1);
+});
+
+test('an organisation is made and listed, for people and as JSON', async (t) => {
+  const headgate = await onNewDatabase(t);
+  assert.match((await headgate('orgs', 'list')).out, /no organisation yet/);
+  assert.deepEqual(await json(headgate('orgs', 'list', '--json')), []);
+  const made = (await json(headgate('orgs', 'create', 'Zebra & Sons', '--json'))) as { org_id: string };
+  assert.deepEqual(made, { org_id: made.org_id, name: 'Zebra & Sons' });
+  assert.match(made.org_id, /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/);
+  const { out } = await headgate('orgs', 'create', 'acme');
+  assert.match(out, /Made the organisation "acme" with the id .*\n.*headgate keys issue --org/);
+  const listed = (await json(headgate('orgs', 'list', '--json'))) as { name: string }[];
+  assert.deepEqual(
+    listed.map(({ name }) => name),
+    ['Zebra & Sons', 'acme'],
+  );
+  assert.deepEqual(listed[0], { ...made, created_at: '2026-03-01T00:00:00.000Z' });
+  const [heading, ...rows] = (await headgate('orgs', 'list')).out.split('\n');
+  assert.match(heading!, /^ID +CREATED +NAME$/);
+  assert.equal(rows[0], `${made.org_id}  2026-03-01T00:00:00.000Z  Zebra & Sons`);
+
+  const again = await headgate('orgs', 'create', 'acme', '--json');
+  assert.deepEqual(again, { exitCode: 1, out: '', err: 'headgate: there is already an organisation "acme"' });
+  assert.equal((await headgate('orgs', 'create', ' ')).exitCode, 2);
+});
+
+test('a key is issued with exactly the promised fields, and listed without its secret', async (t) => {
+  const headgate = await onNewDatabase(t);
+  const { org_id } = (await json(headgate('orgs', 'create', 'acme', '--json'))) as { org_id: string };
+  assert.match((await headgate('keys', 'list', '--org', 'acme')).out, /"acme" has no key yet/);
+
+  const plain = (await json(headgate('keys', 'issue', '--org', 'acme', '--json'))) as Issued;
+  assert.match(plain.key, new RegExp(`^hg_${plain.key_id}_[0-9a-f]{48}$`));
+  assert.deepEqual(plain, {
+    key_id: plain.key_id,
+    key: plain.key,
+    org_id,
+    name: null,
+    scopes: ['data:write', 'data:read', 'interactions:write', 'interactions:read'],
+    expires_at: null,
+  });
+  const narrow = (await json(
+    headgate(
+      ...['keys', 'issue', '--org', org_id, '--name', 'nightly', '--expires', '90d', '--json'],
+      ...['--scope', 'data:write:shops', '--scope', 'interactions:read'],
+    ),
+  )) as Issued;
+  assert.deepEqual(narrow, {
+    key_id: narrow.key_id,
+    key: narrow.key,
+    org_id,
+    name: 'nightly',
+    scopes: ['data:write:shops', 'interactions:read'],
+    expires_at: '2026-05-30T00:00:00.000Z',
+  });
+
+  const listed = await headgate('keys', 'list', '--org', 'acme', '--json');
+  for (const { key } of [plain, narrow]) assert.ok(!listed.out.includes(key.slice(16)));
+  assert.doesNotMatch(listed.out, /hash/i);
+  const rows = JSON.parse(listed.out) as Issued[];
+  assert.deepEqual(
+    rows.find(({ key_id }) => key_id === narrow.key_id),
+    {
+      key_id: narrow.key_id,
+      org_id,
+      name: 'nightly',
+      scopes: ['data:write:shops', 'interactions:read'],
+      created_at: '2026-03-01T00:00:00.000Z',
+      expires_at: '2026-05-30T00:00:00.000Z',
+      revoked_at: null,
+      last_used_at: null,
+      status: 'active',
+    },
+  );
+  assert.equal(rows.length, 2);
+});
+
+test('for people the key stands alone on its line, with the sentence that it will not be shown again', async (t) => {
+  const headgate = await onNewDatabase(t);
+  await headgate('orgs', 'create', 'acme');
+  const { exitCode, out } = await headgate('keys', 'issue', '--org', 'acme');
+  assert.equal(exitCode, 0);
+  assert.match(out, /^ {2}hg_[0-9a-f]{12}_[0-9a-f]{48}$/m);
+  assert.match(out, /it will not be shown again/);
+  const secret = /hg_[0-9a-f]{12}_([0-9a-f]{48})/.exec(out)![1]!;
+  const listed = await headgate('keys', 'list', '--org', 'acme');
+  assert.match(
+    listed.out,
+    /^KEY ID +STATUS +NAME +CREATED +EXPIRES +LAST USED +SCOPES\n[0-9a-f]{12} +active /,
+  );
+  assert.ok(!listed.out.includes(secret));
+});
+
+test('an organisation that is not there is said to be unknown, exit code 1', async (t) => {
+  const headgate = await onNewDatabase(t);
+  await headgate('orgs', 'create', 'acme');
+  for (const command of ['issue', 'list']) {
+    const { exitCode, out, err } = await headgate('keys', command, '--org', 'acne', '--json');
+    assert.deepEqual([exitCode, out], [1, '']);
+    assert.equal(err, 'headgate: there is no organisation "acne"; did you mean "acme"?');
+  }
+});
+
+test('a key is rotated with an overlap of a day unless told otherwise', async (t) => {
+  const headgate = await onNewDatabase(t);
+  await headgate('orgs', 'create', 'acme');
+  const old = (await json(headgate('keys', 'issue', '--org', 'acme', '--name', 'n', '--json'))) as Issued;
+  const next = (await json(headgate('keys', 'rotate', old.key_id, '--json'))) as Issued;
+  assert.notEqual(next.key_id, old.key_id);
+  assert.deepEqual(next, { ...old, key_id: next.key_id, key: next.key });
+  const people = await headgate('keys', 'rotate', next.key, '--overlap', '0s');
+  assert.equal(people.exitCode, 0, 'the whole key is taken for its id');
+  assert.match(people.out, /it will not be shown again[\s\S]*The old key has ended/);
+
+  const rows = (await json(headgate('keys', 'list', '--org', 'acme', '--json'))) as (Issued & {
+    status: string;
+  })[];
+  const byId = new Map(rows.map((row) => [row.key_id, [row.expires_at, row.status]]));
+  assert.deepEqual(byId.get(old.key_id), ['2026-03-02T00:00:00.000Z', 'active']);
+  assert.deepEqual(byId.get(next.key_id), ['2026-03-01T00:00:00.000Z', 'expired']);
+  assert.equal(rows.length, 3);
+
+  const expired = await headgate('keys', 'rotate', next.key_id);
+  assert.equal(expired.exitCode, 1);
+  assert.match(expired.err, /is expired, so it cannot be rotated; issue a new one/);
+});
+
+test('a key is revoked once, and revoking it again says so', async (t) => {
+  const headgate = await onNewDatabase(t);
+  await headgate('orgs', 'create', 'acme');
+  const { key_id, org_id } = (await json(headgate('keys', 'issue', '--org', 'acme', '--json'))) as Issued;
+  assert.match((await headgate('keys', 'revoke', key_id)).out, /^Revoked the key [0-9a-f]{12}\. Servers/);
+  assert.match((await headgate('keys', 'revoke', key_id)).out, /was already revoked, at 2026-03-01T/);
+  assert.deepEqual(await json(headgate('keys', 'revoke', key_id, '--json')), {
+    key_id,
+    org_id,
+    revoked_at: '2026-03-01T00:00:00.000Z',
+  });
+  const [row] = (await json(headgate('keys', 'list', '--org', 'acme', '--json'))) as { status: string }[];
+  assert.equal(row?.status, 'revoked');
+  for (const command of ['revoke', 'rotate']) {
+    const { exitCode, err } = await headgate('keys', command, '000000000000');
+    assert.equal(exitCode, 1);
+    assert.match(err, /there is no key 000000000000/);
+  }
+  assert.match((await headgate('keys', 'rotate', key_id)).err, /is revoked, so it cannot be rotated/);
+});

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { readJson } from './json.ts';
+
+const LEVELS = 100_000;
+
+function read(text: string) {
+  return readJson(Buffer.from(text));
+}
+
+function assertRepeated(text: string, key: string): void {
+  const result = read(text);
+  assert.ok('unreadable' in result, `was read as if no key were said twice: ${text}`);
+  assert.equal(
+    result.unreadable,
+    `The body says the key ${JSON.stringify(key)} twice in one object; say each key once.`,
+  );
+}
+
+/** JSON text with whitespace wherever the grammar has room for it, drawn from a repeating list of gaps. */
+function spaced(value: unknown, gaps: readonly string[]): string {
+  let drawn = 0;
+  const gap = (): string => gaps[drawn++ % gaps.length]!;
+  const write = (part: unknown): string => {
+    if (part === null || typeof part !== 'object') return gap() + JSON.stringify(part) + gap();
+    if (Array.isArray(part)) return `${gap()}[${part.map(write).join(',') || gap()}]${gap()}`;
+    const members = Object.entries(part).map(
+      ([key, member]) => `${gap()}${JSON.stringify(key)}${gap()}:${write(member)}`,
+    );
+    return `${gap()}{${members.join(',') || gap()}}${gap()}`;
+  };
+  return write(value);
+}
+
+/** Every character of the key as a \u escape: another spelling of the same key. */
+function escaped(key: string): string {
+  const units = Array.from({ length: key.length }, (_, at) => key.charCodeAt(at));
+  return `"${units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')}"`;
+}
+
+const gapLists = fc.array(fc.constantFrom('', ' ', '\n', '\t', '\r\n  '), { minLength: 1, maxLength: 7 });
+const keys = fc.oneof(
+  fc.constantFrom('name', 'a', '', '":', '\\', '"', '__proto__', 'constructor', ' : '),
+  fc.string({ unit: 'binary', maxLength: 8 }),
+);
+const values = fc.jsonValue({ maxDepth: 4 });
+/** A request's own shape, whose keys are counted rather than looked at. */
+const uploads = fc.record({
+  records: fc.array(
+    fc.oneof(fc.dictionary(keys, fc.oneof(fc.string(), fc.double(), values), { maxKeys: 5 }), values),
+    { maxLength: 5 },
+  ),
+});
+
+describe('reading JSON', () => {
+  test('agrees with JSON.parse on whatever says no key twice', () => {
+    fc.assert(
+      fc.property(fc.oneof(values, uploads), gapLists, (value, gaps) => {
+        const text = spaced(value, gaps);
+        assert.deepEqual(read(text), { value: JSON.parse(text) });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('reads the same from a view that starts anywhere in its buffer', () => {
+    fc.assert(
+      fc.property(uploads, fc.integer({ min: 0, max: 7 }), (value, offset) => {
+        const bytes = Buffer.from(JSON.stringify(value));
+        const surrounded = new Uint8Array(offset + bytes.length + 3).fill(0x3a);
+        surrounded.set(bytes, offset);
+        assert.deepEqual(readJson(surrounded.subarray(offset, offset + bytes.length)), {
+          value: JSON.parse(bytes.toString()),
+        });
+      }),
+    );
+  });
+
+  test('finds a repeated key at any depth, spaced and spelt in any way', () => {
+    const wrappings = fc.array(
+      fc.constantFrom<(inner: string) => string>(
+        (inner) => `[${inner}]`,
+        (inner) => `[1, ${inner}, {"other": "\\":"}]`,
+        (inner) => `{"outer": ${inner}}`,
+        (inner) => `{"records":[${inner}]}`,
+        (inner) => `{"records":[[1,2,3],${inner}]}`,
+        (inner) => `{"text" : "a\\":b","inner" :${inner},"last":"{"}`,
+      ),
+      { maxLength: 4 },
+    );
+    const spellings = fc.constantFrom<(key: string) => string>(JSON.stringify, escaped);
+    fc.assert(
+      fc.property(
+        keys,
+        fc.dictionary(keys, values, { maxKeys: 4 }),
+        spellings,
+        spellings,
+        gapLists,
+        wrappings,
+        (key, others, first, second, gaps, wraps) => {
+          delete others[key];
+          const between = Object.keys(others)
+            .map((name) => `${JSON.stringify(name)}${gaps[0]}:${JSON.stringify(others[name])},`)
+            .join('');
+          const gap = gaps.at(-1)!;
+          const object = `{${first(key)}${gap}:1,${between}${second(key)}${gaps[0]}:2}`;
+          assertRepeated(
+            wraps.reduce((inner, wrap) => wrap(inner), object),
+            key,
+          );
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  const repeated = {
+    'beside each other': '{"name":1,"name":2}',
+    'with the same value': '{"name":1,"name":1}',
+    'in a record': '{"records":[{"name":"a","name":"b"}]}',
+    'once with a space before its colon': '{"name" :1,"name":2}',
+    'in a record, once with a line break before its colon': '{"records":[{"name"\n:1,"name":2}]}',
+    'once with escapes': '{"\\u006eame":1,"name":2}',
+    'twice with different escapes': '{"\\u006eame":1,"n\\u0061me":2}',
+    'beside an array in the place of a record': '{"records":[[1]],"name":1,"name":2}',
+    'beside a text that holds a quote and a colon': '{"records":[{"a":"\\":","name":1,"name":2}]}',
+    'in an object inside a record': '{"records":[{"a":{"name":1,"name":2}}]}',
+    'after an object that closed': '{"name":{"x":1},"y":{"name":2},"name":3}',
+    'where both values are objects': '{"name":{"a":1},"name":{"b":2}}',
+  };
+  for (const [where, text] of Object.entries(repeated)) {
+    test(`finds a key that is said twice ${where}`, () => assertRepeated(text, 'name'));
+  }
+
+  test('takes the same key in different objects for what it is', () => {
+    for (const text of [
+      '{"name":{"name":{"name":1}}}',
+      '[{"name":1},{"name":2}]',
+      '{"records":[{"name":"name"},{"name":"\\"name\\":"}],"name":[]}',
+      '{"name":"{\\"name\\":1,\\"name\\":2}"}',
+      '{"name":1,"Name":2,"name ":3}',
+    ]) {
+      assert.deepEqual(read(text), { value: JSON.parse(text) });
+    }
+  });
+
+  test('cuts a long key that is said twice', () => {
+    const long = 'k'.repeat(1_000_000);
+    assertRepeated(`{"${long}":1,"${long}":2}`, long.slice(0, 100));
+  });
+
+  test(`walks ${LEVELS} levels of arrays and objects without running out of stack`, () => {
+    for (const [open, close] of [
+      ['[', ']'],
+      ['{"a":', '}'],
+      ['[{"a":', '}]'],
+    ] as const) {
+      const nested = (inner: string): string => open.repeat(LEVELS) + inner + close.repeat(LEVELS);
+      assert.ok('value' in read(nested('1')));
+      assertRepeated(nested('{"b":1,"b":2}'), 'b');
+    }
+  });
+
+  test('says what is wrong with bytes that are no JSON', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 30 }), (text) => {
+        fc.pre(!text.startsWith('\uFEFF'));
+        let isJson = true;
+        try {
+          JSON.parse(text);
+        } catch {
+          isJson = false;
+        }
+        const result = read(text);
+        if (!isJson)
+          assert.match((result as { unreadable: string }).unreadable, /^The body is not valid JSON/);
+      }),
+    );
+    for (const bytes of [
+      [0x22, 0xff, 0x22],
+      [0x22, 0xc0, 0xaf, 0x22],
+      [0x22, 0xed, 0xa0, 0x80, 0x22],
+      [0xc3],
+    ]) {
+      assert.deepEqual(readJson(Uint8Array.from(bytes)), { unreadable: 'The body is not valid UTF-8.' });
+    }
+  });
+
+  test('overlooks one byte order mark, and only one', () => {
+    assert.deepEqual(read('\uFEFF{"a":"\uFEFF"}'), { value: { a: '\uFEFF' } });
+    assert.ok('unreadable' in read('\uFEFF\uFEFF{}'));
+  });
+});
