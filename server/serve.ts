@@ -67,7 +67,6 @@ export async function startServer(settings: Settings, io: ServeOutput): Promise<
     await app.listen({ host: settings.host, port: settings.port });
     const url = urlOf(app.server.address() as AddressInfo, settings.host, tls !== null);
     await greetNewcomer(store, settings, url, io);
-    io.out(`listening on ${url}`);
     log.debug({ version: io.version, url }, 'started');
     return {
       url,

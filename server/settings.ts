@@ -108,7 +108,7 @@ const database: ValueKind<string> = {
   accepts: 'sqlite:PATH, a bare path, which means the same, or postgres://…',
   parse(text) {
     if (text === '' || text === 'sqlite:' || text.includes('\0')) return undefined;
-    if (/^postgres(ql)?:\/\//.test(text)) return text;
+    if (isPostgres(text)) return text;
     return /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? undefined : text;
   },
   quoted: (text) => quote(text.replace(/(:\/\/).+$/s, '$1…')),
@@ -134,6 +134,13 @@ const declared = {
     database,
     'sqlite:./data/headgate.db',
     'Where everything is kept: a SQLite file, which is made if missing, or a PostgreSQL database.',
+  ),
+  workers: setting(
+    'HEADGATE_WORKERS',
+    'workers',
+    integer(1, 256),
+    '1',
+    'How many processes serve the port together. More than one needs PostgreSQL.',
   ),
   batchSize: setting(
     'HEADGATE_BATCH_SIZE',
@@ -308,7 +315,17 @@ function problemAcross(settings: Settings): SettingsProblem | null {
         'where a proxy ends TLS in front, or listen on 127.0.0.1',
     );
   }
+  if (settings.workers > 1 && !isPostgres(settings.database)) {
+    return new SettingsProblem(
+      `${declared.workers.env} (--workers) is ${settings.workers}, and the database is a SQLite file, which one ` +
+        `process writes: set ${declared.database.env}=postgres://…, or leave the workers at 1`,
+    );
+  }
   return null;
+}
+
+function isPostgres(databaseText: string): boolean {
+  return /^postgres(ql)?:\/\//.test(databaseText);
 }
 
 const loopback = new BlockList();

@@ -1,27 +1,25 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { test } from 'node:test';
-import type { ApiKey, Organisation, Store } from '../store/store.ts';
+import { after, test } from 'node:test';
+import type { ApiKey, Organisation } from '../store/store.ts';
 import { type IssuedKey, issueKey, parseKey, revokeKey, rotateKey, statusOf } from './keys.ts';
 import { temporaryStore } from './temporary-store.ts';
+
+const { store, folder, newOrganisation } = await temporaryStore({ after });
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-03-01T00:00:00Z');
 
-function issueTo(
-  store: Store,
-  { organisation, orgId }: Organisation,
-  wish: Partial<ApiKey> = {},
-): Promise<IssuedKey> {
+function issueTo({ organisation, orgId }: Organisation, wish: Partial<ApiKey> = {}): Promise<IssuedKey> {
   const { scopes = ['data:read'], name = null, expiresAtMs = null, createdAtMs: nowMs = NOW_MS } = wish;
   return issueKey(store, { organisation, orgId, scopes, name, expiresAtMs, nowMs });
 }
 
-test('an issued key is as long as promised, is never the same, and is stored as it was returned', async (t) => {
-  const { store, acme } = await temporaryStore(t);
-  const first = await issueTo(store, acme, { name: 'nightly', expiresAtMs: NOW_MS + DAY_MS });
-  const second = await issueTo(store, acme);
+test('an issued key is as long as promised, is never the same, and is stored as it was returned', async () => {
+  const acme = await newOrganisation();
+  const first = await issueTo(acme, { name: 'nightly', expiresAtMs: NOW_MS + DAY_MS });
+  const second = await issueTo(acme);
   assert.match(first.apiKey, /^hg_[0-9a-f]{12}_[0-9a-f]{48}$/);
   assert.notEqual(first.apiKey.slice(-48), second.apiKey.slice(-48));
   assert.notEqual(first.key.keyId, second.key.keyId);
@@ -40,9 +38,9 @@ test('an issued key is as long as promised, is never the same, and is stored as 
   });
 });
 
-test('no file of the database contains the secret', async (t) => {
-  const { store, acme, folder } = await temporaryStore(t);
-  const { apiKey, key } = await issueTo(store, acme);
+test('no file of the database contains the secret', async () => {
+  const acme = await newOrganisation();
+  const { apiKey, key } = await issueTo(acme);
   const secret = apiKey.slice(16);
   const files = await Promise.all((await readdir(folder)).map((name) => readFile(`${folder}/${name}`)));
   assert.ok(
@@ -71,17 +69,17 @@ test('only a text of the form of a key is one', () => {
   }
 });
 
-test('a key is active until the moment it expires, and revoked from the moment it is revoked', async (t) => {
-  const { store, acme } = await temporaryStore(t);
-  const { key } = await issueTo(store, acme, { expiresAtMs: NOW_MS + 10 });
+test('a key is active until the moment it expires, and revoked from the moment it is revoked', async () => {
+  const acme = await newOrganisation();
+  const { key } = await issueTo(acme, { expiresAtMs: NOW_MS + 10 });
   assert.equal(statusOf(key, NOW_MS + 9), 'active');
   assert.equal(statusOf(key, NOW_MS + 10), 'expired');
   assert.equal(statusOf({ ...key, revokedAtMs: NOW_MS }, NOW_MS + 20), 'revoked');
 });
 
-test('a successor has the name, scopes and organisation of the old key, which ends after the overlap', async (t) => {
-  const { store, acme } = await temporaryStore(t);
-  const old = await issueTo(store, acme, { name: 'nightly', scopes: ['data:write:shops', 'data:read'] });
+test('a successor has the name, scopes and organisation of the old key, which ends after the overlap', async () => {
+  const acme = await newOrganisation();
+  const old = await issueTo(acme, { name: 'nightly', scopes: ['data:write:shops', 'data:read'] });
   const rotated = await rotateKey(store, old.key.keyId, DAY_MS, NOW_MS + 5);
   assert.ok(rotated.kind === 'rotated');
   const { keyId, secretHash, ...rest } = rotated.key;
@@ -94,9 +92,9 @@ test('a successor has the name, scopes and organisation of the old key, which en
   assert.equal((await store.findKey(old.key.keyId))?.expiresAtMs, NOW_MS + 5 + DAY_MS);
 });
 
-test('the successor of a key made for 90 days is made for 90 days, and the old one keeps a sooner end', async (t) => {
-  const { store, acme } = await temporaryStore(t);
-  const old = await issueTo(store, acme, { expiresAtMs: NOW_MS + 90 * DAY_MS });
+test('the successor of a key made for 90 days is made for 90 days, and the old one keeps a sooner end', async () => {
+  const acme = await newOrganisation();
+  const old = await issueTo(acme, { expiresAtMs: NOW_MS + 90 * DAY_MS });
   const nearTheEndMs = NOW_MS + 90 * DAY_MS - 1000;
   const rotated = await rotateKey(store, old.key.keyId, DAY_MS, nearTheEndMs);
   assert.ok(rotated.kind === 'rotated');
@@ -105,20 +103,20 @@ test('the successor of a key made for 90 days is made for 90 days, and the old o
   assert.equal((await store.findKey(old.key.keyId))?.expiresAtMs, NOW_MS + 90 * DAY_MS);
 });
 
-test('an unknown, revoked or expired key is not rotated, and nothing is issued', async (t) => {
-  const { store, acme } = await temporaryStore(t);
-  const revoked = await issueTo(store, acme);
+test('an unknown, revoked or expired key is not rotated, and nothing is issued', async () => {
+  const acme = await newOrganisation();
+  const revoked = await issueTo(acme);
   await revokeKey(store, revoked.key.keyId, NOW_MS);
-  const expired = await issueTo(store, acme, { expiresAtMs: NOW_MS + 1 });
+  const expired = await issueTo(acme, { expiresAtMs: NOW_MS + 1 });
   assert.deepEqual(await rotateKey(store, '000000000000', 0, NOW_MS), { kind: 'unknown' });
   assert.deepEqual(await rotateKey(store, revoked.key.keyId, 0, NOW_MS + 1), { kind: 'revoked' });
   assert.deepEqual(await rotateKey(store, expired.key.keyId, 0, NOW_MS + 1), { kind: 'expired' });
   assert.equal((await store.keysOf(acme.organisation)).length, 2);
 });
 
-test('revoking keeps the first moment, and an unknown key is said to be unknown', async (t) => {
-  const { store, acme } = await temporaryStore(t);
-  const { key } = await issueTo(store, acme);
+test('revoking keeps the first moment, and an unknown key is said to be unknown', async () => {
+  const acme = await newOrganisation();
+  const { key } = await issueTo(acme);
   assert.deepEqual(await revokeKey(store, key.keyId, NOW_MS + 1), {
     kind: 'revoked',
     key,

@@ -4,21 +4,24 @@ import { createOrganisation, findOrganisation } from './organisations.ts';
 import { temporaryStore } from './temporary-store.ts';
 
 test('an organisation is found by its name and by its id in any case', async (t) => {
-  const { store, acme } = await temporaryStore(t);
+  const { store, newOrganisation } = await temporaryStore(t);
+  const acme = await newOrganisation();
   for (const wanted of ['acme', ' acme ', acme.orgId, acme.orgId.toUpperCase()]) {
     assert.deepEqual(await findOrganisation(store, wanted), { kind: 'found', organisation: acme }, wanted);
   }
 });
 
 test('an organisation that is not there is unknown, with the near name', async (t) => {
-  const { store } = await temporaryStore(t);
+  const { store, newOrganisation } = await temporaryStore(t);
+  await newOrganisation();
   assert.deepEqual(await findOrganisation(store, 'acne'), { kind: 'unknown', near: 'acme' });
   assert.deepEqual(await findOrganisation(store, 'somebody else'), { kind: 'unknown', near: null });
   assert.deepEqual(await findOrganisation(store, 'ACME'), { kind: 'unknown', near: 'acme' });
 });
 
 test('a name is trimmed, and one spelling of its characters is kept', async (t) => {
-  const { store } = await temporaryStore(t);
+  const { store, newOrganisation } = await temporaryStore(t);
+  await newOrganisation();
   const created = await createOrganisation(store, '  Cafe\u0301 Zürich ', 1000);
   assert.ok(created.kind === 'created');
   assert.equal(created.organisation.name, 'Café Zürich');
@@ -31,7 +34,8 @@ test('a name is trimmed, and one spelling of its characters is kept', async (t) 
 });
 
 test('a name that could not be told apart or read is refused', async (t) => {
-  const { store } = await temporaryStore(t);
+  const { store, newOrganisation } = await temporaryStore(t);
+  await newOrganisation();
   const refused: [text: string, reason: RegExp][] = [
     ['', /empty/],
     [' \t ', /empty/],

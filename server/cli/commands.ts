@@ -1,5 +1,6 @@
 // The table of commands: what each is called and takes, what its help says, and what it runs.
 
+import { copy } from './copy.ts';
 import type { ExitCode, Io } from './io.ts';
 import { issue, listKeys, revoke, rotate } from './keys.ts';
 import { createOrg, listOrgs } from './orgs.ts';
@@ -32,13 +33,17 @@ export const commands: readonly Command[] = [
     words: ['serve'],
     args: [],
     requiredOptions: [],
-    options: ['host', 'port', 'database'],
+    options: ['host', 'port', 'database', 'workers'],
     summary: 'Start the service.',
     details:
       'Prints `listening on URL` when it can answer. On an empty database on this machine it makes an ' +
       'organisation `demo` with a key and shows how to try it. A first SIGTERM or Ctrl-C finishes what is in ' +
       'flight and exits 0; a second one ends at once.',
-    examples: ['headgate serve', 'headgate serve --port 9000 --database /var/lib/headgate/headgate.db'],
+    examples: [
+      'headgate serve',
+      'headgate serve --port 9000 --database /var/lib/headgate/headgate.db',
+      'headgate serve --workers 4 --database postgres://headgate@db.internal/headgate',
+    ],
     run: serve,
   },
   {
@@ -109,5 +114,20 @@ export const commands: readonly Command[] = [
     details: 'Servers that are running refuse it within 5 seconds. It cannot be undone.',
     examples: ['headgate keys revoke 1f0c3a5b7d9e'],
     run: revoke,
+  },
+  {
+    words: ['copy'],
+    args: [],
+    requiredOptions: ['from', 'to'],
+    options: ['json'],
+    summary: 'Copy everything to another database.',
+    details:
+      'Organisations, keys, records and interactions; kept answers of idempotency keys stay behind. Stop the ' +
+      'server first, so that nothing is written meanwhile. Can be interrupted and run again. Ends by comparing ' +
+      'both sides, and exits 1 where they differ.',
+    examples: [
+      'headgate copy --from sqlite:./data/headgate.db --to postgres://headgate@db.internal/headgate',
+    ],
+    run: copy,
   },
 ];

@@ -12,6 +12,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const exitCode = await runHeadgate(process.argv.slice(2), {
   out: (line) => process.stdout.write(`${line}\n`),
   err: (line) => process.stderr.write(`${line}\n`),
+  isTerminal: process.stderr.isTTY === true,
+  rewrite: (text) => process.stderr.write(`\r\x1b[2K${text}`),
   env: process.env,
   nowMs: () => Date.now(),
 });

@@ -5,6 +5,10 @@ export interface Io {
   out(line: string): void;
   /** To standard error, with a line break. */
   err(line: string): void;
+  /** Whether standard error is a terminal, on which a line can be written over. */
+  readonly isTerminal: boolean;
+  /** On a terminal: puts the text in the place of what was last put there. */
+  rewrite(text: string): void;
   readonly env: { readonly [name: string]: string | undefined };
   nowMs(): number;
 }

@@ -15,7 +15,7 @@ interface Option {
   readonly repeats?: boolean;
 }
 
-const valueNames: Readonly<Record<string, string>> = { host: 'H', port: 'P', database: 'D' };
+const valueNames: Readonly<Record<string, string>> = { host: 'H', port: 'P', database: 'D', workers: 'N' };
 
 const settingOptions = Object.fromEntries(
   settingFacts.flatMap(({ flag, env, accepts, default: defaultText, help }) =>
@@ -49,6 +49,8 @@ export const options: Readonly<Record<string, Option>> = {
     value: 'DURATION',
     help: `How long the old key goes on working: ${durationForm}; 0s ends it now. Default: 24h.`,
   },
+  from: { value: 'D', help: 'The database to copy from: sqlite:PATH or postgres://…. It is only read.' },
+  to: { value: 'D', help: 'The database to copy to. It is made ready if it is new.' },
   json: { value: null, help: 'Print one JSON value, for programs.' },
   help: { value: null, short: 'h', help: 'Show help, also after a command.' },
   version: { value: null, short: 'v', help: 'Show the version.' },

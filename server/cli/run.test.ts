@@ -24,6 +24,8 @@ async function runIn(env: Record<string, string>, args: string[], nowMs = NOW_MS
   const exitCode = await runHeadgate(args, {
     out: (line) => out.push(line),
     err: (line) => err.push(line),
+    isTerminal: false,
+    rewrite: (text) => err.push(text),
     env,
     nowMs: () => nowMs,
   });

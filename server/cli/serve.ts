@@ -1,8 +1,10 @@
 // `headgate serve`: starts the service, and stops it when it is told to.
 
+import type { RunningServer } from '../serve.ts';
+import { isWorker, startWorkers, tellPrimary, WorkerNotStarted } from '../serve-many.ts';
 import { readSettings, type Settings, SettingsProblem, settingWarnings } from '../settings.ts';
 import type { Call } from './commands.ts';
-import { type ExitCode, exitCodes, failed, misused } from './io.ts';
+import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { version } from './version.ts';
 
 /** npm passes on a Ctrl-C that the terminal had already delivered: so close together, two signals are one. */
@@ -14,18 +16,20 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
     host: option('host'),
     port: option('port'),
     database: option('database'),
+    workers: option('workers'),
   });
   if (settings instanceof SettingsProblem) return misused(io, settings.message);
 
   const { firstSignal, secondSignal } = stopSignals();
-  const { startServer } = await import('../serve.ts');
-  const starting = startServer(settings, { out: io.out, version }).catch((error: unknown) => {
+  const starting = start(settings, io).catch((error: unknown) => {
+    if (error instanceof WorkerNotStarted) return error;
     const sentence = whyNotStarted(error, settings);
     if (sentence === null) throw error;
     return sentence;
   });
   const started = await Promise.race([starting, secondSignal]);
   if (started === undefined) return exitCodes.failed;
+  if (started instanceof WorkerNotStarted) return exitCodes.failed;
   if (typeof started === 'string') return failed(io, started);
 
   await firstSignal;
@@ -39,6 +43,20 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
       ),
     ),
   ]);
+}
+
+/** With several workers, this process only starts them; each is told by being one what it has to do. */
+async function start(settings: Settings, io: Io): Promise<RunningServer> {
+  if (settings.workers > 1 && !isWorker()) {
+    const running = await startWorkers(settings.workers, (reason) => io.err(`headgate: ${reason}`));
+    io.out(`listening on ${running.url}`);
+    return running;
+  }
+  const { startServer } = await import('../serve.ts');
+  const running = await startServer(settings, { out: io.out, version });
+  if (isWorker()) tellPrimary(running.url);
+  else io.out(`listening on ${running.url}`);
+  return running;
 }
 
 function stopSignals(): { readonly firstSignal: Promise<void>; readonly secondSignal: Promise<void> } {

@@ -29,6 +29,12 @@ const keyTaken: Refusal = {
   message: 'This Idempotency-Key was used with another body; use a new key for a new request.',
 };
 
+export const keyRunning: Refusal = {
+  refusal: 'conflict',
+  message: 'A request with this Idempotency-Key is still running; wait for its answer.',
+  headers: { 'Retry-After': '1' },
+};
+
 export function answerOf(
   status: number,
   body: object,
@@ -49,6 +55,8 @@ export function answerOfUpload(taken: UploadTaken, requestId: string): Answer {
       return answerOfRefusal({ refusal: 'bad_request', message: taken.message }, requestId);
     case 'key_taken':
       return answerOfRefusal(keyTaken, requestId);
+    case 'key_running':
+      return answerOfRefusal(keyRunning, requestId);
     case 'taken': {
       const { status, body } = renderOutcome(taken.outcome);
       return answerOf(status, body, replayedHeader(taken.replayed), taken.outcome.failure);
@@ -62,6 +70,8 @@ export function answerOfInteraction(taken: InteractionTaken, requestId: string):
       return answerOfRefusal({ refusal: 'bad_request', message: taken.message }, requestId);
     case 'key_taken':
       return answerOfRefusal(keyTaken, requestId);
+    case 'key_running':
+      return answerOfRefusal(keyRunning, requestId);
     case 'failed':
       return answerOfRefusal(interactionNotStored, requestId, taken.failure);
     case 'refused': {

@@ -5,7 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
-import { addGate } from './gate.ts';
+import { idleConnectionSweeper } from './connections.ts';
+import { addGate, isGuarded, passGate } from './gate.ts';
+import { notJson } from './read-body.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './reading.ts';
 import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
 import type { Service } from './service.ts';
@@ -25,6 +27,16 @@ const HEADERS_TIMEOUT_MS = 20_000;
 const REQUEST_TIMEOUT_MS = 300_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const PING_TIMEOUT_MS = 2000;
+/** More than the HTTP parser lets through, so that a handler answers for every path. */
+const LONGEST_PATH_PART_CHARACTERS = 64 * 1024;
+
+/** A missing host is refused here instead of by Node, which would say nothing. */
+const parsing = { headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false };
+
+const hostMissing: Refusal = {
+  refusal: 'bad_request',
+  message: 'The header Host is missing; HTTP/1.1 requires it.',
+};
 
 const storeSilent: Refusal = {
   refusal: 'service_unavailable',
@@ -36,24 +48,34 @@ export function buildApp(service: Service): FastifyInstance {
   const { tls } = service;
   const securityHeaders = securityHeadersFor(service);
   const app = fastify({
-    ...(tls === null ? {} : { https: { cert: tls.cert, key: tls.key } }),
-    http: { headersTimeout: HEADERS_TIMEOUT_MS },
+    ...(tls === null ? { http: parsing } : { https: { ...parsing, cert: tls.cert, key: tls.key } }),
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     genReqId: () => uuidV7(),
     requestIdHeader: false,
     logger: false,
+    routerOptions: { maxParamLength: LONGEST_PATH_PART_CHARACTERS },
+    // Refused below instead, in the shape and with the headers of every other refusal.
+    return503OnClosing: false,
     clientErrorHandler(error, socket) {
       answerUnparsed(error, socket, { ...securityHeaders });
     },
-    frameworkErrors(error, request, reply) {
+    frameworkErrors(_, request, reply) {
       addHeaders(request, reply, securityHeaders);
-      void refuse(reply, { refusal: 'bad_request', message: `${error.message}.` });
+      if (!isGuarded(request.url)) return void refuse(reply, unreadablePath);
+      passGate(service, request, reply, (failure) => {
+        void (failure ? answerError(service, failure, request, reply) : refuse(reply, unreadablePath));
+      });
     },
   }) as unknown as FastifyInstance;
 
+  const sweepIdleConnections = idleConnectionSweeper(app.server);
+  let closing = false;
   app.addHook('onRequest', (request, reply, done) => {
     addHeaders(request, reply, securityHeaders);
+    const lacksHost = request.headers.host === undefined && request.raw.httpVersion === '1.1';
+    if (lacksHost) return void refuse(reply, hostMissing);
+    if (closing && !request.routeOptions.config.isPublic) return void refuse(reply, shuttingDown);
     done();
   });
   addGate(app, service);
@@ -65,9 +87,9 @@ export function buildApp(service: Service): FastifyInstance {
   for (const { method, path, isPublic = false, handler } of routes) {
     app.route({ method, url: path, config: { isPublic }, handler });
   }
-  let closing = false;
   app.addHook('preClose', (done) => {
     closing = true;
+    sweepIdleConnections();
     done();
   });
   app.setNotFoundHandler((request, reply) => {
@@ -82,6 +104,11 @@ export function buildApp(service: Service): FastifyInstance {
   app.setErrorHandler((error, request, reply) => answerError(service, error, request, reply));
   return app;
 }
+
+const unreadablePath: Refusal = {
+  refusal: 'bad_request',
+  message: 'The path cannot be read: its percent-encoding is broken.',
+};
 
 const noSuchPath: Refusal = {
   refusal: 'not_found',
@@ -173,6 +200,7 @@ function answerError(
     return refuse(reply, storeSilent);
   }
   const status = (error as { statusCode?: number }).statusCode ?? 500;
+  if (status === refusals.unsupported_media_type.status) return refuse(reply, notJson);
   const name = Object.entries(refusals).find(([, refusal]) => refusal.status === status)?.[0];
   if (status < 500 && name !== undefined) {
     return refuse(reply, { refusal: name as RefusalName, message: (error as Error).message });

@@ -24,18 +24,32 @@ export function addGate(app: FastifyInstance, service: Service): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', (request, reply, done) => {
     if (isOpen(request)) return done();
-    if (service.behindProxy && !cameByHttps(request.headers)) return void refuse(reply, notByHttps);
-    const presented = presentedKey(request.headers);
-    const found = presented === null ? null : service.gatekeeper.identify(presented);
-    if (!(found instanceof Promise)) return admit(service, request, reply, found, done);
-    found.then((key) => admit(service, request, reply, key, done), done);
+    passGate(service, request, reply, done);
   });
+}
+
+/** Calls `done` for a request with a good key and within its rate; any other is refused here. */
+export function passGate(
+  service: Service,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  done: (error?: Error) => void,
+): void {
+  if (service.behindProxy && !cameByHttps(request.headers)) return void refuse(reply, notByHttps);
+  const presented = presentedKey(request.headers);
+  const found = presented === null ? null : service.gatekeeper.identify(presented);
+  if (found instanceof Promise) found.then((key) => admit(service, request, reply, key, done), done);
+  else admit(service, request, reply, found, done);
 }
 
 /** Paths need a key unless they are marked; a path that does not exist may say so where nothing is guarded. */
 function isOpen(request: FastifyRequest): boolean {
   if (request.routeOptions.config.isPublic) return true;
-  return request.is404 && !guarded.test(request.url);
+  return request.is404 && !isGuarded(request.url);
+}
+
+export function isGuarded(url: string): boolean {
+  return guarded.test(url);
 }
 
 function admit(

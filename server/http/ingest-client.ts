@@ -23,7 +23,12 @@ export class IngestClient {
   #lastId = 0;
   #closing = false;
 
-  constructor(store: OpenedStore, limits: UploadLimits, maxBodyBytes: number, onDeath: (error: Error) => void) {
+  constructor(
+    store: OpenedStore,
+    limits: UploadLimits,
+    maxBodyBytes: number,
+    onDeath: (error: Error) => void,
+  ) {
     this.#store = store;
     this.#limits = limits;
     this.#maxBodyBytes = maxBodyBytes;

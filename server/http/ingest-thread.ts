@@ -8,6 +8,7 @@ import { takeUpload, type UploadLimits, type UploadRequest } from '../ingest/upl
 import { attachStore, type StoreHandle } from '../store/open-store.ts';
 import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './answers.ts';
 import type { Body } from './read-body.ts';
+import type { Refusal } from './refusals.ts';
 import { unpack } from './unpack.ts';
 
 export interface IngestThreadData {
@@ -30,8 +31,8 @@ export interface Job {
 export type JobDone = { readonly id: number } & ({ readonly answer: Answer } | { readonly bug: string });
 
 /**
- * Parsed uploads take several times the room of their bytes, so only so many bytes are worked on at once;
- * the rest waits as bytes. Enough for the store to find several uploads waiting and commit them together.
+ * Parsed uploads take several times the room of their unpacked bytes, so only so many of these are worked on at
+ * once; the rest waits as it came. Enough for the store to find several uploads waiting and commit them together.
  */
 const WORKED_ON_LIMIT_BYTES = 24 * 1024 * 1024;
 
@@ -49,29 +50,28 @@ port.on('message', (job: Job) => {
 
 function startWaiting(): void {
   while (waiting.length > 0 && workedOnBytes < WORKED_ON_LIMIT_BYTES) {
-    const job = waiting.shift()!;
-    const { byteLength } = job.body.bytes;
-    workedOnBytes += byteLength;
-    void finish(job).then(() => {
-      workedOnBytes -= byteLength;
-      startWaiting();
-    });
+    void finish(waiting.shift()!).then(startWaiting);
   }
 }
 
-async function finish({ id, work, body }: Job): Promise<void> {
+/** Has unpacked the body, and counted it, by the time that it first waits. */
+async function finish({ id, work, body: packed }: Job): Promise<void> {
   let done: JobDone;
+  let heldBytes = 0;
   try {
+    const body = unpack(packed, maxBodyBytes);
+    heldBytes = 'refusal' in body ? 0 : body.byteLength;
+    workedOnBytes += heldBytes;
     done = { id, answer: await answer(work, body) };
   } catch (error) {
     done = { id, bug: error instanceof Error ? (error.stack ?? error.message) : String(error) };
   }
+  workedOnBytes -= heldBytes;
   port.postMessage(done);
 }
 
-async function answer(work: Work, packed: Body): Promise<Answer> {
+async function answer(work: Work, body: Uint8Array | Refusal): Promise<Answer> {
   const { requestId } = work.request;
-  const body = unpack(packed, maxBodyBytes);
   if ('refusal' in body) return answerOfRefusal(body, requestId);
   return work.kind === 'upload'
     ? answerOfUpload(await takeUpload({ ...work.request, body }, store, known, limits), requestId)

@@ -33,16 +33,16 @@ export class InFlight {
   }
 }
 
+export const notJson: Refusal = {
+  refusal: 'unsupported_media_type',
+  message: 'Send the body as JSON in UTF-8, with the header Content-Type: application/json.',
+  headers: { Accept: 'application/json' },
+};
+
 /** What the headers say about the body, or why it cannot be read. */
 export function bodyEncoding(request: IncomingMessage): ContentEncoding | null | Refusal {
   const contentType = request.headers['content-type'];
-  if (contentType === undefined || !isJson(contentType)) {
-    return {
-      refusal: 'unsupported_media_type',
-      message: 'Send the body as JSON in UTF-8, with the header Content-Type: application/json.',
-      headers: { Accept: 'application/json' },
-    };
-  }
+  if (contentType === undefined || !isJson(contentType)) return notJson;
   const given = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   if (given === 'identity') return null;
   const encoding = contentEncodings.find((known) => known === given);

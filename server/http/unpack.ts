@@ -5,10 +5,18 @@ import type { Body, ContentEncoding } from './read-body.ts';
 import { tooLarge } from './read-body.ts';
 import type { Refusal } from './refusals.ts';
 
-const unpackers: Record<
-  ContentEncoding,
-  (bytes: Uint8Array, options: { maxOutputLength: number }) => Buffer
-> = {
+/** What `info: true` makes the unpackers answer; `bytesWritten` is how much of the input they took in. */
+interface Unpacked {
+  readonly buffer: Buffer;
+  readonly engine: { readonly bytesWritten: number };
+}
+
+type Unpacker = (bytes: Uint8Array, options: { maxOutputLength: number; info: boolean }) => unknown;
+
+/** Every frame costs the start of an unpacker, however small it is. */
+const MOST_ZSTD_FRAMES = 1000;
+
+const unpackers: Record<ContentEncoding, Unpacker> = {
   gzip: gunzipSync,
   br: brotliDecompressSync,
   zstd: zstdDecompressSync,
@@ -17,13 +25,34 @@ const unpackers: Record<
 export function unpack({ bytes, encoding }: Body, maxBytes: number): Uint8Array | Refusal {
   if (encoding === null) return bytes;
   try {
-    return unpackers[encoding](bytes, { maxOutputLength: maxBytes });
+    return unpackWhole(bytes, encoding, maxBytes);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge(maxBytes);
-    return {
-      refusal: 'bad_request',
-      message: `The body is not valid ${encoding}: ${(error as Error).message}.`,
-    };
+    const { code, message } = error as NodeJS.ErrnoException;
+    return code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(maxBytes) : invalid(encoding, message);
   }
+}
+
+/**
+ * gzip reads all members of its input and throws on what is none; the others stop, without a word, at the end
+ * of the first. Zstandard allows further frames, Brotli nothing at all.
+ */
+function unpackWhole(bytes: Uint8Array, encoding: ContentEncoding, maxBytes: number): Uint8Array | Refusal {
+  const parts: Buffer[] = [];
+  let from = 0;
+  let unpackedBytes = 0;
+  do {
+    if (parts.length === MOST_ZSTD_FRAMES) return invalid(encoding, `more than ${MOST_ZSTD_FRAMES} frames`);
+    const options = { maxOutputLength: Math.max(1, maxBytes - unpackedBytes), info: true };
+    const { buffer, engine } = unpackers[encoding](bytes.subarray(from), options) as Unpacked;
+    parts.push(buffer);
+    unpackedBytes += buffer.byteLength;
+    from += engine.bytesWritten;
+    if (unpackedBytes > maxBytes) return tooLarge(maxBytes);
+  } while (encoding === 'zstd' && from < bytes.byteLength);
+  if (encoding === 'br' && from < bytes.byteLength) return invalid(encoding, 'something follows its end');
+  return parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+}
+
+function invalid(encoding: ContentEncoding, why: string): Refusal {
+  return { refusal: 'bad_request', message: `The body is not valid ${encoding}: ${why}.` };
 }

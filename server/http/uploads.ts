@@ -4,24 +4,18 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Handling } from '../ingest/check-fields.ts';
 import { takeInteraction } from '../ingest/interaction.ts';
 import type { IdempotencyKey } from '../ingest/memory.ts';
-import { type Answer, answerOfInteraction } from './answers.ts';
+import { type Answer, answerOfInteraction, keyRunning } from './answers.ts';
 import { lacksScope } from './gate.ts';
 import type { Work } from './ingest-thread.ts';
 import { isRefusal, readFlag, readQuery } from './query.ts';
 import { type Body, bodyEncoding, readBytes } from './read-body.ts';
 import { recordTypeOf } from './record-type.ts';
-import { type Refusal, refuse } from './refusals.ts';
+import { refuse } from './refusals.ts';
 import { idempotencyKey, preferenceApplied, preferredHandling } from './request-headers.ts';
 import type { Service } from './service.ts';
 
 /** Up to here an interaction is cheaper to take in on the spot than to hand to another thread. */
 const ON_THE_SPOT_LIMIT_BYTES = 64 * 1024;
-
-const stillRunning: Refusal = {
-  refusal: 'conflict',
-  message: 'A request with this Idempotency-Key is still running; wait for its answer.',
-  headers: { 'Retry-After': '1' },
-};
 
 /** The requests with an idempotency key that are running in this process. */
 const running = new Set<string>();
@@ -82,7 +76,7 @@ async function takeBody(
   if (isRefusal(encoding)) return refuse(reply, encoding);
   const runningAs = key === null ? null : `${request.caller!.organisation} ${path} ${key}`;
   if (runningAs !== null) {
-    if (running.has(runningAs)) return refuse(reply, stillRunning);
+    if (running.has(runningAs)) return refuse(reply, keyRunning);
     running.add(runningAs);
   }
   const { inFlight, maxBodyBytes } = service;

@@ -32,6 +32,9 @@ export type InteractionTaken =
   | { readonly kind: 'failed'; readonly failure: string }
   | KeyTaken;
 
+/** A good interaction is one object; this leaves room for a wrong one to be told what is wrong. */
+const MOST_CONTAINERS = 100_000;
+
 const plan = planOf(interaction);
 const eventTimestampColumn = plan.columnOf.get('event_timestamp')!;
 export const presentInteraction = presenterOf<ShownInteraction>(storedInteraction);
@@ -41,7 +44,7 @@ export async function takeInteraction(
   store: Store,
   known: KnownRecords,
 ): Promise<InteractionTaken> {
-  const read = readJson(request.body);
+  const read = readJson(request.body, MOST_CONTAINERS);
   if ('unreadable' in read) return { kind: 'unreadable', message: read.unreadable };
   try {
     return await carryOut(request, read.value, store, known);
@@ -85,6 +88,7 @@ async function carryOut(
       memory,
     });
     if (written.kind === 'already') return replay(written.remembered, fingerprint);
+    if (written.kind === 'running') return { kind: 'key_running' };
   }
   return { ...answer, replayed: false };
 }

@@ -10,9 +10,9 @@ export interface IdempotencyKey {
   readonly key: string;
 }
 
-/** The idempotency key already stands for another body. */
+/** The idempotency key already stands for another body, or for a request that is still being written. */
 export interface KeyTaken {
-  readonly kind: 'key_taken';
+  readonly kind: 'key_taken' | 'key_running';
 }
 
 const KEPT_FOR_MS = 24 * 60 * 60 * 1000;

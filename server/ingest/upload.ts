@@ -59,6 +59,8 @@ interface CheckedRecord extends Checked {
   readonly dropped: ReadonlyMap<string, number> | null;
 }
 
+/** A good record is one object; this leaves room for wrong ones to be named one by one. */
+const CONTAINERS_PER_RECORD = 20;
 /** Names that a batch's warnings list at most; a hostile body can hold millions. */
 const MOST_NAMED_WARNINGS = 100;
 const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
@@ -130,6 +132,7 @@ async function carryOut(
   }
   const written = await store.write({ organisation, type, batches, dryRun, memory });
   if (written.kind === 'already') return replay(written.remembered, fingerprint);
+  if (written.kind === 'running') return { kind: 'key_running' };
   return { kind: 'taken', outcome: outcomeOf(upload, written.tallies), replayed: false };
 }
 
@@ -144,7 +147,7 @@ function readRecords(
   { body, type, handling }: UploadRequest,
   { maxRecords }: UploadLimits,
 ): unknown[] | string {
-  const read = readJson(body);
+  const read = readJson(body, CONTAINERS_PER_RECORD * (maxRecords + 2));
   if ('unreadable' in read) return read.unreadable;
   const { value } = read;
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {

@@ -1,28 +1,30 @@
 // Opens the database that a setting names, and hands its store on to other threads.
 
 import type { MessagePort, Transferable } from 'node:worker_threads';
+import { openPostgresStore } from './postgres/open-postgres-store.ts';
+import { attachPostgresStore } from './postgres/postgres-store.ts';
 import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
 import { attachSqliteStore } from './sqlite/sqlite-store.ts';
 import { type Store, StoreUnusable } from './store.ts';
 
 /** What another thread needs to attach to an open store; send it with its transferables, and use it once. */
-export interface StoreHandle {
-  readonly kind: 'sqlite';
-  readonly newsPort: MessagePort;
-}
+export type StoreHandle =
+  | { readonly kind: 'sqlite'; readonly newsPort: MessagePort }
+  | { readonly kind: 'postgres'; readonly url: string };
 
 export interface OpenedStore extends Store {
   handle(): StoreHandle;
 }
 
-/** `sqlite:PATH` or a bare path. Rejects with StoreUnusable where the database can never be used. */
+/** `sqlite:PATH`, a bare path, or `postgres://…`. Rejects with StoreUnusable where the database can never be used. */
 export async function openStore(database: string): Promise<OpenedStore> {
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(database)?.[1]?.toLowerCase();
   if (scheme === 'postgres' || scheme === 'postgresql') {
-    throw new StoreUnusable('PostgreSQL is not supported by this version: give sqlite:PATH');
+    const { url, ...store } = await openPostgresStore(database);
+    return { ...store, handle: () => ({ kind: 'postgres', url }) };
   }
   if (scheme !== undefined && scheme !== 'sqlite') {
-    throw new StoreUnusable(`there is no store for ${scheme} databases: give sqlite:PATH`);
+    throw new StoreUnusable(`there is no store for ${scheme} databases: give sqlite:PATH or postgres://…`);
   }
   const path = database.replace(/^sqlite:/i, '');
   if (path === '' || path.includes('\0') || path === ':memory:') {
@@ -34,9 +36,9 @@ export async function openStore(database: string): Promise<OpenedStore> {
 
 /** The opened store in another thread. Closing it leaves the opened one as it is. */
 export function attachStore(handle: StoreHandle): Store {
-  return attachSqliteStore(handle.newsPort);
+  return handle.kind === 'sqlite' ? attachSqliteStore(handle.newsPort) : attachPostgresStore(handle.url);
 }
 
 export function transferablesOf(handle: StoreHandle): Transferable[] {
-  return [handle.newsPort];
+  return handle.kind === 'sqlite' ? [handle.newsPort] : [];
 }

@@ -2,7 +2,9 @@
 //
 // What every store promises:
 // - When a writing call resolves, what it wrote is on disk and survives the loss of the process or power.
-// - A call that rejects with StoreUnavailable has stored nothing of what it was given.
+// - A call that rejects with StoreUnavailable has stored nothing of what it was given. One exception cannot be
+//   avoided: where the connection is lost between a commit and the news of it, all was stored. Uploads, and
+//   all that carries a memory, can be repeated without harm; an interaction without one may then be twice there.
 // - Nothing of one organisation is ever seen, touched or counted by a call made for another.
 // - Existence only grows: a record that was seen to exist exists forever, so a positive answer of
 //   `existing` may be cached without end.
@@ -93,9 +95,13 @@ export interface Upload {
   readonly memory: Memory | null;
 }
 
-/** `already` when the idempotency key had been taken meanwhile: nothing was stored. */
+/**
+ * `already` when the idempotency key had been taken meanwhile, `running` when another request under the same
+ * key is being written at this moment, perhaps by another process: nothing was stored.
+ */
 export type Written =
   | { readonly kind: 'written'; readonly tallies: readonly Tally[] }
+  | { readonly kind: 'running' }
   | { readonly kind: 'already'; readonly remembered: Remembered };
 
 export interface InteractionWrite {
@@ -161,6 +167,9 @@ export interface Store {
   interaction(organisation: OrganisationNumber, interactionId: string): Promise<Row | null>;
   /** Newest first: by `occurred_at`, then by id. */
   interactions(organisation: OrganisationNumber, page: InteractionPage): Promise<readonly Row[]>;
+
+  /** How many records of the type, or interactions, there are; deleted records included. */
+  count(organisation: OrganisationNumber, what: RecordTypeName | 'interactions'): Promise<number>;
 
   /** Resolves when the store can serve; rejects with the reason when it cannot. */
   ping(): Promise<void>;

@@ -1,13 +1,17 @@
 // Runs a suite once for every kind of database that Headgate keeps its data in.
 
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe } from 'node:test';
+import { testServer } from '../../server/store/postgres/test-server.ts';
 import { newDatabaseFolder } from './headgate.ts';
 
 export interface TestStore {
   readonly name: string;
   /** A new, empty database: its address, and how to remove it. */
   newDatabase(): Promise<{ database: string; remove(): Promise<void> }>;
+  /** What the database's own check of its files finds damaged, while no server runs on it. */
+  damages(database: string): Promise<readonly string[]>;
 }
 
 const stores: readonly TestStore[] = [
@@ -16,6 +20,38 @@ const stores: readonly TestStore[] = [
     async newDatabase() {
       const { folder, remove } = await newDatabaseFolder();
       return { database: `sqlite:${join(folder, 'headgate.db')}`, remove };
+    },
+    async damages(database) {
+      const file = new DatabaseSync(database.replace('sqlite:', ''));
+      const findings = file.prepare('PRAGMA integrity_check').all();
+      file.close();
+      return findings.map((finding) => String(finding.integrity_check)).filter((finding) => finding !== 'ok');
+    },
+  },
+  {
+    name: 'PostgreSQL',
+    async newDatabase() {
+      const server = await testServer();
+      const { url, drop } = await server.newDatabase();
+      return { database: url, remove: drop };
+    },
+    async damages(database) {
+      const server = await testServer();
+      const name = new URL(database).pathname.slice(1);
+      await server.ask(name, 'CREATE EXTENSION IF NOT EXISTS amcheck');
+      const findings = await server.ask(
+        name,
+        `SELECT relname || ': ' || msg AS finding
+          FROM pg_class, verify_heapam(pg_class.oid)
+          WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`,
+      );
+      // Raises an error where an index and its table disagree.
+      await server.ask(
+        name,
+        `SELECT bt_index_check(oid, true) FROM pg_class
+          WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace`,
+      );
+      return findings.map(({ finding }) => String(finding));
     },
   },
 ];

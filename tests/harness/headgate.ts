@@ -34,6 +34,9 @@ export interface Headgate {
   kill(): Promise<void>;
 }
 
+/** Counted for all servers together: several may work on one database, one after the other. */
+let organisations = 0;
+
 export type Environment = Readonly<Record<string, string>>;
 
 /** Generous for tests that are not about the rate. */
@@ -75,7 +78,6 @@ export async function startHeadgate(database: string, environment: Environment =
     const [code] = (await exited) as [number | null];
     return code;
   };
-  let organisations = 0;
   return {
     url,
     database,

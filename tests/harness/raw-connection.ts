@@ -23,16 +23,22 @@ export interface RawConnection {
   write(bytes: string | Uint8Array): void;
   /** A whole request. */
   send(request: RawRequest): void;
-  /** The request without the last byte of its body, which is sent by calling what this answers. */
-  sendAllButTheLastByte(request: RawRequest & { readonly body: string }): () => void;
+  /**
+   * The request without the last byte of its body, which is sent by calling what this answers. Resolves when
+   * the server has seen the headers.
+   */
+  sendAllButTheLastByte(request: RawRequest & { readonly body: string }): Promise<() => void>;
   /** The next answer; rejects when the connection ends before it is complete. */
   answer(to?: { readonly isHead: boolean }): Promise<RawAnswer>;
+  /** Says that nothing more will be sent, and goes on listening. */
+  endSending(): void;
   /** Resolves when the other side has ended the connection. */
   readonly ended: Promise<void>;
   destroy(): void;
 }
 
 const ANSWER_TIMEOUT_MS = 30_000;
+const CONTINUE_STATUS = 100;
 const headEnd = Buffer.from('\r\n\r\n');
 
 /** `ca` is the certificate to trust, where the URL is https. */
@@ -66,7 +72,8 @@ export async function connectRaw(url: string, ca?: Buffer): Promise<RawConnectio
     for (;;) {
       const found = look();
       if (found !== null) return found;
-      if (hasEnded) throw new Error(`the connection ended before the answer: ${received}`, { cause: failure });
+      if (hasEnded)
+        throw new Error(`the connection ended before the answer: ${received}`, { cause: failure });
       const leftMs = deadlineMs - performance.now();
       if (leftMs <= 0) throw new Error(`no whole answer came in time: ${received}`);
       await new Promise<void>((resolve) => {
@@ -89,13 +96,15 @@ export async function connectRaw(url: string, ca?: Buffer): Promise<RawConnectio
         return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const;
       }),
     );
+    const status = Number(statusLine.split(' ')[1]);
     const bodyStart = headLength + headEnd.length;
-    const bodyLength = isHead ? 0 : Number(headers.get('content-length') ?? Number.NaN);
+    const hasNoBody = isHead || status === CONTINUE_STATUS;
+    const bodyLength = hasNoBody ? 0 : Number(headers.get('content-length') ?? Number.NaN);
     if (Number.isNaN(bodyLength)) throw new Error(`the answer does not tell its length: ${received}`);
     if (received.length < bodyStart + bodyLength) return null;
     const text = received.subarray(bodyStart, bodyStart + bodyLength).toString();
     received = received.subarray(bodyStart + bodyLength);
-    return { status: Number(statusLine.split(' ')[1]), headers, text };
+    return { status, headers, text };
   };
 
   await new Promise<void>((resolve, reject) => {
@@ -120,13 +129,17 @@ export async function connectRaw(url: string, ca?: Buffer): Promise<RawConnectio
       socket.write(headOf(request), 'latin1');
       if (request.body !== undefined) socket.write(request.body);
     },
-    sendAllButTheLastByte(request) {
+    async sendAllButTheLastByte(request) {
       const body = Buffer.from(request.body);
-      socket.write(headOf(request), 'latin1');
+      const headers = { ...request.headers, Expect: '100-continue' };
+      socket.write(headOf({ ...request, headers }), 'latin1');
+      const { status, text } = await until(() => takeAnswer(false));
+      if (status !== CONTINUE_STATUS) throw new Error(`the server does not want the body: ${status} ${text}`);
       socket.write(body.subarray(0, -1));
       return () => void socket.write(body.subarray(-1));
     },
     answer: ({ isHead } = { isHead: false }) => until(() => takeAnswer(isHead)),
+    endSending: () => void socket.end(),
     ended: ended.promise,
     destroy: () => void socket.destroy(),
   };

@@ -6,9 +6,9 @@ type Shown = Record<string, unknown>;
 
 const PAGE_LIMIT = 1000;
 
-export function readAllRecords(api: Api, type: string): Promise<Shown[]> {
+export function readAllRecords(api: Api, type: string, filter = ''): Promise<Shown[]> {
   return readAll(
-    (query) => api.list(type, query),
+    (query) => api.list(type, query + filter),
     (body) => body.records,
   );
 }

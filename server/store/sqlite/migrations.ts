@@ -4,8 +4,9 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
+import { createIndexSql, type Table, type Tables } from '../tables.ts';
 import { patiently } from './database.ts';
-import { addColumnSql, createIndexSql, createTableSql, type Table, type Tables } from './schema.ts';
+import { addColumnSql, columnTypes, createTableSql } from './schema.ts';
 
 /** "Hgat" in ASCII, in the file's header: tells our files from other SQLite databases. */
 const APPLICATION_ID = 0x48676174;
@@ -120,7 +121,7 @@ function stepsOfTable(database: DatabaseSync, path: string, table: Table): reado
 }
 
 function refuseUnknownColumns(path: string, table: Table, present: ReadonlyMap<string, string>): void {
-  const declared = new Map<string, string>(table.columns.map(({ name, type }) => [name, type]));
+  const declared = new Map<string, string>(table.columns.map(({ name, kind }) => [name, columnTypes[kind]]));
   declared.set('organisation', 'INTEGER');
   for (const [name, type] of present) {
     const declaredType = declared.get(name);

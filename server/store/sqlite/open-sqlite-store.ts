@@ -199,7 +199,10 @@ function makeReachable(path: string): void {
 
 /** Each new folder is made durable in its parent: what is acknowledged in it must not vanish with it. */
 function makeFolder(folder: string): void {
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  const found = statSync(folder, { throwIfNoEntry: false });
+  if (found?.isDirectory()) return;
+  if (found !== undefined)
+    throw new StoreUnusable(`${folder} is not a folder: no database can be made in it`);
   makeFolder(dirname(folder));
   mkdirSync(folder, { recursive: true });
   const parent = openSync(dirname(folder), 'r');

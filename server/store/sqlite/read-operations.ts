@@ -12,8 +12,8 @@ import type {
   RecordPage,
   Remembered,
 } from '../store.ts';
+import { quoted, quotedList, recordTable, type Table, type Tables } from '../tables.ts';
 import { keptAnswerSql, rememberedOf } from './remembered.ts';
-import { quoted, quotedList, recordTable, type Table, type Tables } from './schema.ts';
 
 const MOST_PREPARED_STATEMENTS = 500;
 
@@ -38,8 +38,8 @@ export function createReadOperations(database: DatabaseSync, tables: Tables) {
     const select = statement(sql);
     select.setReturnArrays(true);
     const rows = select.all(...parameters) as unknown as (SQLOutputValue | boolean)[][];
-    table.columns.forEach(({ isBoolean }, position) => {
-      if (!isBoolean) return;
+    table.columns.forEach(({ kind }, position) => {
+      if (kind !== 'boolean') return;
       for (const row of rows) if (row[position] !== null) row[position] = row[position] === 1;
     });
     return JSON.stringify(rows);
@@ -106,6 +106,12 @@ export function createReadOperations(database: DatabaseSync, tables: Tables) {
     interactions(organisation: OrganisationNumber, page: InteractionPage): string {
       const { sql, parameters } = interactionsQuery(tables.interactions, organisation, page);
       return rowsJson(tables.interactions, sql, parameters);
+    },
+
+    count(organisation: OrganisationNumber, what: RecordTypeName | 'interactions'): number {
+      const { name } = what === 'interactions' ? tables.interactions : recordTable(tables, what);
+      const sql = `SELECT count(*) AS rows FROM ${quoted(name)} WHERE "organisation" = ?`;
+      return Number(statement(sql).get(organisation)!.rows);
     },
 
     ping(): void {

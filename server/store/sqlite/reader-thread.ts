@@ -1,18 +1,19 @@
 // The thread that answers all reading, so that a lookup never waits behind a large write.
 
 import { DatabaseSync } from 'node:sqlite';
-import { done, failed, type Outcome } from './calls.ts';
+import type { InteractionPage, RecordPage } from '../store.ts';
+import { catalogueTables } from '../tables.ts';
+import { type Call, done, failed, type Outcome } from './calls.ts';
 import { asStoreError } from './database.ts';
 import { createReadOperations, type ReadOperations } from './read-operations.ts';
-import { catalogueTables } from './schema.ts';
 import { runThread, type Service, type ThreadSetup } from './thread.ts';
 
 /** Reference checks go to random places of the key indexes; their inner pages and warm leaves fit in this. */
 const PAGE_CACHE_KIB = 32 * 1024;
 /** Readers wait only for the rare moments when SQLite rebuilds or removes the log. */
 const LOCK_PATIENCE_MS = 5000;
-/** Calls read in one transaction: enough to share its cost, few enough not to hold up the log for long. */
-const GROUP_CALLS = 256;
+/** Rows looked up in one transaction: enough to share its cost, few enough not to hold up the log for long. */
+const GROUP_ROWS = 2000;
 
 function openReader({ path }: ThreadSetup): Service {
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: LOCK_PATIENCE_MS });
@@ -29,18 +30,28 @@ function openReader({ path }: ThreadSetup): Service {
   };
 
   return {
-    groupWeight: GROUP_CALLS,
-    weightOf: () => 1,
+    groupWeight: GROUP_ROWS,
+    weightOf,
     answer(calls) {
       database.exec('BEGIN');
       const outcomes = calls.map(([, operation, args]) => outcomeOf(operation, args));
       if (database.isTransaction) database.exec('COMMIT');
       return outcomes;
     },
+    betweenGroups() {},
     async close() {
       database.close();
     },
   };
+}
+
+const ID_BYTES_IN_JSON = '"00000000-0000-0000-0000-000000000000",'.length;
+
+/** About how many rows the call looks up. */
+function weightOf([, operation, args]: Call): number {
+  if (operation === 'existing') return (args[2] as string).length / ID_BYTES_IN_JSON;
+  if (operation === 'records') return (args[2] as RecordPage).limit;
+  return operation === 'interactions' ? (args[1] as InteractionPage).limit : 1;
 }
 
 runThread(openReader);

@@ -1,13 +1,11 @@
-// The tables of records and interactions, derived from the catalogue: one table per record type, one
-// column per declared field, in plain SQL types that any tool can read.
+// How the tables of records and interactions are made in SQLite, in plain SQL types that any tool can read.
 
-import type { Catalogue, Field, Fields } from '@headgate/catalogue/declaration.ts';
 import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
-import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
+import { type Column, quoted, type Table } from '../tables.ts';
 
 type ColumnType = 'TEXT' | 'REAL' | 'INTEGER';
 
-const columnTypes: Readonly<Record<KindName, ColumnType>> = {
+export const columnTypes: Readonly<Record<KindName, ColumnType>> = {
   uuid: 'TEXT',
   'date-time': 'TEXT',
   date: 'TEXT',
@@ -19,102 +17,6 @@ const columnTypes: Readonly<Record<KindName, ColumnType>> = {
   boolean: 'INTEGER',
 };
 
-export interface Column {
-  readonly name: string;
-  readonly type: ColumnType;
-  readonly isBoolean: boolean;
-  readonly notNull: boolean;
-  /** What rows get that were stored before the column was there. */
-  readonly omitted: 0 | 1 | null;
-}
-
-export interface Index {
-  readonly name: string;
-  readonly columns: readonly string[];
-  /** Rows without a value in this column are left out of the index. */
-  readonly onlyWith: string | null;
-}
-
-export interface Table {
-  readonly name: string;
-  /** With `organisation` before it, the primary key. */
-  readonly key: string;
-  /** The declared fields in their order; `organisation` comes before them in every table. */
-  readonly columns: readonly Column[];
-  readonly indexes: readonly Index[];
-}
-
-export interface Tables {
-  readonly records: ReadonlyMap<string, Table>;
-  readonly interactions: Table;
-}
-
-export function tablesOf(types: Catalogue, interaction: Fields): Tables {
-  return {
-    records: new Map(
-      Object.entries(types).map(([type, { key, fields }]) => [
-        type,
-        { name: tableNameOf(type), key, columns: columnsOf(fields), indexes: [] },
-      ]),
-    ),
-    interactions: {
-      name: 'interactions',
-      key: 'interaction_id',
-      columns: columnsOf(interaction),
-      indexes: [
-        interactionIndex('time'),
-        interactionIndex('student', 'student_id', 'optional'),
-        interactionIndex('user', 'user_id', 'optional'),
-        interactionIndex('source', 'source', 'optional'),
-        interactionIndex('item', 'item_id'),
-      ],
-    },
-  };
-}
-
-/** Every index ends in the order in which interactions are listed, so that a page is read and never sorted. */
-function interactionIndex(by: string, filter?: string, presence?: 'optional'): Index {
-  return {
-    name: `interactions_by_${by}`,
-    columns: ['organisation', ...(filter === undefined ? [] : [filter]), 'occurred_at', 'interaction_id'],
-    onlyWith: presence === 'optional' ? (filter ?? null) : null,
-  };
-}
-
-export const catalogueTables: Tables = tablesOf(recordTypes, storedInteraction);
-
-export function recordTable(tables: Tables, type: RecordTypeName): Table {
-  const table = tables.records.get(type);
-  if (table === undefined) throw new Error(`there is no record type ${type}`);
-  return table;
-}
-
-function tableNameOf(type: string): string {
-  return type.replaceAll('-', '_');
-}
-
-function columnsOf(fields: Fields): readonly Column[] {
-  return Object.entries(fields).map(([name, field]) => columnOf(name, field));
-}
-
-function columnOf(name: string, { kind, required, omitted }: Field): Column {
-  return {
-    name,
-    type: columnTypes[kind.name],
-    isBoolean: kind.name === 'boolean',
-    notNull: required || omitted !== null,
-    omitted: omitted === null ? null : omitted ? 1 : 0,
-  };
-}
-
-export function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
-
-export function quotedList(names: readonly string[]): string {
-  return names.map(quoted).join(', ');
-}
-
 /**
  * An ordinary rowid table: with random keys it takes rows nearly twice as fast as a WITHOUT ROWID one,
  * because only the narrow key index is written at random places.
@@ -122,19 +24,16 @@ export function quotedList(names: readonly string[]): string {
 export function createTableSql({ name, key, columns }: Table): string {
   const definitions = [
     '"organisation" INTEGER NOT NULL',
-    ...columns.map((column) => `${quoted(column.name)} ${column.type}${column.notNull ? ' NOT NULL' : ''}`),
+    ...columns.map(
+      (column) => `${quoted(column.name)} ${columnTypes[column.kind]}${column.notNull ? ' NOT NULL' : ''}`,
+    ),
     `PRIMARY KEY ("organisation", ${quoted(key)})`,
   ];
   return `CREATE TABLE ${quoted(name)} (\n  ${definitions.join(',\n  ')}\n) STRICT`;
 }
 
 /** A field that was declared later: older rows lack it, so it is nullable unless an omitted one has a value. */
-export function addColumnSql(table: Table, column: Column): string {
-  const omitted = column.omitted === null ? '' : ` NOT NULL DEFAULT ${column.omitted}`;
-  return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(column.name)} ${column.type}${omitted}`;
-}
-
-export function createIndexSql(table: Table, { name, columns, onlyWith }: Index): string {
-  const condition = onlyWith === null ? '' : ` WHERE ${quoted(onlyWith)} IS NOT NULL`;
-  return `CREATE INDEX ${quoted(name)} ON ${quoted(table.name)} (${quotedList(columns)})${condition}`;
+export function addColumnSql(table: Table, { name, kind, omitted }: Column): string {
+  const whenOmitted = omitted === null ? '' : ` NOT NULL DEFAULT ${Number(omitted)}`;
+  return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${columnTypes[kind]}${whenOmitted}`;
 }

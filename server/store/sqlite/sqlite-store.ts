@@ -84,6 +84,8 @@ export function holdStore(): HeldStore {
         return rowsOf(await reader.call('interactions', [organisation, page]));
       },
 
+      count: (organisation, what) => reader.call('count', [organisation, what]),
+
       async ping() {
         await Promise.all([writer.call('ping', []), reader.call('ping', [])]);
       },

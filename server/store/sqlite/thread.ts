@@ -25,6 +25,8 @@ export interface Service {
   weightOf(call: Call): number;
   /** One outcome per call, in their order. Throws only where the thread cannot go on. */
   answer(calls: readonly Call[]): readonly Outcome[];
+  /** Upkeep for which nobody should wait: it comes after the answers have been given. */
+  betweenGroups(): void;
   close(): Promise<void>;
 }
 
@@ -72,6 +74,7 @@ export function runThread(open: (setup: ThreadSetup) => Service): void {
       answersByPort.set(port, answers);
     });
     for (const [port, answers] of answersByPort) port.postMessage(answers);
+    service.betweenGroups();
   };
 
   const close = async (): Promise<void> => {
@@ -95,12 +98,18 @@ export function runThread(open: (setup: ThreadSetup) => Service): void {
   });
 }
 
+/**
+ * Half of what waits, where that is much: while it is answered, the callers of the other half need not be
+ * waited for, and while those are answered, these bring their next calls. Taking all would idle in between.
+ */
 function groupSize({ groupWeight, weightOf }: Service, queue: readonly Taken[]): number {
+  const waitingWeight = queue.reduce((sum, { call }) => sum + weightOf(call), 0);
+  const fullWeight = Math.min(groupWeight, Math.max(groupWeight, waitingWeight) / 2);
   let weight = 0;
   let size = 0;
   for (const { call } of queue) {
     weight += weightOf(call);
-    if (size > 0 && weight > groupWeight) break;
+    if (size > 0 && weight > fullWeight) break;
     size++;
   }
   return size;

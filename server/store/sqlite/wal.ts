@@ -8,18 +8,25 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
+import { sleep } from './database.ts';
 import type { Tuning } from './tuning.ts';
 
 /** A log of fewer rows than this is not worth looking at, least of all by a command that writes one key. */
 const ROWS_BETWEEN_LOOKS = 1000;
 const FRAME_HEADER_BYTES = 24;
 /** How long the writer waits for readers of old pages to finish before it lets the log grow on. */
-const READERS_PATIENCE_MS = 50;
-/** Readers that take longer, such as an analyst's query, are not waited for again at once. */
-const NEXT_TRY_MS = 1000;
+const READERS_PATIENCE_MS = 100;
+/** A log this many times over its limit shows that the checkpointer is too slow: the writer has to wait for it. */
+const OUTRUN_FACTOR = 2;
+const CHECKPOINTER_PATIENCE_MS = 5000;
+const CHECKPOINTER_RETRY_MS = 5;
+/** After a failure the next try comes after a pause, longer each time: an analyst's query may take minutes. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 5000;
 
 export interface WalKeeper {
-  afterCommit(rows: number): void;
+  noteCommitted(rows: number): void;
+  keepInBounds(): void;
   close(): Promise<void>;
 }
 
@@ -30,7 +37,13 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
   let rowsSinceLook = 0;
   let checkpointer: Worker | null = null;
   let isCheckpointing = false;
+  let pauseMs = FIRST_PAUSE_MS;
   let nextTryAtMs = 0;
+
+  const pauseAfterFailure = (): void => {
+    nextTryAtMs = performance.now() + pauseMs;
+    pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+  };
 
   const startCheckpointer = (): Worker => {
     const worker = new Worker(new URL('./checkpointer-thread.ts', import.meta.url), { workerData: { path } });
@@ -42,34 +55,50 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
     worker.on('exit', () => {
       if (checkpointer === worker) checkpointer = null;
       isCheckpointing = false;
-      nextTryAtMs = performance.now() + NEXT_TRY_MS;
+      pauseAfterFailure();
     });
     worker.unref();
     return worker;
   };
 
-  const copyRest = (): void => {
+  /** False where readers of old pages, or another checkpoint, are in the way. */
+  const copyRest = (): boolean => {
     database.exec(`PRAGMA busy_timeout = ${READERS_PATIENCE_MS}`);
     try {
-      const result = database.prepare('PRAGMA wal_checkpoint(RESTART)').get();
-      if (result?.busy !== 0) nextTryAtMs = performance.now() + NEXT_TRY_MS;
+      return database.prepare('PRAGMA wal_checkpoint(RESTART)').get()?.busy === 0;
     } catch {
       // What hinders the copying (a full disk) will hinder a commit too, and its caller is told.
-      nextTryAtMs = performance.now() + NEXT_TRY_MS;
+      return false;
     } finally {
       database.exec('PRAGMA busy_timeout = 0');
     }
   };
 
+  const startAnew = (patienceMs: number): void => {
+    const deadlineMs = performance.now() + patienceMs;
+    let isCopied = copyRest();
+    while (!isCopied && performance.now() < deadlineMs) {
+      sleep(CHECKPOINTER_RETRY_MS);
+      isCopied = copyRest();
+    }
+    if (isCopied) pauseMs = FIRST_PAUSE_MS;
+    else pauseAfterFailure();
+  };
+
   return {
-    afterCommit(rows) {
+    noteCommitted(rows) {
       rowsSinceLook += rows;
-      if (rowsSinceLook < ROWS_BETWEEN_LOOKS || isCheckpointing || performance.now() < nextTryAtMs) return;
+    },
+
+    keepInBounds() {
+      if (rowsSinceLook < ROWS_BETWEEN_LOOKS || performance.now() < nextTryAtMs) return;
       rowsSinceLook = 0;
       const state = look.get();
       const walBytes = Number(state?.log) * frameBytes;
       const copiedBytes = Number(state?.checkpointed) * frameBytes;
-      if (walBytes > tuning.walLimitBytes) copyRest();
+      if (isCheckpointing) {
+        if (walBytes > OUTRUN_FACTOR * tuning.walLimitBytes) startAnew(CHECKPOINTER_PATIENCE_MS);
+      } else if (walBytes > tuning.walLimitBytes) startAnew(0);
       else if (walBytes - copiedBytes > tuning.checkpointAfterBytes) {
         checkpointer ??= startCheckpointer();
         isCheckpointing = true;

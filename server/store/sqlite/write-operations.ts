@@ -11,8 +11,8 @@ import type {
   Tally,
   Written,
 } from '../store.ts';
+import { quoted, quotedList, recordTable, type Table, type Tables } from '../tables.ts';
 import { keptAnswerSql, rememberedOf } from './remembered.ts';
-import { quoted, quotedList, recordTable, type Table, type Tables } from './schema.ts';
 
 /** Work for the writer's transaction. Whatever can be done before the write lock is held is done already. */
 export interface Job<Result> {
@@ -217,7 +217,9 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
 
 /** The same rows, with booleans as the numbers that SQLite keeps for them. */
 function bindable(table: Table, rows: readonly JsonRow[]): SQLInputValue[][] {
-  const booleanPositions = table.columns.flatMap(({ isBoolean }, position) => (isBoolean ? [position] : []));
+  const booleanPositions = table.columns.flatMap(({ kind }, position) =>
+    kind === 'boolean' ? [position] : [],
+  );
   for (const row of rows) {
     if (row.length !== table.columns.length) {
       throw new Error(`a row for ${table.name} has ${row.length} values, not ${table.columns.length}`);

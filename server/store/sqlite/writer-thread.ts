@@ -1,11 +1,11 @@
 // The thread with the only writing connection.
 
 import { DatabaseSync } from 'node:sqlite';
+import { catalogueTables } from '../tables.ts';
 import { type Call, failed, type Outcome } from './calls.ts';
 import { asStoreError, sleep } from './database.ts';
 import { commitTogether } from './group-commit.ts';
 import { prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
-import { catalogueTables } from './schema.ts';
 import { runThread, type Service, type ThreadSetup } from './thread.ts';
 import { keepWal } from './wal.ts';
 import { createWriteOperations, type Job, type PackedUpload } from './write-operations.ts';
@@ -67,10 +67,11 @@ function openWriter({ path, tuning }: ThreadSetup): Service {
         if (outcome.kind === 'unavailable') hasFailed = true;
         else if (outcome.kind === 'done' && calls[position]![1] === 'ping') hasFailed = false;
       });
-      wal.afterCommit(calls.reduce((rows, call) => rows + weightOf(call), 0));
+      wal.noteCommitted(calls.reduce((rows, call) => rows + weightOf(call), 0));
       lastCommitMs = performance.now();
       return outcomes;
     },
+    betweenGroups: wal.keepInBounds,
     // The last connection that closes the file copies the log into it and removes the log.
     async close() {
       await wal.close();

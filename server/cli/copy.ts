@@ -1,0 +1,66 @@
+// `headgate copy`: moves a database's content to another one, usually from SQLite up to PostgreSQL.
+
+import { type Comparison, copyEverything, type Progress } from '../copy.ts';
+import { readSetting, SettingsProblem } from '../settings.ts';
+import { columns } from './columns.ts';
+import type { Call } from './commands.ts';
+import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
+import { progressLine } from './progress.ts';
+
+export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
+  const [from, to] = [option('from')!, option('to')!].map((database) =>
+    readSetting('database', {}, { database }),
+  ) as [string | SettingsProblem, string | SettingsProblem];
+  if (from instanceof SettingsProblem) return misused(io, from.message.replace('--database', '--from'));
+  if (to instanceof SettingsProblem) return misused(io, to.message.replace('--database', '--to'));
+  if (from === to) return misused(io, '--from and --to name the same database');
+  const { openStore } = await import('../store/open-store.ts');
+  const source = await openStore(from);
+  try {
+    const target = await openStore(to);
+    try {
+      const line = progressLine(io);
+      const copied = await copyEverything(source, target, (progress) => line.show(sentence(progress)));
+      line.end();
+      if (copied.kind === 'refused') return failed(io, copied.reason);
+      const { comparisons } = copied;
+      if (isOn('json')) printJson(io, comparisons.map(asJson));
+      else for (const row of columns(tableOf(comparisons))) io.out(row);
+      const different = comparisons.filter(({ isEqual }) => !isEqual).length;
+      if (different === 0) return exitCodes.done;
+      return failed(
+        io,
+        `${different} of ${comparisons.length} comparisons differ; was one of the databases written to meanwhile? ` +
+          'Stop what writes to them and run the same command again',
+      );
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+function sentence({ doing, organisation, part, doneRows, totalRows }: Progress): string {
+  const share = totalRows === 0 ? 1 : Math.min(1, doneRows / totalRows);
+  const filled = Math.round(share * 20);
+  const bar = '█'.repeat(filled) + '░'.repeat(20 - filled);
+  return `${doing} ${organisation} / ${part}  ${bar}  ${Math.floor(share * 100)} %  ${doneRows} of ${totalRows}`;
+}
+
+function tableOf(comparisons: readonly Comparison[]): string[][] {
+  return [
+    ['ORGANISATION', 'WHAT', 'FROM', 'TO', 'CONTENT'],
+    ...comparisons.map(({ organisation, part, fromCount, toCount, isEqual }) => [
+      organisation,
+      part,
+      String(fromCount),
+      String(toCount),
+      isEqual ? 'equal' : 'DIFFERENT',
+    ]),
+  ];
+}
+
+function asJson({ organisation, part, fromCount, toCount, isEqual }: Comparison): object {
+  return { organisation, part, from_count: fromCount, to_count: toCount, equal: isEqual };
+}

@@ -1,0 +1,33 @@
+// One line of progress: rewritten in place on a terminal, printed now and then where it is a pipe or a file.
+
+import type { Io } from './io.ts';
+
+const REWRITE_EVERY_MS = 100;
+const PRINT_EVERY_MS = 5000;
+
+export interface ProgressLine {
+  show(text: string): void;
+  end(): void;
+}
+
+export function progressLine(io: Io): ProgressLine {
+  let shownAtMs = Number.NEGATIVE_INFINITY;
+  let last: string | null = null;
+  const put = (text: string): void => {
+    if (io.isTerminal) io.rewrite(text);
+    else io.err(text);
+    shownAtMs = performance.now();
+    last = null;
+  };
+  return {
+    show(text) {
+      last = text;
+      const pauseMs = io.isTerminal ? REWRITE_EVERY_MS : PRINT_EVERY_MS;
+      if (performance.now() - shownAtMs >= pauseMs) put(text);
+    },
+    end() {
+      if (last !== null) put(last);
+      if (io.isTerminal) io.rewrite('');
+    },
+  };
+}

@@ -1,0 +1,211 @@
+// Copies everything from one store to another through the port, so that it works between any two kinds of
+// database: organisations, keys, records and interactions. All writes are repeatable: an interrupted copy is
+// simply run again. It ends by reading both sides and comparing counts and checksums.
+
+import { createHash } from 'node:crypto';
+import {
+  type RecordTypeName,
+  recordTypeNames,
+  recordTypes,
+  storedInteraction,
+} from '@headgate/catalogue/record-types.ts';
+import { uploadOrder } from '@headgate/catalogue/references.ts';
+import type { ApiKey, Organisation, OrganisationNumber, Row, Store } from './store/store.ts';
+
+const PAGE_ROWS = 5000;
+
+/** What is copied and compared: a record type's records, the interactions, or the keys. */
+export type Part = RecordTypeName | 'interactions' | 'keys';
+
+export interface Progress {
+  readonly doing: 'copying' | 'comparing';
+  readonly organisation: string;
+  readonly part: Part;
+  readonly doneRows: number;
+  readonly totalRows: number;
+}
+
+export interface Comparison {
+  readonly organisation: string;
+  readonly part: Part;
+  readonly fromCount: number;
+  readonly toCount: number;
+  readonly isEqual: boolean;
+}
+
+export type Copied =
+  | { readonly kind: 'copied'; readonly comparisons: readonly Comparison[] }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+interface Pair {
+  readonly name: string;
+  readonly from: OrganisationNumber;
+  readonly to: OrganisationNumber;
+}
+
+interface Digest {
+  readonly count: number;
+  readonly checksum: string;
+}
+
+const columnsOf = (type: RecordTypeName): readonly string[] => Object.keys(recordTypes[type].fields);
+const keyColumns = Object.fromEntries(
+  recordTypeNames.map((type) => [type, columnsOf(type).indexOf(recordTypes[type].key)]),
+) as Record<RecordTypeName, number>;
+const interactionColumns = Object.keys(storedInteraction);
+const occurredAtColumn = interactionColumns.indexOf('occurred_at');
+const interactionIdColumn = interactionColumns.indexOf('interaction_id');
+
+export async function copyEverything(
+  from: Store,
+  to: Store,
+  onProgress: (progress: Progress) => void,
+): Promise<Copied> {
+  const pairs = await copyOrganisations(from, to);
+  if (typeof pairs === 'string') return { kind: 'refused', reason: pairs };
+  const comparisons: Comparison[] = [];
+  for (const pair of pairs) {
+    await copyKeys(from, to, pair);
+    for (const type of uploadOrder(recordTypes)) {
+      const totalRows = await from.count(pair.from, type);
+      const tell = progressOf('copying', pair, type, totalRows, onProgress);
+      for await (const rows of recordPages(from, pair.from, type)) {
+        await to.write({ organisation: pair.to, type, batches: [rows], dryRun: false, memory: null });
+        tell(rows.length);
+      }
+    }
+    const totalRows = await from.count(pair.from, 'interactions');
+    const tell = progressOf('copying', pair, 'interactions', totalRows, onProgress);
+    for await (const rows of interactionPages(from, pair.from)) {
+      await Promise.all(rows.map((row) => to.writeInteraction({ organisation: pair.to, row, memory: null })));
+      tell(rows.length);
+    }
+  }
+  for (const pair of pairs) comparisons.push(...(await compare(from, to, pair, onProgress)));
+  return { kind: 'copied', comparisons };
+}
+
+/** The organisations on both sides, or a sentence on why they cannot be brought together. */
+async function copyOrganisations(from: Store, to: Store): Promise<readonly Pair[] | string> {
+  const present = new Map(
+    (await to.organisations()).map((organisation) => [organisation.orgId, organisation]),
+  );
+  const pairs: Pair[] = [];
+  for (const { organisation, orgId, name, createdAtMs } of await from.organisations()) {
+    const there: Organisation | null =
+      present.get(orgId) ?? (await to.createOrganisation(name, orgId, createdAtMs));
+    if (there === null) {
+      return `the target has another organisation named "${name}"; copy into an empty database`;
+    }
+    pairs.push({ name, from: organisation, to: there.organisation });
+  }
+  return pairs;
+}
+
+async function copyKeys(from: Store, to: Store, pair: Pair): Promise<void> {
+  const present = new Map((await to.keysOf(pair.to)).map((key) => [key.keyId, key]));
+  const lastUsedAtMs = new Map<string, number>();
+  for (const { orgId: _, ...key } of await from.keysOf(pair.from)) {
+    if (!present.has(key.keyId)) await to.addKey({ ...key, organisation: pair.to });
+    else if (key.revokedAtMs !== null) await to.revokeKey(key.keyId, key.revokedAtMs);
+    if (key.lastUsedAtMs !== null) lastUsedAtMs.set(key.keyId, key.lastUsedAtMs);
+  }
+  if (lastUsedAtMs.size > 0) await to.noteKeysUsed(lastUsedAtMs);
+}
+
+async function compare(
+  from: Store,
+  to: Store,
+  pair: Pair,
+  onProgress: (progress: Progress) => void,
+): Promise<readonly Comparison[]> {
+  const comparisons: Comparison[] = [];
+  const add = (part: Part, here: Digest, there: Digest): void => {
+    const isEqual = here.count === there.count && here.checksum === there.checksum;
+    comparisons.push({
+      organisation: pair.name,
+      part,
+      fromCount: here.count,
+      toCount: there.count,
+      isEqual,
+    });
+  };
+  add('keys', digestOfKeys(await from.keysOf(pair.from)), digestOfKeys(await to.keysOf(pair.to)));
+  for (const part of [...uploadOrder(recordTypes), 'interactions'] as const) {
+    const totalRows = 2 * (await from.count(pair.from, part));
+    const tell = progressOf('comparing', pair, part, totalRows, onProgress);
+    const pages = (store: Store, organisation: OrganisationNumber): AsyncIterable<readonly Row[]> =>
+      part === 'interactions'
+        ? interactionPages(store, organisation)
+        : recordPages(store, organisation, part);
+    const [here, there] = [
+      await digestOf(pages(from, pair.from), tell),
+      await digestOf(pages(to, pair.to), tell),
+    ];
+    add(part, here, there);
+  }
+  return comparisons;
+}
+
+async function digestOf(pages: AsyncIterable<readonly Row[]>, tell: (rows: number) => void): Promise<Digest> {
+  const hash = createHash('sha256');
+  let count = 0;
+  for await (const rows of pages) {
+    for (const row of rows) hash.update(`${JSON.stringify(row)}\n`);
+    count += rows.length;
+    tell(rows.length);
+  }
+  return { count, checksum: hash.digest('hex') };
+}
+
+function digestOfKeys(keys: readonly ApiKey[]): Digest {
+  const lines = keys.map(({ organisation: _, ...key }) => JSON.stringify(Object.entries(key).sort())).sort();
+  return { count: keys.length, checksum: createHash('sha256').update(lines.join('\n')).digest('hex') };
+}
+
+async function* recordPages(
+  store: Store,
+  organisation: OrganisationNumber,
+  type: RecordTypeName,
+): AsyncIterable<readonly Row[]> {
+  let afterId: string | null = null;
+  for (;;) {
+    const page = { afterId, limit: PAGE_ROWS, includeDeleted: true };
+    const rows: readonly Row[] = await store.records(organisation, type, page);
+    if (rows.length > 0) yield rows;
+    if (rows.length < PAGE_ROWS) return;
+    afterId = rows.at(-1)![keyColumns[type]] as string;
+  }
+}
+
+async function* interactionPages(
+  store: Store,
+  organisation: OrganisationNumber,
+): AsyncIterable<readonly Row[]> {
+  let before: { readonly occurredAt: string; readonly interactionId: string } | null = null;
+  for (;;) {
+    const page = { equal: {}, from: null, to: null, before, limit: PAGE_ROWS };
+    const rows: readonly Row[] = await store.interactions(organisation, page);
+    if (rows.length > 0) yield rows;
+    if (rows.length < PAGE_ROWS) return;
+    const last = rows.at(-1)!;
+    before = {
+      occurredAt: last[occurredAtColumn] as string,
+      interactionId: last[interactionIdColumn] as string,
+    };
+  }
+}
+
+function progressOf(
+  doing: Progress['doing'],
+  { name }: Pair,
+  part: Part,
+  totalRows: number,
+  onProgress: (progress: Progress) => void,
+): (rows: number) => void {
+  let doneRows = 0;
+  return (rows) => {
+    doneRows += rows;
+    onProgress({ doing, organisation: name, part, doneRows, totalRows });
+  };
+}

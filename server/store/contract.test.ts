@@ -1,0 +1,814 @@
+// What every store promises, proved over every store there is. Nothing here may know a particular database.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
+import {
+  interaction,
+  type RecordTypeName,
+  recordTypeNames,
+  recordTypes,
+  storedInteraction,
+} from '@headgate/catalogue/record-types.ts';
+import fc from 'fast-check';
+import type {
+  ApiKey,
+  InteractionPage,
+  Memory,
+  OrganisationNumber,
+  RecordPage,
+  Row,
+  Store,
+  Tally,
+  Upload,
+  Written,
+} from './store.ts';
+import { StoreUnavailable } from './store.ts';
+import { anyRow, interactionRow, recordRow, type Values } from './test-rows.ts';
+import { type TestStore, testStores } from './test-stores.ts';
+
+const EARLIER = '2024-05-01T09:30:00.000000Z';
+const LATER = '2024-05-01T09:30:00.000001Z';
+const NOW_MS = 1_714_555_800_000;
+
+const everything: RecordPage = { afterId: null, limit: 1000, includeDeleted: true };
+const allInteractions: InteractionPage = { equal: {}, from: null, to: null, before: null, limit: 1000 };
+
+function tally(created: number, updated: number, unchanged: number): Tally {
+  return { created, updated, unchanged };
+}
+
+function written(...tallies: readonly Tally[]): Written {
+  return { kind: 'written', tallies };
+}
+
+function memoryOf(organisation: OrganisationNumber, values: Partial<Memory> = {}): Memory {
+  return {
+    organisation,
+    path: '/v1/data/shops',
+    key: randomUUID(),
+    fingerprint: 'print',
+    answer: new Uint8Array([0, 1, 2, 255]),
+    keptAtMs: NOW_MS,
+    expiresAtMs: NOW_MS + 1000,
+    ...values,
+  };
+}
+
+function keyOf(organisation: OrganisationNumber, values: Partial<ApiKey> = {}): Omit<ApiKey, 'orgId'> {
+  return {
+    keyId: randomUUID(),
+    organisation,
+    secretHash: 'ab'.repeat(32),
+    name: null,
+    scopes: ['data:write', 'data:read:shops'],
+    createdAtMs: NOW_MS,
+    expiresAtMs: null,
+    revokedAtMs: null,
+    lastUsedAtMs: null,
+    ...values,
+  };
+}
+
+function fieldOf(row: Row, type: RecordTypeName, field: string): ColumnValue {
+  return row[Object.keys(recordTypes[type].fields).indexOf(field)]!;
+}
+
+function interactionIdOf(row: Row): string {
+  return row[Object.keys(storedInteraction).indexOf('interaction_id')] as string;
+}
+
+for (const { name, open } of testStores) {
+  describe(`a ${name} store`, () => {
+    let opened: TestStore;
+    let store: Store;
+    before(async () => {
+      opened = await open();
+      store = opened.store;
+    });
+    after(() => opened.dispose());
+
+    const newOrganisation = async (): Promise<OrganisationNumber> => {
+      const made = await store.createOrganisation(`org ${randomUUID()}`, randomUUID(), NOW_MS);
+      return made!.organisation;
+    };
+
+    const upload = (
+      organisation: OrganisationNumber,
+      type: RecordTypeName,
+      batches: readonly (readonly Row[])[],
+      options: Partial<Upload> = {},
+    ): Promise<Written> =>
+      store.write({ organisation, type, batches, dryRun: false, memory: null, ...options });
+
+    describe('organisations', () => {
+      test('are listed by name with all that was given', async () => {
+        const prefix = randomUUID();
+        const second = await store.createOrganisation(`${prefix} b`, randomUUID(), NOW_MS);
+        const first = await store.createOrganisation(`${prefix} a`, randomUUID(), NOW_MS + 1);
+        assert.ok(first !== null && second !== null);
+        assert.notEqual(first.organisation, second.organisation);
+        assert.equal(first.createdAtMs, NOW_MS + 1);
+        const listed = await store.organisations();
+        assert.deepEqual(
+          listed.filter((organisation) => organisation.name.startsWith(prefix)),
+          [first, second],
+        );
+      });
+
+      test('cannot share a name', async () => {
+        const taken = randomUUID();
+        assert.notEqual(await store.createOrganisation(taken, randomUUID(), NOW_MS), null);
+        assert.equal(await store.createOrganisation(taken, randomUUID(), NOW_MS), null);
+      });
+
+      test('cannot share an id', async () => {
+        const orgId = randomUUID();
+        await store.createOrganisation(randomUUID(), orgId, NOW_MS);
+        await assert.rejects(store.createOrganisation(randomUUID(), orgId, NOW_MS));
+      });
+    });
+
+    describe('keys', () => {
+      test('are found with all that was given and the id of their organisation', async () => {
+        const organisation = await newOrganisation();
+        const { orgId } = (await store.organisations()).find((one) => one.organisation === organisation)!;
+        const plain = keyOf(organisation);
+        const full = keyOf(organisation, {
+          name: 'the loader',
+          expiresAtMs: NOW_MS + 1,
+          revokedAtMs: NOW_MS + 2,
+          lastUsedAtMs: NOW_MS + 3,
+        });
+        await store.addKey(plain);
+        await store.addKey(full);
+        assert.deepEqual(await store.findKey(plain.keyId), { ...plain, orgId });
+        assert.deepEqual(await store.findKey(full.keyId), { ...full, orgId });
+        assert.equal(await store.findKey(randomUUID()), null);
+      });
+
+      test('are listed oldest first, for their own organisation only', async () => {
+        const [organisation, other] = [await newOrganisation(), await newOrganisation()];
+        const newer = keyOf(organisation, { createdAtMs: NOW_MS + 1 });
+        const older = keyOf(organisation);
+        for (const key of [newer, older, keyOf(other)]) await store.addKey(key);
+        const listed = await store.keysOf(organisation);
+        assert.deepEqual(
+          listed.map(({ keyId }) => keyId),
+          [older.keyId, newer.keyId],
+        );
+      });
+
+      test('are replaced by a successor and end at the given moment', async () => {
+        const organisation = await newOrganisation();
+        const [old, successor] = [keyOf(organisation), keyOf(organisation, { createdAtMs: NOW_MS + 1 })];
+        await store.addKey(old);
+        await store.replaceKey(old.keyId, NOW_MS + 500, successor);
+        const listed = await store.keysOf(organisation);
+        assert.deepEqual(
+          listed.map(({ keyId, expiresAtMs }) => [keyId, expiresAtMs]),
+          [
+            [old.keyId, NOW_MS + 500],
+            [successor.keyId, null],
+          ],
+        );
+      });
+
+      test('are left as they were when the successor cannot be added', async () => {
+        const organisation = await newOrganisation();
+        const [old, taken] = [keyOf(organisation), keyOf(organisation)];
+        await store.addKey(old);
+        await store.addKey(taken);
+        await assert.rejects(store.replaceKey(old.keyId, NOW_MS + 500, taken));
+        assert.equal((await store.findKey(old.keyId))?.expiresAtMs, null);
+      });
+
+      test('get no successor when there is no such key', async () => {
+        const organisation = await newOrganisation();
+        const successor = keyOf(organisation);
+        await assert.rejects(store.replaceKey(randomUUID(), NOW_MS, successor));
+        assert.equal(await store.findKey(successor.keyId), null);
+      });
+
+      test('keep the first moment of their revocation', async () => {
+        const organisation = await newOrganisation();
+        const key = keyOf(organisation);
+        await store.addKey(key);
+        await store.revokeKey(key.keyId, NOW_MS);
+        await store.revokeKey(key.keyId, NOW_MS + 1);
+        assert.equal((await store.findKey(key.keyId))?.revokedAtMs, NOW_MS);
+      });
+
+      test('have a last use that only moves forward', async () => {
+        const organisation = await newOrganisation();
+        const [key, unused] = [keyOf(organisation), keyOf(organisation)];
+        await store.addKey(key);
+        await store.addKey(unused);
+        for (const usedAtMs of [NOW_MS + 5, NOW_MS + 9, NOW_MS + 7]) {
+          await store.noteKeysUsed(new Map([[key.keyId, usedAtMs]]));
+        }
+        assert.equal((await store.findKey(key.keyId))?.lastUsedAtMs, NOW_MS + 9);
+        assert.equal((await store.findKey(unused.keyId))?.lastUsedAtMs, null);
+      });
+    });
+
+    describe('an upload', () => {
+      /** Stores one shop, uploads it changed, and says what became of it. */
+      const changeShop = async (
+        stored: Values,
+        incoming: Values,
+      ): Promise<{ outcome: Written; name: ColumnValue }> => {
+        const organisation = await newOrganisation();
+        const id = randomUUID();
+        const shop = (values: Values) => recordRow('shops', { shop_id: id, ...values });
+        assert.deepEqual(await upload(organisation, 'shops', [[shop(stored)]]), written(tally(1, 0, 0)));
+        const outcome = await upload(organisation, 'shops', [[shop(incoming)]]);
+        const kept = await store.record(organisation, 'shops', id);
+        return { outcome, name: fieldOf(kept!, 'shops', 'name') };
+      };
+
+      const rules: readonly { title: string; stored: Values; incoming: Values; becomes: Tally }[] = [
+        { title: 'an identical record stays', stored: {}, incoming: {}, becomes: tally(0, 0, 1) },
+        {
+          title: 'an identical record with all fields stays',
+          stored: { is_public: true, created: EARLIER, updated: EARLIER, is_deleted: true },
+          incoming: { is_public: true, created: EARLIER, updated: EARLIER, is_deleted: true },
+          becomes: tally(0, 0, 1),
+        },
+        {
+          title: 'a newer record replaces',
+          stored: { name: 'old', updated: EARLIER },
+          incoming: { name: 'new', updated: LATER },
+          becomes: tally(0, 1, 0),
+        },
+        {
+          title: 'an older record is left out',
+          stored: { name: 'new', updated: LATER },
+          incoming: { name: 'old', updated: EARLIER },
+          becomes: tally(0, 0, 1),
+        },
+        {
+          title: 'an equally old record that differs replaces',
+          stored: { name: 'old', updated: EARLIER },
+          incoming: { name: 'new', updated: EARLIER },
+          becomes: tally(0, 1, 0),
+        },
+        {
+          title: 'a record without updated replaces one with it',
+          stored: { name: 'old', updated: LATER },
+          incoming: { name: 'new' },
+          becomes: tally(0, 1, 0),
+        },
+        {
+          title: 'a record with updated replaces one without it',
+          stored: { name: 'old' },
+          incoming: { name: 'new', updated: EARLIER },
+          becomes: tally(0, 1, 0),
+        },
+        {
+          title: 'a record without updated replaces another such one',
+          stored: { name: 'old' },
+          incoming: { name: 'new' },
+          becomes: tally(0, 1, 0),
+        },
+        {
+          title: 'a difference in updated alone replaces',
+          stored: { updated: EARLIER },
+          incoming: { updated: LATER },
+          becomes: tally(0, 1, 0),
+        },
+        {
+          title: 'a value that is gone replaces',
+          stored: { is_public: false },
+          incoming: { is_public: null },
+          becomes: tally(0, 1, 0),
+        },
+        {
+          title: 'a mark of deletion replaces',
+          stored: {},
+          incoming: { is_deleted: true },
+          becomes: tally(0, 1, 0),
+        },
+      ];
+      for (const { title, stored, incoming, becomes } of rules) {
+        test(title, async () => {
+          const { outcome, name } = await changeShop(stored, incoming);
+          assert.deepEqual(outcome, written(becomes));
+          assert.equal(name, becomes.updated === 1 ? (incoming.name ?? 'text') : (stored.name ?? 'text'));
+        });
+      }
+
+      test('replaces the whole record, not only what differs', async () => {
+        const organisation = await newOrganisation();
+        const id = randomUUID();
+        const first = recordRow('shops', { shop_id: id, is_public: true, created: EARLIER });
+        const second = recordRow('shops', { shop_id: id, name: 'new', is_deleted: true });
+        await upload(organisation, 'shops', [[first]]);
+        await upload(organisation, 'shops', [[second]]);
+        assert.deepEqual(await store.record(organisation, 'shops', id), second);
+      });
+
+      test('tallies each batch by itself', async () => {
+        const organisation = await newOrganisation();
+        const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => recordRow('tags', { name }));
+        await upload(organisation, 'tags', [[a!, b!]]);
+        const changed = recordRow('tags', { tag_id: b![0]!, name: 'changed' });
+        assert.deepEqual(
+          await upload(organisation, 'tags', [[a!, changed, c!], [], [d!]]),
+          written(tally(1, 1, 1), tally(0, 0, 0), tally(1, 0, 0)),
+        );
+      });
+
+      test('of no batches is written', async () => {
+        assert.deepEqual(await upload(await newOrganisation(), 'tags', []), written());
+      });
+
+      test('stores all of its batches or nothing, and its memory only with them', async () => {
+        const organisation = await newOrganisation();
+        const good = recordRow('branches');
+        const unstorable = recordRow('branches', { latitude: 'north' });
+        const memory = memoryOf(organisation);
+        const kept = recordRow('branches');
+        const [failing] = await Promise.allSettled([
+          upload(organisation, 'branches', [[good], [unstorable]], { memory }),
+          upload(organisation, 'branches', [[kept]]),
+        ]);
+        assert.equal(failing.status, 'rejected');
+        assert.ok(!(failing.reason instanceof StoreUnavailable), 'a mistake is no outage');
+        assert.deepEqual(await store.records(organisation, 'branches', everything), [kept]);
+        assert.equal(await store.recall(memory, NOW_MS), null);
+      });
+
+      test('as a dry run tallies what it would do and stores nothing', async () => {
+        const organisation = await newOrganisation();
+        const [stored, changed, fresh] = ['a', 'b', 'c'].map((name) => recordRow('tags', { name }));
+        await upload(organisation, 'tags', [[stored!, changed!]]);
+        const batches = [[stored!, recordRow('tags', { tag_id: changed![0]!, name: 'new' })], [fresh!]];
+        const memory = memoryOf(organisation);
+        const tallies = written(tally(0, 1, 1), tally(1, 0, 0));
+        assert.deepEqual(await upload(organisation, 'tags', batches, { dryRun: true, memory }), tallies);
+        assert.equal(await store.recall(memory, NOW_MS), null);
+        const listed = await store.records(organisation, 'tags', everything);
+        assert.deepEqual(new Set(listed.map((row) => row[1])), new Set(['a', 'b']));
+        assert.deepEqual(await upload(organisation, 'tags', batches), tallies);
+      });
+
+      test('made beside many others leaves the newest of all', async () => {
+        const organisation = await newOrganisation();
+        const id = randomUUID();
+        const moments = Array.from({ length: 40 }, (_, n) => `2024-05-01T09:30:00.0000${n + 10}Z`);
+        const outcomes = await Promise.all(
+          moments
+            .toSorted((a, b) => a.at(-2)!.localeCompare(b.at(-2)!))
+            .map((updated) => upload(organisation, 'tags', [[recordRow('tags', { tag_id: id, updated })]])),
+        );
+        const created = outcomes.filter((one) => one.kind === 'written' && one.tallies[0]?.created === 1);
+        assert.equal(created.length, 1);
+        const kept = await store.record(organisation, 'tags', id);
+        assert.equal(fieldOf(kept!, 'tags', 'updated'), moments.at(-1));
+      });
+
+      test('is seen by every reading that begins after it was acknowledged', async () => {
+        const organisation = await newOrganisation();
+        await Promise.all(
+          Array.from({ length: 100 }, async () => {
+            const row = recordRow('keywords');
+            const id = row[0] as string;
+            await upload(organisation, 'keywords', [[row]]);
+            assert.deepEqual(await store.existing(organisation, 'keywords', [id]), new Set([id]));
+          }),
+        );
+      });
+
+      test('outlives the store', async () => {
+        const own = await open();
+        try {
+          const { organisation } = (await own.store.createOrganisation('one', randomUUID(), NOW_MS))!;
+          const row = recordRow('courses');
+          const memory = memoryOf(organisation);
+          const interactionKept = interactionRow();
+          const key = keyOf(organisation);
+          await own.store.addKey(key);
+          await own.store.write({ organisation, type: 'courses', batches: [[row]], dryRun: false, memory });
+          await own.store.writeInteraction({ organisation, row: interactionKept, memory: null });
+          const again = await own.reopen();
+          assert.deepEqual(await again.record(organisation, 'courses', row[0] as string), row);
+          assert.deepEqual((await again.recall(memory, NOW_MS))?.tallies, [tally(1, 0, 0)]);
+          assert.deepEqual(await again.interactions(organisation, allInteractions), [interactionKept]);
+          assert.equal((await again.findKey(key.keyId))?.secretHash, key.secretHash);
+          assert.equal((await again.organisations()).length, 1);
+        } finally {
+          await own.dispose();
+        }
+      });
+    });
+
+    describe('values', () => {
+      for (const type of recordTypeNames) {
+        test(`of ${type} come back as they were given`, async () => {
+          const { key, fields } = recordTypes[type];
+          const keyPosition = Object.keys(fields).indexOf(key);
+          const organisation = await newOrganisation();
+          await fc.assert(
+            fc.asyncProperty(
+              fc.uniqueArray(anyRow(fields), {
+                minLength: 1,
+                maxLength: 20,
+                selector: (row) => row[keyPosition],
+              }),
+              async (rows) => {
+                await upload(organisation, type, [rows]);
+                for (const row of rows) {
+                  const kept = await store.record(organisation, type, row[keyPosition] as string);
+                  assert.deepEqual(kept, row);
+                }
+                assert.deepEqual(await upload(organisation, type, [rows]), written(tally(0, 0, rows.length)));
+              },
+            ),
+            { numRuns: 10 },
+          );
+        });
+      }
+
+      test('of interactions come back as they were given', async () => {
+        const organisation = await newOrganisation();
+        await fc.assert(
+          fc.asyncProperty(anyRow(storedInteraction), async (row) => {
+            await store.writeInteraction({ organisation, row, memory: null });
+            assert.deepEqual(await store.interaction(organisation, interactionIdOf(row)), row);
+          }),
+          { numRuns: 50 },
+        );
+      });
+    });
+
+    describe('organisations with equal ids', () => {
+      test('have records of their own in every call', async () => {
+        const [ours, theirs] = [await newOrganisation(), await newOrganisation()];
+        const id = randomUUID();
+        const own = (name: string) => recordRow('shops', { shop_id: id, name });
+        await upload(ours, 'shops', [[own('ours')]]);
+        assert.deepEqual(await store.existing(theirs, 'shops', [id]), new Set());
+        assert.equal(await store.record(theirs, 'shops', id), null);
+        assert.deepEqual(await store.records(theirs, 'shops', everything), []);
+        assert.deepEqual(await upload(theirs, 'shops', [[own('theirs')]]), written(tally(1, 0, 0)));
+        assert.deepEqual(await store.records(ours, 'shops', everything), [own('ours')]);
+        assert.deepEqual(await store.records(theirs, 'shops', everything), [own('theirs')]);
+      });
+
+      test('have interactions of their own in every call', async () => {
+        const [ours, theirs] = [await newOrganisation(), await newOrganisation()];
+        const row = interactionRow({ user_id: 'ours' });
+        await store.writeInteraction({ organisation: ours, row, memory: null });
+        assert.equal(await store.interaction(theirs, interactionIdOf(row)), null);
+        assert.deepEqual(await store.interactions(theirs, allInteractions), []);
+        const same = interactionRow({ user_id: 'theirs', interaction_id: interactionIdOf(row) });
+        assert.deepEqual(
+          await store.writeInteraction({ organisation: theirs, row: same, memory: null }),
+          written(tally(1, 0, 0)),
+        );
+        assert.deepEqual(await store.interaction(ours, interactionIdOf(row)), row);
+      });
+
+      test('have memories of their own', async () => {
+        const [ours, theirs] = [await newOrganisation(), await newOrganisation()];
+        const memory = memoryOf(ours);
+        await upload(ours, 'tags', [[recordRow('tags')]], { memory });
+        assert.equal(await store.recall({ ...memory, organisation: theirs }, NOW_MS), null);
+        assert.deepEqual(
+          await upload(theirs, 'tags', [[]], { memory: { ...memory, organisation: theirs } }),
+          written(tally(0, 0, 0)),
+        );
+      });
+    });
+
+    describe('a memory', () => {
+      test('is kept with the tallies of its write, byte for byte', async () => {
+        const organisation = await newOrganisation();
+        // A view into the middle of a larger buffer, as network code hands it on.
+        const answer = new Uint8Array(new Uint8Array(1000).map((_, n) => n % 256).buffer, 100, 600);
+        const memory = memoryOf(organisation, { answer });
+        await upload(organisation, 'tags', [[recordRow('tags')], [recordRow('tags'), recordRow('tags')]], {
+          memory,
+        });
+        const recalled = await store.recall(memory, NOW_MS);
+        assert.equal(recalled?.fingerprint, 'print');
+        assert.deepEqual(recalled.tallies, [tally(1, 0, 0), tally(2, 0, 0)]);
+        assert.deepEqual(Buffer.from(recalled.answer), Buffer.from(answer));
+      });
+
+      test('that is there already keeps the write from being made', async () => {
+        const organisation = await newOrganisation();
+        const memory = memoryOf(organisation);
+        const late = recordRow('tags');
+        await upload(organisation, 'tags', [[recordRow('tags')]], { memory });
+        for (const dryRun of [false, true]) {
+          const outcome = await upload(organisation, 'tags', [[late], []], {
+            dryRun,
+            memory: { ...memory, fingerprint: 'other', answer: new Uint8Array([9]) },
+          });
+          assert.equal(outcome.kind, 'already');
+          assert.equal(outcome.remembered.fingerprint, 'print');
+          assert.deepEqual([...outcome.remembered.answer], [...memory.answer]);
+          assert.deepEqual(outcome.remembered.tallies, [tally(1, 0, 0)]);
+        }
+        assert.deepEqual(await store.existing(organisation, 'tags', [late[0] as string]), new Set());
+        assert.equal((await store.recall(memory, NOW_MS))?.fingerprint, 'print');
+      });
+
+      test('under one key lets exactly one of many writes through', async () => {
+        const organisation = await newOrganisation();
+        const memory = memoryOf(organisation);
+        const outcomes = await Promise.all(
+          Array.from({ length: 20 }, () =>
+            upload(organisation, 'tags', [[recordRow('tags')]], { memory: { ...memory } }),
+          ),
+        );
+        assert.equal(outcomes.filter(({ kind }) => kind === 'written').length, 1);
+        assert.equal((await store.records(organisation, 'tags', everything)).length, 1);
+      });
+
+      test('is told apart by its path and its key', async () => {
+        const organisation = await newOrganisation();
+        const memory = memoryOf(organisation);
+        await upload(organisation, 'tags', [[]], { memory });
+        assert.equal(await store.recall({ ...memory, path: '/v1/data/tags' }, NOW_MS), null);
+        assert.equal(await store.recall({ ...memory, key: randomUUID() }, NOW_MS), null);
+        assert.notEqual(await store.recall(memory, NOW_MS), null);
+      });
+
+      test('ends at its expiry, and its key is then free again', async () => {
+        const organisation = await newOrganisation();
+        const memory = memoryOf(organisation);
+        await upload(organisation, 'tags', [[]], { memory });
+        assert.notEqual(await store.recall(memory, memory.expiresAtMs - 1), null);
+        assert.equal(await store.recall(memory, memory.expiresAtMs), null);
+        const next = {
+          ...memory,
+          fingerprint: 'next',
+          keptAtMs: memory.expiresAtMs,
+          expiresAtMs: memory.expiresAtMs + 1000,
+        };
+        const outcome = await upload(organisation, 'tags', [[recordRow('tags')]], { memory: next });
+        assert.deepEqual(outcome, written(tally(1, 0, 0)));
+        assert.equal((await store.recall(next, memory.expiresAtMs))?.fingerprint, 'next');
+      });
+
+      test('is forgotten once it has expired, not before, however many there are', async () => {
+        const organisation = await newOrganisation();
+        const expiring = Array.from({ length: 450 }, () =>
+          memoryOf(organisation, { expiresAtMs: NOW_MS + 5 }),
+        );
+        const lasting = memoryOf(organisation, { expiresAtMs: NOW_MS + 6 });
+        await Promise.all(
+          [...expiring, lasting].map((memory) => store.writeInteraction({ organisation, row: null, memory })),
+        );
+        const remaining = async () => {
+          const recalled = await Promise.all(expiring.map((memory) => store.recall(memory, NOW_MS)));
+          return recalled.filter((one) => one !== null).length;
+        };
+        await store.forgetExpired(NOW_MS + 4);
+        assert.equal(await remaining(), 450);
+        await store.forgetExpired(NOW_MS + 5);
+        assert.equal(await remaining(), 0);
+        assert.notEqual(await store.recall(lasting, NOW_MS), null);
+      });
+
+      test('of an interaction is kept with it, or by itself', async () => {
+        const organisation = await newOrganisation();
+        const [together, alone] = [memoryOf(organisation), memoryOf(organisation)];
+        const row = interactionRow();
+        assert.deepEqual(
+          await store.writeInteraction({ organisation, row, memory: together }),
+          written(tally(1, 0, 0)),
+        );
+        assert.deepEqual(await store.writeInteraction({ organisation, row: null, memory: alone }), written());
+        assert.deepEqual((await store.recall(together, NOW_MS))?.tallies, [tally(1, 0, 0)]);
+        assert.deepEqual((await store.recall(alone, NOW_MS))?.tallies, []);
+        const again = await store.writeInteraction({ organisation, row: interactionRow(), memory: together });
+        assert.equal(again.kind, 'already');
+        assert.deepEqual(await store.interactions(organisation, allInteractions), [row]);
+      });
+    });
+
+    describe('a count', () => {
+      test('is of one organisation and one type, deleted records included', async () => {
+        const [organisation, other] = [await newOrganisation(), await newOrganisation()];
+        const rows = [recordRow('tags'), recordRow('tags', { is_deleted: true })];
+        await upload(organisation, 'tags', [rows]);
+        await upload(other, 'tags', [rows.slice(1)]);
+        await store.writeInteraction({ organisation, row: interactionRow(), memory: null });
+        assert.equal(await store.count(organisation, 'tags'), 2);
+        assert.equal(await store.count(other, 'tags'), 1);
+        assert.equal(await store.count(organisation, 'shops'), 0);
+        assert.equal(await store.count(organisation, 'interactions'), 1);
+        assert.equal(await store.count(other, 'interactions'), 0);
+      });
+    });
+
+    describe('existence', () => {
+      test('is told for each id, deleted records included, and for the asked type only', async () => {
+        const organisation = await newOrganisation();
+        const [here, deleted] = [recordRow('shops'), recordRow('shops', { is_deleted: true })];
+        await upload(organisation, 'shops', [[here, deleted]]);
+        const ids = [here[0] as string, randomUUID(), deleted[0] as string, here[0] as string];
+        assert.deepEqual(await store.existing(organisation, 'shops', ids), new Set([ids[0], ids[2]]));
+        assert.deepEqual(await store.existing(organisation, 'tags', ids), new Set());
+        assert.deepEqual(await store.existing(organisation, 'shops', []), new Set());
+      });
+
+      test('is told for thousands of ids at once', async () => {
+        const organisation = await newOrganisation();
+        const rows = Array.from({ length: 3000 }, () => recordRow('tags'));
+        await upload(organisation, 'tags', [rows]);
+        const there = rows.map((row) => row[0] as string);
+        const missing = Array.from({ length: 3000 }, () => randomUUID());
+        assert.deepEqual(await store.existing(organisation, 'tags', [...missing, ...there]), new Set(there));
+      });
+    });
+
+    describe('records', () => {
+      test('are listed by id, page after page, without deleted ones unless asked for', async () => {
+        const organisation = await newOrganisation();
+        const rows = Array.from({ length: 25 }, (_, n) => recordRow('tags', { is_deleted: n % 5 === 0 }));
+        await upload(organisation, 'tags', [rows]);
+        for (const includeDeleted of [true, false]) {
+          const wanted = rows
+            .filter((row) => includeDeleted || fieldOf(row, 'tags', 'is_deleted') === false)
+            .toSorted((a, b) => (a[0]! < b[0]! ? -1 : 1));
+          const listed: Row[] = [];
+          for (;;) {
+            const afterId = (listed.at(-1)?.[0] as string | undefined) ?? null;
+            const page = await store.records(organisation, 'tags', { afterId, limit: 7, includeDeleted });
+            assert.ok(page.length <= 7);
+            listed.push(...page);
+            if (page.length < 7) break;
+          }
+          assert.deepEqual(listed, wanted);
+        }
+      });
+
+      test('that are deleted are found by id, and unknown ones are not', async () => {
+        const organisation = await newOrganisation();
+        const row = recordRow('offers', { is_deleted: true });
+        await upload(organisation, 'offers', [[row]]);
+        assert.deepEqual(await store.record(organisation, 'offers', row[0] as string), row);
+        assert.equal(await store.record(organisation, 'offers', randomUUID()), null);
+      });
+    });
+
+    describe('interactions', () => {
+      const moment = (second: number) => `2024-05-01T09:30:${String(second).padStart(2, '0')}.000000Z`;
+      let organisation: OrganisationNumber;
+      let rows: readonly Row[];
+      const student = randomUUID();
+      const item = randomUUID();
+
+      before(async () => {
+        organisation = await newOrganisation();
+        rows = Array.from({ length: 30 }, (_, n) =>
+          interactionRow({
+            occurred_at: moment(Math.floor(n / 3)),
+            student_id: n % 2 === 0 ? student : null,
+            user_id: `user ${n % 3}`,
+            source: n % 5 === 0 ? 'SERVICE' : null,
+            item_type: n % 3 === 0 ? 'SHOP' : 'TAG',
+            item_id: n % 4 === 0 ? item : randomUUID(),
+            interaction_type: n % 7 === 0 ? 'SHARE' : 'PAGE_VIEW',
+          }),
+        );
+        await Promise.all(rows.map((row) => store.writeInteraction({ organisation, row, memory: null })));
+      });
+
+      const names = Object.keys(storedInteraction);
+      const valueIn = (row: Row, field: string) => row[names.indexOf(field)]!;
+
+      /** What the list should say, worked out from the rows themselves. */
+      const expected = ({ equal, from, to, before: end, limit }: InteractionPage): readonly Row[] => {
+        const order = (row: Row) => `${valueIn(row, 'occurred_at')} ${valueIn(row, 'interaction_id')}`;
+        return rows
+          .filter((row) => Object.entries(equal).every(([field, value]) => valueIn(row, field) === value))
+          .filter((row) => from === null || String(valueIn(row, 'occurred_at')) >= from)
+          .filter((row) => to === null || String(valueIn(row, 'occurred_at')) < to)
+          .filter((row) => end === null || order(row) < `${end.occurredAt} ${end.interactionId}`)
+          .toSorted((a, b) => (order(a) < order(b) ? 1 : -1))
+          .slice(0, limit);
+      };
+
+      test('are listed newest first, by id where they are equally new', async () => {
+        assert.deepEqual(await store.interactions(organisation, allInteractions), expected(allInteractions));
+      });
+
+      test('are listed page after page, each once', async () => {
+        const listed: Row[] = [];
+        for (;;) {
+          const last = listed.at(-1);
+          const end =
+            last === undefined
+              ? null
+              : { occurredAt: String(valueIn(last, 'occurred_at')), interactionId: interactionIdOf(last) };
+          const page = await store.interactions(organisation, { ...allInteractions, before: end, limit: 4 });
+          listed.push(...page);
+          if (page.length < 4) break;
+        }
+        assert.deepEqual(listed, expected(allInteractions));
+      });
+
+      test('are narrowed by any filters, bounds and beginnings together', async () => {
+        const filters = fc
+          .uniqueArray(
+            fc.constantFrom<[string, ColumnValue]>(
+              ['student_id', student],
+              ['student_id', null],
+              ['user_id', 'user 0'],
+              ['user_id', 'nobody'],
+              ['source', 'SERVICE'],
+              ['source', null],
+              ['item_type', 'SHOP'],
+              ['item_id', item],
+              ['interaction_type', 'SHARE'],
+              ['interaction_type', 'PAGE_VIEW'],
+            ),
+            { maxLength: 3, selector: ([field]) => field },
+          )
+          .map((entries) => Object.fromEntries(entries));
+        const bound = fc.option(fc.integer({ min: 0, max: 12 }).map(moment));
+        const anyPage: fc.Arbitrary<InteractionPage> = fc.record({
+          equal: filters,
+          from: bound,
+          to: bound,
+          before: fc.option(
+            fc.integer({ min: 0, max: 29 }).map((n) => ({
+              occurredAt: String(valueIn(rows[n]!, 'occurred_at')),
+              interactionId: interactionIdOf(rows[n]!),
+            })),
+          ),
+          limit: fc.integer({ min: 1, max: 40 }),
+        });
+        let found = 0;
+        await fc.assert(
+          fc.asyncProperty(anyPage, async (page) => {
+            const listed = await store.interactions(organisation, page);
+            assert.deepEqual(listed, expected(page));
+            found += listed.length;
+          }),
+          { numRuns: 200 },
+        );
+        assert.ok(found > 100, 'the pages must not all be empty');
+      });
+
+      test('can be filtered by each field that a client sends', async () => {
+        const row = rows[0]!;
+        for (const field of Object.keys(interaction)) {
+          const page = { ...allInteractions, equal: { [field]: valueIn(row, field) } };
+          const listed = await store.interactions(organisation, page);
+          assert.deepEqual(listed, expected(page), field);
+        }
+      });
+
+      test('are found by id, and unknown ones are not', async () => {
+        assert.deepEqual(await store.interaction(organisation, interactionIdOf(rows[3]!)), rows[3]);
+        assert.equal(await store.interaction(organisation, randomUUID()), null);
+      });
+
+      test('that are written twice are stored once', async () => {
+        const own = await newOrganisation();
+        const row = interactionRow();
+        await store.writeInteraction({ organisation: own, row, memory: null });
+        const again = await store.writeInteraction({ organisation: own, row, memory: null });
+        assert.deepEqual(again, written(tally(0, 0, 1)));
+        assert.deepEqual(await store.interactions(own, allInteractions), [row]);
+      });
+    });
+
+    describe('its life', () => {
+      test('answers a ping while it is open', async () => {
+        await store.ping();
+      });
+
+      test('finishes what it was given before it closes, and takes nothing after', async () => {
+        const own = await open();
+        try {
+          const { organisation } = (await own.store.createOrganisation('one', randomUUID(), NOW_MS))!;
+          const row = recordRow('tags');
+          const upload = {
+            organisation,
+            type: 'tags',
+            batches: [[row]],
+            dryRun: false,
+            memory: null,
+          } as const;
+          const underway = own.store.write(upload);
+          const again = await own.reopen();
+          assert.deepEqual(await underway, written(tally(1, 0, 0)));
+          assert.deepEqual(await again.records(organisation, 'tags', everything), [row]);
+          await assert.rejects(own.store.write(upload), StoreUnavailable);
+          await assert.rejects(own.store.ping(), StoreUnavailable);
+        } finally {
+          await own.dispose();
+        }
+      });
+    });
+  });
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { ConnectionOptions } from 'node:tls';
+import { StoreUnusable } from '../store.ts';
+import { readAddress, withSslMode } from './address.ts';
+
+const certificate = new URL(import.meta.url).pathname;
+
+function sslOf(query: string, env = {}): ConnectionOptions | false {
+  return readAddress(`postgres://u:secret@db.example/app${query}`, env).config.ssl as
+    | ConnectionOptions
+    | false;
+}
+
+describe('the URL of a PostgreSQL database', () => {
+  test('names everything that a connection needs, percent-encoded where it must be', () => {
+    const { config, shown } = readAddress('postgresql://an%40a:p%2Fw%23%25@db.example:6543/my%20app', {});
+    const { host, port, user, password, database, application_name } = config;
+    assert.deepEqual(
+      { host, port, user, password, database, application_name },
+      {
+        host: 'db.example',
+        port: 6543,
+        user: 'an@a',
+        password: 'p/w#%',
+        database: 'my app',
+        application_name: 'headgate',
+      },
+    );
+    assert.equal(shown, 'the PostgreSQL database my app at db.example:6543');
+  });
+
+  test('leaves to the environment what it does not say', () => {
+    const env = { PGHOST: 'elsewhere', PGPORT: '7000', PGUSER: 'bob', PGPASSWORD: 'pw', PGDATABASE: 'base' };
+    const { config } = readAddress('postgres://', env);
+    assert.deepEqual(
+      [config.host, config.port, config.user, config.password, config.database],
+      ['elsewhere', 7000, 'bob', 'pw', 'base'],
+    );
+    assert.equal(readAddress('postgres://ann@h/', {}).config.database, 'ann');
+  });
+
+  test('may name a socket, an IPv6 address and other parameters', () => {
+    const socket = readAddress('postgres:///app?host=/var/run/postgresql&sslmode=verify-full', {});
+    assert.equal(socket.config.host, '/var/run/postgresql');
+    assert.equal(socket.config.ssl, false, 'a socket needs no TLS, as in libpq');
+    assert.equal(readAddress('postgres://u@[::1]:5433/app', {}).config.host, '::1');
+    const { config } = readAddress('postgres://u@h/app?application_name=x&options=-csearch_path%3Dours', {});
+    assert.deepEqual([config.application_name, config.options], ['x', '-csearch_path=ours']);
+  });
+
+  const refused: readonly { readonly url: string; readonly reason: RegExp }[] = [
+    { url: 'postgres://u:secret@h:port/app', reason: /cannot be read/ },
+    {
+      url: 'postgres://u:secret@h/app?sslmode=allow',
+      reason: /sslmode=allow is not known here: there is disable/,
+    },
+    { url: 'postgres://u:secret@h/app?sslmod=require', reason: /parameter sslmod, .* there is host/ },
+    { url: 'postgres://u:%secret@h/app', reason: /write %25/ },
+    { url: 'postgres://u:secret@h/app?port=0', reason: /from 1 to 65535, not 0/ },
+    { url: 'postgres://u:secret@h/app?sslmode=verify-ca', reason: /needs sslrootcert=FILE/ },
+    {
+      url: 'postgres://u:secret@h/app?sslmode=verify-full&sslrootcert=/no/such.pem',
+      reason: /sslrootcert of the PostgreSQL URL names a file that cannot be read: .*\/no\/such\.pem/,
+    },
+  ];
+  for (const { url, reason } of refused) {
+    test(`is refused in one sentence, without its password: ${url}`, () => {
+      assert.throws(
+        () => readAddress(url, {}),
+        (error) => {
+          assert.ok(error instanceof StoreUnusable);
+          assert.match(error.message, reason);
+          assert.doesNotMatch(error.message, /secret|\n/);
+          return true;
+        },
+      );
+    });
+  }
+});
+
+describe('sslmode', () => {
+  test('disable speaks no TLS', () => {
+    assert.equal(sslOf('?sslmode=disable'), false);
+  });
+
+  test('is prefer where nothing is said, and may come from the environment', () => {
+    assert.equal(readAddress('postgres://h/app', {}).sslMode, 'prefer');
+    assert.equal(readAddress('postgres://h/app', { PGSSLMODE: 'require' }).sslMode, 'require');
+    assert.equal(
+      readAddress('postgres://h/app?sslmode=disable', { PGSSLMODE: 'require' }).sslMode,
+      'disable',
+    );
+  });
+
+  const named = (name: string) => ({ subject: { CN: name }, subjectaltname: `DNS:${name}` }) as never;
+  const checked = [
+    { query: '?sslmode=prefer', checksAuthority: false, checksName: false },
+    { query: '?sslmode=require', checksAuthority: false, checksName: false },
+    { query: `?sslmode=require&sslrootcert=${certificate}`, checksAuthority: true, checksName: false },
+    { query: `?sslmode=verify-ca&sslrootcert=${certificate}`, checksAuthority: true, checksName: false },
+    { query: '?sslmode=verify-full', checksAuthority: true, checksName: true },
+    { query: '?sslmode=verify-full&sslrootcert=system', checksAuthority: true, checksName: true },
+  ];
+  for (const { query, checksAuthority, checksName } of checked) {
+    test(`${query.replace(certificate, 'FILE')} checks what libpq would check`, () => {
+      const ssl = sslOf(query);
+      assert.ok(ssl !== false);
+      assert.equal(ssl.rejectUnauthorized, checksAuthority);
+      assert.equal(ssl.checkServerIdentity!('ignored', named('db.example')), undefined);
+      assert.equal(ssl.checkServerIdentity!('ignored', named('other.example')) instanceof Error, checksName);
+    });
+  }
+
+  test('can be settled without changing anything else of the URL', () => {
+    const settled = withSslMode(readAddress('postgres://u:p%2Fw@h:1/app?application_name=x', {}), 'require');
+    assert.equal(settled.sslMode, 'require');
+    assert.deepEqual(
+      [settled.config.password, settled.config.port, settled.config.application_name],
+      ['p/w', 1, 'x'],
+    );
+  });
+});

@@ -1,0 +1,141 @@
+// What all our connections to PostgreSQL share: how a session is set up, and what its errors mean.
+
+import pg from 'pg';
+import { StoreUnavailable, StoreUnusable } from '../store.ts';
+import type { Address } from './address.ts';
+
+export const CONNECT_TIMEOUT_MS = 3000;
+export const STATEMENT_TIMEOUT_MS = 30_000;
+/** The server ends what takes too long; this ends a call whose server has gone silent. */
+export const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_AFTER_MS = 10_000;
+
+export function clientConfig({ config }: Address): pg.ClientConfig {
+  return {
+    ...config,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: SILENCE_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
+  };
+}
+
+/**
+ * An acknowledged write is on disk: a server that is set to acknowledge earlier is told otherwise. A stricter
+ * setting (waiting for standbys) stays.
+ */
+const setUpSessionSql = `SELECT
+  set_config('statement_timeout', '${STATEMENT_TIMEOUT_MS}', false),
+  set_config('idle_in_transaction_session_timeout', '${IDLE_IN_TRANSACTION_TIMEOUT_MS}', false),
+  set_config('default_transaction_isolation', 'read committed', false),
+  set_config('synchronous_commit',
+    CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
+    false)`;
+
+export async function setUpSession(client: pg.ClientBase): Promise<void> {
+  await client.query({ text: setUpSessionSql, query_timeout: CONNECT_TIMEOUT_MS } as pg.QueryConfig);
+}
+
+/** Two transactions were in each other's way, and the server has undone this one. */
+const conflictStates: ReadonlySet<string> = new Set(['40001', '40P01']);
+/** SQLSTATE classes: connection exceptions, insufficient resources, operator intervention, system errors. */
+const unavailableClasses: ReadonlySet<string> = new Set(['08', '53', '57', '58']);
+const unavailableStates: ReadonlySet<string> = new Set([
+  '25006', // read-only transaction: a standby
+  '28000', // no such role, or not from here
+  '28P01', // wrong password
+  '3D000', // no such database
+  '40001', // serialization failure
+  '40003', // statement completion unknown
+  '40P01', // deadlock
+  '42501', // permission denied
+  '55000', // the database takes no connections
+  '55P03', // lock not available
+  'XX001', // corrupted data
+  'XX002', // corrupted index
+]);
+
+function sqlStateOf(error: unknown): string | null {
+  return error instanceof pg.DatabaseError && error.code !== undefined ? error.code : null;
+}
+
+export function isConflict(error: unknown): boolean {
+  const state = error instanceof StoreUnavailable ? sqlStateOf(error.cause) : null;
+  return state !== null && conflictStates.has(state);
+}
+
+/**
+ * What a connection threw, as callers of the store know it. A fault of the server, the network or the
+ * operator's setup is StoreUnavailable; the rest is a mistake of ours, told without the values it was made with.
+ */
+export function asStoreError(error: unknown): Error {
+  const state = sqlStateOf(error);
+  if (state === null) return isOurMistake(error) ? error : unavailable(messageOf(error), error);
+  const message = `${messageOf(error)} (SQLSTATE ${state})`;
+  if (unavailableClasses.has(state.slice(0, 2)) || unavailableStates.has(state)) {
+    return unavailable(message, error);
+  }
+  return new Error(`PostgreSQL refused a statement: ${message}`);
+}
+
+/** Everything that node-postgres and the network throw is a plain Error or has a code. */
+function isOurMistake(error: unknown): error is Error {
+  return (
+    error instanceof StoreUnusable ||
+    ((error instanceof TypeError || error instanceof RangeError) && !('code' in error))
+  );
+}
+
+function unavailable(message: string, cause: unknown): StoreUnavailable {
+  return new StoreUnavailable(`PostgreSQL is not available: ${message}`, { cause });
+}
+
+/** A host with several addresses fails with several errors, and with no message of its own. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
+  return error instanceof Error ? error.message : String(error);
+}
+
+const NO_TLS_MESSAGE = 'The server does not support SSL connections';
+const NO_PASSWORD_MESSAGE = /client password must be a(?: non-empty)? string/;
+
+export function isWithoutTls(error: unknown): boolean {
+  return error instanceof Error && error.message === NO_TLS_MESSAGE;
+}
+
+/** The error of opening the database, as the operator should read it. */
+export function asOpeningError({ shown, config, sslMode }: Address, error: unknown): Error {
+  if (error instanceof StoreUnusable || error instanceof StoreUnavailable) return error;
+  const message = messageOf(error);
+  const unusable = (reason: string): StoreUnusable => new StoreUnusable(`${shown} cannot be used: ${reason}`);
+  switch (sqlStateOf(error)) {
+    case '28P01':
+      return unusable(`the password of the role ${config.user} is wrong`);
+    case '28000':
+      return unusable(message);
+    case '3D000':
+      return unusable('there is no such database; create it first');
+    case '42501':
+      return unusable(`the role ${config.user} lacks a right (${message}); grant it CREATE on the schema`);
+    case '55P03':
+      return new StoreUnavailable(`${shown} is kept locked by another process: ${message}`);
+    case null: {
+      if (isWithoutTls(error)) return unusable(`the server offers no TLS, which sslmode=${sslMode} asks for`);
+      if (NO_PASSWORD_MESSAGE.test(message)) return unusable('the server asks for a password; give one');
+      if (isCertificateError(error)) return unusable(`its certificate is not accepted: ${message}`);
+      return isOurMistake(error) ? error : new StoreUnavailable(`${shown} cannot be reached: ${message}`);
+    }
+    default: {
+      const known = asStoreError(error);
+      return known instanceof StoreUnavailable
+        ? new StoreUnavailable(`${shown} cannot serve: ${message}`)
+        : known;
+    }
+  }
+}
+
+function isCertificateError(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  return /CERT|SIGNATURE|ERR_TLS/.test(code);
+}

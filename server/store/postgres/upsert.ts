@@ -1,0 +1,77 @@
+// Rows into a table in one statement, and so in one round trip, and what became of each.
+
+import type { OrganisationNumber, Row, Tally } from '../store.ts';
+import { quoted, quotedList, type Table } from '../tables.ts';
+import type { Run } from './connections.ts';
+import { arrayOf, columnTypes, ORGANISATION_TYPE } from './schema.ts';
+
+export interface OwnedRow {
+  readonly organisation: OrganisationNumber;
+  readonly row: Row;
+}
+
+/** What became of a row. Identical to what is stored, or older than it: `unchanged`. */
+export type Fate = keyof Tally;
+
+/** In the order of the rows. No id may occur twice in one organisation. */
+export async function upsert(run: Run, table: Table, owned: readonly OwnedRow[]): Promise<readonly Fate[]> {
+  if (owned.length === 0) return [];
+  const keyPosition = table.columns.findIndex(({ name }) => name === table.key);
+  // Rows are locked in the order of the statement: where all lock in one order, none waits in a circle.
+  const sorted = owned.toSorted(
+    (a, b) => a.organisation - b.organisation || (a.row[keyPosition]! < b.row[keyPosition]! ? -1 : 1),
+  );
+  const rows = sorted.map(({ row }) => row);
+  for (const row of rows) {
+    if (row.length !== table.columns.length) {
+      throw new Error(`a row for ${table.name} has ${row.length} values, not ${table.columns.length}`);
+    }
+  }
+  const returned = await run({
+    name: `upsert ${table.name}`,
+    text: upsertSql(table),
+    values: [
+      `{${sorted.map(({ organisation }) => organisation).join(',')}}`,
+      ...table.columns.map(({ kind }, position) => arrayOf(rows, position, kind)),
+    ],
+  });
+  const fates = new Map<string, Fate>();
+  for (const [organisation, key, isNew] of returned) {
+    fates.set(`${organisation} ${key}`, isNew === 't' ? 'created' : 'updated');
+  }
+  return owned.map(
+    ({ organisation, row }) => fates.get(`${organisation} ${row[keyPosition]}`) ?? 'unchanged',
+  );
+}
+
+const statements = new Map<Table, string>();
+
+function upsertSql(table: Table): string {
+  const known = statements.get(table) ?? buildUpsertSql(table);
+  statements.set(table, known);
+  return known;
+}
+
+/**
+ * Changes a row only where it differs and the incoming one is not older; what is left alone is not returned.
+ * A row that this statement has made has no `xmax`. Nothing here is beyond what Citus can do with a
+ * distributed table.
+ */
+function buildUpsertSql({ name, key, columns }: Table): string {
+  const names = columns.map((column) => column.name);
+  const values = names.filter((column) => column !== key);
+  const stored = (column: string): string => `stored.${quoted(column)}`;
+  const incoming = (column: string): string => `excluded.${quoted(column)}`;
+  const isNotOlder = names.includes('updated')
+    ? `(${stored('updated')} IS NULL OR ${incoming('updated')} IS NULL
+        OR ${incoming('updated')} >= ${stored('updated')}) AND`
+    : '';
+  const arrays = columns.map(({ kind }, position) => `$${position + 2}::${columnTypes[kind]}[]`);
+  const all = quotedList(['organisation', ...names]);
+  return `INSERT INTO ${quoted(name)} AS stored (${all})
+    SELECT ${all} FROM unnest($1::${ORGANISATION_TYPE}[], ${arrays.join(', ')}) AS sent (${all})
+    ON CONFLICT ("organisation", ${quoted(key)}) DO UPDATE
+      SET ${values.map((column) => `${quoted(column)} = ${incoming(column)}`).join(', ')}
+      WHERE ${isNotOlder} (${values.map(stored).join(', ')}) IS DISTINCT FROM (${values.map(incoming).join(', ')})
+    RETURNING "organisation", ${quoted(key)}, xmax = 0`;
+}

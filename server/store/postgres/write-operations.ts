@@ -1,0 +1,167 @@
+// Everything that changes the database.
+
+import type {
+  ApiKey,
+  InteractionWrite,
+  Memory,
+  Organisation,
+  Store,
+  Tally,
+  Upload,
+  Written,
+} from '../store.ts';
+import { recordTable, type Tables } from '../tables.ts';
+import type { Connections, Run } from './connections.ts';
+import { groupWrites } from './group-writes.ts';
+import { hold, keep, recall } from './remembered.ts';
+import { type Fate, type OwnedRow, upsert } from './upsert.ts';
+
+type WriteOperations = Pick<
+  Store,
+  | 'createOrganisation'
+  | 'addKey'
+  | 'replaceKey'
+  | 'revokeKey'
+  | 'noteKeysUsed'
+  | 'write'
+  | 'writeInteraction'
+  | 'forgetExpired'
+>;
+
+/** Dropping answers that may be a megabyte each, a few hundred at a time, keeps each statement short. */
+const FORGOTTEN_AT_ONCE = 200;
+
+export function createWriteOperations({ run, transaction }: Connections, tables: Tables): WriteOperations {
+  const writeGrouped = groupWrites((group) => upsert(run, tables.interactions, group));
+
+  return {
+    async createOrganisation(name, orgId, createdAtMs): Promise<Organisation | null> {
+      const [row] = await run({
+        text: `INSERT INTO organisations (org_id, name, created_at_ms) VALUES ($1, $2, $3)
+          ON CONFLICT (name) DO NOTHING RETURNING organisation`,
+        values: [orgId, name, createdAtMs],
+      });
+      return row === undefined ? null : { organisation: Number(row[0]), orgId, name, createdAtMs };
+    },
+
+    addKey: (key) => insertKey(run, key),
+
+    replaceKey: (keyId, endsAtMs, successor) =>
+      transaction('COMMIT', async (runInside) => {
+        const changed = await runInside({
+          text: 'UPDATE api_keys SET expires_at_ms = $1 WHERE key_id = $2 RETURNING key_id',
+          values: [endsAtMs, keyId],
+        });
+        if (changed.length === 0) throw new Error(`there is no key ${keyId} to replace`);
+        await insertKey(runInside, successor);
+      }),
+
+    async revokeKey(keyId, revokedAtMs) {
+      await run({
+        text: 'UPDATE api_keys SET revoked_at_ms = $1 WHERE key_id = $2 AND revoked_at_ms IS NULL',
+        values: [revokedAtMs, keyId],
+      });
+    },
+
+    async noteKeysUsed(lastUsedAtMs) {
+      await run({
+        name: 'note keys used',
+        text: `UPDATE api_keys SET last_used_at_ms = noted.used_at_ms
+          FROM unnest($1::text[], $2::bigint[]) AS noted (key_id, used_at_ms)
+          WHERE api_keys.key_id = noted.key_id
+            AND (last_used_at_ms IS NULL OR last_used_at_ms < noted.used_at_ms)`,
+        values: [[...lastUsedAtMs.keys()], [...lastUsedAtMs.values()]],
+      });
+    },
+
+    async write({ organisation, type, batches, dryRun, memory }: Upload): Promise<Written> {
+      const table = recordTable(tables, type);
+      const owned = batches.flat().map((row): OwnedRow => ({ organisation, row }));
+      const upsertBatches = async (runInside: Run): Promise<readonly Tally[]> =>
+        talliesOf(batches, await upsert(runInside, table, owned));
+      if (memory === null && !dryRun) return { kind: 'written', tallies: await upsertBatches(run) };
+      return transaction(dryRun ? 'ROLLBACK' : 'COMMIT', (runInside) =>
+        unlessRemembered(runInside, memory, () => upsertBatches(runInside)),
+      );
+    },
+
+    async writeInteraction({ organisation, row, memory }: InteractionWrite): Promise<Written> {
+      const owned = row === null ? [] : [{ organisation, row }];
+      if (memory === null) {
+        const fates = await Promise.all(owned.map(writeGrouped));
+        return { kind: 'written', tallies: fates.map((fate) => tallyOf([fate])) };
+      }
+      return transaction('COMMIT', (runInside) =>
+        unlessRemembered(runInside, memory, async () => {
+          const fates = await upsert(runInside, tables.interactions, owned);
+          return fates.map((fate) => tallyOf([fate]));
+        }),
+      );
+    },
+
+    async forgetExpired(nowMs) {
+      for (;;) {
+        const dropped = await run({
+          text: `DELETE FROM idempotency_answers WHERE (organisation, path, key) IN
+              (SELECT organisation, path, key FROM idempotency_answers
+                WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT ${FORGOTTEN_AT_ONCE})
+              AND expires_at_ms <= $1
+            RETURNING 1`,
+          values: [nowMs],
+        });
+        if (dropped.length < FORGOTTEN_AT_ONCE) return;
+      }
+    },
+  };
+}
+
+/** What a dry run remembers is undone with all else that it does. */
+async function unlessRemembered(
+  run: Run,
+  memory: Memory | null,
+  write: () => Promise<readonly Tally[]>,
+): Promise<Written> {
+  if (memory !== null) {
+    if (!(await hold(run, memory))) return { kind: 'running' };
+    const remembered = await recall(run, memory, memory.keptAtMs);
+    if (remembered !== null) return { kind: 'already', remembered };
+  }
+  const tallies = await write();
+  if (memory !== null) await keep(run, memory, tallies);
+  return { kind: 'written', tallies };
+}
+
+function talliesOf(batches: Upload['batches'], fates: readonly Fate[]): readonly Tally[] {
+  let next = 0;
+  return batches.map((rows) => {
+    const first = next;
+    next += rows.length;
+    return tallyOf(fates.slice(first, next));
+  });
+}
+
+function tallyOf(fates: readonly Fate[]): Tally {
+  const tally = { created: 0, updated: 0, unchanged: 0 };
+  for (const fate of fates) tally[fate]++;
+  return tally;
+}
+
+async function insertKey(run: Run, key: Omit<ApiKey, 'orgId'>): Promise<void> {
+  await run({
+    text: `INSERT INTO api_keys
+        (key_id, organisation, secret_hash, name, scopes,
+         created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    values: [
+      key.keyId,
+      key.organisation,
+      key.secretHash,
+      key.name,
+      JSON.stringify(key.scopes),
+      key.createdAtMs,
+      key.expiresAtMs,
+      key.revokedAtMs,
+      key.lastUsedAtMs,
+    ],
+  });
+}

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
+import { StoreUnavailable } from '../store.ts';
+import { type Answer, type Call, createLink, done, failed, type Link } from './calls.ts';
+
+type Echo = { echo(text: string): string };
+
+/** A link to a thread that we play ourselves. */
+function linkedPair(t: TestContext): { readonly link: Link<Echo>; readonly thread: MessagePort } {
+  const { port1, port2 } = new MessageChannel();
+  t.after(() => port2.close());
+  const link = createLink<Echo>('echo');
+  link.connect(port1);
+  return { link, thread: port2 };
+}
+
+function received(thread: MessagePort): Promise<readonly Call[]> {
+  return new Promise((resolve) => thread.once('message', resolve));
+}
+
+test('the calls of one turn travel as one message, and each gets its own answer', async (t) => {
+  const { link, thread } = linkedPair(t);
+  const answered = ['a', 'b', 'c'].map((text) => link.call('echo', [text]));
+  const calls = await received(thread);
+  assert.deepEqual(
+    calls.map(([, operation, args]) => [operation, ...args]),
+    [
+      ['echo', 'a'],
+      ['echo', 'b'],
+      ['echo', 'c'],
+    ],
+  );
+  const answers: Answer[] = calls.toReversed().map(([id, , [text]]) => [id, done(`${text}!`)]);
+  thread.postMessage(answers);
+  assert.deepEqual(await Promise.all(answered), ['a!', 'b!', 'c!']);
+});
+
+test('a failure arrives as the error that it was', async (t) => {
+  const { link, thread } = linkedPair(t);
+  const outcomes = [failed(new StoreUnavailable('disk full')), failed(new TypeError('broken'))];
+  const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''])));
+  const calls = await received(thread);
+  thread.postMessage(calls.map(([id], position) => [id, outcomes[position]]));
+  const [outage, mistake] = (await answered).map((result) => (result as PromiseRejectedResult).reason);
+  assert.ok(outage instanceof StoreUnavailable);
+  assert.equal(outage.message, 'disk full');
+  assert.ok(!(mistake instanceof StoreUnavailable));
+  assert.equal(mistake.message, 'broken');
+  assert.match(mistake.stack, /calls\.test\.ts/);
+});
+
+test('what waits is bounded by count', async (t) => {
+  const { link } = linkedPair(t);
+  const waiting = Array.from({ length: 100_000 }, () => link.call('echo', ['']));
+  await assert.rejects(link.call('echo', ['']), {
+    name: 'StoreUnavailable',
+    message: /^too much is waiting for the store \(100000 calls, /,
+  });
+  link.lose('gone');
+  const results = await Promise.allSettled(waiting);
+  assert.ok(results.every(({ status }) => status === 'rejected'));
+});
+
+test('what waits is bounded by size, and room that was given back can be used again', async (t) => {
+  const { link, thread } = linkedPair(t);
+  const halfGiB = 512 * 1024 * 1024;
+  const first = link.call('echo', ['first'], halfGiB);
+  const second = link.call('echo', ['second'], halfGiB);
+  await assert.rejects(link.call('echo', ['third'], 1), StoreUnavailable);
+  const calls = await received(thread);
+  thread.postMessage([[calls[0]![0], done('')]]);
+  await first;
+  const third = link.call('echo', ['third'], halfGiB);
+  link.lose('gone');
+  await assert.rejects(second, new StoreUnavailable('gone'));
+  await assert.rejects(third, new StoreUnavailable('gone'));
+});
+
+test('a lost link refuses with the reason until it is connected again', async (t) => {
+  const { link, thread } = linkedPair(t);
+  const waiting = link.call('echo', ['']);
+  thread.close();
+  await assert.rejects(waiting, new StoreUnavailable("the store's echo thread ended unexpectedly"));
+  link.lose('it is being started again');
+  await assert.rejects(link.call('echo', ['']), new StoreUnavailable('it is being started again'));
+  const next = new MessageChannel();
+  t.after(() => next.port2.close());
+  link.connect(next.port1);
+  const answered = link.call('echo', ['']);
+  const [call] = await received(next.port2);
+  next.port2.postMessage([[call![0], done('back')]]);
+  assert.equal(await answered, 'back');
+});
+
+test('closing waits for every answer', async (t) => {
+  const { link, thread } = linkedPair(t);
+  const answered = link.call('echo', ['']);
+  let isClosed = false;
+  const closing = link.close().then(() => {
+    isClosed = true;
+  });
+  const [call] = await received(thread);
+  assert.equal(isClosed, false);
+  await assert.rejects(link.call('echo', ['']), new StoreUnavailable('the store is closed'));
+  thread.postMessage([[call![0], done('last')]]);
+  assert.equal(await answered, 'last');
+  await closing;
+});

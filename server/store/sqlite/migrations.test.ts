@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type TestContext, test } from 'node:test';
+import { optional, recordType, required } from '@headgate/catalogue/declaration.ts';
+import { boolean } from '@headgate/catalogue/kinds/boolean.ts';
+import { number } from '@headgate/catalogue/kinds/number.ts';
+import { text } from '@headgate/catalogue/kinds/text.ts';
+import { recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
+import { StoreUnusable } from '../store.ts';
+import { catalogueTables, type Tables, tablesOf } from '../tables.ts';
+import { prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
+import { testFolder } from './test-folder.ts';
+import { endOf, startProcess } from './test-process.ts';
+
+const PATH = 'headgate.db';
+
+function openFile(t: TestContext, path: string): DatabaseSync {
+  const database = new DatabaseSync(path);
+  t.after(() => database.close());
+  return database;
+}
+
+function freshDatabase(t: TestContext): DatabaseSync {
+  return openFile(t, join(testFolder(t), PATH));
+}
+
+function schemaOf(database: DatabaseSync): readonly unknown[] {
+  return database.prepare('SELECT type, name, sql FROM sqlite_schema ORDER BY type, name').all();
+}
+
+function columnsOf(database: DatabaseSync, table: string): readonly string[] {
+  return database
+    .prepare('SELECT name FROM pragma_table_info(?)')
+    .all(table)
+    .map(({ name }) => String(name));
+}
+
+function refusal(database: DatabaseSync, tables: Tables = catalogueTables): string {
+  try {
+    prepareDatabase(database, PATH, tables);
+  } catch (error) {
+    assert.ok(error instanceof StoreUnusable, String(error));
+    return error.message;
+  }
+  return assert.fail('the database was accepted');
+}
+
+test('a new file gets a table for every type, with its fields in order behind the organisation', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  for (const [type, { fields }] of Object.entries(recordTypes)) {
+    assert.deepEqual(columnsOf(database, type.replaceAll('-', '_')), [
+      'organisation',
+      ...Object.keys(fields),
+    ]);
+  }
+  assert.deepEqual(columnsOf(database, 'interactions'), ['organisation', ...Object.keys(storedInteraction)]);
+  assert.equal(database.prepare('PRAGMA journal_mode').get()?.journal_mode, 'wal');
+  assert.equal(database.prepare('PRAGMA user_version').get()?.user_version, SCHEMA_VERSION);
+});
+
+test('required fields and the mark of deletion cannot be null, others can', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  const notNull = database
+    .prepare(`SELECT name FROM pragma_table_info('shops') WHERE "notnull" = 1`)
+    .all()
+    .map(({ name }) => name);
+  assert.deepEqual(notNull, ['organisation', 'shop_id', 'name', 'region', 'is_deleted']);
+});
+
+test('a file that is ready is left as it is', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  const before = schemaOf(database);
+  const changesBefore = database.prepare('PRAGMA schema_version').get();
+  prepareDatabase(database, PATH, catalogueTables);
+  assert.deepEqual(schemaOf(database), before);
+  assert.deepEqual(database.prepare('PRAGMA schema_version').get(), changesBefore);
+});
+
+test('a field that was declared later becomes a column, and older records get what omitting it means', (t) => {
+  const database = freshDatabase(t);
+  const { shop_id, name, updated, is_deleted } = recordTypes.shops.fields;
+  const first = { shops: recordType('Shop', 'shop_id', { shop_id, name, updated, is_deleted }) };
+  prepareDatabase(database, PATH, tablesOf(first, storedInteraction));
+  database.exec(`INSERT INTO shops (organisation, shop_id, name, is_deleted) VALUES (1, 'a', 'old', 0)`);
+  const second = {
+    shops: recordType('Shop', 'shop_id', {
+      shop_id,
+      rating: required(number()),
+      is_open: optional(boolean, { omitted: true }),
+      motto: optional(text),
+      name,
+      updated,
+      is_deleted,
+    }),
+    'shop-mottos': recordType('Motto', 'shop_id', { shop_id, name, updated, is_deleted }),
+  };
+  prepareDatabase(database, PATH, tablesOf(second, storedInteraction));
+  assert.deepEqual(
+    { ...database.prepare('SELECT rating, is_open, motto, name FROM shops').get() },
+    { rating: null, is_open: 1, motto: null, name: 'old' },
+  );
+  assert.deepEqual(columnsOf(database, 'shop_mottos'), [
+    'organisation',
+    'shop_id',
+    'name',
+    'updated',
+    'is_deleted',
+  ]);
+});
+
+test('an index that is missing is made again', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  const before = schemaOf(database);
+  database.exec('DROP INDEX interactions_by_item');
+  prepareDatabase(database, PATH, catalogueTables);
+  assert.deepEqual(schemaOf(database), before);
+});
+
+test('tables that others have added are left alone', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  database.exec('CREATE TABLE my_report (a); CREATE VIEW my_view AS SELECT * FROM shops');
+  prepareDatabase(database, PATH, catalogueTables);
+  assert.deepEqual(columnsOf(database, 'my_report'), ['a']);
+});
+
+test('a newer schema is refused with both versions', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  database.exec(`PRAGMA user_version = ${SCHEMA_VERSION + 6}`);
+  assert.equal(
+    refusal(database),
+    `headgate.db was made by a newer Headgate (schema ${SCHEMA_VERSION + 6}; this one knows ${SCHEMA_VERSION}): ` +
+      'upgrade Headgate',
+  );
+});
+
+test('a column that the catalogue does not know is refused with its name', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  database.exec('ALTER TABLE shops ADD COLUMN colour TEXT');
+  assert.equal(
+    refusal(database),
+    'headgate.db was made by a newer Headgate (its table shops has a column colour that this one does not know): ' +
+      'upgrade Headgate',
+  );
+});
+
+test('a column of another type is refused with both types', (t) => {
+  const database = freshDatabase(t);
+  const { shop_id, updated, is_deleted } = recordTypes.shops.fields;
+  const numbered = recordType('Shop', 'shop_id', { shop_id, name: required(number()), updated, is_deleted });
+  prepareDatabase(database, PATH, tablesOf({ shops: numbered }, storedInteraction));
+  assert.equal(
+    refusal(database),
+    'headgate.db keeps the column shops.name as REAL where this Headgate keeps TEXT: use the version that made it',
+  );
+});
+
+test("another program's database is refused and not touched", (t) => {
+  const database = freshDatabase(t);
+  database.exec('CREATE TABLE notes (note TEXT)');
+  const before = schemaOf(database);
+  assert.equal(
+    refusal(database),
+    'headgate.db is a SQLite database that Headgate has not made: name another file',
+  );
+  assert.deepEqual(schemaOf(database), before);
+  assert.equal(database.prepare('PRAGMA journal_mode').get()?.journal_mode, 'delete');
+});
+
+test('a step that fails leaves nothing behind', (t) => {
+  const database = freshDatabase(t);
+  const impossible: Tables = {
+    ...catalogueTables,
+    interactions: { ...catalogueTables.interactions, key: 'no_such_column' },
+  };
+  assert.throws(() => prepareDatabase(database, PATH, impossible), /no_such_column/);
+  assert.deepEqual(schemaOf(database), []);
+  prepareDatabase(database, PATH, catalogueTables);
+});
+
+test('a process that is killed midway leaves a file that the next one completes', async (t) => {
+  const whole = freshDatabase(t);
+  prepareDatabase(whole, PATH, catalogueTables);
+  for (const stepsUntilDeath of [1, 4, 12, 22]) {
+    const path = join(testFolder(t), PATH);
+    const { ending } = await endOf(
+      startProcess(
+        `import { DatabaseSync } from 'node:sqlite';
+        import { prepareDatabase } from './migrations.ts';
+        import { catalogueTables } from '../tables.ts';
+        const [path, stepsUntilDeath] = process.argv.slice(1);
+        let steps = 0;
+        class Dying extends DatabaseSync {
+          exec(sql) {
+            if (/^(CREATE|ALTER|PRAGMA (user|app))/.test(sql) && ++steps > Number(stepsUntilDeath)) {
+              process.kill(process.pid, 'SIGKILL');
+            }
+            super.exec(sql);
+          }
+        }
+        prepareDatabase(new Dying(path), path, catalogueTables);`,
+        path,
+        String(stepsUntilDeath),
+      ),
+    );
+    assert.equal(ending, 'SIGKILL');
+    const database = openFile(t, path);
+    assert.deepEqual(schemaOf(database), [], `after ${stepsUntilDeath} steps`);
+    prepareDatabase(database, path, catalogueTables);
+    assert.deepEqual(schemaOf(database), schemaOf(whole));
+  }
+});

@@ -1,0 +1,100 @@
+// The tables of records and interactions, derived from the catalogue: one table per record type, one column
+// per declared field. Every store keeps this layout, each in column types of its own.
+
+import type { Catalogue, Field, Fields } from '@headgate/catalogue/declaration.ts';
+import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
+import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
+
+export interface Column {
+  readonly name: string;
+  readonly kind: KindName;
+  readonly notNull: boolean;
+  /** What rows get that were stored before the column was there. */
+  readonly omitted: boolean | null;
+}
+
+export interface Index {
+  readonly name: string;
+  readonly columns: readonly string[];
+  /** Rows without a value in this column are left out of the index. */
+  readonly onlyWith: string | null;
+}
+
+export interface Table {
+  readonly name: string;
+  /** With `organisation` before it, the primary key. */
+  readonly key: string;
+  /** The declared fields in their order; `organisation` comes before them in every table. */
+  readonly columns: readonly Column[];
+  readonly indexes: readonly Index[];
+}
+
+export interface Tables {
+  readonly records: ReadonlyMap<string, Table>;
+  readonly interactions: Table;
+}
+
+export function tablesOf(types: Catalogue, interaction: Fields): Tables {
+  return {
+    records: new Map(
+      Object.entries(types).map(([type, { key, fields }]) => [
+        type,
+        { name: tableNameOf(type), key, columns: columnsOf(fields), indexes: [] },
+      ]),
+    ),
+    interactions: {
+      name: 'interactions',
+      key: 'interaction_id',
+      columns: columnsOf(interaction),
+      indexes: [
+        interactionIndex('time'),
+        interactionIndex('student', 'student_id', 'optional'),
+        interactionIndex('user', 'user_id', 'optional'),
+        interactionIndex('source', 'source', 'optional'),
+        interactionIndex('item', 'item_id'),
+      ],
+    },
+  };
+}
+
+/** Every index ends in the order in which interactions are listed, so that a page is read and never sorted. */
+function interactionIndex(by: string, filter?: string, presence?: 'optional'): Index {
+  return {
+    name: `interactions_by_${by}`,
+    columns: ['organisation', ...(filter === undefined ? [] : [filter]), 'occurred_at', 'interaction_id'],
+    onlyWith: presence === 'optional' ? (filter ?? null) : null,
+  };
+}
+
+export const catalogueTables: Tables = tablesOf(recordTypes, storedInteraction);
+
+export function recordTable(tables: Tables, type: RecordTypeName): Table {
+  const table = tables.records.get(type);
+  if (table === undefined) throw new Error(`there is no record type ${type}`);
+  return table;
+}
+
+function tableNameOf(type: string): string {
+  return type.replaceAll('-', '_');
+}
+
+function columnsOf(fields: Fields): readonly Column[] {
+  return Object.entries(fields).map(([name, field]) => columnOf(name, field));
+}
+
+function columnOf(name: string, { kind, required, omitted }: Field): Column {
+  return { name, kind: kind.name, notNull: required || omitted !== null, omitted };
+}
+
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export function quotedList(names: readonly string[]): string {
+  return names.map(quoted).join(', ');
+}
+
+export function createIndexSql(table: Table, { name, columns, onlyWith }: Index): string {
+  const condition = onlyWith === null ? '' : ` WHERE ${quoted(onlyWith)} IS NOT NULL`;
+  return `CREATE INDEX ${quoted(name)} ON ${quoted(table.name)} (${quotedList(columns)})${condition}`;
+}

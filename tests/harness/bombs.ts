@@ -1,0 +1,44 @@
+// Small bodies that unpack to a gigabyte of zeros.
+
+import { once } from 'node:events';
+import {
+  type BrotliCompress,
+  constants,
+  createBrotliCompress,
+  createZstdCompress,
+  deflateRawSync,
+  type ZstdCompress,
+} from 'node:zlib';
+
+const MIB = 1024 ** 2;
+const UNPACKED_MIB = 1024;
+
+/** About a megabyte: deflate cannot pack more tightly. A block that ends flushed can be repeated as it is. */
+export function gzipBomb(): Uint8Array {
+  const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
+  const mebibyte = deflateRawSync(Buffer.alloc(MIB), { finishFlush: constants.Z_FULL_FLUSH, level: 9 });
+  return Buffer.concat([header, ...new Array<Buffer>(UNPACKED_MIB).fill(mebibyte)]);
+}
+
+/** About a kilobyte. */
+export function brotliBomb(): Promise<Uint8Array> {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 2, [constants.BROTLI_PARAM_LGWIN]: 24 };
+  return packed(createBrotliCompress({ params }));
+}
+
+/** About 32 kilobytes. */
+export function zstdBomb(): Promise<Uint8Array> {
+  return packed(createZstdCompress());
+}
+
+async function packed(packer: BrotliCompress | ZstdCompress): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  packer.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const zeros = Buffer.alloc(16 * MIB);
+  for (let sentMib = 0; sentMib < UNPACKED_MIB; sentMib += 16) {
+    if (!packer.write(zeros)) await once(packer, 'drain');
+  }
+  packer.end();
+  await once(packer, 'end');
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,47 @@
+// Waits for what another process does, without guessing how long it takes.
+
+import { type ChildProcess, execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+const PATIENCE_MS = 30_000;
+const TRY_EVERY_MS = 5;
+
+export async function waitUntil(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const deadlineMs = performance.now() + PATIENCE_MS;
+  while (!(await isSo())) {
+    if (performance.now() > deadlineMs) throw new Error(`waited in vain until ${what}`);
+    await sleep(TRY_EVERY_MS);
+  }
+}
+
+export async function exitCodeOf(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  return child.exitCode;
+}
+
+export async function takesConnections(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch (error) {
+    // Reset is what those get who were waiting at the moment when the server stopped listening.
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ECONNREFUSED' && code !== 'ECONNRESET') throw error;
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Whether this machine has the program. */
+export async function hasProgram(name: string): Promise<boolean> {
+  return promisify(execFile)('sh', ['-c', `command -v ${name}`]).then(
+    () => true,
+    () => false,
+  );
+}
