@@ -10,7 +10,7 @@ import {
   storedInteraction,
 } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
-import type { ApiKey, Organisation, OrganisationNumber, Row, Store } from './store/store.ts';
+import type { ApiKey, OrganisationNumber, Row, Store } from './store/store.ts';
 
 const PAGE_ROWS = 5000;
 
@@ -87,30 +87,47 @@ export async function copyEverything(
 
 /** The organisations on both sides, or a sentence on why they cannot be brought together. */
 async function copyOrganisations(from: Store, to: Store): Promise<readonly Pair[] | string> {
-  const present = new Map(
-    (await to.organisations()).map((organisation) => [organisation.orgId, organisation]),
-  );
+  const present = await to.organisations();
+  const idsByName = new Map(present.map(({ name, orgId }) => [name, orgId]));
+  const numbers = new Map(present.map(({ orgId, organisation }) => [orgId, organisation]));
+  const organisations = await from.organisations();
+  if (organisations.length === 0) return 'the source has no organisation, and so nothing to copy';
+  const clash = organisations.find(({ name, orgId }) => (idsByName.get(name) ?? orgId) !== orgId);
+  if (clash !== undefined) return nameTaken(clash.name);
   const pairs: Pair[] = [];
-  for (const { organisation, orgId, name, createdAtMs } of await from.organisations()) {
-    const there: Organisation | null =
-      present.get(orgId) ?? (await to.createOrganisation(name, orgId, createdAtMs));
-    if (there === null) {
-      return `the target has another organisation named "${name}"; copy into an empty database`;
-    }
-    pairs.push({ name, from: organisation, to: there.organisation });
+  for (const { organisation, orgId, name, createdAtMs } of organisations) {
+    const there = numbers.get(orgId) ?? (await to.createOrganisation(name, orgId, createdAtMs))?.organisation;
+    if (there === undefined) return nameTaken(name);
+    pairs.push({ name, from: organisation, to: there });
   }
   return pairs;
 }
 
+function nameTaken(name: string): string {
+  return `the target has another organisation named "${name}"; copy into an empty database`;
+}
+
+/** Keys that an earlier copy has brought are brought up to date: they may have been revoked or rotated since. */
 async function copyKeys(from: Store, to: Store, pair: Pair): Promise<void> {
   const present = new Map((await to.keysOf(pair.to)).map((key) => [key.keyId, key]));
-  const lastUsedAtMs = new Map<string, number>();
-  for (const { orgId: _, ...key } of await from.keysOf(pair.from)) {
-    if (!present.has(key.keyId)) await to.addKey({ ...key, organisation: pair.to });
-    else if (key.revokedAtMs !== null) await to.revokeKey(key.keyId, key.revokedAtMs);
-    if (key.lastUsedAtMs !== null) lastUsedAtMs.set(key.keyId, key.lastUsedAtMs);
+  const keys = await from.keysOf(pair.from);
+  const missing = keys
+    .filter(({ keyId }) => !present.has(keyId))
+    .map(({ orgId: _, ...key }) => ({ ...key, organisation: pair.to }));
+  for (const { keyId, expiresAtMs, revokedAtMs } of keys) {
+    const there = present.get(keyId);
+    if (there === undefined) continue;
+    // A key gets another end only when a successor is added, so there is at least one to add here, too.
+    if (expiresAtMs !== null && expiresAtMs !== there.expiresAtMs && missing.length > 0) {
+      await to.replaceKey(keyId, expiresAtMs, missing.shift()!);
+    }
+    if (revokedAtMs !== null) await to.revokeKey(keyId, revokedAtMs);
   }
-  if (lastUsedAtMs.size > 0) await to.noteKeysUsed(lastUsedAtMs);
+  for (const key of missing) await to.addKey(key);
+  const lastUsedAtMs = keys.flatMap((key): [string, number][] =>
+    key.lastUsedAtMs === null ? [] : [[key.keyId, key.lastUsedAtMs]],
+  );
+  if (lastUsedAtMs.length > 0) await to.noteKeysUsed(new Map(lastUsedAtMs));
 }
 
 async function compare(
@@ -158,8 +175,11 @@ async function digestOf(pages: AsyncIterable<readonly Row[]>, tell: (rows: numbe
   return { count, checksum: hash.digest('hex') };
 }
 
+/** All but the number, which is each database's own, and the last use, which goes on wherever a key is used. */
 function digestOfKeys(keys: readonly ApiKey[]): Digest {
-  const lines = keys.map(({ organisation: _, ...key }) => JSON.stringify(Object.entries(key).sort())).sort();
+  const lines = keys
+    .map(({ organisation: _, lastUsedAtMs: __, ...key }) => JSON.stringify(Object.entries(key).sort()))
+    .sort();
   return { count: keys.length, checksum: createHash('sha256').update(lines.join('\n')).digest('hex') };
 }
 

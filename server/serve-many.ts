@@ -7,20 +7,16 @@ import type { RunningServer } from './serve.ts';
 
 const FIRST_RESTART_AFTER_MS = 200;
 const LONGEST_RESTART_PAUSE_MS = 10_000;
+const STOP_SIGNAL = 'SIGTERM';
 
 /** What a worker tells the primary when it can answer. */
 interface Listening {
   readonly listening: string;
 }
 
-/** The first worker could not start; it has said why on standard error. */
-export class WorkerNotStarted extends Error {
-  override readonly name = 'WorkerNotStarted';
-  readonly exitCode: number;
-  constructor(exitCode: number) {
-    super(`a worker ended with exit code ${exitCode} before it could answer`);
-    this.exitCode = exitCode;
-  }
+/** A worker could not start, or not stop in good order; it has said why on standard error. */
+export class WorkerFailed extends Error {
+  override readonly name = 'WorkerFailed';
 }
 
 export function isWorker(): boolean {
@@ -37,7 +33,7 @@ export function tellPrimary(url: string): void {
  */
 export async function startWorkers(
   count: number,
-  onWorkerLost: (reason: string) => void,
+  onWorkerLost: (sentence: string) => void,
 ): Promise<RunningServer> {
   let isClosing = false;
   let restartPauseMs = FIRST_RESTART_AFTER_MS;
@@ -45,9 +41,9 @@ export async function startWorkers(
   const start = async (): Promise<string> => {
     const worker = cluster.fork();
     const url = await listening(worker);
-    void once(worker, 'exit').then(([code, signal]) => {
+    void once(worker, 'exit').then(() => {
       if (isClosing) return;
-      onWorkerLost(`worker ${worker.process.pid} ended unexpectedly (${signal ?? `exit code ${code}`})`);
+      onWorkerLost(`${endOf(worker)} unexpectedly; another is started`);
       startAgain();
     });
     return url;
@@ -60,6 +56,7 @@ export async function startWorkers(
           restartPauseMs = FIRST_RESTART_AFTER_MS;
         },
         (error: Error) => {
+          if (isClosing) return;
           onWorkerLost(error.message);
           startAgain();
         },
@@ -71,13 +68,11 @@ export async function startWorkers(
   const close = async (): Promise<void> => {
     isClosing = true;
     const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
-    await Promise.all(
-      workers.map(async (worker) => {
-        const ended = once(worker, 'exit');
-        worker.process.kill('SIGTERM');
-        await ended;
-      }),
+    await Promise.all(workers.map(stop));
+    const failed = workers.find(({ process: { exitCode, signalCode } }) =>
+      exitCode === null ? signalCode !== STOP_SIGNAL : exitCode !== 0,
     );
+    if (failed !== undefined) throw new WorkerFailed(endOf(failed));
   };
 
   try {
@@ -85,15 +80,27 @@ export async function startWorkers(
     await Promise.all(Array.from({ length: count - 1 }, start));
     return { url, close };
   } catch (error) {
-    await close();
+    await close().catch(() => {});
     throw error;
   }
 }
 
 async function listening(worker: Worker): Promise<string> {
   const told = once(worker, 'message').then(([message]) => (message as Listening).listening);
-  const ended = once(worker, 'exit').then(([code]) => {
-    throw new WorkerNotStarted(code ?? 1);
+  const ended = once(worker, 'exit').then(() => {
+    throw new WorkerFailed(`${endOf(worker)} before it could answer`);
   });
   return Promise.race([told, ended]);
+}
+
+/** A worker that has not yet learnt to listen to the signal ends by it, with nothing in flight. */
+async function stop(worker: Worker): Promise<void> {
+  if (worker.isDead()) return;
+  const ended = once(worker, 'exit');
+  worker.process.kill(STOP_SIGNAL);
+  await ended;
+}
+
+function endOf({ process: { pid, exitCode, signalCode } }: Worker): string {
+  return `worker ${pid} ended with ${signalCode ?? `exit code ${exitCode}`}`;
 }

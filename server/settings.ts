@@ -324,7 +324,7 @@ function problemAcross(settings: Settings): SettingsProblem | null {
   return null;
 }
 
-function isPostgres(databaseText: string): boolean {
+export function isPostgres(databaseText: string): boolean {
   return /^postgres(ql)?:\/\//.test(databaseText);
 }
 

@@ -1,11 +1,15 @@
 // `headgate copy`: moves a database's content to another one, usually from SQLite up to PostgreSQL.
 
+import { existsSync } from 'node:fs';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { type Comparison, copyEverything, type Progress } from '../copy.ts';
-import { readSetting, SettingsProblem } from '../settings.ts';
+import { isPostgres, readSetting, SettingsProblem } from '../settings.ts';
 import { columns } from './columns.ts';
 import type { Call } from './commands.ts';
 import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
 import { progressLine } from './progress.ts';
+
+const BAR_CHARACTERS = 20;
 
 export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   const [from, to] = [option('from')!, option('to')!].map((database) =>
@@ -14,14 +18,16 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   if (from instanceof SettingsProblem) return misused(io, from.message.replace('--database', '--from'));
   if (to instanceof SettingsProblem) return misused(io, to.message.replace('--database', '--to'));
   if (from === to) return misused(io, '--from and --to name the same database');
+  if (isMissingFile(from)) return failed(io, `--from names ${quote(from)}, and there is no such file`);
   const { openStore } = await import('../store/open-store.ts');
   const source = await openStore(from);
   try {
     const target = await openStore(to);
     try {
       const line = progressLine(io);
-      const copied = await copyEverything(source, target, (progress) => line.show(sentence(progress)));
-      line.end();
+      const copied = await copyEverything(source, target, (progress) =>
+        line.show(sentence(progress, io.isTerminal)),
+      ).finally(() => line.end());
       if (copied.kind === 'refused') return failed(io, copied.reason);
       const { comparisons } = copied;
       if (isOn('json')) printJson(io, comparisons.map(asJson));
@@ -41,11 +47,16 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   }
 }
 
-function sentence({ doing, organisation, part, doneRows, totalRows }: Progress): string {
+/** A server makes a database that is missing; one to copy from must be there. */
+function isMissingFile(database: string): boolean {
+  return !isPostgres(database) && !existsSync(database.replace(/^sqlite:/i, ''));
+}
+
+function sentence({ doing, organisation, part, doneRows, totalRows }: Progress, isTerminal: boolean): string {
   const share = totalRows === 0 ? 1 : Math.min(1, doneRows / totalRows);
-  const filled = Math.round(share * 20);
-  const bar = '█'.repeat(filled) + '░'.repeat(20 - filled);
-  return `${doing} ${organisation} / ${part}  ${bar}  ${Math.floor(share * 100)} %  ${doneRows} of ${totalRows}`;
+  const filled = Math.round(share * BAR_CHARACTERS);
+  const bar = isTerminal ? `  ${'█'.repeat(filled)}${'░'.repeat(BAR_CHARACTERS - filled)}` : ':';
+  return `${doing} ${organisation} / ${part}${bar}  ${Math.floor(share * 100)} %  ${doneRows} of ${totalRows}`;
 }
 
 function tableOf(comparisons: readonly Comparison[]): string[][] {

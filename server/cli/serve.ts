@@ -1,7 +1,7 @@
 // `headgate serve`: starts the service, and stops it when it is told to.
 
 import type { RunningServer } from '../serve.ts';
-import { isWorker, startWorkers, tellPrimary, WorkerNotStarted } from '../serve-many.ts';
+import { isWorker, startWorkers, tellPrimary, WorkerFailed } from '../serve-many.ts';
 import { readSettings, type Settings, SettingsProblem, settingWarnings } from '../settings.ts';
 import type { Call } from './commands.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
@@ -9,9 +9,12 @@ import { version } from './version.ts';
 
 /** npm passes on a Ctrl-C that the terminal had already delivered: so close together, two signals are one. */
 const SAME_SIGNAL_MS = 300;
+/** Workers have the same patience as their primary, and are to be the ones who say that it has ended. */
+const WORKERS_HEAD_START_MS = 2000;
 
 export async function serve({ io, option }: Call): Promise<ExitCode> {
-  for (const warning of settingWarnings(io.env)) io.err(`headgate: warning: ${warning}`);
+  const warnings = isWorker() ? [] : settingWarnings(io.env);
+  for (const warning of warnings) io.err(`headgate: warning: ${warning}`);
   const settings = readSettings(io.env, {
     host: option('host'),
     port: option('port'),
@@ -22,21 +25,27 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
 
   const { firstSignal, secondSignal } = stopSignals();
   const starting = start(settings, io).catch((error: unknown) => {
-    if (error instanceof WorkerNotStarted) return error;
+    if (error instanceof WorkerFailed) return error;
     const sentence = whyNotStarted(error, settings);
     if (sentence === null) throw error;
     return sentence;
   });
   const started = await Promise.race([starting, secondSignal]);
   if (started === undefined) return exitCodes.failed;
-  if (started instanceof WorkerNotStarted) return exitCodes.failed;
+  if (started instanceof WorkerFailed) return exitCodes.failed;
   if (typeof started === 'string') return failed(io, started);
 
   await firstSignal;
   return Promise.race([
-    started.close().then(() => exitCodes.done),
+    started.close().then(
+      () => exitCodes.done,
+      (error: unknown) => {
+        if (error instanceof WorkerFailed) return exitCodes.failed;
+        throw error;
+      },
+    ),
     secondSignal.then(() => exitCodes.failed),
-    after(settings.shutdownTimeoutMs).then(() =>
+    after(settings.shutdownTimeoutMs + (isPrimary(settings) ? WORKERS_HEAD_START_MS : 0)).then(() =>
       failed(
         io,
         `what was in flight did not end within ${settings.shutdownTimeoutMs / 1000} s; stopped without waiting`,
@@ -45,10 +54,14 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
   ]);
 }
 
+function isPrimary({ workers }: Settings): boolean {
+  return workers > 1 && !isWorker();
+}
+
 /** With several workers, this process only starts them; each is told by being one what it has to do. */
 async function start(settings: Settings, io: Io): Promise<RunningServer> {
-  if (settings.workers > 1 && !isWorker()) {
-    const running = await startWorkers(settings.workers, (reason) => io.err(`headgate: ${reason}`));
+  if (isPrimary(settings)) {
+    const running = await startWorkers(settings.workers, (sentence) => io.err(`headgate: ${sentence}`));
     io.out(`listening on ${running.url}`);
     return running;
   }

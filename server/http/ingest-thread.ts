@@ -38,7 +38,7 @@ const WORKED_ON_LIMIT_BYTES = 24 * 1024 * 1024;
 
 const { store: handle, limits, maxBodyBytes } = workerData as IngestThreadData;
 const port = parentPort!;
-const store = attachStore(handle);
+const store = await attachStore(handle);
 const known = new KnownRecords(store);
 const waiting: Job[] = [];
 let workedOnBytes = 0;

@@ -1,8 +1,6 @@
 // Opens the database that a setting names, and hands its store on to other threads.
 
 import type { MessagePort, Transferable } from 'node:worker_threads';
-import { openPostgresStore } from './postgres/open-postgres-store.ts';
-import { attachPostgresStore } from './postgres/postgres-store.ts';
 import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
 import { attachSqliteStore } from './sqlite/sqlite-store.ts';
 import { type Store, StoreUnusable } from './store.ts';
@@ -20,6 +18,8 @@ export interface OpenedStore extends Store {
 export async function openStore(database: string): Promise<OpenedStore> {
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(database)?.[1]?.toLowerCase();
   if (scheme === 'postgres' || scheme === 'postgresql') {
+    // Loaded where it is wanted: the driver takes longer to load than a whole SQLite store to open.
+    const { openPostgresStore } = await import('./postgres/open-postgres-store.ts');
     const { url, ...store } = await openPostgresStore(database);
     return { ...store, handle: () => ({ kind: 'postgres', url }) };
   }
@@ -35,8 +35,10 @@ export async function openStore(database: string): Promise<OpenedStore> {
 }
 
 /** The opened store in another thread. Closing it leaves the opened one as it is. */
-export function attachStore(handle: StoreHandle): Store {
-  return handle.kind === 'sqlite' ? attachSqliteStore(handle.newsPort) : attachPostgresStore(handle.url);
+export async function attachStore(handle: StoreHandle): Promise<Store> {
+  if (handle.kind === 'sqlite') return attachSqliteStore(handle.newsPort);
+  const { attachPostgresStore } = await import('./postgres/postgres-store.ts');
+  return attachPostgresStore(handle.url);
 }
 
 export function transferablesOf(handle: StoreHandle): Transferable[] {

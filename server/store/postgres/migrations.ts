@@ -6,7 +6,7 @@ import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { createIndexSql, type Table, type Tables } from '../tables.ts';
 import type { Address } from './address.ts';
-import { distributeSql } from './citus.ts';
+import { countDataNodes, distributeSql, dropMovedRowsSql, isCitusWorker, undistributed } from './citus.ts';
 import { addColumnSql, columnTypes, createTableSql, ORGANISATION_TYPE } from './schema.ts';
 
 const OLDEST_SERVER_VERSION = 140_000;
@@ -64,20 +64,61 @@ export const SCHEMA_VERSION = migrations.length;
 export async function prepareDatabase(client: ClientBase, address: Address, tables: Tables): Promise<void> {
   const server = await readServer(client, address);
   if ((await missingSteps(client, address, server, tables)).length === 0) return;
+  await inTurn(client, async () => {
+    // Worked out anew: another process may have done it all meanwhile.
+    for (const step of await missingSteps(client, address, server, tables)) await patiently(client, step);
+  });
+}
+
+export interface Distribution {
+  /** The tables that were spread by this call. */
+  readonly distributed: readonly string[];
+  /** How many nodes hold the records. */
+  readonly nodes: number;
+}
+
+/**
+ * Spreads the tables of a prepared database that are not spread yet, one transaction each, so that a table is
+ * locked only while it is moved itself, and what was interrupted goes on where it was. Null without Citus.
+ */
+export async function distributeDatabase(
+  client: ClientBase,
+  address: Address,
+  tables: Tables,
+  onDistributed: (table: string) => void,
+): Promise<Distribution | null> {
+  const { schema, hasCitus } = await readServer(client, address);
+  if (!hasCitus) return null;
+  const distributed: string[] = [];
+  for (const table of await undistributed(client, schema, [VERSION_TABLE, ...workingTables(tables)])) {
+    await inTurn(client, async () => {
+      const [waiting] = await undistributed(client, schema, [table]);
+      if (waiting === undefined) return;
+      await patiently(client, distributeSql(table));
+      await patiently(client, dropMovedRowsSql(table));
+      distributed.push(table);
+    });
+    if (distributed.at(-1) === table) onDistributed(table);
+  }
+  return { distributed, nodes: await countDataNodes(client) };
+}
+
+async function inTurn(client: ClientBase, work: () => Promise<void>): Promise<void> {
   await client.query('BEGIN');
   try {
     // An index of a large table takes its time; waiting for those in the way has an end.
     await client.query(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${LOCK_PATIENCE_MS}`);
     await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
-    // Worked out anew: another process may have done it all meanwhile.
-    for (const step of await missingSteps(client, address, server, tables)) {
-      await client.query({ text: step, query_timeout: 0 } as { text: string });
-    }
+    await work();
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
     throw error;
   }
+}
+
+async function patiently(client: ClientBase, sql: string): Promise<void> {
+  await client.query({ text: sql, query_timeout: 0 } as { text: string });
 }
 
 interface Server {
@@ -114,6 +155,10 @@ async function readServer(client: ClientBase, { shown }: Address): Promise<Serve
   if (schema === null) {
     throw new StoreUnusable(`${shown} has no schema on its search_path: create one, or set search_path`);
   }
+  // Idempotency keys are held on the server that is spoken to: all have to speak to the same one.
+  if (has_citus && (await isCitusWorker(client))) {
+    throw new StoreUnusable(`${shown} is a worker of a Citus cluster: name the coordinator`);
+  }
   return { schema, hasCitus: has_citus };
 }
 
@@ -125,15 +170,14 @@ async function missingSteps(
 ): Promise<readonly string[]> {
   const layout = await readLayout(client, schema);
   const version = await knownVersion(client, address, layout, tables);
-  const distribute = (table: string, key: string | null): readonly string[] =>
-    hasCitus ? distributeSql(table, key) : [];
+  const distribute = (table: string): readonly string[] => (hasCitus ? [distributeSql(table)] : []);
   const steps: string[] = [];
   for (const migration of migrations.slice(version)) {
-    steps.push(migration.sql, ...migration.tables.flatMap((table) => distribute(table, null)));
+    steps.push(migration.sql, ...migration.tables.flatMap((table) => distribute(table)));
   }
   for (const table of tablesIn(tables)) {
     const present = layout.columns.get(table.name);
-    if (present === undefined) steps.push(createTableSql(table), ...distribute(table.name, table.key));
+    if (present === undefined) steps.push(createTableSql(table), ...distribute(table.name));
     else {
       refuseStrangeColumns(address, table, present);
       const added = table.columns.filter(({ name }) => !present.has(name));
@@ -143,17 +187,28 @@ async function missingSteps(
     steps.push(...addedIndexes.map((index) => createIndexSql(table, index)));
   }
   if (version === 0) {
-    steps.push(`CREATE TABLE ${VERSION_TABLE} (
+    steps.push(
+      `CREATE TABLE ${VERSION_TABLE} (
         is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
         version integer NOT NULL
-      );
-      INSERT INTO ${VERSION_TABLE} (version) VALUES (${SCHEMA_VERSION})`);
+      )`,
+      ...distribute(VERSION_TABLE),
+      `INSERT INTO ${VERSION_TABLE} (version) VALUES (${SCHEMA_VERSION})`,
+    );
   } else if (version < SCHEMA_VERSION) steps.push(`UPDATE ${VERSION_TABLE} SET version = ${SCHEMA_VERSION}`);
   return steps;
 }
 
 function tablesIn(tables: Tables): readonly Table[] {
   return [...tables.records.values(), tables.interactions];
+}
+
+/** All but the one that tells the version. */
+function workingTables(tables: Tables): readonly string[] {
+  return [
+    ...migrations.flatMap((migration) => migration.tables),
+    ...tablesIn(tables).map((table) => table.name),
+  ];
 }
 
 interface Layout {
@@ -188,11 +243,7 @@ async function knownVersion(
   tables: Tables,
 ): Promise<number> {
   if (!columns.has(VERSION_TABLE)) {
-    const ours = [
-      ...migrations.flatMap((migration) => migration.tables),
-      ...tablesIn(tables).map((table) => table.name),
-    ];
-    const taken = ours.find((name) => columns.has(name));
+    const taken = workingTables(tables).find((name) => columns.has(name));
     if (taken === undefined) return 0;
     throw notOurs(shown, taken);
   }

@@ -153,7 +153,7 @@ describe('a server with TLS', () => {
   for (const { host, query, isEncrypted } of reached) {
     test(`is spoken to ${isEncrypted ? 'with' : 'without'} TLS on ${host} with ${query || 'no sslmode'}`, async () => {
       const store = await openStore(onHost(host, `${query}${query === '' ? '?' : '&'}application_name=tls`));
-      const attached = attachStore(store.handle());
+      const attached = await attachStore(store.handle());
       await Promise.all([store.ping(), attached.ping()]);
       const sessions = await server.ask(
         'postgres',

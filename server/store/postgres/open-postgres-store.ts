@@ -5,7 +5,7 @@ import type { Store } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
 import { type Address, readAddress, withSslMode } from './address.ts';
 import { asOpeningError, clientConfig, isWithoutTls, setUpSession } from './database.ts';
-import { prepareDatabase } from './migrations.ts';
+import { type Distribution, distributeDatabase, prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
 import { holdPostgresStore } from './postgres-store.ts';
 
 export interface OpenPostgresStore extends Store {
@@ -14,16 +14,35 @@ export interface OpenPostgresStore extends Store {
 }
 
 export async function openPostgresStore(url: string): Promise<OpenPostgresStore> {
+  const address = await onPrepared(url, async (_, settled) => settled);
+  return { ...holdPostgresStore(address), url: address.url };
+}
+
+/** Brings a database up to date and, on a Citus cluster, spreads what is not spread yet. */
+export async function migratePostgres(
+  url: string,
+  onDistributed: (table: string) => void,
+): Promise<{ readonly schemaVersion: number; readonly distribution: Distribution | null }> {
+  const distribution = await onPrepared(url, (client, address) =>
+    distributeDatabase(client, address, catalogueTables, onDistributed),
+  );
+  return { schemaVersion: SCHEMA_VERSION, distribution };
+}
+
+async function onPrepared<Result>(
+  url: string,
+  use: (client: pg.Client, address: Address) => Promise<Result>,
+): Promise<Result> {
   const asked = readAddress(url);
   try {
     const { client, address } = await reach(asked);
     try {
       await setUpSession(client);
       await prepareDatabase(client, address, catalogueTables);
+      return await use(client, address);
     } finally {
       await client.end();
     }
-    return { ...holdPostgresStore(address), url: address.url };
   } catch (error) {
     throw asOpeningError(asked, error);
   }

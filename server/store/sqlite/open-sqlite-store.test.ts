@@ -221,7 +221,7 @@ test('a store attached in another thread works on the same database, and closes 
   const worker = new Worker(
     `const { workerData, parentPort } = require('node:worker_threads');
     import(workerData.module).then(async ({ attachStore }) => {
-      const store = attachStore(workerData.handle);
+      const store = await attachStore(workerData.handle);
       const { organisation, row } = workerData;
       await store.write({ organisation, type: 'tags', batches: [[row]], dryRun: false, memory: null });
       parentPort.postMessage(await store.records(organisation, 'tags', workerData.all));
@@ -248,7 +248,7 @@ test('a store attached in another thread works on the same database, and closes 
 
 test('an attached store is told when the opened one is closed', async (t) => {
   const store = await opened(t);
-  const attached = attachStore(store.handle());
+  const attached = await attachStore(store.handle());
   t.after(() => attached.close());
   await attached.ping();
   await store.close();
@@ -284,7 +284,7 @@ async function untilItServes(store: Store): Promise<void> {
 for (const name of ['writer', 'reader'] as const) {
   test(`a ${name} thread that ends unexpectedly fails what waits, and is started again`, async (t) => {
     const store = await opened(t);
-    const attached = attachStore(store.handle());
+    const attached = await attachStore(store.handle());
     t.after(() => attached.close());
     const organisation = await organisationIn(store);
     await store.write(uploadOf(organisation));
