@@ -1,19 +1,12 @@
 // The table of commands: what each is called and takes, what its help says, and what it runs.
 
+import type { Call } from './call.ts';
 import { copy } from './copy.ts';
-import type { ExitCode, Io } from './io.ts';
+import type { ExitCode } from './io.ts';
 import { issue, listKeys, revoke, rotate } from './keys.ts';
+import { migrate } from './migrate.ts';
 import { createOrg, listOrgs } from './orgs.ts';
 import { serve } from './serve.ts';
-
-/** A command's call, already checked: its arguments are there, and every option is one that it takes. */
-export interface Call {
-  readonly io: Io;
-  readonly args: readonly string[];
-  option(name: string): string | undefined;
-  optionAll(name: string): readonly string[];
-  isOn(name: string): boolean;
-}
 
 export interface Command {
   readonly words: readonly string[];
@@ -129,5 +122,18 @@ export const commands: readonly Command[] = [
       'headgate copy --from sqlite:./data/headgate.db --to postgres://headgate@db.internal/headgate',
     ],
     run: copy,
+  },
+  {
+    words: ['migrate'],
+    args: [],
+    requiredOptions: [],
+    options: ['json', 'database'],
+    summary: 'Bring a database up to date, and spread it over a Citus cluster.',
+    details:
+      'Every command brings the database up to date when it opens it. Only this one spreads tables that were ' +
+      'there before the database had Citus. Uploads wait while their table is being moved. It can be ' +
+      'interrupted and run again, and does nothing where there is nothing to do.',
+    examples: ['headgate migrate --database postgres://headgate@coordinator.internal/headgate'],
+    run: migrate,
   },
 ];

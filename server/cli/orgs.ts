@@ -2,8 +2,8 @@
 
 import { createOrganisation, findOrganisation } from '../access/organisations.ts';
 import type { Organisation, Store } from '../store/store.ts';
+import type { Call } from './call.ts';
 import { columns } from './columns.ts';
-import type { Call } from './commands.ts';
 import { type ExitCode, exitCodes, failed, type Io, isoOrNull, misused, printJson } from './io.ts';
 import { withStore } from './with-store.ts';
 

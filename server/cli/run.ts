@@ -3,7 +3,8 @@
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from '../near-name.ts';
 import { StoreUnavailable, StoreUnusable } from '../store/store.ts';
-import { type Call, type Command, commands } from './commands.ts';
+import type { Call } from './call.ts';
+import { type Command, commands } from './commands.ts';
 import { commandHelp, groupHelp, overview, usage } from './help.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { type Given, Misuse, options, readCommandLine } from './options.ts';

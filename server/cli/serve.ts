@@ -3,7 +3,7 @@
 import type { RunningServer } from '../serve.ts';
 import { isWorker, startWorkers, tellPrimary, WorkerFailed } from '../serve-many.ts';
 import { readSettings, type Settings, SettingsProblem, settingWarnings } from '../settings.ts';
-import type { Call } from './commands.ts';
+import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { version } from './version.ts';
 

@@ -2,7 +2,7 @@
 
 import { readSetting, SettingsProblem } from '../settings.ts';
 import type { Store } from '../store/store.ts';
-import type { Call } from './commands.ts';
+import type { Call } from './call.ts';
 import { type ExitCode, misused } from './io.ts';
 
 export async function withStore(

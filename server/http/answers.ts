@@ -2,6 +2,8 @@
 
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import type { InteractionTaken } from '../ingest/interaction.ts';
+import type { Unreadable } from '../ingest/json.ts';
+import type { KeyTaken } from '../ingest/memory.ts';
 import type { BatchOutcome, BatchResult, Outcome } from '../ingest/outcome.ts';
 import type { UploadTaken } from '../ingest/upload.ts';
 import { type Refusal, refusalBody, refusals } from './refusals.ts';
@@ -50,28 +52,17 @@ export function answerOfRefusal(refusal: Refusal, requestId: string, failure: st
 }
 
 export function answerOfUpload(taken: UploadTaken, requestId: string): Answer {
-  switch (taken.kind) {
-    case 'unreadable':
-      return answerOfRefusal({ refusal: 'bad_request', message: taken.message }, requestId);
-    case 'key_taken':
-      return answerOfRefusal(keyTaken, requestId);
-    case 'key_running':
-      return answerOfRefusal(keyRunning, requestId);
-    case 'taken': {
-      const { status, body } = renderOutcome(taken.outcome);
-      return answerOf(status, body, replayedHeader(taken.replayed), taken.outcome.failure);
-    }
-  }
+  if (taken.kind !== 'taken') return answerOfRefusal(refusalOf(taken), requestId);
+  const { status, body } = renderOutcome(taken.outcome);
+  return answerOf(status, body, replayedHeader(taken.replayed), taken.outcome.failure);
 }
 
 export function answerOfInteraction(taken: InteractionTaken, requestId: string): Answer {
   switch (taken.kind) {
     case 'unreadable':
-      return answerOfRefusal({ refusal: 'bad_request', message: taken.message }, requestId);
     case 'key_taken':
-      return answerOfRefusal(keyTaken, requestId);
     case 'key_running':
-      return answerOfRefusal(keyRunning, requestId);
+      return answerOfRefusal(refusalOf(taken), requestId);
     case 'failed':
       return answerOfRefusal(interactionNotStored, requestId, taken.failure);
     case 'refused': {
@@ -86,6 +77,18 @@ export function answerOfInteraction(taken: InteractionTaken, requestId: string):
     }
     case 'recorded':
       return answerOf(CREATED_STATUS, taken.interaction, replayedHeader(taken.replayed));
+  }
+}
+
+/** For what was not looked into. */
+function refusalOf(taken: Unreadable | KeyTaken): Refusal {
+  switch (taken.kind) {
+    case 'unreadable':
+      return { refusal: 'bad_request', message: taken.message };
+    case 'key_taken':
+      return keyTaken;
+    case 'key_running':
+      return keyRunning;
   }
 }
 

@@ -6,7 +6,7 @@ import { interaction, type ShownInteraction, storedInteraction } from '@headgate
 import { type OrganisationNumber, type Remembered, type Store, StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { checkFields, type FieldProblem, type Handling, planOf } from './check-fields.ts';
-import { readJson } from './json.ts';
+import { readJson, type Unreadable } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
 import { fingerprintOf, type IdempotencyKey, type KeyTaken, memoryOf, openAnswer } from './memory.ts';
 import { presenterOf } from './present.ts';
@@ -27,8 +27,7 @@ type InteractionAnswer =
 
 export type InteractionTaken =
   | (InteractionAnswer & { readonly replayed: boolean })
-  /** The body is no JSON; nothing in it was looked at. */
-  | { readonly kind: 'unreadable'; readonly message: string }
+  | Unreadable
   | { readonly kind: 'failed'; readonly failure: string }
   | KeyTaken;
 

@@ -3,6 +3,12 @@
 
 import { isAscii, isUtf8 } from 'node:buffer';
 
+/** The body is nothing that can be looked into; the message says why, to its sender. */
+export interface Unreadable {
+  readonly kind: 'unreadable';
+  readonly message: string;
+}
+
 export type ReadJson = { readonly value: unknown } | { readonly unreadable: string };
 
 const SPACE = 0x20;

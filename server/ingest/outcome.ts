@@ -31,40 +31,38 @@ export interface Counts extends Tally {
 /** `failed`: the store did not keep the batch, nothing of it is stored and it may be sent again as it is. */
 export type BatchResult = 'accepted' | 'partly_accepted' | 'refused' | 'failed';
 
-export interface BatchOutcome {
+interface Batch {
   readonly batchId: string;
-  readonly result: BatchResult;
-  readonly counts: Counts;
   readonly problems: readonly Problem[];
   readonly warnings: readonly Warning[];
 }
 
-export interface Outcome {
+export interface BatchOutcome extends Batch {
+  readonly result: BatchResult;
+  readonly counts: Counts;
+}
+
+interface UploadOf<B extends Batch> {
   readonly requestId: string;
   readonly type: RecordTypeName;
   readonly dryRun: boolean;
-  readonly batches: readonly BatchOutcome[];
+  readonly batches: readonly B[];
+}
+
+export interface Outcome extends UploadOf<BatchOutcome> {
   /** What the store said when it could not keep the upload: for the operator's log. */
   readonly failure: string | null;
 }
 
 /** A batch as validation and references left it, before the store has told what it did. */
-export interface CheckedBatch {
-  readonly batchId: string;
+export interface CheckedBatch extends Batch {
   readonly received: number;
   readonly rejected: number;
   /** Good records that another of the same request replaces. */
   readonly superseded: number;
-  readonly problems: readonly Problem[];
-  readonly warnings: readonly Warning[];
 }
 
-export interface CheckedUpload {
-  readonly requestId: string;
-  readonly type: RecordTypeName;
-  readonly dryRun: boolean;
-  readonly batches: readonly CheckedBatch[];
-}
+export type CheckedUpload = UploadOf<CheckedBatch>;
 
 export function problem(
   index: number,

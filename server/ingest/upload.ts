@@ -14,7 +14,7 @@ import {
 } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { type Checked, checkFields, type Handling, type Plan, planOf } from './check-fields.ts';
-import { readJson } from './json.ts';
+import { readJson, type Unreadable } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
 import { fingerprintOf, type IdempotencyKey, type KeyTaken, memoryOf, openAnswer } from './memory.ts';
 import {
@@ -46,8 +46,7 @@ export interface UploadRequest {
 
 export type UploadTaken =
   | { readonly kind: 'taken'; readonly outcome: Outcome; readonly replayed: boolean }
-  /** The body is no upload at all; nothing in it was looked at. */
-  | { readonly kind: 'unreadable'; readonly message: string }
+  | Unreadable
   | KeyTaken;
 
 interface UploadPlan extends Plan {
