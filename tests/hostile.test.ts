@@ -177,6 +177,10 @@ describe('a server under hostile input', () => {
       'nested objects in the place of records': [`{"records":${objects()}}`, /must be an array/],
       'nested arrays that are never closed': ['['.repeat(LEVELS), /not valid JSON/],
       'a repeated key below nested objects': [objects('{"b":1,"b":2}'), /"b" twice/],
+      '30 MB of empty arrays': [
+        `{"records":[${'[],'.repeat(10_000_000)}1]}`,
+        /more than \d+ objects and arrays/,
+      ],
       '100,000 strangers beside records': [
         JSON.stringify({
           ...Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`k${at}`, at])),

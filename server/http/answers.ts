@@ -95,7 +95,8 @@ function refusalOf(taken: Unreadable | KeyTaken): Refusal {
 const storeUnavailable: ProblemCode = 'store_unavailable';
 const interactionNotStored: Refusal = {
   refusal: 'internal_error',
-  message: 'The store could not keep the interaction; nothing was stored, send it again as it is.',
+  message:
+    'The store did not confirm the interaction; send it again as it is. With an Idempotency-Key it is recorded once.',
   details: [{ field: null, code: storeUnavailable, message: problemCodes[storeUnavailable].remedy }],
 };
 

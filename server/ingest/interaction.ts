@@ -32,7 +32,7 @@ export type InteractionTaken =
   | KeyTaken;
 
 /** A good interaction is one object; this leaves room for a wrong one to be told what is wrong. */
-const MOST_CONTAINERS = 100_000;
+const MOST_CONTAINERS = 200_000;
 
 const plan = planOf(interaction);
 const eventTimestampColumn = plan.columnOf.get('event_timestamp')!;
