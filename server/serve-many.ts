@@ -28,36 +28,34 @@ export function tellPrimary(url: string): void {
 }
 
 /**
- * Resolves when all workers can answer. The first one starts alone: what keeps it from starting (a taken port,
- * an unusable database) would keep the others, and is said once.
+ * Resolves when all workers can answer; later losses and replacements are told of. The first one starts alone:
+ * what keeps it from starting (a taken port, an unusable database) would keep the others, and is said once.
  */
-export async function startWorkers(
-  count: number,
-  onWorkerLost: (sentence: string) => void,
-): Promise<RunningServer> {
+export async function startWorkers(count: number, tell: (sentence: string) => void): Promise<RunningServer> {
   let isClosing = false;
   let restartPauseMs = FIRST_RESTART_AFTER_MS;
 
-  const start = async (): Promise<string> => {
+  const start = async (): Promise<{ readonly url: string; readonly worker: Worker }> => {
     const worker = cluster.fork();
     const url = await listening(worker);
     void once(worker, 'exit').then(() => {
       if (isClosing) return;
-      onWorkerLost(`${endOf(worker)} unexpectedly; another is started`);
+      tell(`${endOf(worker)} unexpectedly`);
       startAgain();
     });
-    return url;
+    return { url, worker };
   };
   const startAgain = (): void => {
     setTimeout(() => {
       if (isClosing) return;
       start().then(
-        () => {
+        ({ worker }) => {
+          tell(`worker ${worker.process.pid} serves in its place`);
           restartPauseMs = FIRST_RESTART_AFTER_MS;
         },
         (error: Error) => {
           if (isClosing) return;
-          onWorkerLost(error.message);
+          tell(error.message);
           startAgain();
         },
       );
@@ -76,7 +74,7 @@ export async function startWorkers(
   };
 
   try {
-    const url = await start();
+    const { url } = await start();
     await Promise.all(Array.from({ length: count - 1 }, start));
     return { url, close };
   } catch (error) {

@@ -32,6 +32,7 @@ test('without any given, every setting has its documented default', () => {
     host: '127.0.0.1',
     port: 8080,
     database: 'sqlite:./data/headgate.db',
+    workers: 1,
     batchSize: 1000,
     maxRecords: 5000,
     maxBodyBytes: 32 * MIB,
@@ -49,7 +50,8 @@ test('every setting is read from its variable', () => {
   const settings = settingsFrom({
     HEADGATE_HOST: '[::1]',
     HEADGATE_PORT: '0',
-    HEADGATE_DATABASE: '/var/lib/headgate.db',
+    HEADGATE_DATABASE: 'postgres://db.internal/headgate',
+    HEADGATE_WORKERS: '4',
     HEADGATE_BATCH_SIZE: '1',
     HEADGATE_MAX_RECORDS: '10',
     HEADGATE_MAX_BODY: '512KiB',
@@ -64,7 +66,8 @@ test('every setting is read from its variable', () => {
   assert.deepEqual(settings, {
     host: '::1',
     port: 0,
-    database: '/var/lib/headgate.db',
+    database: 'postgres://db.internal/headgate',
+    workers: 4,
     batchSize: 1,
     maxRecords: 10,
     maxBodyBytes: 512 * KIB,
@@ -109,6 +112,7 @@ test('a wrong value is refused in one sentence that names the setting, the value
     ['HEADGATE_PORT', '80.5', 'whole number'],
     ['HEADGATE_PORT', '0x50', 'whole number'],
     ['HEADGATE_DATABASE', 'sqlite:', 'sqlite:PATH'],
+    ['HEADGATE_WORKERS', '0', 'from 1'],
     ['HEADGATE_BATCH_SIZE', '0', 'from 1'],
     ['HEADGATE_BATCH_SIZE', 'many', 'whole number'],
     ['HEADGATE_MAX_RECORDS', '0', 'from 1'],
@@ -129,6 +133,11 @@ test('a wrong value is refused in one sentence that names the setting, the value
     assert.ok(problem.includes(expected), problem);
     assert.ok(problem.endsWith(`not ${JSON.stringify(value)}`), problem);
   }
+});
+
+test('several workers need PostgreSQL', () => {
+  assert.match(problemFrom({ HEADGATE_WORKERS: '2' }), /^HEADGATE_WORKERS .* SQLite .*postgres:/);
+  assert.equal(settingsFrom({ HEADGATE_WORKERS: '2', HEADGATE_DATABASE: 'postgres://x/y' }).workers, 2);
 });
 
 test('a long wrong value is quoted in part only', () => {

@@ -131,9 +131,9 @@ export const commands: readonly Command[] = [
     summary: 'Bring a database up to date, and spread it over a Citus cluster.',
     details:
       'Every command brings the database up to date when it opens it. Only this one spreads tables that were ' +
-      'there before the database had Citus. Uploads wait while their table is being moved. It can be ' +
-      'interrupted and run again, and does nothing where there is nothing to do.',
-    examples: ['headgate migrate --database postgres://headgate@coordinator.internal/headgate'],
+      'there before the database had Citus. Servers may run; what they ask of a table waits while it is being ' +
+      'moved. It can be interrupted and run again, and does nothing where there is nothing to do.',
+    examples: ['headgate migrate', 'headgate migrate --json'],
     run: migrate,
   },
 ];

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { type Comparison, copyEverything, type Progress } from '../copy.ts';
 import { isPostgres, readSetting, SettingsProblem } from '../settings.ts';
+import type { Call } from './call.ts';
 import { columns } from './columns.ts';
-import type { Call } from './commands.ts';
 import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
 import { progressLine } from './progress.ts';
 

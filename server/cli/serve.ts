@@ -93,6 +93,9 @@ function after(delayMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, delayMs));
 }
 
+/** A worker listens through its primary, which tells of the call beneath. */
+const listeningCalls = ['listen', 'bind', 'getaddrinfo'];
+
 /** A sentence for what an operator can put right; null for anything else, which is a bug. */
 function whyNotStarted(error: unknown, settings: Settings): string | null {
   if (!(error instanceof Error)) return null;
@@ -105,7 +108,7 @@ function whyNotStarted(error: unknown, settings: Settings): string | null {
   if (tlsCertFile !== null && code?.startsWith('ERR_OSSL')) {
     return `HEADGATE_TLS_CERT and HEADGATE_TLS_KEY cannot be used together: ${error.message}`;
   }
-  if (syscall !== 'listen' && syscall !== 'getaddrinfo') return null;
+  if (syscall === undefined || !listeningCalls.includes(syscall)) return null;
   if (code === 'EADDRINUSE')
     return `port ${port} on ${host} is taken by another program; give another with --port`;
   if (code === 'EACCES')

@@ -1,6 +1,8 @@
 // Opens the database that a setting names, and hands its store on to other threads.
 
 import type { MessagePort, Transferable } from 'node:worker_threads';
+import type { Distribution } from './postgres/migrations.ts';
+import { SCHEMA_VERSION as SQLITE_SCHEMA_VERSION } from './sqlite/migrations.ts';
 import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
 import { attachSqliteStore } from './sqlite/sqlite-store.ts';
 import { type Store, StoreUnusable } from './store.ts';
@@ -16,13 +18,46 @@ export interface OpenedStore extends Store {
 
 /** `sqlite:PATH`, a bare path, or `postgres://…`. Rejects with StoreUnusable where the database can never be used. */
 export async function openStore(database: string): Promise<OpenedStore> {
-  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(database)?.[1]?.toLowerCase();
-  if (scheme === 'postgres' || scheme === 'postgresql') {
+  const place = readPlace(database);
+  if (place.kind === 'postgres') {
     // Loaded where it is wanted: the driver takes longer to load than a whole SQLite store to open.
     const { openPostgresStore } = await import('./postgres/open-postgres-store.ts');
-    const { url, ...store } = await openPostgresStore(database);
+    const { url, ...store } = await openPostgresStore(place.url);
     return { ...store, handle: () => ({ kind: 'postgres', url }) };
   }
+  const store = await openSqliteStore(place.path);
+  return { ...store, handle: () => ({ kind: 'sqlite', newsPort: store.newsPort() }) };
+}
+
+export interface Migrated {
+  readonly kind: Place['kind'];
+  readonly schemaVersion: number;
+  /** Null where the database is no Citus cluster. */
+  readonly distribution: Distribution | null;
+}
+
+/** Opening does the same, but for spreading tables over a cluster that were made before it was one. */
+export async function migrateDatabase(
+  database: string,
+  onDistributed: (table: string) => void,
+): Promise<Migrated> {
+  const place = readPlace(database);
+  if (place.kind === 'postgres') {
+    const { migratePostgres } = await import('./postgres/open-postgres-store.ts');
+    return { kind: place.kind, ...(await migratePostgres(place.url, onDistributed)) };
+  }
+  const store = await openSqliteStore(place.path);
+  await store.close();
+  return { kind: place.kind, schemaVersion: SQLITE_SCHEMA_VERSION, distribution: null };
+}
+
+type Place =
+  | { readonly kind: 'sqlite'; readonly path: string }
+  | { readonly kind: 'postgres'; readonly url: string };
+
+function readPlace(database: string): Place {
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(database)?.[1]?.toLowerCase();
+  if (scheme === 'postgres' || scheme === 'postgresql') return { kind: 'postgres', url: database };
   if (scheme !== undefined && scheme !== 'sqlite') {
     throw new StoreUnusable(`there is no store for ${scheme} databases: give sqlite:PATH or postgres://…`);
   }
@@ -30,8 +65,7 @@ export async function openStore(database: string): Promise<OpenedStore> {
   if (path === '' || path.includes('\0') || path === ':memory:') {
     throw new StoreUnusable('the database must be a file on disk: give sqlite:PATH');
   }
-  const store = await openSqliteStore(path);
-  return { ...store, handle: () => ({ kind: 'sqlite', newsPort: store.newsPort() }) };
+  return { kind: 'sqlite', path };
 }
 
 /** The opened store in another thread. Closing it leaves the opened one as it is. */

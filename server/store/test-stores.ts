@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openStore } from './open-store.ts';
+import { testClusters } from './postgres/test-cluster.ts';
 import { testServer } from './postgres/test-server.ts';
 import type { Store } from './store.ts';
 
@@ -30,6 +31,14 @@ export const testStores: readonly { readonly name: string; open(): Promise<TestS
       return openOn(url, drop);
     },
   },
+  ...testClusters.map((testCluster) => ({
+    name: 'Citus',
+    async open() {
+      const cluster = await testCluster();
+      const { url, drop } = await cluster.newDatabase();
+      return openOn(url, drop);
+    },
+  })),
 ];
 
 async function openOn(database: string, remove: () => Promise<void>): Promise<TestStore> {

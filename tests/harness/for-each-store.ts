@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe } from 'node:test';
+import { testClusters } from '../../server/store/postgres/test-cluster.ts';
 import { testServer } from '../../server/store/postgres/test-server.ts';
 import { newDatabaseFolder } from './headgate.ts';
 
@@ -37,24 +38,43 @@ const stores: readonly TestStore[] = [
     },
     async damages(database) {
       const server = await testServer();
-      const name = new URL(database).pathname.slice(1);
-      await server.ask(name, 'CREATE EXTENSION IF NOT EXISTS amcheck');
-      const findings = await server.ask(
-        name,
-        `SELECT relname || ': ' || msg AS finding
-          FROM pg_class, verify_heapam(pg_class.oid)
-          WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`,
-      );
-      // Raises an error where an index and its table disagree.
-      await server.ask(
-        name,
-        `SELECT bt_index_check(oid, true) FROM pg_class
-          WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace`,
-      );
-      return findings.map(({ finding }) => String(finding));
+      return damagesOf((sql) => server.ask(nameIn(database), sql));
     },
   },
+  ...testClusters.map((testCluster) => ({
+    name: 'Citus',
+    async newDatabase() {
+      const cluster = await testCluster();
+      const { url, drop } = await cluster.newDatabase();
+      return { database: url, remove: drop };
+    },
+    async damages(database: string) {
+      const cluster = await testCluster();
+      return damagesOf(async (sql) => (await cluster.askEveryNode(nameIn(database), sql)).flat());
+    },
+  })),
 ];
+
+function nameIn(database: string): string {
+  return new URL(database).pathname.slice(1);
+}
+
+async function damagesOf(
+  ask: (sql: string) => Promise<readonly Record<string, unknown>[]>,
+): Promise<readonly string[]> {
+  await ask('CREATE EXTENSION IF NOT EXISTS amcheck');
+  const findings = await ask(
+    `SELECT relname || ': ' || msg AS finding
+      FROM pg_class, verify_heapam(pg_class.oid)
+      WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`,
+  );
+  // Raises an error where an index and its table disagree.
+  await ask(
+    `SELECT bt_index_check(oid, true) FROM pg_class
+      WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace`,
+  );
+  return findings.map(({ finding }) => String(finding));
+}
 
 export function forEachStore(suite: (store: TestStore) => void): void {
   for (const store of stores) describe(`on ${store.name}`, () => suite(store));

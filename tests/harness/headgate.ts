@@ -1,6 +1,6 @@
 // A real Headgate for tests: the real executable as a process of its own, on a database in a new folder.
 
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, type PromiseWithChild, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -96,7 +96,10 @@ export async function startHeadgate(database: string, environment: Environment =
 }
 
 /** Runs the executable once. Rejects, with its exit code and what it printed, where it fails. */
-export function runHeadgate(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ stdout: string }> {
+export function runHeadgate(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): PromiseWithChild<{ stdout: string; stderr: string }> {
   return promisify(execFile)(process.execPath, [...nodeFlags, executable, ...args], {
     env,
     timeout: COMMAND_TIMEOUT_MS,

@@ -22,13 +22,16 @@ export function clientConfig({ config }: Address): pg.ClientConfig {
 }
 
 /**
- * An acknowledged write is on disk: a server that is set to acknowledge earlier is told otherwise. A stricter
- * setting (waiting for standbys) stays.
+ * An acknowledged write is on disk: a server that is set to acknowledge earlier is told otherwise, and a
+ * stricter setting (waiting for standbys) stays. Moments are written in ISO form in UTC, because a Citus
+ * coordinator passes them on to its workers as text, and other forms have names of zones that are ambiguous.
  */
 const setUpSessionSql = `SELECT
   set_config('statement_timeout', '${STATEMENT_TIMEOUT_MS}', false),
   set_config('idle_in_transaction_session_timeout', '${IDLE_IN_TRANSACTION_TIMEOUT_MS}', false),
   set_config('default_transaction_isolation', 'read committed', false),
+  set_config('DateStyle', 'ISO, YMD', false),
+  set_config('TimeZone', 'UTC', false),
   set_config('synchronous_commit',
     CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
     false)`;
@@ -39,8 +42,11 @@ export async function setUpSession(client: pg.ClientBase): Promise<void> {
 
 /** Two transactions were in each other's way, and the server has undone this one. */
 const conflictStates: ReadonlySet<string> = new Set(['40001', '40P01']);
-/** SQLSTATE classes: connection exceptions, insufficient resources, operator intervention, system errors. */
-const unavailableClasses: ReadonlySet<string> = new Set(['08', '53', '57', '58']);
+/**
+ * SQLSTATE classes: connection exceptions, insufficient resources, operator intervention, system errors, internal
+ * errors. As the last, Citus also reports a worker that it lost in the middle of a transaction.
+ */
+const unavailableClasses: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
 const unavailableStates: ReadonlySet<string> = new Set([
   '25006', // read-only transaction: a standby
   '28000', // no such role, or not from here
@@ -52,8 +58,6 @@ const unavailableStates: ReadonlySet<string> = new Set([
   '42501', // permission denied
   '55000', // the database takes no connections
   '55P03', // lock not available
-  'XX001', // corrupted data
-  'XX002', // corrupted index
 ]);
 
 function sqlStateOf(error: unknown): string | null {

@@ -249,6 +249,16 @@ describe('a server', () => {
     await ask(`DROP OWNED BY limited_${name}; DROP ROLE limited_${name}`);
   });
 
+  test('that fails within itself is an outage, with its cause', async () => {
+    await ask(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
+        AS $$ BEGIN RAISE EXCEPTION 'lost a worker' USING ERRCODE = 'XX000'; END $$;
+      CREATE TRIGGER fail BEFORE INSERT ON tags EXECUTE FUNCTION fail()`);
+    await assert.rejects(
+      store.write(tagUpload(tags(1))),
+      new StoreUnavailable('PostgreSQL is not available: lost a worker (SQLSTATE XX000)'),
+    );
+  });
+
   test('that acknowledges before it has written is told to write first', async () => {
     await ask(`ALTER DATABASE ${name} SET synchronous_commit = off`);
     const connections = connectionsTo(database.url);

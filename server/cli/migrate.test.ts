@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { testClusters } from '../store/postgres/test-cluster.ts';
+import { testServer } from '../store/postgres/test-server.ts';
+import { runHeadgate } from './run.ts';
+
+async function migrate(
+  database: string,
+  ...options: string[]
+): Promise<{ exitCode: number; out: string[]; err: string[] }> {
+  const out: string[] = [];
+  const err: string[] = [];
+  const exitCode = await runHeadgate(['migrate', '--database', database, ...options], {
+    out: (line) => out.push(line),
+    err: (line) => err.push(line),
+    isTerminal: false,
+    rewrite: (text) => err.push(text),
+    env: {},
+    nowMs: Date.now,
+  });
+  return { exitCode, out, err };
+}
+
+const isUpToDate = 'The database is up to date, with version 1 of the schema.';
+
+test('an SQLite file is brought up to date, as often as one likes', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'headgate-migrate-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const database = `sqlite:${join(folder, 'headgate.db')}`;
+  for (let times = 1; times <= 2; times++) {
+    assert.deepEqual(await migrate(database), {
+      exitCode: 0,
+      out: [isUpToDate, 'It is an SQLite file, on this machine.'],
+      err: [],
+    });
+  }
+  assert.deepEqual((await migrate(database, '--json')).out, [
+    '{"database":"sqlite","schema_version":1,"citus":null}',
+  ]);
+});
+
+test('a PostgreSQL database without Citus is brought up to date', async (t) => {
+  const server = await testServer();
+  const { url, drop } = await server.newDatabase();
+  t.after(drop);
+  assert.deepEqual((await migrate(url, '--json')).out, [
+    '{"database":"postgres","schema_version":1,"citus":null}',
+  ]);
+  assert.deepEqual(await migrate(url), {
+    exitCode: 0,
+    out: [isUpToDate, 'It is a PostgreSQL database without Citus, on one server.'],
+    err: [],
+  });
+});
+
+test('a database that cannot be reached is told of in one sentence', async () => {
+  const { exitCode, out, err } = await migrate('postgres://nobody@127.0.0.1:1/none');
+  assert.deepEqual([exitCode, out, err.length], [1, [], 1]);
+  assert.match(err[0]!, /^headgate: the PostgreSQL database none at 127\.0\.0\.1:1 cannot be reached: /);
+});
+
+for (const testCluster of testClusters) {
+  test('a database on a Citus cluster is spread table by table, and then left alone', async (t) => {
+    const cluster = await testCluster();
+    const plain = await cluster.newPlainDatabase();
+    t.after(plain.drop);
+    await migrate(plain.url);
+    await plain.addCitus();
+    const first = await migrate(plain.url);
+    assert.deepEqual([first.exitCode, first.err], [0, []]);
+    assert.deepEqual(first.out.slice(-2), [
+      isUpToDate,
+      'It is a Citus cluster; its tables are distributed over 2 nodes.',
+    ]);
+    const lines = first.out.slice(0, -2);
+    assert.ok(lines.includes('Distributed the table transactions.'));
+    assert.ok(lines.every((line) => /^Distributed the table [a-z_]+\.$/.test(line)));
+    assert.deepEqual((await migrate(plain.url)).out, [
+      isUpToDate,
+      'It is a Citus cluster; its tables are already distributed over 2 nodes.',
+    ]);
+    assert.deepEqual((await migrate(plain.url, '--json')).out, [
+      '{"database":"postgres","schema_version":1,"citus":{"distributed":[],"nodes":2}}',
+    ]);
+  });
+}

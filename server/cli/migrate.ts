@@ -1,0 +1,31 @@
+// `headgate migrate`: brings a database up to date, and spreads it over a Citus cluster.
+
+import { readSetting, SettingsProblem } from '../settings.ts';
+import type { Migrated } from '../store/open-store.ts';
+import type { Call } from './call.ts';
+import { type ExitCode, exitCodes, misused, printJson } from './io.ts';
+
+export async function migrate({ io, option, isOn }: Call): Promise<ExitCode> {
+  const database = readSetting('database', io.env, { database: option('database') });
+  if (database instanceof SettingsProblem) return misused(io, database.message);
+  const { migrateDatabase } = await import('../store/open-store.ts');
+  const migrated = await migrateDatabase(database, (table) => {
+    if (!isOn('json')) io.out(`Distributed the table ${table}.`);
+  });
+  if (isOn('json')) return printJson(io, asJson(migrated));
+  io.out(`The database is up to date, with version ${migrated.schemaVersion} of the schema.`);
+  io.out(whereItLies(migrated));
+  return exitCodes.done;
+}
+
+function whereItLies({ kind, distribution }: Migrated): string {
+  if (kind === 'sqlite') return 'It is an SQLite file, on this machine.';
+  if (distribution === null) return 'It is a PostgreSQL database without Citus, on one server.';
+  const { distributed, nodes } = distribution;
+  const already = distributed.length === 0 ? 'already ' : '';
+  return `It is a Citus cluster; its tables are ${already}distributed over ${nodes} ${nodes === 1 ? 'node' : 'nodes'}.`;
+}
+
+function asJson({ kind, schemaVersion, distribution }: Migrated): object {
+  return { database: kind, schema_version: schemaVersion, citus: distribution };
+}

@@ -1,0 +1,316 @@
+// Copying between real stores of both kinds, in both directions, seen through the port of the stores.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { recordTypeNames, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
+import fc from 'fast-check';
+import { type Comparison, copyEverything, type Part } from './copy.ts';
+import type { ApiKey, OrganisationNumber, Row, Store } from './store/store.ts';
+import { anyRow, interactionRow, recordRow } from './store/test-rows.ts';
+import { type TestStore, testStores } from './store/test-stores.ts';
+
+/** More than one page of a copy, and no multiple of a page. */
+const MANY = 5003;
+const SEED = 20_240_501;
+const MOMENT_MS = 1_714_555_800_000;
+const parts: readonly Part[] = ['keys', ...recordTypeNames, 'interactions'];
+
+for (const from of testStores) {
+  for (const to of testStores.filter((other) => other !== from)) {
+    describe(`a copy from ${from.name} to ${to.name}`, () => {
+      let source: TestStore;
+      let target: TestStore;
+      beforeEach(async () => {
+        [source, target] = [await from.open(), await to.open()];
+      });
+      afterEach(async () => {
+        await source.dispose();
+        await target.dispose();
+      });
+      const copy = () => completeCopy(source.store, target.store);
+
+      test('brings everything over, page after page, and finds both sides equal', async () => {
+        const large = await newOrganisation(source.store, 'large');
+        await fill(source.store, large);
+        await writeRecords(source.store, large, 'keywords', MANY);
+        await writeInteractions(source.store, large, MANY);
+        await fill(source.store, await newOrganisation(source.store, 'small'));
+        await newOrganisation(source.store, 'without anything');
+        // The numbers of the organisations differ between the two sides.
+        await newOrganisation(target.store, 'has been here before');
+
+        const comparisons = await copy();
+        assert.deepEqual(await contentOf(target.store, 'has been here before'), nothing);
+        for (const name of ['large', 'small', 'without anything']) {
+          const content = await contentOf(source.store, name);
+          assert.deepEqual(await contentOf(target.store, name), content);
+          assert.deepEqual(
+            new Map(
+              comparisons
+                .filter(({ organisation }) => organisation === name)
+                .map(({ part, fromCount, toCount, isEqual }) => [part, [fromCount, toCount, isEqual]]),
+            ),
+            new Map(
+              parts.map((part) => {
+                const count = content[part]!.length;
+                return [part, [count, count, true]];
+              }),
+            ),
+          );
+        }
+        const organisations = await source.store.organisations();
+        assert.deepEqual(
+          (await target.store.organisations())
+            .filter(({ name }) => name !== 'has been here before')
+            .map(withoutNumber),
+          organisations.map(withoutNumber),
+        );
+        assert.equal(comparisons.length, organisations.length * parts.length);
+      });
+
+      test('can be repeated, and brings over what has changed since', async () => {
+        const number = await newOrganisation(source.store, 'acme');
+        await fill(source.store, number);
+        await copy();
+        const copied = await contentOf(target.store, 'acme');
+        assertAllEqual(await copy());
+        assert.deepEqual(await contentOf(target.store, 'acme'), copied);
+
+        const [first, second, third] = await source.store.keysOf(number);
+        await source.store.revokeKey(first!.keyId, MOMENT_MS + 5);
+        await source.store.replaceKey(second!.keyId, MOMENT_MS + 6, newKey(number, 'successor'));
+        await source.store.replaceKey(third!.keyId, MOMENT_MS + 7, newKey(number, 'another successor'));
+        await source.store.addKey(newKey(number, 'new'));
+        await source.store.noteKeysUsed(new Map([[third!.keyId, MOMENT_MS + 8]]));
+        await writeRecords(source.store, number, 'shops', 3);
+        await writeInteractions(source.store, number, 3);
+        await revise(source.store, number, '9999-12-31T23:59:59.999999Z');
+        await newOrganisation(source.store, 'new');
+
+        assertAllEqual(await copy());
+        assert.deepEqual(await contentOf(target.store, 'acme'), await contentOf(source.store, 'acme'));
+        assert.deepEqual(await contentOf(target.store, 'new'), nothing);
+      });
+
+      test('that broke off is completed by the next', async () => {
+        await fill(source.store, await newOrganisation(source.store, 'acme'));
+        await fill(source.store, await newOrganisation(source.store, 'bmce'));
+        let steps = 0;
+        await copyEverything(source.store, target.store, () => steps++);
+        assert.ok(steps > parts.length);
+        for (const lastStep of [1, 2, Math.floor(steps / 4), Math.floor(steps / 2), steps - 1]) {
+          await target.dispose();
+          target = await to.open();
+          let step = 0;
+          const brokenOff = copyEverything(source.store, target.store, () => {
+            if (++step === lastStep) throw new Error('broken off');
+          });
+          await assert.rejects(brokenOff, /^Error: broken off$/);
+          assertAllEqual(await copy());
+          for (const name of ['acme', 'bmce']) {
+            assert.deepEqual(await contentOf(target.store, name), await contentOf(source.store, name));
+          }
+        }
+      });
+
+      /** What a copy does not undo: it takes nothing away, and leaves what is newer. */
+      const changes: Partial<
+        Record<Part, (store: Store, organisation: OrganisationNumber) => Promise<void>>
+      > = {
+        async keys(store, organisation) {
+          const [first] = await store.keysOf(organisation);
+          await store.revokeKey(first!.keyId, MOMENT_MS + 5);
+        },
+        shops: (store, organisation) => revise(store, organisation, '9999-12-31T23:59:59.999999Z'),
+        tags: (store, organisation) => writeRecords(store, organisation, 'tags', 1),
+        interactions: (store, organisation) => writeInteractions(store, organisation, 1),
+      };
+      for (const [part, change] of Object.entries(changes)) {
+        test(`notices where the ${part} of the two sides differ, and only there`, async () => {
+          for (const name of ['acme', 'bmce']) {
+            await fill(source.store, await newOrganisation(source.store, name));
+          }
+          assertAllEqual(await copy());
+          await change(target.store, await numberOf(target.store, 'acme'));
+          const changed = await contentOf(target.store, 'acme');
+          const differing = (await copy()).filter(({ isEqual }) => !isEqual);
+          assert.deepEqual(
+            differing.map(({ organisation, part: where, toCount }) => [organisation, where, toCount]),
+            [['acme', part, changed[part]!.length]],
+          );
+          assert.deepEqual(await contentOf(target.store, 'acme'), changed);
+        });
+      }
+
+      test('puts back a record of the target that was changed without a newer date', async () => {
+        const number = await newOrganisation(source.store, 'acme');
+        await fill(source.store, number);
+        await copy();
+        await revise(target.store, await numberOf(target.store, 'acme'), null);
+        assert.notDeepEqual(await contentOf(target.store, 'acme'), await contentOf(source.store, 'acme'));
+        assertAllEqual(await copy());
+        assert.deepEqual(await contentOf(target.store, 'acme'), await contentOf(source.store, 'acme'));
+      });
+
+      test('does not mind that a key has been used since', async () => {
+        const number = await newOrganisation(source.store, 'acme');
+        const key = newKey(number, 'used');
+        await source.store.addKey({ ...key, lastUsedAtMs: MOMENT_MS });
+        await copy();
+        await target.store.noteKeysUsed(new Map([[key.keyId, MOMENT_MS + 1]]));
+        assertAllEqual(await copy());
+        assert.equal((await target.store.findKey(key.keyId))?.lastUsedAtMs, MOMENT_MS + 1);
+      });
+
+      test('is refused, with nothing written, where the target has another organisation of a name', async () => {
+        for (const name of ['acme', 'bmce']) {
+          await fill(source.store, await newOrganisation(source.store, name));
+        }
+        const number = await newOrganisation(target.store, 'bmce');
+        const copied = await copyEverything(source.store, target.store, () => {});
+        assert.deepEqual(copied, {
+          kind: 'refused',
+          reason: 'the target has another organisation named "bmce"; copy into an empty database',
+        });
+        assert.deepEqual(
+          (await target.store.organisations()).map(({ organisation, name }) => [organisation, name]),
+          [[number, 'bmce']],
+        );
+        assert.deepEqual(await contentOf(target.store, 'bmce'), nothing);
+      });
+
+      test('is refused where there is nothing to copy', async () => {
+        const copied = await copyEverything(source.store, target.store, () => {});
+        assert.deepEqual(copied, {
+          kind: 'refused',
+          reason: 'the source has no organisation, and so nothing to copy',
+        });
+      });
+    });
+  }
+}
+
+const shopColumns = Object.keys(recordTypes.shops.fields);
+type Content = Readonly<Record<string, readonly unknown[]>>;
+const nothing: Content = Object.fromEntries(parts.map((part) => [part, []]));
+
+async function completeCopy(from: Store, to: Store): Promise<readonly Comparison[]> {
+  const copied = await copyEverything(from, to, () => {});
+  if (copied.kind === 'refused') assert.fail(copied.reason);
+  return copied.comparisons;
+}
+
+function assertAllEqual(comparisons: readonly Comparison[]): void {
+  assert.ok(comparisons.length > 0);
+  assert.deepEqual(
+    comparisons.filter(({ isEqual }) => !isEqual),
+    [],
+  );
+}
+
+async function newOrganisation(store: Store, name: string): Promise<OrganisationNumber> {
+  return (await store.createOrganisation(name, randomUUID(), MOMENT_MS))!.organisation;
+}
+
+async function numberOf(store: Store, name: string): Promise<OrganisationNumber> {
+  return (await store.organisations()).find((organisation) => organisation.name === name)!.organisation;
+}
+
+function withoutNumber<Numbered extends { readonly organisation: OrganisationNumber }>({
+  organisation: _,
+  ...rest
+}: Numbered): Omit<Numbered, 'organisation'> {
+  return rest;
+}
+
+/** Each later than the one before: that is the order in which they are listed. */
+let keys = 0;
+
+function newKey(organisation: OrganisationNumber, name: string | null): Omit<ApiKey, 'orgId'> {
+  return {
+    keyId: randomUUID(),
+    organisation,
+    secretHash: randomUUID(),
+    name,
+    scopes: ['data:read', 'data:write:shops'],
+    createdAtMs: MOMENT_MS + ++keys,
+    expiresAtMs: null,
+    revokedAtMs: null,
+    lastUsedAtMs: null,
+  };
+}
+
+async function write(
+  store: Store,
+  organisation: OrganisationNumber,
+  type: (typeof recordTypeNames)[number],
+  rows: readonly Row[],
+): Promise<void> {
+  await store.write({ organisation, type, batches: [rows], dryRun: false, memory: null });
+}
+
+async function writeRecords(
+  store: Store,
+  organisation: OrganisationNumber,
+  type: (typeof recordTypeNames)[number],
+  count: number,
+): Promise<void> {
+  const rows = Array.from({ length: count }, () => recordRow(type));
+  await write(store, organisation, type, rows);
+}
+
+async function writeInteractions(
+  store: Store,
+  organisation: OrganisationNumber,
+  count: number,
+): Promise<void> {
+  const rows = Array.from({ length: count }, () => interactionRow());
+  await Promise.all(rows.map((row) => store.writeInteraction({ organisation, row, memory: null })));
+}
+
+/** Changes a shop that has a date. */
+async function revise(store: Store, organisation: OrganisationNumber, updated: string | null): Promise<void> {
+  const page = { afterId: null, limit: MANY, includeDeleted: true };
+  const updatedColumn = shopColumns.indexOf('updated');
+  const row = (await store.records(organisation, 'shops', page)).find((one) => one[updatedColumn] !== null);
+  const revised = row!.with(shopColumns.indexOf('name'), 'revised').with(updatedColumn, updated);
+  await write(store, organisation, 'shops', [revised]);
+}
+
+/** Keys in every state, and rows with values of every kind in every table. */
+async function fill(store: Store, organisation: OrganisationNumber): Promise<void> {
+  await store.addKey(newKey(organisation, null));
+  await store.addKey({ ...newKey(organisation, 'Ünï "quoted"'), expiresAtMs: MOMENT_MS + 1 });
+  await store.addKey({ ...newKey(organisation, 'used'), lastUsedAtMs: MOMENT_MS + 2 });
+  await store.addKey({ ...newKey(organisation, 'revoked'), scopes: [], revokedAtMs: MOMENT_MS + 3 });
+  for (const type of recordTypeNames) {
+    await write(
+      store,
+      organisation,
+      type,
+      fc.sample(anyRow(recordTypes[type].fields), { numRuns: 20, seed: SEED }),
+    );
+  }
+  const interactions = fc.sample(anyRow(storedInteraction), { numRuns: 20, seed: SEED });
+  await Promise.all(interactions.map((row) => store.writeInteraction({ organisation, row, memory: null })));
+}
+
+async function contentOf(store: Store, name: string): Promise<Content> {
+  const organisation = await numberOf(store, name);
+  const limit = 2 * MANY;
+  const content: Record<string, readonly unknown[]> = {
+    keys: (await store.keysOf(organisation)).map(withoutNumber),
+    interactions: await store.interactions(organisation, {
+      equal: {},
+      from: null,
+      to: null,
+      before: null,
+      limit,
+    }),
+  };
+  for (const type of recordTypeNames) {
+    content[type] = await store.records(organisation, type, { afterId: null, limit, includeDeleted: true });
+  }
+  return content;
+}

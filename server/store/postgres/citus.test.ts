@@ -1,0 +1,300 @@
+// Only where HEADGATE_TEST_CITUS_URL names a cluster: what the contract suite, which runs there too, cannot see.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { afterEach, before, describe, test } from 'node:test';
+import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import { migrateDatabase, openStore } from '../open-store.ts';
+import type { Memory, OrganisationNumber, Row, Store, Written } from '../store.ts';
+import { StoreUnusable } from '../store.ts';
+import { interactionRow, recordRow } from '../test-rows.ts';
+import { type TestCluster, testClusters } from './test-cluster.ts';
+import type { TestDatabase } from './test-server.ts';
+
+const copied = ['api_keys', 'headgate_schema', 'organisations'];
+const spread = [
+  'idempotency_answers',
+  'interactions',
+  ...recordTypeNames.map((type) => type.replaceAll('-', '_')),
+].toSorted();
+
+for (const testCluster of testClusters) {
+  describe('a database on a Citus cluster', () => {
+    let cluster: TestCluster;
+    let database: TestDatabase;
+    let name: string;
+    let store: Store;
+
+    before(async () => {
+      cluster = await testCluster();
+    });
+
+    const use = async (made: TestDatabase): Promise<void> => {
+      database = made;
+      name = new URL(made.url).pathname.slice(1);
+      store = await openStore(made.url);
+    };
+    afterEach(async () => {
+      await store.close();
+      await database.drop();
+    });
+
+    const ask = (sql: string) => cluster.ask(name, sql);
+
+    const distribution = async (): Promise<Record<string, unknown>> => {
+      const rows = await ask(`SELECT logicalrelid::text AS name,
+          CASE WHEN repmodel = 't' THEN 'on every node'
+            ELSE column_to_column_name(logicalrelid, partkey) || ', with ' || colocationid END AS spread
+        FROM pg_dist_partition ORDER BY 1`);
+      return Object.fromEntries(rows.map((row) => [row.name, row.spread]));
+    };
+
+    const newOrganisations = async (count: number): Promise<readonly OrganisationNumber[]> => {
+      const organisations: OrganisationNumber[] = [];
+      for (let n = 0; n < count; n++) {
+        organisations.push((await store.createOrganisation(randomUUID(), randomUUID(), 1))!.organisation);
+      }
+      return organisations;
+    };
+
+    const write = (
+      organisation: OrganisationNumber,
+      rows: readonly Row[],
+      memory: Memory | null = null,
+    ): Promise<Written> =>
+      store.write({ organisation, type: 'shops', batches: [rows], dryRun: false, memory });
+
+    const memoryOf = (organisation: OrganisationNumber): Memory => ({
+      organisation,
+      path: '/v1/data/shops',
+      key: 'key',
+      fingerprint: 'body',
+      answer: Buffer.from('answer'),
+      keptAtMs: 1,
+      expiresAtMs: 1000,
+    });
+
+    test('is spread by organisation when its tables are made, all of them alike', async () => {
+      await use(await cluster.newDatabase());
+      const tables = await distribution();
+      assert.deepEqual(Object.keys(tables).toSorted(), [...copied, ...spread].toSorted());
+      for (const table of copied) assert.equal(tables[table], 'on every node');
+      assert.match(String(tables.shops), /^organisation, with \d+$/);
+      for (const table of spread) assert.equal(tables[table], tables.shops);
+    });
+
+    test('keeps the records of its organisations on all of its workers', async () => {
+      await use(await cluster.newDatabase());
+      const organisations = await newOrganisations(16);
+      for (const organisation of organisations) await write(organisation, [recordRow('shops')]);
+      const rowsOnNodes = await cluster.askEveryNode(
+        name,
+        `SELECT xpath('/row/count/text()', query_to_xml('SELECT count(*) FROM ' || relname, false, true, ''))::text[] AS counts
+          FROM pg_class WHERE relkind = 'r' AND relname ~ '^shops_[0-9]+$'`,
+      );
+      const counts = rowsOnNodes.map((rows) =>
+        rows.reduce((sum, row) => sum + Number((row.counts as string[])[0]), 0),
+      );
+      assert.equal(counts[0], 0);
+      assert.ok(counts.slice(1).every((count) => count > 0));
+      assert.equal(
+        counts.reduce((sum, count) => sum + count),
+        16,
+      );
+    });
+
+    test('that was made without Citus serves on, and is spread by migrating, with a server on it', async () => {
+      const plain = await cluster.newPlainDatabase();
+      await use(plain);
+      const [organisation, other] = (await newOrganisations(2)) as [number, number];
+      const rows = Array.from({ length: 50 }, () => recordRow('shops'));
+      await write(organisation, rows, memoryOf(organisation));
+      await plain.addCitus();
+
+      const later = recordRow('shops');
+      await write(organisation, [later]);
+      const reopened = await openStore(database.url);
+      await reopened.close();
+      assert.deepEqual(await distribution(), {});
+
+      const reported: string[] = [];
+      const migrated = await migrateDatabase(database.url, (table) => reported.push(table));
+      assert.deepEqual(reported.toSorted(), [...copied, ...spread].toSorted());
+      assert.deepEqual(migrated.distribution, { distributed: reported, nodes: 2 });
+      assert.deepEqual(Object.keys(await distribution()).toSorted(), reported.toSorted());
+      assert.deepEqual(await ask(`SELECT pg_relation_size('shops')::integer AS bytes`), [{ bytes: 0 }]);
+
+      const stored = await store.records(organisation, 'shops', {
+        afterId: null,
+        limit: 100,
+        includeDeleted: false,
+      });
+      assert.deepEqual(
+        stored,
+        [...rows, later].toSorted((a, b) => (a[0]! < b[0]! ? -1 : 1)),
+      );
+      assert.equal((await store.recall(memoryOf(organisation), 2))?.fingerprint, 'body');
+      const [third] = await newOrganisations(1);
+      assert.ok(third! > other, 'numbers of organisations go on after the last one');
+      assert.deepEqual(await write(third!, [rows[0]!]), {
+        kind: 'written',
+        tallies: [{ created: 1, updated: 0, unchanged: 0 }],
+      });
+
+      const again = await migrateDatabase(database.url, () => assert.fail('nothing is left to spread'));
+      assert.deepEqual(again.distribution, { distributed: [], nodes: 2 });
+    });
+
+    test('is spread while uploads go on, none of which fails or is lost', async () => {
+      const plain = await cluster.newPlainDatabase();
+      await use(plain);
+      const organisations = await newOrganisations(4);
+      await plain.addCitus();
+      let isMigrating = true;
+      const uploading = organisations.map(async (organisation) => {
+        const ids: string[] = [];
+        while (isMigrating) {
+          const shop = recordRow('shops');
+          await write(organisation, [shop], { ...memoryOf(organisation), key: `key ${ids.length}` });
+          ids.push(shop[0] as string);
+        }
+        assert.deepEqual(await store.existing(organisation, 'shops', ids), new Set(ids));
+        return ids.length;
+      });
+      await migrateDatabase(plain.url, () => {}).finally(() => {
+        isMigrating = false;
+      });
+      for (const count of await Promise.all(uploading)) assert.ok(count > 0);
+    });
+
+    test('is spread once by several that migrate it at the same time', async () => {
+      const plain = await cluster.newPlainDatabase();
+      await use(plain);
+      await plain.addCitus();
+      const migrated = await Promise.all([1, 2, 3].map(() => migrateDatabase(database.url, () => {})));
+      const distributed = migrated.flatMap((one) => one.distribution!.distributed);
+      assert.deepEqual(distributed.toSorted(), [...copied, ...spread].toSorted());
+    });
+
+    test('that lacks a type, a field and an index gets them on every node', async () => {
+      await use(await cluster.newDatabase());
+      const [organisation] = (await newOrganisations(1)) as [number];
+      const shop = recordRow('shops', { is_deleted: false });
+      await write(organisation, [shop]);
+      await ask('ALTER TABLE shops DROP COLUMN is_deleted');
+      await ask('DROP TABLE tags');
+      await ask('DROP INDEX interactions_by_user');
+      const reopened = await openStore(database.url);
+      assert.deepEqual(await reopened.record(organisation, 'shops', shop[0] as string), shop);
+      await reopened.close();
+      assert.deepEqual(Object.keys(await distribution()).toSorted(), [...copied, ...spread].toSorted());
+      const indexes = await cluster.askEveryNode(
+        name,
+        `SELECT 1 FROM pg_class WHERE relkind = 'i' AND relname ~ '^interactions_by_user_[0-9]+$'`,
+      );
+      assert.deepEqual(
+        indexes.map((rows) => rows.length > 0),
+        [false, true, true],
+      );
+    });
+
+    test('stores the whole of a write or nothing when a worker fails at the commit', async () => {
+      await use(await cluster.newDatabase());
+      await cluster.askEveryNode(
+        name,
+        `DO $body$ DECLARE shard text; BEGIN
+          IF (SELECT groupid FROM pg_dist_local_group) = (SELECT max(groupid) FROM pg_dist_node) THEN
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+              AS $$ BEGIN RAISE EXCEPTION 'this worker fails'; END $$;
+            FOR shard IN SELECT relname FROM pg_class
+              WHERE relkind = 'r' AND relname ~ '^(idempotency_answers|interactions)_[0-9]+$' LOOP
+              EXECUTE format('CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON %I
+                DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()', shard);
+            END LOOP;
+          END IF;
+        END $body$`,
+      );
+      const organisations = await newOrganisations(12);
+      const isAcknowledged = async (work: Promise<Written>): Promise<boolean> => {
+        const [outcome] = await Promise.allSettled([work]);
+        if (outcome!.status === 'rejected') assert.match(String(outcome!.reason), /this worker fails/);
+        return outcome!.status === 'fulfilled';
+      };
+      const uploads: boolean[] = [];
+      const interactions: boolean[] = [];
+      await Promise.all(
+        organisations.map(async (organisation) => {
+          const [shop, interaction] = [recordRow('shops'), interactionRow()];
+          const [isUploaded, isRecorded] = await Promise.all([
+            isAcknowledged(write(organisation, [shop], memoryOf(organisation))),
+            isAcknowledged(store.writeInteraction({ organisation, row: interaction, memory: null })),
+          ]);
+          const page = { equal: {}, from: null, to: null, before: null, limit: 10 };
+          assert.deepEqual(
+            {
+              shop: await store.record(organisation, 'shops', shop[0] as string),
+              memory: (await store.recall(memoryOf(organisation), 2)) !== null,
+              interactions: await store.interactions(organisation, page),
+            },
+            {
+              shop: isUploaded ? shop : null,
+              memory: isUploaded,
+              interactions: isRecorded ? [interaction] : [],
+            },
+          );
+          uploads.push(isUploaded);
+          interactions.push(isRecorded);
+        }),
+      );
+      assert.deepEqual([new Set(uploads).size, new Set(interactions).size], [2, 2]);
+    });
+
+    test('whose operator spread a table by its own key works the same, and is left so', async () => {
+      await use(await cluster.newDatabase());
+      const [organisation, other] = (await newOrganisations(2)) as [number, number];
+      await ask(`SELECT alter_distributed_table('shops',
+        distribution_column := 'shop_id', shard_count := 8, cascade_to_colocated := false)`);
+      const rows = Array.from({ length: 200 }, () => recordRow('shops'));
+      const ids = rows.map(([id]) => id as string);
+      await write(other, rows.slice(0, 10));
+      assert.deepEqual(await write(organisation, rows, memoryOf(organisation)), {
+        kind: 'written',
+        tallies: [{ created: 200, updated: 0, unchanged: 0 }],
+      });
+      const repeated = await write(organisation, rows, memoryOf(organisation));
+      assert.equal(repeated.kind, 'already');
+      const changed = rows.map((row, n) => (n < 50 ? row.with(1, 'renamed') : row));
+      assert.deepEqual(await write(organisation, changed), {
+        kind: 'written',
+        tallies: [{ created: 0, updated: 50, unchanged: 150 }],
+      });
+      assert.deepEqual(await store.existing(organisation, 'shops', ids), new Set(ids));
+      assert.equal((await store.existing(other, 'shops', ids)).size, 10);
+      const page = { afterId: null, limit: 60, includeDeleted: false };
+      assert.deepEqual(
+        (await store.records(organisation, 'shops', page)).map(([id]) => id),
+        ids.toSorted().slice(0, 60),
+      );
+      const migrated = await migrateDatabase(database.url, () => {});
+      assert.deepEqual(migrated.distribution?.distributed, []);
+      assert.match(String((await distribution()).shops), /^shop_id,/);
+    });
+
+    test('is refused through one of its workers', async () => {
+      await use(await cluster.newDatabase());
+      const [, worker] = (await ask(
+        `SELECT nodename AS host, nodeport AS port FROM pg_dist_node ORDER BY groupid`,
+      )) as { host: string; port: number }[];
+      const url = Object.assign(new URL(database.url), {
+        hostname: worker!.host,
+        port: String(worker!.port),
+      });
+      await assert.rejects(
+        openStore(url.href),
+        (error) =>
+          error instanceof StoreUnusable &&
+          error.message.endsWith('is a worker of a Citus cluster: name the coordinator'),
+      );
+    });
+  });
+}

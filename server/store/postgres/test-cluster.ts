@@ -1,0 +1,109 @@
+// A Citus cluster for tests: the one whose coordinator HEADGATE_TEST_CITUS_URL names, if it is given.
+// Its role must be a superuser on every node, and be let in there with the same password.
+
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import type { TestDatabase } from './test-server.ts';
+
+export interface TestCluster {
+  /** With Citus in it, on the coordinator and on every worker. */
+  newDatabase(): Promise<TestDatabase>;
+  /** On every node, but without Citus until it is added. */
+  newPlainDatabase(): Promise<TestDatabase & { addCitus(): Promise<void> }>;
+  /** Runs statements on one database of the coordinator. */
+  ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
+  /** Runs statements on every node by itself, and gives the rows of each, the coordinator's first. */
+  askEveryNode(database: string, sql: string): Promise<readonly (readonly Record<string, unknown>[])[]>;
+}
+
+interface Node {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Citus hides shards from those that look at a node, and hands what changes a node on to the others. */
+const BY_ITSELF = '-c citus.override_table_visibility=off -c citus.enable_ddl_propagation=off';
+const WORKERS = 2;
+/** Few, so that tables are soon made; two for each worker, so that they are truly spread. */
+const SHARDS = 4;
+
+let reached: Promise<TestCluster> | null = null;
+
+/** One, or none where none is given: what is tested on a cluster is looped over them. */
+export const testClusters: readonly (() => Promise<TestCluster>)[] = [
+  process.env.HEADGATE_TEST_CITUS_URL ?? [],
+]
+  .flat()
+  .map((url) => () => (reached ??= reachCluster(url)));
+
+async function reachCluster(url: string): Promise<TestCluster> {
+  const coordinator = new URL(url);
+  const urlOf = ({ host, port }: Node, database: string): string => {
+    const changed = new URL(url);
+    changed.hostname = host;
+    changed.port = String(port);
+    changed.pathname = `/${database}`;
+    return changed.href;
+  };
+  const ask = async (
+    node: Node,
+    database: string,
+    sql: string,
+    options = '',
+  ): Promise<readonly Record<string, unknown>[]> => {
+    const client = new pg.Client({ connectionString: urlOf(node, database), options });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(sql)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+
+  const here = { host: coordinator.hostname, port: Number(coordinator.port || 5432) };
+  const home = coordinator.pathname.slice(1);
+  const workers = (
+    await ask(here, home, `SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0 ORDER BY nodeid`)
+  ).map(({ nodename, nodeport }): Node => ({ host: String(nodename), port: Number(nodeport) }));
+  if (workers.length !== WORKERS) {
+    throw new Error(
+      `HEADGATE_TEST_CITUS_URL names a cluster with ${workers.length} workers; the tests are made for ${WORKERS}`,
+    );
+  }
+  const nodes = [here, ...workers];
+
+  const newPlainDatabase: TestCluster['newPlainDatabase'] = async () => {
+    const name = `headgate_${randomBytes(6).toString('hex')}`;
+    for (const node of nodes) await ask(node, home, `CREATE DATABASE ${name}`);
+    await ask(here, home, `ALTER DATABASE ${name} SET citus.shard_count = ${SHARDS}`);
+    let hasCitus = false;
+    return {
+      url: urlOf(here, name),
+      async addCitus() {
+        await Promise.all(nodes.map((node) => ask(node, name, 'CREATE EXTENSION citus')));
+        await ask(here, name, `SELECT citus_set_coordinator_host('${here.host}', ${here.port})`);
+        for (const { host, port } of workers) {
+          await ask(here, name, `SELECT citus_add_node('${host}', ${port})`);
+        }
+        hasCitus = true;
+      },
+      async drop() {
+        // A transaction that a killed server left half committed would keep its database from being dropped.
+        if (hasCitus) await ask(here, name, 'SELECT recover_prepared_transactions()');
+        await Promise.all(nodes.map((node) => ask(node, home, `DROP DATABASE ${name} WITH (FORCE)`)));
+      },
+    };
+  };
+
+  return {
+    ask: (database, sql) => ask(here, database, sql),
+    askEveryNode: (database, sql) => Promise.all(nodes.map((node) => ask(node, database, sql, BY_ITSELF))),
+    newPlainDatabase,
+    async newDatabase() {
+      const database = await newPlainDatabase();
+      await database.addCitus();
+      return database;
+    },
+  };
+}

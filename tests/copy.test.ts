@@ -1,0 +1,218 @@
+// `headgate copy`, run as a person runs it: from a SQLite file up to PostgreSQL, and back.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import { openStore } from '../server/store/open-store.ts';
+import { type TestDatabase, type TestServer, testServer } from '../server/store/postgres/test-server.ts';
+import { interactionRow, recordRow } from '../server/store/test-rows.ts';
+import { type Api, apiOf } from './harness/api.ts';
+import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
+import { type IssuedKey, newDatabaseFolder, runHeadgate, startHeadgate } from './harness/headgate.ts';
+import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
+import { leastRecord, uploadReferenced } from './harness/records.ts';
+import { waitUntil } from './harness/waiting.ts';
+
+const MANY_RECORDS = 40_000;
+const MANY_INTERACTIONS = 6000;
+
+interface Compared {
+  readonly organisation: string;
+  readonly part: string;
+  readonly from_count: number;
+  readonly to_count: number;
+  readonly equal: boolean;
+}
+
+let folder: Awaited<ReturnType<typeof newDatabaseFolder>>;
+let postgres: TestServer;
+let source: string;
+let target: TestDatabase;
+
+before(async () => {
+  folder = await newDatabaseFolder();
+  postgres = await testServer();
+});
+after(() => folder.remove());
+beforeEach(async () => {
+  source = `sqlite:${join(folder.folder, `${randomUUID()}.db`)}`;
+  target = await postgres.newDatabase();
+});
+afterEach(() => target.drop());
+
+const ask = (sql: string) => postgres.ask(new URL(target.url).pathname.slice(1), sql);
+const copyArgs = (from: string, to: string) => ['copy', '--from', from, '--to', to];
+const copyAsJson = async (from: string, to: string): Promise<readonly Compared[]> =>
+  JSON.parse((await runHeadgate([...copyArgs(from, to), '--json'], process.env)).stdout) as Compared[];
+
+/** Some of everything, taken in by a server; the organisation's key. */
+async function fillByServer(database: string): Promise<IssuedKey> {
+  const headgate = await startHeadgate(database);
+  try {
+    const issued = await headgate.newKey('acme');
+    const api = apiOf(headgate.url, issued.key);
+    for (const type of recordTypeNames) {
+      const references = await uploadReferenced(api, type);
+      const records = [leastRecord(type, references), leastRecord(type, { ...references, is_deleted: true })];
+      const { status, text } = await api.upload(type, records);
+      assert.equal(status, 200, text);
+    }
+    const [shop] = await readAllRecords(api, 'shops');
+    const recorded = await api.record({
+      interaction_type: 'SHARE',
+      item_type: 'SHOP',
+      item_id: shop!.shop_id,
+      event_timestamp: 1_700_000_000,
+    });
+    assert.equal(recorded.status, 201, recorded.text);
+    return issued;
+  } finally {
+    await headgate.stop();
+  }
+}
+
+async function contentOf(database: string, key: string): Promise<Record<string, unknown>> {
+  const headgate = await startHeadgate(database);
+  try {
+    const api: Api = apiOf(headgate.url, key);
+    const content: Record<string, unknown> = { interactions: await readAllInteractions(api) };
+    for (const type of recordTypeNames) {
+      content[type] = await readAllRecords(api, type, '&include_deleted=true');
+    }
+    return content;
+  } finally {
+    await headgate.stop();
+  }
+}
+
+test('everything moves up and back down again, and a key issued before works on each', async () => {
+  const { key } = await fillByServer(source);
+  const before = await contentOf(source, key);
+  const { stdout, stderr } = await runHeadgate(copyArgs(source, target.url), process.env);
+  assert.deepEqual(await contentOf(target.url, key), before);
+
+  const [heading, ...rows] = stdout.trimEnd().split('\n');
+  assert.match(heading!, /^ORGANISATION +WHAT +FROM +TO +CONTENT$/);
+  // Those of the organisation `demo`, too, which the first start has made.
+  assert.equal(rows.length, 2 * (recordTypeNames.length + 2));
+  for (const row of rows) assert.match(row, /^(?:acme|demo) +[a-z-]+ +(\d+) +\1 +equal$/);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: none may be there
+  assert.doesNotMatch(stdout + stderr, /[\x00-\x09\x0b-\x1f█░]/);
+  for (const line of stderr.trimEnd().split('\n')) {
+    assert.match(line, /^(?:copying|comparing) (?:acme|demo) \/ [a-z-]+: +\d+ % +\d+ of \d+$/);
+  }
+
+  const back = `sqlite:${join(folder.folder, 'back.db')}`;
+  const compared = await copyAsJson(target.url, back);
+  assert.deepEqual(await contentOf(back, key), before);
+  assert.deepEqual(
+    compared
+      .filter(({ organisation }) => organisation === 'acme')
+      .map(({ part }) => part)
+      .sort(),
+    ['interactions', 'keys', ...recordTypeNames].sort(),
+  );
+  for (const { part, from_count, to_count, equal } of compared) {
+    assert.deepEqual([to_count, equal], [from_count, true], part);
+  }
+});
+
+test('a difference is shown, and the command fails', async () => {
+  await fillByServer(source);
+  await runHeadgate(copyArgs(source, target.url), process.env);
+  const extra = randomUUID();
+  await ask(`INSERT INTO tags SELECT organisation, '${extra}', name, created, updated, is_deleted
+    FROM tags LIMIT 1`);
+  const failed = await failedHeadgate(copyArgs(source, target.url), {});
+  assert.equal(failed.exitCode, 1, failed.stderr);
+  const different = failed.stdout.split('\n').filter((line) => line.endsWith('DIFFERENT'));
+  assert.equal(different.length, 1, failed.stdout);
+  assert.match(different[0]!, /^acme +tags +(\d+) +(\d+) +DIFFERENT$/);
+  assert.match(failed.stderr, /^headgate: 1 of \d+ comparisons differ; [^\n]+\n$/m);
+
+  const asJson = await failedHeadgate([...copyArgs(source, target.url), '--json'], {});
+  assert.equal(asJson.exitCode, 1);
+  assert.deepEqual(
+    (JSON.parse(asJson.stdout) as Compared[]).filter(({ equal }) => !equal).map(({ part }) => part),
+    ['tags'],
+  );
+});
+
+describe('a copy that is interrupted', () => {
+  for (const signal of ['SIGKILL', 'SIGINT'] as const) {
+    test(`by ${signal} in the middle is completed by running it again`, async () => {
+      await fillDirectly(source);
+      const interrupted = runHeadgate(copyArgs(source, target.url), process.env);
+      const ended = interrupted.then(
+        () => 'completed',
+        ({ signal: endedBy }: { signal: string | null }) => endedBy,
+      );
+      await waitUntil('the first records are there', async () => (await copiedKeywords()) > 0);
+      interrupted.child.kill(signal);
+      assert.equal(await ended, signal);
+      const there = await copiedKeywords();
+      assert.ok(there > 0 && there < MANY_RECORDS, `${there} records are there`);
+
+      const compared = await copyAsJson(source, target.url);
+      assert.deepEqual(
+        compared.filter(({ equal }) => !equal),
+        [],
+      );
+      const counts = new Map(compared.map(({ part, to_count }) => [part, to_count]));
+      assert.equal(counts.get('keywords'), MANY_RECORDS);
+      assert.equal(counts.get('interactions'), MANY_INTERACTIONS);
+      assert.equal(await copiedKeywords(), MANY_RECORDS);
+    });
+  }
+
+  const copiedKeywords = async (): Promise<number> => {
+    const [found] = await ask(`SELECT to_regclass('keywords') IS NOT NULL AS is_there`);
+    if (found!.is_there !== true) return 0;
+    const [{ count } = {}] = await ask('SELECT count(*) FROM keywords');
+    return Number(count);
+  };
+
+  const fillDirectly = async (database: string): Promise<void> => {
+    const store = await openStore(database);
+    const { organisation } = (await store.createOrganisation('acme', randomUUID(), 1))!;
+    const batches = [Array.from({ length: MANY_RECORDS }, () => recordRow('keywords'))];
+    await store.write({ organisation, type: 'keywords', batches, dryRun: false, memory: null });
+    const interactions = Array.from({ length: MANY_INTERACTIONS }, () => interactionRow());
+    await Promise.all(interactions.map((row) => store.writeInteraction({ organisation, row, memory: null })));
+    await store.close();
+  };
+});
+
+describe('a copy that cannot be meant is refused in one sentence', () => {
+  const assertRefused = async (from: string, to: string, exitCode: number, says: RegExp): Promise<void> => {
+    const refused = await failedHeadgate(copyArgs(from, to), {});
+    assert.equal(refused.exitCode, exitCode, refused.stderr);
+    assert.equal(refused.stdout, '');
+    assert.match(refused.stderr, oneSentence);
+    assert.match(refused.stderr, says);
+    assert.ok(!refused.stderr.includes(postgres.password));
+  };
+
+  test('where both sides are the same', () => assertRefused(source, source, 2, /the same database/));
+
+  test('where a side is no address of a database', async () => {
+    await assertRefused('mysql://u:sesame@host/app', target.url, 2, /^headgate: --from must be [^\n]*mysql/);
+    await assertRefused(source, 'mysql://u:sesame@host/app', 2, /^headgate: --to must be /);
+  });
+
+  test('where the source is not there, and it is not made', async () => {
+    await assertRefused(source, target.url, 1, /there is no such file/);
+    assert.ok(!existsSync(source.replace('sqlite:', '')));
+    await assertRefused(postgres.urlOf('nowhere'), source, 1, /there is no such database/);
+  });
+
+  test('where the target has another organisation of the name', async () => {
+    for (const database of [source, target.url]) {
+      await runHeadgate(['orgs', 'create', 'acme', '--database', database], process.env);
+    }
+    await assertRefused(source, target.url, 1, /another organisation named "acme"/);
+  });
+});
