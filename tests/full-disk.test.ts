@@ -166,7 +166,7 @@ function suite(folder: string): void {
     assert.equal(status, 500, text);
     assert.equal(body.error, 'Internal Server Error');
     assert.equal(body.request_id, headers.get('x-request-id'));
-    assert.match(body.message, /nothing was stored/);
+    assert.match(body.message, /send it again/);
     assert.deepEqual(
       body.details?.map(({ field, code }) => ({ field, code })),
       [{ field: null, code: 'store_unavailable' }],
