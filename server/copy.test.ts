@@ -79,9 +79,11 @@ for (const from of testStores) {
 
         const [first, second, third] = await source.store.keysOf(number);
         await source.store.revokeKey(first!.keyId, MOMENT_MS + 5);
-        await source.store.replaceKey(second!.keyId, MOMENT_MS + 6, newKey(number, 'successor'));
-        await source.store.replaceKey(third!.keyId, MOMENT_MS + 7, newKey(number, 'another successor'));
         await source.store.addKey(newKey(number, 'new'));
+        const successor = newKey(number, 'successor');
+        await source.store.replaceKey(second!.keyId, MOMENT_MS + 6, successor);
+        await source.store.replaceKey(third!.keyId, MOMENT_MS + 7, newKey(number, 'another successor'));
+        await source.store.replaceKey(successor.keyId, MOMENT_MS + 9, newKey(number, 'grandchild'));
         await source.store.noteKeysUsed(new Map([[third!.keyId, MOMENT_MS + 8]]));
         await writeRecords(source.store, number, 'shops', 3);
         await writeInteractions(source.store, number, 3);
@@ -163,6 +165,23 @@ for (const from of testStores) {
         assert.equal((await target.store.findKey(key.keyId))?.lastUsedAtMs, MOMENT_MS + 1);
       });
 
+      test('adds no end to a key that the target has replaced by itself, and says that they differ', async () => {
+        const number = await newOrganisation(source.store, 'acme');
+        const [key, here, there] = ['old', 'here', 'there'].map((name) => newKey(number, name));
+        await source.store.addKey(key!);
+        await copy();
+        const numberThere = await numberOf(target.store, 'acme');
+        await source.store.replaceKey(key!.keyId, MOMENT_MS + 6, here!);
+        await target.store.replaceKey(key!.keyId, MOMENT_MS + 7, { ...there!, organisation: numberThere });
+        const replacedThere = await target.store.findKey(key!.keyId);
+        const differing = (await copy()).filter(({ isEqual }) => !isEqual);
+        assert.deepEqual(
+          differing.map(({ part, fromCount, toCount }) => [part, fromCount, toCount]),
+          [['keys', 2, 3]],
+        );
+        assert.deepEqual(await target.store.findKey(key!.keyId), replacedThere);
+      });
+
       test('is refused, with nothing written, where the target has another organisation of a name', async () => {
         for (const name of ['acme', 'bmce']) {
           await fill(source.store, await newOrganisation(source.store, name));
@@ -238,6 +257,7 @@ function newKey(organisation: OrganisationNumber, name: string | null): Omit<Api
     expiresAtMs: null,
     revokedAtMs: null,
     lastUsedAtMs: null,
+    replacedBy: null,
   };
 }
 
@@ -284,6 +304,9 @@ async function fill(store: Store, organisation: OrganisationNumber): Promise<voi
   await store.addKey({ ...newKey(organisation, 'Ünï "quoted"'), expiresAtMs: MOMENT_MS + 1 });
   await store.addKey({ ...newKey(organisation, 'used'), lastUsedAtMs: MOMENT_MS + 2 });
   await store.addKey({ ...newKey(organisation, 'revoked'), scopes: [], revokedAtMs: MOMENT_MS + 3 });
+  const rotated = newKey(organisation, 'rotated');
+  await store.addKey(rotated);
+  await store.replaceKey(rotated.keyId, MOMENT_MS + 4, newKey(organisation, 'rotated'));
   for (const type of recordTypeNames) {
     await write(
       store,

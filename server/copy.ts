@@ -109,21 +109,23 @@ function nameTaken(name: string): string {
 
 /** Keys that an earlier copy has brought are brought up to date: they may have been revoked or rotated since. */
 async function copyKeys(from: Store, to: Store, pair: Pair): Promise<void> {
-  const present = new Map((await to.keysOf(pair.to)).map((key) => [key.keyId, key]));
+  const present = new Set((await to.keysOf(pair.to)).map(({ keyId }) => keyId));
   const keys = await from.keysOf(pair.from);
-  const missing = keys
-    .filter(({ keyId }) => !present.has(keyId))
-    .map(({ orgId: _, ...key }) => ({ ...key, organisation: pair.to }));
-  for (const { keyId, expiresAtMs, revokedAtMs } of keys) {
-    const there = present.get(keyId);
-    if (there === undefined) continue;
-    // A key gets another end only when a successor is added, so there is at least one to add here, too.
-    if (expiresAtMs !== null && expiresAtMs !== there.expiresAtMs && missing.length > 0) {
-      await to.replaceKey(keyId, expiresAtMs, missing.shift()!);
+  const missing = new Map(
+    keys
+      .filter(({ keyId }) => !present.has(keyId))
+      .map(({ orgId: _, ...key }) => [key.keyId, { ...key, organisation: pair.to }]),
+  );
+  for (const { keyId, expiresAtMs, revokedAtMs, replacedBy } of keys) {
+    if (!present.has(keyId)) continue;
+    const successor = replacedBy === null ? undefined : missing.get(replacedBy);
+    // A key that has a successor has an end, too.
+    if (successor !== undefined && (await to.replaceKey(keyId, expiresAtMs!, successor))) {
+      missing.delete(successor.keyId);
     }
     if (revokedAtMs !== null) await to.revokeKey(keyId, revokedAtMs);
   }
-  for (const key of missing) await to.addKey(key);
+  for (const key of missing.values()) await to.addKey(key);
   const lastUsedAtMs = keys.flatMap((key): [string, number][] =>
     key.lastUsedAtMs === null ? [] : [[key.keyId, key.lastUsedAtMs]],
   );

@@ -1,6 +1,5 @@
 // The wiring: opens the store, starts the threads, and serves until told to stop.
 
-import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { Gatekeeper } from './access/gatekeeper.ts';
@@ -15,6 +14,7 @@ import type { Service } from './http/service.ts';
 import { KnownRecords } from './ingest/known-records.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { type OpenedStore, openStore } from './store/open-store.ts';
+import type { TlsPair } from './tls.ts';
 
 const FORGET_EXPIRED_EVERY_MS = 3_600_000;
 const DEMO_ORGANISATION = 'demo';
@@ -31,9 +31,12 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-export async function startServer(settings: Settings, io: ServeOutput): Promise<RunningServer> {
+export async function startServer(
+  settings: Settings,
+  tls: TlsPair | null,
+  io: ServeOutput,
+): Promise<RunningServer> {
   const log = pino({ level: settings.logLevel, base: null }, pino.destination({ fd: 2, sync: true }));
-  const tls = await readTls(settings);
   const store = await openStore(settings.database);
   const gatekeeper = new Gatekeeper(store, {
     onError: (err) => log.warn({ err }, 'last-used times of keys could not be written; trying again'),
@@ -47,7 +50,7 @@ export async function startServer(settings: Settings, io: ServeOutput): Promise<
     rateLimiter: rateLimiter(settings.rateLimitPerSecond),
     ingest,
     known: new KnownRecords(store),
-    inFlight: new InFlight(settings.maxInFlightBytes),
+    inFlight: new InFlight(settings.maxInFlightBytes, settings.maxBodyBytes),
     maxBodyBytes: settings.maxBodyBytes,
     tls,
     behindProxy: settings.behindProxy,
@@ -79,12 +82,6 @@ export async function startServer(settings: Settings, io: ServeOutput): Promise<
     await close();
     throw error;
   }
-}
-
-async function readTls({ tlsCertFile, tlsKeyFile }: Settings): Promise<Service['tls']> {
-  if (tlsCertFile === null || tlsKeyFile === null) return null;
-  const [cert, key] = await Promise.all([readFile(tlsCertFile), readFile(tlsKeyFile)]);
-  return { cert, key };
 }
 
 function forgetExpiredRegularly(store: OpenedStore, onError: (error: unknown) => void): NodeJS.Timeout {

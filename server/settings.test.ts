@@ -112,6 +112,8 @@ test('a wrong value is refused in one sentence that names the setting, the value
     ['HEADGATE_PORT', '80.5', 'whole number'],
     ['HEADGATE_PORT', '0x50', 'whole number'],
     ['HEADGATE_DATABASE', 'sqlite:', 'sqlite:PATH'],
+    ['HEADGATE_DATABASE', 'SQLite:', 'sqlite:PATH'],
+    ['HEADGATE_DATABASE', ':memory:', 'sqlite:PATH'],
     ['HEADGATE_WORKERS', '0', 'from 1'],
     ['HEADGATE_BATCH_SIZE', '0', 'from 1'],
     ['HEADGATE_BATCH_SIZE', 'many', 'whole number'],
@@ -137,7 +139,9 @@ test('a wrong value is refused in one sentence that names the setting, the value
 
 test('several workers need PostgreSQL', () => {
   assert.match(problemFrom({ HEADGATE_WORKERS: '2' }), /^HEADGATE_WORKERS .* SQLite .*postgres:/);
-  assert.equal(settingsFrom({ HEADGATE_WORKERS: '2', HEADGATE_DATABASE: 'postgres://x/y' }).workers, 2);
+  for (const database of ['postgres://x/y', 'postgresql://x/y', 'POSTGRES://x/y', 'PostgreSQL://x/y']) {
+    assert.equal(settingsFrom({ HEADGATE_WORKERS: '2', HEADGATE_DATABASE: database }).workers, 2, database);
+  }
 });
 
 test('a long wrong value is quoted in part only', () => {

@@ -3,6 +3,7 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from './near-name.ts';
+import { isPostgres, readPlace } from './store/place.ts';
 
 /** What a setting's value may be. Values are written as text, in the environment and on the command line. */
 interface ValueKind<Value> {
@@ -106,11 +107,7 @@ const host: ValueKind<string> = {
 
 const database: ValueKind<string> = {
   accepts: 'sqlite:PATH, a bare path, which means the same, or postgres://…',
-  parse(text) {
-    if (text === '' || text === 'sqlite:' || text.includes('\0')) return undefined;
-    if (isPostgres(text)) return text;
-    return /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? undefined : text;
-  },
+  parse: (text) => (typeof readPlace(text) === 'string' ? undefined : text),
   quoted: (text) => quote(text.replace(/(:\/\/).+$/s, '$1…')),
 };
 
@@ -237,6 +234,11 @@ export class SettingsProblem {
   }
 }
 
+/** The variable that gives the setting, for messages about its value. */
+export function environmentName(name: SettingName): string {
+  return declared[name].env;
+}
+
 export const settingNames = Object.keys(declared) as readonly SettingName[];
 
 /** The settings as tables and help show them, in the order of their declaration. */
@@ -322,10 +324,6 @@ function problemAcross(settings: Settings): SettingsProblem | null {
     );
   }
   return null;
-}
-
-export function isPostgres(databaseText: string): boolean {
-  return /^postgres(ql)?:\/\//.test(databaseText);
 }
 
 const loopback = new BlockList();

@@ -161,6 +161,19 @@ function suite(folder: string): void {
     refused.push(good);
   });
 
+  test('a batch without a good record is refused for what it is, beside one that the store could not keep', async () => {
+    const bad = Array.from({ length: BATCH_SIZE }, () => ({ name: 'bad' }));
+    const good = courses(1);
+    const { status, body, text } = await api.upload('courses', [...bad, ...good]);
+    assert.equal(status, 207, text);
+    assert.deepEqual(
+      body.batches.map((batch) => batch.status),
+      [400, 500],
+    );
+    assert.ok(body.batches[0]!.data.errors.every(({ retryable }) => !retryable));
+    refused.push(good);
+  });
+
   test('an interaction is answered 500 and can be sent again', async () => {
     const { status, headers, body, text } = await api.record<RefusalBody>(newInteraction('refused'));
     assert.equal(status, 500, text);

@@ -180,6 +180,7 @@ forEachStore((store) => {
           assertReplayOf(first, await post(body, id));
           assert.equal(await stored(api), storedOnce);
           assertKeyTaken(await post(newBody(), id));
+          assertKeyTaken(await post('{"records": [', id));
         }
       });
 

@@ -45,9 +45,11 @@ const QUOTE_LIMIT_CHARACTERS = 100;
 /** What a message quotes from the input: cut, and never recursing into a value of any depth. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') {
-    const cut = value.length > QUOTE_LIMIT_CHARACTERS;
-    const shown = JSON.stringify(cut ? value.slice(0, QUOTE_LIMIT_CHARACTERS).toWellFormed() : value);
-    return cut ? `${shown.slice(0, -1)}…"` : shown;
+    let shown = value.slice(0, QUOTE_LIMIT_CHARACTERS);
+    // Escapes count as they are shown: a text of control characters grows sixfold.
+    while (JSON.stringify(shown).length > QUOTE_LIMIT_CHARACTERS + 2) shown = shown.slice(0, -1);
+    const quoted = JSON.stringify(shown.toWellFormed());
+    return shown === value ? quoted : `${quoted.slice(0, -1)}…"`;
   }
   return typeof value === 'number' ? String(value) : typeNameOf(value);
 }

@@ -3,7 +3,7 @@
 
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type ApiKey, type Store, StoreUnavailable } from '../store/store.ts';
-import { parseKey, statusOf } from './keys.ts';
+import { endedBy, parseKey } from './keys.ts';
 
 /** From this age on an entry is still used, and read again in the background. */
 const REFRESH_AFTER_MS = 1000;
@@ -121,7 +121,7 @@ export class Gatekeeper {
   #admit(known: KnownKey, secretHash: Buffer): ApiKey | null {
     const nowMs = this.#clock.nowMs();
     if (!timingSafeEqual(secretHash, known.secretHash)) return null;
-    if (statusOf(known.key, nowMs) !== 'active') return null;
+    if (endedBy(known.key, nowMs) !== null) return null;
     this.#lastUsedAtMs.set(known.key.keyId, nowMs);
     return known.key;
   }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { after, test } from 'node:test';
 import type { ApiKey, Organisation } from '../store/store.ts';
-import { type IssuedKey, issueKey, parseKey, revokeKey, rotateKey, statusOf } from './keys.ts';
+import { endedBy, type IssuedKey, issueKey, parseKey, revokeKey, rotateKey, statusOf } from './keys.ts';
 import { temporaryStore } from './temporary-store.ts';
 
 const { store, folder, newOrganisation } = await temporaryStore({ after });
@@ -35,6 +35,7 @@ test('an issued key is as long as promised, is never the same, and is stored as 
     expiresAtMs: NOW_MS + DAY_MS,
     revokedAtMs: null,
     lastUsedAtMs: null,
+    replacedBy: null,
   });
 });
 
@@ -77,6 +78,16 @@ test('a key is active until the moment it expires, and revoked from the moment i
   assert.equal(statusOf({ ...key, revokedAtMs: NOW_MS }, NOW_MS + 20), 'revoked');
 });
 
+test('a replaced key is rotated for as long as it lives, and still accepted', async () => {
+  const acme = await newOrganisation();
+  const { key } = await issueTo(acme, { expiresAtMs: NOW_MS + 10 });
+  const replaced = { ...key, replacedBy: '0123456789ab' };
+  assert.equal(statusOf(replaced, NOW_MS + 9), 'rotated');
+  assert.equal(endedBy(replaced, NOW_MS + 9), null);
+  assert.equal(statusOf(replaced, NOW_MS + 10), 'expired');
+  assert.equal(statusOf({ ...replaced, revokedAtMs: NOW_MS }, NOW_MS + 9), 'revoked');
+});
+
 test('a successor has the name, scopes and organisation of the old key, which ends after the overlap', async () => {
   const acme = await newOrganisation();
   const old = await issueTo(acme, { name: 'nightly', scopes: ['data:write:shops', 'data:read'] });
@@ -89,7 +100,11 @@ test('a successor has the name, scopes and organisation of the old key, which en
   assert.deepEqual(rest, { ...oldRest, createdAtMs: NOW_MS + 5 });
   assert.deepEqual(await store.findKey(keyId), rotated.key);
   assert.equal(rotated.oldEndsAtMs, NOW_MS + 5 + DAY_MS);
-  assert.equal((await store.findKey(old.key.keyId))?.expiresAtMs, NOW_MS + 5 + DAY_MS);
+  assert.deepEqual(await store.findKey(old.key.keyId), {
+    ...old.key,
+    expiresAtMs: NOW_MS + 5 + DAY_MS,
+    replacedBy: keyId,
+  });
 });
 
 test('the successor of a key made for 90 days is made for 90 days, and the old one keeps a sooner end', async () => {
@@ -101,6 +116,38 @@ test('the successor of a key made for 90 days is made for 90 days, and the old o
   assert.equal(rotated.key.expiresAtMs, nearTheEndMs + 90 * DAY_MS);
   assert.equal(rotated.oldEndsAtMs, NOW_MS + 90 * DAY_MS);
   assert.equal((await store.findKey(old.key.keyId))?.expiresAtMs, NOW_MS + 90 * DAY_MS);
+});
+
+test('a key is rotated once; after that its successor is named, and can be rotated for its whole lifetime', async () => {
+  const acme = await newOrganisation();
+  const old = await issueTo(acme, { expiresAtMs: NOW_MS + 90 * DAY_MS });
+  const first = await rotateKey(store, old.key.keyId, DAY_MS, NOW_MS + 5);
+  assert.ok(first.kind === 'rotated');
+  const before = await store.keysOf(acme.organisation);
+  const { keyId } = first.key;
+  for (const laterMs of [6, 2 * DAY_MS]) {
+    assert.deepEqual(await rotateKey(store, old.key.keyId, DAY_MS, NOW_MS + laterMs), {
+      kind: 'replaced',
+      successorId: keyId,
+    });
+  }
+  assert.deepEqual(await store.keysOf(acme.organisation), before);
+  const second = await rotateKey(store, keyId, DAY_MS, NOW_MS + 10);
+  assert.ok(second.kind === 'rotated');
+  assert.equal(second.key.expiresAtMs, NOW_MS + 10 + 90 * DAY_MS);
+});
+
+test('of two rotations at once one succeeds, and the other names its successor', async () => {
+  const acme = await newOrganisation();
+  const { key } = await issueTo(acme);
+  const rotations = await Promise.all([1, 2].map(() => rotateKey(store, key.keyId, DAY_MS, NOW_MS)));
+  const won = rotations.find((rotation) => rotation.kind === 'rotated');
+  assert.ok(won?.kind === 'rotated');
+  assert.deepEqual(
+    rotations.filter((rotation) => rotation !== won),
+    [{ kind: 'replaced', successorId: won.key.keyId }],
+  );
+  assert.equal((await store.keysOf(acme.organisation)).length, 2);
 });
 
 test('an unknown, revoked or expired key is not rotated, and nothing is issued', async () => {

@@ -29,11 +29,17 @@ export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-export type KeyStatus = 'active' | 'expired' | 'revoked';
+/** Null while the key is accepted. */
+export function endedBy(key: ApiKey, nowMs: number): 'expired' | 'revoked' | null {
+  if (key.revokedAtMs !== null) return 'revoked';
+  return key.expiresAtMs !== null && key.expiresAtMs <= nowMs ? 'expired' : null;
+}
+
+/** A `rotated` key is still accepted, beside its successor. */
+export type KeyStatus = 'active' | 'rotated' | 'expired' | 'revoked';
 
 export function statusOf(key: ApiKey, nowMs: number): KeyStatus {
-  if (key.revokedAtMs !== null) return 'revoked';
-  return key.expiresAtMs !== null && key.expiresAtMs <= nowMs ? 'expired' : 'active';
+  return endedBy(key, nowMs) ?? (key.replacedBy === null ? 'active' : 'rotated');
 }
 
 export interface IssuedKey {
@@ -59,13 +65,17 @@ export async function issueKey(store: Pick<Store, 'addKey'>, wish: KeyWish): Pro
 
 export type RotatedKey =
   | ({ readonly kind: 'rotated'; readonly oldEndsAtMs: number } & IssuedKey)
-  | { readonly kind: 'unknown' | 'revoked' | 'expired' };
+  | { readonly kind: 'unknown' | 'revoked' | 'expired' }
+  | { readonly kind: 'replaced'; readonly successorId: string };
 
 /**
  * Issues a successor with the same name and scopes, and lets the old key live for the overlap, though never
  * past its own expiry. The successor lives as long as the old key was meant to, counted from now: a key made
  * for 90 days is followed by one of 90 days. With the old key's own last day it would soon have to be rotated
  * again, and without any it would quietly outlive what the operator had decided.
+ *
+ * A key is rotated once. From then on its expiry is the end of the overlap and no longer tells how long it was
+ * meant to live.
  */
 export async function rotateKey(
   store: Pick<Store, 'findKey' | 'replaceKey'>,
@@ -75,8 +85,9 @@ export async function rotateKey(
 ): Promise<RotatedKey> {
   const old = await store.findKey(keyId);
   if (old === null) return { kind: 'unknown' };
-  const status = statusOf(old, nowMs);
-  if (status !== 'active') return { kind: status };
+  if (old.replacedBy !== null) return { kind: 'replaced', successorId: old.replacedBy };
+  const ended = endedBy(old, nowMs);
+  if (ended !== null) return { kind: ended };
   const issued = makeKey({
     organisation: old.organisation,
     orgId: old.orgId,
@@ -86,8 +97,12 @@ export async function rotateKey(
     nowMs,
   });
   const oldEndsAtMs = Math.min(nowMs + overlapMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
-  await store.replaceKey(keyId, oldEndsAtMs, withoutOrgId(issued.key));
-  return { kind: 'rotated', oldEndsAtMs, ...issued };
+  if (await store.replaceKey(keyId, oldEndsAtMs, withoutOrgId(issued.key))) {
+    return { kind: 'rotated', oldEndsAtMs, ...issued };
+  }
+  // Another rotation was a moment faster.
+  const replaced = await store.findKey(keyId);
+  return { kind: 'replaced', successorId: replaced!.replacedBy! };
 }
 
 export type RevokedKey =
@@ -122,6 +137,7 @@ function makeKey({ organisation, orgId, scopes, name, expiresAtMs, nowMs }: KeyW
       expiresAtMs,
       revokedAtMs: null,
       lastUsedAtMs: null,
+      replacedBy: null,
     },
   };
 }

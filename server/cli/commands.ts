@@ -81,7 +81,8 @@ export const commands: readonly Command[] = [
     requiredOptions: ['org'],
     options: ['json', 'database'],
     summary: "List an organisation's keys, never their secrets.",
-    details: '',
+    details:
+      'A key whose status is `rotated` has a successor, which `--json` names, and still works until it expires.',
     examples: ['headgate keys list --org acme'],
     run: listKeys,
   },
@@ -94,6 +95,7 @@ export const commands: readonly Command[] = [
     details:
       'The new key has the name and scopes of the old one and lives as long as that was meant to, counted from ' +
       'now. The old key ends after the overlap, or at its own expiry where that is sooner. ' +
+      'A key is rotated once: the next time it is the turn of the new one. ' +
       'Servers that are running follow within 5 seconds.',
     examples: ['headgate keys rotate 1f0c3a5b7d9e', 'headgate keys rotate 1f0c3a5b7d9e --overlap 0s'],
     run: rotate,

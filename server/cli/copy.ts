@@ -3,7 +3,8 @@
 import { existsSync } from 'node:fs';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { type Comparison, copyEverything, type Progress } from '../copy.ts';
-import { isPostgres, readSetting, SettingsProblem } from '../settings.ts';
+import { readSetting, SettingsProblem } from '../settings.ts';
+import { readPlace } from '../store/place.ts';
 import type { Call } from './call.ts';
 import { columns } from './columns.ts';
 import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
@@ -49,7 +50,8 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
 
 /** A server makes a database that is missing; one to copy from must be there. */
 function isMissingFile(database: string): boolean {
-  return !isPostgres(database) && !existsSync(database.replace(/^sqlite:/i, ''));
+  const place = readPlace(database);
+  return typeof place !== 'string' && place.kind === 'sqlite' && !existsSync(place.path);
 }
 
 function sentence({ doing, organisation, part, doneRows, totalRows }: Progress, isTerminal: boolean): string {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -13,6 +14,8 @@ import { fileURLToPath } from 'node:url';
 import packageFacts from '../package.json' with { type: 'json' };
 
 const executable = fileURLToPath(new URL('./headgate.ts', import.meta.url));
+/** A command that hangs is ended, and has then no exit code. */
+const COMMAND_TIMEOUT_MS = 30_000;
 const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
 
 interface Ran {
@@ -33,7 +36,8 @@ async function place(t: TestContext): Promise<Place> {
   const env = { PATH, HEADGATE_DATABASE: join(folder, 'headgate.db'), HEADGATE_LOG_LEVEL: 'silent' };
   const run = (...args: string[]): Promise<Ran> =>
     new Promise((resolve) => {
-      const child = execFile(executable, args, { env, cwd: folder }, (_, out, err) =>
+      const deadline = { timeout: COMMAND_TIMEOUT_MS, killSignal: 'SIGKILL' } as const;
+      const child = execFile(executable, args, { env, cwd: folder, ...deadline }, (_, out, err) =>
         resolve({ exitCode: child.exitCode, out, err }),
       );
     });
@@ -201,21 +205,41 @@ test('a port that is taken is answered with one sentence, exit code 1', async (t
   );
 });
 
-test('a certificate that is missing or no certificate is answered with one sentence, exit code 1', async (t) => {
+const withoutProc = existsSync('/proc/self') ? false : 'there is no /proc here';
+test('a database where no folder can be made is answered with one sentence, exit code 1', {
+  skip: withoutProc,
+}, async (t) => {
+  const { run } = await place(t);
+  for (const path of ['/proc/x/y.db', '/proc/x/deeper/y.db']) {
+    const { exitCode, out, err } = await run('serve', '--port', '0', '--database', path);
+    assert.deepEqual([exitCode, out], [1, '']);
+    assert.match(err, new RegExp(`^headgate: the database ${path} cannot be made [^\n]*ENOENT[^\n]*\n$`));
+  }
+});
+
+test('wrong TLS files are answered with one sentence before anything is started, exit code 2', async (t) => {
   const { env, folder, run } = await place(t);
-  const key = join(folder, 'key.pem');
-  await writeFile(key, 'no key');
-  Object.assign(env, { HEADGATE_TLS_KEY: key, HEADGATE_TLS_CERT: join(folder, 'missing.pem') });
-  const missing = await run('serve', '--port', '0');
-  assert.deepEqual([missing.exitCode, missing.out], [1, '']);
-  assert.match(
-    missing.err,
-    /^headgate: HEADGATE_TLS_CERT names a file that cannot be read: [^\n]*missing\.pem[^\n]*\n$/,
-  );
-  env.HEADGATE_TLS_CERT = key;
-  const wrong = await run('serve', '--port', '0');
-  assert.deepEqual([wrong.exitCode, wrong.out], [1, '']);
-  assert.match(wrong.err, /^headgate: HEADGATE_TLS_CERT and HEADGATE_TLS_KEY cannot be used[^\n]*\n$/);
+  const text = join(folder, 'text.pem');
+  await writeFile(text, 'no certificate');
+  env.HEADGATE_TLS_KEY = text;
+  for (const wrong of [join(folder, 'missing.pem'), folder, text]) {
+    env.HEADGATE_TLS_CERT = wrong;
+    const { exitCode, out, err } = await run('serve', '--port', '0');
+    assert.deepEqual([exitCode, out], [2, ''], err);
+    assert.match(err, /^headgate: HEADGATE_TLS_CERT names [^\n]+\n$/);
+    assert.ok(err.includes(wrong), err);
+  }
+  assert.equal(existsSync(env.HEADGATE_DATABASE!), false);
+});
+
+test('wrong TLS files are told of once, not by every worker', async (t) => {
+  const { env, folder, run } = await place(t);
+  const missing = join(folder, 'missing.pem');
+  Object.assign(env, { HEADGATE_TLS_KEY: missing, HEADGATE_TLS_CERT: missing });
+  const nowhere = 'postgres://nobody@127.0.0.1:1/none';
+  const { exitCode, err } = await run('serve', '--port', '0', '--workers', '2', '--database', nowhere);
+  assert.equal(exitCode, 2);
+  assert.match(err, /^headgate: HEADGATE_TLS_CERT names [^\n]+\n$/);
 });
 
 test('a variable that is no setting is warned of, and the server starts', async (t) => {

@@ -71,6 +71,7 @@ export async function listKeys(call: Call): Promise<ExitCode> {
           expires_at: isoOrNull(key.expiresAtMs),
           revoked_at: isoOrNull(key.revokedAtMs),
           last_used_at: isoOrNull(key.lastUsedAtMs),
+          replaced_by: key.replacedBy,
           status: statusOf(key, nowMs),
         })),
       );
@@ -105,6 +106,13 @@ export async function rotate(call: Call): Promise<ExitCode> {
     const nowMs = io.nowMs();
     const rotated = await rotateKey(store, keyId, overlapMs, nowMs);
     if (rotated.kind === 'unknown') return noSuchKey(io, keyId);
+    if (rotated.kind === 'replaced') {
+      return failed(
+        io,
+        `the key ${keyId} was already rotated; rotate its successor ${rotated.successorId} instead, ` +
+          `or end the old key at once: headgate keys revoke ${keyId}`,
+      );
+    }
     if (rotated.kind !== 'rotated') {
       return failed(
         io,

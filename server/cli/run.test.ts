@@ -140,6 +140,7 @@ test('wrong usage is answered with one sentence that names the mistake and the n
     [['serve', '--port', 'x'], /--port must be .*"x"/],
     [['serve', '--host', '0.0.0.0'], /no HTTPS/],
     [['orgs', 'list', '--database', 'mysql://x'], /--database must be/],
+    [['orgs', 'list', '--database', ':memory:'], /--database must be/],
   ];
   for (const [args, sentence] of wrong) {
     const { exitCode, out, err } = await withoutDatabase(...args);
@@ -249,6 +250,7 @@ test('a key is issued with exactly the promised fields, and listed without its s
       expires_at: '2026-05-30T00:00:00.000Z',
       revoked_at: null,
       last_used_at: null,
+      replaced_by: null,
       status: 'active',
     },
   );
@@ -294,15 +296,45 @@ test('a key is rotated with an overlap of a day unless told otherwise', async (t
 
   const rows = (await json(headgate('keys', 'list', '--org', 'acme', '--json'))) as (Issued & {
     status: string;
+    replaced_by: string | null;
   })[];
-  const byId = new Map(rows.map((row) => [row.key_id, [row.expires_at, row.status]]));
-  assert.deepEqual(byId.get(old.key_id), ['2026-03-02T00:00:00.000Z', 'active']);
-  assert.deepEqual(byId.get(next.key_id), ['2026-03-01T00:00:00.000Z', 'expired']);
+  const byId = new Map(rows.map((row) => [row.key_id, [row.expires_at, row.status, row.replaced_by]]));
+  const last = rows.find(({ key_id }) => key_id !== old.key_id && key_id !== next.key_id)!;
+  assert.deepEqual(byId.get(old.key_id), ['2026-03-02T00:00:00.000Z', 'rotated', next.key_id]);
+  assert.deepEqual(byId.get(next.key_id), ['2026-03-01T00:00:00.000Z', 'expired', last.key_id]);
+  assert.deepEqual(byId.get(last.key_id), [null, 'active', null]);
   assert.equal(rows.length, 3);
+  const listed = await headgate('keys', 'list', '--org', 'acme');
+  assert.match(listed.out, new RegExp(`^${old.key_id} +rotated `, 'm'));
+});
 
-  const expired = await headgate('keys', 'rotate', next.key_id);
-  assert.equal(expired.exitCode, 1);
-  assert.match(expired.err, /is expired, so it cannot be rotated; issue a new one/);
+test('a key that was rotated is not rotated again: its successor is named, exit code 1', async (t) => {
+  const headgate = await onNewDatabase(t);
+  await headgate('orgs', 'create', 'acme');
+  const old = (await json(
+    headgate('keys', 'issue', '--org', 'acme', '--expires', '90d', '--json'),
+  )) as Issued;
+  const next = (await json(headgate('keys', 'rotate', old.key_id, '--json'))) as Issued;
+  assert.equal(next.expires_at, old.expires_at);
+  assert.deepEqual(await headgate('keys', 'rotate', old.key_id, '--json'), {
+    exitCode: 1,
+    out: '',
+    err:
+      `headgate: the key ${old.key_id} was already rotated; rotate its successor ${next.key_id} instead, ` +
+      `or end the old key at once: headgate keys revoke ${old.key_id}`,
+  });
+  const again = (await json(headgate('keys', 'rotate', next.key_id, '--json'))) as Issued;
+  assert.equal(again.expires_at, old.expires_at);
+});
+
+test('a key that has expired is not rotated, exit code 1', async (t) => {
+  const env = { HEADGATE_DATABASE: join(await temporaryFolder(t), 'headgate.db') };
+  await runIn(env, ['orgs', 'create', 'acme']);
+  const issue = ['keys', 'issue', '--org', 'acme', '--expires', '1s', '--json'];
+  const { key_id } = (await json(runIn(env, issue))) as Issued;
+  const { exitCode, err } = await runIn(env, ['keys', 'rotate', key_id], NOW_MS + 1000);
+  assert.equal(exitCode, 1);
+  assert.match(err, /is expired, so it cannot be rotated; issue a new one/);
 });
 
 test('a key is revoked once, and revoking it again says so', async (t) => {

@@ -3,6 +3,7 @@
 import type { RunningServer } from '../serve.ts';
 import { isWorker, startWorkers, tellPrimary, WorkerFailed } from '../serve-many.ts';
 import { readSettings, type Settings, SettingsProblem, settingWarnings } from '../settings.ts';
+import type { TlsPair } from '../tls.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { version } from './version.ts';
@@ -22,9 +23,12 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
     workers: option('workers'),
   });
   if (settings instanceof SettingsProblem) return misused(io, settings.message);
+  const { readTls } = await import('../tls.ts');
+  const tls = await readTls(settings);
+  if (tls instanceof SettingsProblem) return misused(io, tls.message);
 
   const { firstSignal, secondSignal } = stopSignals();
-  const starting = start(settings, io).catch((error: unknown) => {
+  const starting = start(settings, tls, io).catch((error: unknown) => {
     if (error instanceof WorkerFailed) return error;
     const sentence = whyNotStarted(error, settings);
     if (sentence === null) throw error;
@@ -59,14 +63,14 @@ function isPrimary({ workers }: Settings): boolean {
 }
 
 /** With several workers, this process only starts them; each is told by being one what it has to do. */
-async function start(settings: Settings, io: Io): Promise<RunningServer> {
+async function start(settings: Settings, tls: TlsPair | null, io: Io): Promise<RunningServer> {
   if (isPrimary(settings)) {
     const running = await startWorkers(settings.workers, (sentence) => io.err(`headgate: ${sentence}`));
     io.out(`listening on ${running.url}`);
     return running;
   }
   const { startServer } = await import('../serve.ts');
-  const running = await startServer(settings, { out: io.out, version });
+  const running = await startServer(settings, tls, { out: io.out, version });
   if (isWorker()) tellPrimary(running.url);
   else io.out(`listening on ${running.url}`);
   return running;
@@ -99,15 +103,8 @@ const listeningCalls = ['listen', 'bind', 'getaddrinfo'];
 /** A sentence for what an operator can put right; null for anything else, which is a bug. */
 function whyNotStarted(error: unknown, settings: Settings): string | null {
   if (!(error instanceof Error)) return null;
-  const { code, path, syscall } = error as NodeJS.ErrnoException;
-  const { host, port, tlsCertFile, tlsKeyFile } = settings;
-  if (path !== undefined && (path === tlsCertFile || path === tlsKeyFile)) {
-    const name = path === tlsCertFile ? 'HEADGATE_TLS_CERT' : 'HEADGATE_TLS_KEY';
-    return `${name} names a file that cannot be read: ${error.message}`;
-  }
-  if (tlsCertFile !== null && code?.startsWith('ERR_OSSL')) {
-    return `HEADGATE_TLS_CERT and HEADGATE_TLS_KEY cannot be used together: ${error.message}`;
-  }
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  const { host, port } = settings;
   if (syscall === undefined || !listeningCalls.includes(syscall)) return null;
   if (code === 'EADDRINUSE')
     return `port ${port} on ${host} is taken by another program; give another with --port`;

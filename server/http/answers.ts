@@ -3,7 +3,7 @@
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import type { InteractionTaken } from '../ingest/interaction.ts';
 import type { Unreadable } from '../ingest/json.ts';
-import type { KeyTaken } from '../ingest/memory.ts';
+import type { KeyRunning, KeyTaken } from '../ingest/memory.ts';
 import type { BatchOutcome, BatchResult, Outcome } from '../ingest/outcome.ts';
 import type { UploadTaken } from '../ingest/upload.ts';
 import { type Refusal, refusalBody, refusals } from './refusals.ts';
@@ -28,7 +28,7 @@ const CREATED_STATUS = 201;
 
 const keyTaken: Refusal = {
   refusal: 'unprocessable_content',
-  message: 'This Idempotency-Key was used with another body; use a new key for a new request.',
+  message: 'This Idempotency-Key was used with another body or Prefer; use a new key for a new request.',
 };
 
 export const keyRunning: Refusal = {
@@ -81,7 +81,7 @@ export function answerOfInteraction(taken: InteractionTaken, requestId: string):
 }
 
 /** For what was not looked into. */
-function refusalOf(taken: Unreadable | KeyTaken): Refusal {
+function refusalOf(taken: Unreadable | KeyTaken | KeyRunning): Refusal {
   switch (taken.kind) {
     case 'unreadable':
       return { refusal: 'bad_request', message: taken.message };

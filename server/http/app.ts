@@ -1,5 +1,6 @@
 // The HTTP floor put together: routes, the gate before them, and one answer for everything that goes wrong.
 
+import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -9,7 +10,15 @@ import { idleConnectionSweeper } from './connections.ts';
 import { addGate, isGuarded, passGate } from './gate.ts';
 import { notJson } from './read-body.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './reading.ts';
-import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
+import {
+  JSON_TYPE,
+  type Refusal,
+  type RefusalName,
+  rawRefusal,
+  refusalBody,
+  refusals,
+  refuse,
+} from './refusals.ts';
 import type { Service } from './service.ts';
 import { postInteraction, postRecords } from './uploads.ts';
 
@@ -62,13 +71,24 @@ export function buildApp(service: Service): FastifyInstance {
     },
     frameworkErrors(_, request, reply) {
       addHeaders(request, reply, securityHeaders);
-      if (!isGuarded(request.url)) return void refuse(reply, unreadablePath);
-      passGate(service, request, reply, (failure) => {
+      passGate(service, request, reply, isGuarded(request.url), (failure) => {
         void (failure ? answerError(service, failure, request, reply) : refuse(reply, unreadablePath));
       });
     },
   }) as unknown as FastifyInstance;
 
+  app.server.on('checkExpectation', (request, response) => {
+    const requestId = uuidV7();
+    const body = JSON.stringify(refusalBody(unmetExpectation, requestId));
+    response.writeHead(refusals.expectation_failed.status, {
+      ...securityHeaders,
+      'X-Request-Id': requestId,
+      'Content-Type': JSON_TYPE,
+      'Content-Length': Buffer.byteLength(body),
+    });
+    response.end(body);
+    request.resume();
+  });
   const sweepIdleConnections = idleConnectionSweeper(app.server);
   let closing = false;
   app.addHook('onRequest', (request, reply, done) => {
@@ -104,6 +124,11 @@ export function buildApp(service: Service): FastifyInstance {
   app.setErrorHandler((error, request, reply) => answerError(service, error, request, reply));
   return app;
 }
+
+const unmetExpectation: Refusal = {
+  refusal: 'expectation_failed',
+  message: 'The header Expect can only ask for 100-continue.',
+};
 
 const unreadablePath: Refusal = {
   refusal: 'bad_request',
@@ -223,12 +248,29 @@ function answerUnparsed(error: NodeJS.ErrnoException, socket: Socket, headers: R
   socket.end(rawRefusal(unparsed(error), requestId, { 'X-Request-Id': requestId, ...headers }));
 }
 
-function unparsed(error: NodeJS.ErrnoException): Refusal {
+const LONGEST_REQUEST_LINE_BYTES = 16 * 1024;
+const requestLine = /^([A-Z-]+) \S+ HTTP\/1\.[01]\r\n/;
+
+/** The parser takes whatever is no method that it knows for an invalid one, be it a request or not. */
+function beginsWithUnknownMethod(packet: Buffer | undefined): boolean {
+  const line = requestLine.exec(packet?.toString('latin1', 0, LONGEST_REQUEST_LINE_BYTES) ?? '');
+  return line !== null && !METHODS.includes(line[1]!);
+}
+
+function unparsed(error: NodeJS.ErrnoException & { readonly rawPacket?: Buffer }): Refusal {
   if (error.code === 'HPE_HEADER_OVERFLOW') {
     return { refusal: 'header_fields_too_large', message: 'The headers are larger than 16 KiB.' };
   }
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return { refusal: 'request_timeout', message: 'The request took too long to arrive.' };
+  }
+  if (error.code === 'HPE_INVALID_METHOD' && beginsWithUnknownMethod(error.rawPacket)) {
+    const allowed = 'HEAD, GET, POST';
+    const message = `This method is not known here; use one of ${allowed}.`;
+    return { refusal: 'method_not_allowed', message, headers: { Allow: allowed } };
+  }
+  if (error.code === 'HPE_INVALID_EOF_STATE') {
+    return { refusal: 'bad_request', message: 'The request was cut off before its end; nothing was stored.' };
   }
   return { refusal: 'bad_request', message: 'This is not a request that HTTP/1.1 knows.' };
 }

@@ -23,19 +23,25 @@ const guarded = /^\/(?:v\d+|user-interactions)(?:[/?]|$)/;
 export function addGate(app: FastifyInstance, service: Service): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', (request, reply, done) => {
-    if (isOpen(request)) return done();
-    passGate(service, request, reply, done);
+    if (request.routeOptions.config.isPublic) return done();
+    const needsKey = !request.is404 || isGuarded(request.url);
+    passGate(service, request, reply, needsKey, done);
   });
 }
 
-/** Calls `done` for a request with a good key and within its rate; any other is refused here. */
+/** Calls `done` for a request that came by HTTPS, with a good key and within its rate; others are refused here. */
 export function passGate(
   service: Service,
   request: FastifyRequest,
   reply: FastifyReply,
+  needsKey: boolean,
   done: (error?: Error) => void,
 ): void {
   if (service.behindProxy && !cameByHttps(request.headers)) return void refuse(reply, notByHttps);
+  if (!needsKey) {
+    done();
+    return;
+  }
   const presented = presentedKey(request.headers);
   const found = presented === null ? null : service.gatekeeper.identify(presented);
   if (found instanceof Promise) found.then((key) => admit(service, request, reply, key, done), done);
@@ -43,11 +49,6 @@ export function passGate(
 }
 
 /** Paths need a key unless they are marked; a path that does not exist may say so where nothing is guarded. */
-function isOpen(request: FastifyRequest): boolean {
-  if (request.routeOptions.config.isPublic) return true;
-  return request.is404 && !isGuarded(request.url);
-}
-
 export function isGuarded(url: string): boolean {
   return guarded.test(url);
 }

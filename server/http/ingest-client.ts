@@ -4,9 +4,13 @@
 import { Worker } from 'node:worker_threads';
 import type { UploadLimits } from '../ingest/upload.ts';
 import { type OpenedStore, transferablesOf } from '../store/open-store.ts';
+import { StoreUnavailable } from '../store/store.ts';
 import type { Answer } from './answers.ts';
 import type { IngestThreadData, Job, JobDone, Work } from './ingest-thread.ts';
 import type { Body } from './read-body.ts';
+
+/** Long enough that a thread that dies at its start does not take the machine with it. */
+const RESTART_AFTER_MS = 200;
 
 interface Waiting {
   resolve(answer: Answer): void;
@@ -19,7 +23,8 @@ export class IngestClient {
   readonly #maxBodyBytes: number;
   readonly #onDeath: (error: Error) => void;
   readonly #waiting = new Map<number, Waiting>();
-  #thread: Worker;
+  /** Null between the end of a thread and the start of its successor. */
+  #thread: Worker | null;
   #lastId = 0;
   #closing = false;
 
@@ -38,16 +43,19 @@ export class IngestClient {
 
   /** Takes the body's bytes away: they are another thread's from now on. */
   answer(work: Work, body: Body): Promise<Answer> {
+    const thread = this.#thread;
+    if (thread === null)
+      return Promise.reject(new StoreUnavailable('the ingest thread is being started again'));
     const job: Job = { id: ++this.#lastId, work, body };
     return new Promise((resolve, reject) => {
       this.#waiting.set(job.id, { resolve, reject });
-      this.#thread.postMessage(job, [body.bytes.buffer]);
+      thread.postMessage(job, [body.bytes.buffer]);
     });
   }
 
   async close(): Promise<void> {
     this.#closing = true;
-    await this.#thread.terminate();
+    await this.#thread?.terminate();
   }
 
   #start(): Worker {
@@ -69,7 +77,10 @@ export class IngestClient {
     thread.on('exit', () => {
       if (this.#closing) return;
       this.#onDeath(cause);
-      this.#thread = this.#start();
+      this.#thread = null;
+      setTimeout(() => {
+        if (!this.#closing) this.#thread = this.#start();
+      }, RESTART_AFTER_MS);
       const lost = [...this.#waiting.values()];
       this.#waiting.clear();
       for (const { reject } of lost) reject(cause);

@@ -13,23 +13,34 @@ export interface Body {
   readonly encoding: ContentEncoding | null;
 }
 
-/** Counts the bytes of all bodies that are being read or worked on. */
+/**
+ * Counts the bytes of all bodies that are being read or worked on. One key may hold half of what all may, so that
+ * a single slow or greedy client leaves room for the others.
+ */
 export class InFlight {
-  readonly limitBytes: number;
+  readonly #limitBytes: number;
+  readonly #limitBytesPerKey: number;
+  readonly #bytesByKey = new Map<string, number>();
   #bytes = 0;
-  constructor(limitBytes: number) {
-    this.limitBytes = limitBytes;
+
+  constructor(limitBytes: number, maxBodyBytes: number) {
+    this.#limitBytes = limitBytes;
+    this.#limitBytesPerKey = Math.max(maxBodyBytes, Math.floor(limitBytes / 2));
   }
-  take(bytes: number): boolean {
-    if (this.#bytes + bytes > this.limitBytes) return false;
+
+  take(keyId: string, bytes: number): boolean {
+    const ofKey = (this.#bytesByKey.get(keyId) ?? 0) + bytes;
+    if (this.#bytes + bytes > this.#limitBytes || ofKey > this.#limitBytesPerKey) return false;
     this.#bytes += bytes;
+    this.#bytesByKey.set(keyId, ofKey);
     return true;
   }
-  give(bytes: number): void {
+
+  give(keyId: string, bytes: number): void {
     this.#bytes -= bytes;
-  }
-  get bytes(): number {
-    return this.#bytes;
+    const ofKey = (this.#bytesByKey.get(keyId) ?? 0) - bytes;
+    if (ofKey > 0) this.#bytesByKey.set(keyId, ofKey);
+    else this.#bytesByKey.delete(keyId);
   }
 }
 
@@ -79,6 +90,7 @@ export function readBytes(
   request: IncomingMessage,
   maxBytes: number,
   inFlight: InFlight,
+  keyId: string,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal | null> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
     request.resume();
@@ -90,7 +102,7 @@ export function readBytes(
     const end = (result: Uint8Array<ArrayBuffer> | Refusal | null): void => {
       request.off('data', onData).off('end', onEnd).off('close', onCut);
       if (!(result instanceof Uint8Array)) {
-        inFlight.give(length);
+        inFlight.give(keyId, length);
         // The rest is read and thrown away: a client that is still sending would not see the answer otherwise.
         request.resume();
       }
@@ -99,7 +111,7 @@ export function readBytes(
     const onData = (chunk: Buffer): void => {
       if (length + chunk.length > maxBytes) {
         end(tooLarge(maxBytes));
-      } else if (!inFlight.take(chunk.length)) {
+      } else if (!inFlight.take(keyId, chunk.length)) {
         end(tooMuchInFlight);
       } else {
         chunks.push(chunk);

@@ -1,5 +1,5 @@
-// Every way in which a request is refused as a whole, with its status: the one place where reasons become
-// status codes. The body is always {error, message, request_id} and, where useful, details.
+// Every way in which a request is refused as a whole, with its status; answers.ts has those of what was taken in.
+// The body is always {error, message, request_id} and, where useful, details.
 
 import type { FastifyReply } from 'fastify';
 
@@ -13,12 +13,15 @@ export const refusals = {
   conflict: { status: 409, error: 'Conflict' },
   content_too_large: { status: 413, error: 'Content Too Large' },
   unsupported_media_type: { status: 415, error: 'Unsupported Media Type' },
+  expectation_failed: { status: 417, error: 'Expectation Failed' },
   unprocessable_content: { status: 422, error: 'Unprocessable Content' },
   too_many_requests: { status: 429, error: 'Too Many Requests' },
   header_fields_too_large: { status: 431, error: 'Request Header Fields Too Large' },
   internal_error: { status: 500, error: 'Internal Server Error' },
   service_unavailable: { status: 503, error: 'Service Unavailable' },
 } as const;
+
+export const JSON_TYPE = 'application/json; charset=utf-8';
 
 export type RefusalName = keyof typeof refusals;
 
@@ -58,7 +61,8 @@ export function rawRefusal(
   const body = JSON.stringify(refusalBody(refusal, requestId));
   const lines = Object.entries({
     ...headers,
-    'Content-Type': 'application/json; charset=utf-8',
+    ...refusal.headers,
+    'Content-Type': JSON_TYPE,
     'Content-Length': String(Buffer.byteLength(body)),
     Connection: 'close',
   }).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -36,9 +36,8 @@ export function idempotencyKey(headers: IncomingHttpHeaders): string | null | Re
   };
 }
 
-/** What the client used to reach the proxy in front: the first of the list that proxies append to. */
+/** Where several proxies tell, all must: the first entry may be the client's own claim. */
 export function cameByHttps(headers: IncomingHttpHeaders): boolean {
-  const forwarded = headers['x-forwarded-proto'];
-  const text = Array.isArray(forwarded) ? forwarded[0] : forwarded;
-  return text?.split(',')[0]?.trim().toLowerCase() === 'https';
+  const protocols = String(headers['x-forwarded-proto'] ?? '').split(',');
+  return protocols.every((protocol) => protocol.trim().toLowerCase() === 'https');
 }

@@ -10,7 +10,7 @@ import type { Work } from './ingest-thread.ts';
 import { isRefusal, readFlag, readQuery } from './query.ts';
 import { type Body, bodyEncoding, readBytes } from './read-body.ts';
 import { recordTypeOf } from './record-type.ts';
-import { refuse } from './refusals.ts';
+import { JSON_TYPE, refuse } from './refusals.ts';
 import { idempotencyKey, preferenceApplied, preferredHandling } from './request-headers.ts';
 import type { Service } from './service.ts';
 
@@ -30,7 +30,9 @@ export function postRecords(service: Service) {
     if (isRefusal(query)) return refuse(reply, query);
     const dryRun = readFlag('dry_run', query.dry_run);
     if (isRefusal(dryRun)) return refuse(reply, dryRun);
-    return takeBody(service, request, reply, `/v1/data/${type}`, (handling, idempotency, body) => {
+    // A dry run does nothing that could be done twice: it neither waits for a key nor takes one.
+    const keyPath = dryRun ? null : `/v1/data/${type}`;
+    return takeBody(service, request, reply, keyPath, (handling, idempotency, body) => {
       const { requestId, organisation } = identityOf(request);
       const upload = { requestId, organisation, type, handling, dryRun, idempotency };
       return service.ingest.answer({ kind: 'upload', request: upload }, body);
@@ -66,31 +68,34 @@ async function takeBody(
   service: Service,
   request: FastifyRequest,
   reply: FastifyReply,
-  path: string,
+  /** What an Idempotency-Key is remembered with; null where it has no meaning. */
+  path: string | null,
   take: (handling: Handling, idempotency: IdempotencyKey | null, body: Body) => Promise<Answer>,
 ): Promise<FastifyReply> {
   const { headers } = request;
   const key = idempotencyKey(headers);
   if (isRefusal(key)) return refuse(reply, key);
+  const idempotency = key === null || path === null ? null : { path, key };
   const encoding = bodyEncoding(request.raw);
   if (isRefusal(encoding)) return refuse(reply, encoding);
-  const runningAs = key === null ? null : `${request.caller!.organisation} ${path} ${key}`;
+  const { organisation, keyId } = request.caller!;
+  const runningAs = idempotency && `${organisation} ${idempotency.path} ${idempotency.key}`;
   if (runningAs !== null) {
     if (running.has(runningAs)) return refuse(reply, keyRunning);
     running.add(runningAs);
   }
   const { inFlight, maxBodyBytes } = service;
   try {
-    const bytes = await readBytes(request.raw, maxBodyBytes, inFlight);
-    if (bytes === null) return refuse(reply, { refusal: 'bad_request', message: 'The body was cut off.' });
+    const bytes = await readBytes(request.raw, maxBodyBytes, inFlight, keyId);
+    if (bytes === null) return reply.hijack();
     if (isRefusal(bytes)) return refuse(reply, bytes);
     const { byteLength } = bytes;
     try {
       const handling = preferredHandling(headers);
-      const answer = await take(handling, key === null ? null : { path, key }, { bytes, encoding });
+      const answer = await take(handling, idempotency, { bytes, encoding });
       return send(service, request, reply.headers(preferenceApplied(handling)), answer);
     } finally {
-      inFlight.give(byteLength);
+      inFlight.give(keyId, byteLength);
     }
   } finally {
     if (runningAs !== null) running.delete(runningAs);
@@ -103,9 +108,5 @@ function send(service: Service, request: FastifyRequest, reply: FastifyReply, an
     const facts = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: answer.failure };
     service.log('error', facts, 'the store could not keep what was sent');
   }
-  return reply
-    .code(answer.status)
-    .headers(answer.headers)
-    .type('application/json; charset=utf-8')
-    .send(answer.json);
+  return reply.code(answer.status).headers(answer.headers).type(JSON_TYPE).send(answer.json);
 }

@@ -35,6 +35,8 @@ export interface Plan {
   readonly fields: readonly PlannedField[];
   readonly columnOf: ReadonlyMap<string, number>;
   readonly references: readonly PlannedReference[];
+  /** Names that are no fields, with the field that was probably meant: the same ones come again and again. */
+  readonly meant: Map<string, string | null>;
 }
 
 /** `problems` is null for a good object. A flawed field's value is null in the row. */
@@ -45,6 +47,7 @@ export interface Checked {
 
 const MOST_PROBLEMS_PER_RECORD = 20;
 const LONGEST_SHOWN_NAME_CHARACTERS = 100;
+const MOST_REMEMBERED_NAMES = 1000;
 
 export function planOf(fields: Fields): Plan {
   const entries = Object.entries(fields);
@@ -55,6 +58,7 @@ export function planOf(fields: Fields): Plan {
     references: entries.flatMap(([field, { references }], column) =>
       references === undefined ? [] : [{ field, column, targetOf: targetOf(references, columnOf) }],
     ),
+    meant: new Map(),
   };
 }
 
@@ -114,7 +118,7 @@ function handleUnknown(
     } else if (isFull(checked)) {
       return;
     } else {
-      const meant = nearName(name, plan.columnOf.keys());
+      const meant = probablyMeant(plan, name);
       report(
         checked,
         shown,
@@ -125,6 +129,15 @@ function handleUnknown(
       );
     }
   }
+}
+
+function probablyMeant({ meant, columnOf }: Plan, name: string): string | null {
+  const known = meant.get(name);
+  if (known !== undefined) return known;
+  const near = nearName(name, columnOf.keys());
+  if (meant.size >= MOST_REMEMBERED_NAMES) meant.clear();
+  meant.set(name, near);
+  return near;
 }
 
 export function report(checked: Checked, field: string | null, code: ProblemCode, message: string): void {

@@ -6,9 +6,16 @@ import { interaction, type ShownInteraction, storedInteraction } from '@headgate
 import { type OrganisationNumber, type Remembered, type Store, StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { checkFields, type FieldProblem, type Handling, planOf } from './check-fields.ts';
-import { readJson, type Unreadable } from './json.ts';
+import { type JsonLimits, readJson, type Unreadable } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
-import { fingerprintOf, type IdempotencyKey, type KeyTaken, memoryOf, openAnswer } from './memory.ts';
+import {
+  type IdempotencyKey,
+  type KeyRunning,
+  type KeyTaken,
+  memoryOf,
+  openAnswer,
+  recallAnswer,
+} from './memory.ts';
 import { presenterOf } from './present.ts';
 import { resolveReferences } from './references.ts';
 
@@ -29,10 +36,15 @@ export type InteractionTaken =
   | (InteractionAnswer & { readonly replayed: boolean })
   | Unreadable
   | { readonly kind: 'failed'; readonly failure: string }
-  | KeyTaken;
+  | KeyTaken
+  | KeyRunning;
 
-/** A good interaction is one object; this leaves room for a wrong one to be told what is wrong. */
-const MOST_CONTAINERS = 200_000;
+/** A good interaction is one object of eleven keys; this leaves room for a wrong one to be told what is wrong. */
+const jsonLimits: JsonLimits = {
+  containers: 200_000,
+  keys: 20_000,
+  advice: 'an interaction is one object with the fields that the docs list',
+};
 
 const plan = planOf(interaction);
 const eventTimestampColumn = plan.columnOf.get('event_timestamp')!;
@@ -43,10 +55,14 @@ export async function takeInteraction(
   store: Store,
   known: KnownRecords,
 ): Promise<InteractionTaken> {
-  const read = readJson(request.body, MOST_CONTAINERS);
+  const recalled = await recallAnswer(request, request.idempotency, store);
+  if (recalled.kind === 'again') return replay(recalled.remembered);
+  if (recalled.kind === 'key_taken') return recalled;
+  const read = readJson(request.body, jsonLimits);
   if ('unreadable' in read) return { kind: 'unreadable', message: read.unreadable };
+  if (recalled.kind === 'unavailable') return { kind: 'failed', failure: recalled.reason };
   try {
-    return await carryOut(request, read.value, store, known);
+    return await carryOut(request, recalled.fingerprint, read.value, store, known);
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
     return { kind: 'failed', failure: error.message };
@@ -54,18 +70,13 @@ export async function takeInteraction(
 }
 
 async function carryOut(
-  request: InteractionRequest,
+  { requestId, organisation, handling, idempotency }: InteractionRequest,
+  fingerprint: string,
   value: unknown,
   store: Store,
   known: KnownRecords,
 ): Promise<InteractionTaken> {
-  const { requestId, organisation, handling, idempotency } = request;
   const nowMs = Date.now();
-  const fingerprint = idempotency === null ? '' : fingerprintOf(request.body, handling);
-  if (idempotency !== null) {
-    const remembered = await store.recall({ ...idempotency, organisation }, nowMs);
-    if (remembered !== null) return replay(remembered, fingerprint);
-  }
   const checked = checkFields(plan, value, handling === 'lenient' ? new Map() : null);
   await resolveReferences(plan, [checked], organisation, known);
   // In the order in which the catalogue adds these behind what the client sent.
@@ -79,20 +90,23 @@ async function carryOut(
     checked.problems === null
       ? { kind: 'recorded', interaction: presentInteraction(row) }
       : { kind: 'refused', problems: checked.problems, requestId };
-  const memory = idempotency && memoryOf(idempotency, organisation, fingerprint, answer, nowMs);
+  const memory = idempotency && memoryOf(idempotency, organisation, fingerprint, answer);
   if (answer.kind === 'recorded' || memory !== null) {
     const written = await store.writeInteraction({
       organisation,
       row: answer.kind === 'recorded' ? row : null,
       memory,
     });
-    if (written.kind === 'already') return replay(written.remembered, fingerprint);
+    if (written.kind === 'already') {
+      return written.remembered.fingerprint === fingerprint
+        ? replay(written.remembered)
+        : { kind: 'key_taken' };
+    }
     if (written.kind === 'running') return { kind: 'key_running' };
   }
   return { ...answer, replayed: false };
 }
 
-function replay(remembered: Remembered, fingerprint: string): InteractionTaken {
-  if (remembered.fingerprint !== fingerprint) return { kind: 'key_taken' };
+function replay(remembered: Remembered): InteractionTaken {
   return { ...openAnswer<InteractionAnswer>(remembered.answer), replayed: true };
 }

@@ -4,10 +4,10 @@ import fc from 'fast-check';
 import { readJson } from './json.ts';
 
 const LEVELS = 100_000;
-const MOST_CONTAINERS = 1_000_000;
+const roomy = { containers: 1_000_000, keys: 1_000_000, advice: 'send less' };
 
 function read(text: string) {
-  return readJson(Buffer.from(text), MOST_CONTAINERS);
+  return readJson(Buffer.from(text), roomy);
 }
 
 function assertRepeated(text: string, key: string): void {
@@ -82,7 +82,7 @@ describe('reading JSON', () => {
         const bytes = Buffer.from(JSON.stringify(value));
         const surrounded = new Uint8Array(offset + bytes.length + 3).fill(0x3a);
         surrounded.set(bytes, offset);
-        assert.deepEqual(readJson(surrounded.subarray(offset, offset + bytes.length), MOST_CONTAINERS), {
+        assert.deepEqual(readJson(surrounded.subarray(offset, offset + bytes.length), roomy), {
           value: JSON.parse(bytes.toString()),
         });
       }),
@@ -215,7 +215,7 @@ describe('reading JSON', () => {
       [0x22, 0xed, 0xa0, 0x80, 0x22],
       [0xc3],
     ]) {
-      assert.deepEqual(readJson(Uint8Array.from(bytes), MOST_CONTAINERS), {
+      assert.deepEqual(readJson(Uint8Array.from(bytes), roomy), {
         unreadable: 'The body is not valid UTF-8.',
       });
     }
@@ -229,11 +229,25 @@ describe('reading JSON', () => {
   test('refuses more objects and arrays than it is told to take, and counts none that a text holds', () => {
     const holding = (containers: number): string =>
       JSON.stringify({ text: '[{"\\'.repeat(500), list: new Array(containers - 2).fill([]) });
-    const readAtMost = (containers: number, most: number) => readJson(Buffer.from(holding(containers)), most);
+    const readAtMost = (containers: number, most: number) =>
+      readJson(Buffer.from(holding(containers)), { ...roomy, containers: most });
     for (const most of [2, 3, 100, 4097]) {
       assert.ok('value' in readAtMost(most, most), `${most} are allowed`);
       assert.deepEqual(readAtMost(most + 1, most), {
-        unreadable: `The body holds more than ${most} objects and arrays.`,
+        unreadable: `The body holds more than ${most} objects and arrays; send less.`,
+      });
+    }
+  });
+
+  test('refuses more keys than it is told to take, and counts none that a text holds', () => {
+    const holding = (keys: number): Buffer => {
+      const entries = Array.from({ length: keys - 1 }, (_, at) => [`key ${at}`, '"a":"b":'] as const);
+      return Buffer.from(JSON.stringify({ list: [Object.fromEntries(entries)] }, null, 1));
+    };
+    for (const keys of [1, 2, 1000]) {
+      assert.ok('value' in readJson(holding(keys), { ...roomy, keys }), `${keys} are allowed`);
+      assert.deepEqual(readJson(holding(keys + 1), { ...roomy, keys }), {
+        unreadable: `The body holds more than ${keys} keys; send less.`,
       });
     }
   });

@@ -1,5 +1,5 @@
 // Bytes to a JSON value, stricter than JSON.parse: the text must be UTF-8, no object may say a key twice, since
-// which of the two was meant is a guess, and there is an end to how many objects and arrays it may hold.
+// which of the two was meant is a guess, and there is an end to how many objects, arrays and keys it may hold.
 
 import { isAscii, isUtf8 } from 'node:buffer';
 
@@ -23,13 +23,21 @@ const EVERY_BYTE_CASE_BIT = 0x20202020;
 const QUOTE_LIMIT_CHARACTERS = 100;
 const byteOrderMark = '\uFEFF';
 
-/** `mostContainers`: a few megabytes of `[],[],…` would otherwise keep a thread busy for seconds. */
-export function readJson(givenBytes: Uint8Array, mostContainers: number): ReadJson {
+/** A few megabytes of `[],[],…`, or millions of keys, would otherwise keep a thread busy for seconds. */
+export interface JsonLimits {
+  /** Objects and arrays. */
+  readonly containers: number;
+  readonly keys: number;
+  /** What to do instead, as the end of a sentence. */
+  readonly advice: string;
+}
+
+export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
   const bytes = givenBytes.byteOffset % 4 === 0 ? givenBytes : givenBytes.slice();
   if (!isUtf8(bytes)) return { unreadable: 'The body is not valid UTF-8.' };
-  if (holdsMoreContainers(bytes, mostContainers)) {
-    return { unreadable: `The body holds more than ${mostContainers} objects and arrays.` };
-  }
+  const quotedColons = countQuotedColons(bytes);
+  const surplus = findSurplus(bytes, quotedColons, limits);
+  if (surplus !== null) return { unreadable: `The body holds more than ${surplus}; ${limits.advice}.` };
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let text = buffer.toString(isAscii(bytes) ? 'latin1' : 'utf8');
   if (text.startsWith(byteOrderMark)) text = text.slice(1);
@@ -43,7 +51,7 @@ export function readJson(givenBytes: Uint8Array, mostContainers: number): ReadJs
   if (plain !== null) value = JSON.parse(plain);
   // Every key is followed by a quote and a colon. Where there are just as many of those as there are keys in
   // the result, none was said twice; otherwise (a nested value, a text holding `":`) look closely.
-  if (plain !== null || countQuotedColons(bytes) !== countShallowKeys(value)) {
+  if (plain !== null || quotedColons !== countShallowKeys(value)) {
     const twice = findRepeatedKey(text);
     if (twice !== null) {
       const shown = JSON.stringify(twice.slice(0, QUOTE_LIMIT_CHARACTERS));
@@ -113,27 +121,43 @@ function countQuotedColons(bytes: Uint8Array): number {
   return count;
 }
 
-/** Looks closely only where so many words hold a `{` or `[` that, unless texts hold them, there are too many. */
-function holdsMoreContainers(bytes: Uint8Array, most: number): boolean {
-  if (bytes.byteLength <= most) return false;
-  const words = wordsOf(bytes);
-  let wordsWithOpening = 0;
-  for (let word = 0; word < words.length; word++) {
-    if (hasZeroByte((words[word]! | EVERY_BYTE_CASE_BIT) ^ EVERY_BYTE_BRACE)) wordsWithOpening++;
-  }
-  return wordsWithOpening * 4 > most && countContainers(bytes) > most;
+/**
+ * What there is too much of, or null. Looks closely only where so many words hold a `{` or `[`, or so many quotes
+ * are followed by a colon, that there is too much unless texts hold them.
+ */
+function findSurplus(
+  bytes: Uint8Array,
+  quotedColons: number,
+  { containers, keys }: JsonLimits,
+): string | null {
+  if (quotedColons <= keys && countWordsWithOpening(bytes) * 4 <= containers) return null;
+  const held = countStructure(bytes);
+  if (held.containers > containers) return `${containers} objects and arrays`;
+  return held.keys > keys ? `${keys} keys` : null;
 }
 
-function countContainers(bytes: Uint8Array): number {
+function countWordsWithOpening(bytes: Uint8Array): number {
+  const words = wordsOf(bytes);
   let count = 0;
+  for (let word = 0; word < words.length; word++) {
+    if (hasZeroByte((words[word]! | EVERY_BYTE_CASE_BIT) ^ EVERY_BYTE_BRACE)) count++;
+  }
+  return count;
+}
+
+/** Outside texts every colon belongs to a key. */
+function countStructure(bytes: Uint8Array): { containers: number; keys: number } {
+  let containers = 0;
+  let keys = 0;
   let isInText = false;
   for (let at = 0; at < bytes.byteLength; at++) {
     const byte = bytes[at]!;
     if (byte === QUOTE) isInText = !isInText;
-    else if (isInText && byte === BACKSLASH) at++;
-    else if (!isInText && (byte | 0x20) === BRACE) count++;
+    else if (isInText) at += byte === BACKSLASH ? 1 : 0;
+    else if ((byte | 0x20) === BRACE) containers++;
+    else if (byte === COLON) keys++;
   }
-  return count;
+  return { containers, keys };
 }
 
 function followsQuote(bytes: Uint8Array, at: number): boolean {

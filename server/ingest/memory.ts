@@ -3,16 +3,27 @@
 
 import { hash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import type { Memory, OrganisationNumber } from '../store/store.ts';
+import {
+  type Memory,
+  type OrganisationNumber,
+  type Remembered,
+  type Store,
+  StoreUnavailable,
+} from '../store/store.ts';
 
 export interface IdempotencyKey {
   readonly path: string;
   readonly key: string;
 }
 
-/** The idempotency key already stands for another body, or for a request that is still being written. */
+/** The idempotency key already stands for another request. */
 export interface KeyTaken {
-  readonly kind: 'key_taken' | 'key_running';
+  readonly kind: 'key_taken';
+}
+
+/** A request under the same idempotency key is being written at this moment. */
+export interface KeyRunning {
+  readonly kind: 'key_running';
 }
 
 const KEPT_FOR_MS = 24 * 60 * 60 * 1000;
@@ -22,8 +33,8 @@ export function memoryOf(
   organisation: OrganisationNumber,
   fingerprint: string,
   answer: unknown,
-  nowMs: number,
 ): Memory {
+  const nowMs = Date.now();
   return {
     organisation,
     path,
@@ -35,8 +46,33 @@ export function memoryOf(
   };
 }
 
+/** `unavailable`: whether the request was answered before cannot be known now. */
+export type Recalled =
+  | { readonly kind: 'first'; readonly fingerprint: string }
+  | { readonly kind: 'again'; readonly remembered: Remembered }
+  | { readonly kind: 'unavailable'; readonly reason: string }
+  | KeyTaken;
+
+/** Looks for an answer that was given to this very request before. Without a key every request is the first. */
+export async function recallAnswer(
+  { organisation, body, handling }: { organisation: OrganisationNumber; body: Uint8Array; handling: string },
+  idempotency: IdempotencyKey | null,
+  store: Store,
+): Promise<Recalled> {
+  if (idempotency === null) return { kind: 'first', fingerprint: '' };
+  const fingerprint = fingerprintOf(body, handling);
+  try {
+    const remembered = await store.recall({ ...idempotency, organisation }, Date.now());
+    if (remembered === null) return { kind: 'first', fingerprint };
+    return remembered.fingerprint === fingerprint ? { kind: 'again', remembered } : { kind: 'key_taken' };
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return { kind: 'unavailable', reason: error.message };
+  }
+}
+
 /** Tells one body, and one way of handling it, from another. */
-export function fingerprintOf(body: Uint8Array, handling: string): string {
+function fingerprintOf(body: Uint8Array, handling: string): string {
   return `${handling}:${hash('sha256', body)}`;
 }
 

@@ -16,7 +16,14 @@ import { uuidV7 } from '../uuid-v7.ts';
 import { type Checked, checkFields, type Handling, type Plan, planOf } from './check-fields.ts';
 import { readJson, type Unreadable } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
-import { fingerprintOf, type IdempotencyKey, type KeyTaken, memoryOf, openAnswer } from './memory.ts';
+import {
+  type IdempotencyKey,
+  type KeyRunning,
+  type KeyTaken,
+  memoryOf,
+  openAnswer,
+  recallAnswer,
+} from './memory.ts';
 import {
   type BatchOutcome,
   type CheckedBatch,
@@ -47,7 +54,8 @@ export interface UploadRequest {
 export type UploadTaken =
   | { readonly kind: 'taken'; readonly outcome: Outcome; readonly replayed: boolean }
   | Unreadable
-  | KeyTaken;
+  | KeyTaken
+  | KeyRunning;
 
 interface UploadPlan extends Plan {
   readonly keyColumn: number;
@@ -58,8 +66,9 @@ interface CheckedRecord extends Checked {
   readonly dropped: ReadonlyMap<string, number> | null;
 }
 
-/** A good record is one object; this leaves room for wrong ones to be named one by one. */
-const CONTAINERS_PER_RECORD = 20;
+/** A good record is one object of some fifteen keys; this leaves room for wrong ones to be named one by one. */
+const CONTAINERS_PER_RECORD = 40;
+const KEYS_PER_RECORD = 80;
 /** Names that a batch's warnings list at most; a hostile body can hold millions. */
 const MOST_NAMED_WARNINGS = 100;
 const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
@@ -80,21 +89,37 @@ export async function takeUpload(
   known: KnownRecords,
   limits: UploadLimits,
 ): Promise<UploadTaken> {
+  // A dry run does nothing that could be done twice, and its answer must never stand in for a real one.
+  const idempotency = request.dryRun ? null : request.idempotency;
+  const recalled = await recallAnswer(request, idempotency, store);
+  if (recalled.kind === 'again') return replay(recalled.remembered);
+  if (recalled.kind === 'key_taken') return recalled;
   const records = readRecords(request, limits);
   if (typeof records === 'string') return { kind: 'unreadable', message: records };
   const plan = plans[request.type];
   const checked = records.map((record) => checkRecord(plan, record, request.handling));
+  const failedBecause = (reason: string): UploadTaken => {
+    const outcome = failedOutcome(request, plan, checked, limits.batchSize, reason);
+    return { kind: 'taken', outcome, replayed: false };
+  };
+  if (recalled.kind === 'unavailable') return failedBecause(recalled.reason);
+  const guard = idempotency && { idempotency, fingerprint: recalled.fingerprint };
   try {
-    return await carryOut(request, plan, checked, store, known, limits.batchSize);
+    return await carryOut(request, guard, plan, checked, store, known, limits.batchSize);
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
-    const outcome = failedOutcome(request, plan, checked, limits.batchSize, error.message);
-    return { kind: 'taken', outcome, replayed: false };
+    return failedBecause(error.message);
   }
+}
+
+interface Guard {
+  readonly idempotency: IdempotencyKey;
+  readonly fingerprint: string;
 }
 
 async function carryOut(
   request: UploadRequest,
+  guard: Guard | null,
   plan: UploadPlan,
   checked: readonly CheckedRecord[],
   store: Store,
@@ -102,14 +127,6 @@ async function carryOut(
   batchSize: number,
 ): Promise<UploadTaken> {
   const { organisation, type, dryRun } = request;
-  const nowMs = Date.now();
-  // A dry run does nothing that could be done twice, and its answer must never stand in for a real one.
-  const idempotency = dryRun ? null : request.idempotency;
-  const fingerprint = idempotency === null ? '' : fingerprintOf(request.body, request.handling);
-  if (idempotency !== null) {
-    const remembered = await store.recall({ ...idempotency, organisation }, nowMs);
-    if (remembered !== null) return replay(remembered, fingerprint);
-  }
   await resolveReferences(plan, checked, organisation, known);
   const superseded = findSuperseded(plan, checked);
   const upload = describe(request, plan, checked, superseded, batchSize);
@@ -118,7 +135,7 @@ async function carryOut(
   const batches = inBatches(checked, batchSize).map(({ first, batch }) =>
     batch.filter((record, at) => isWritten(record, first + at)).map(({ row }): Row => row),
   );
-  const memory = idempotency && memoryOf(idempotency, organisation, fingerprint, upload, nowMs);
+  const memory = guard && memoryOf(guard.idempotency, organisation, guard.fingerprint, upload);
   if (memory === null && batches.every((rows) => rows.length === 0)) {
     return {
       kind: 'taken',
@@ -130,13 +147,16 @@ async function carryOut(
     };
   }
   const written = await store.write({ organisation, type, batches, dryRun, memory });
-  if (written.kind === 'already') return replay(written.remembered, fingerprint);
+  if (written.kind === 'already') {
+    return written.remembered.fingerprint === guard?.fingerprint
+      ? replay(written.remembered)
+      : { kind: 'key_taken' };
+  }
   if (written.kind === 'running') return { kind: 'key_running' };
   return { kind: 'taken', outcome: outcomeOf(upload, written.tallies), replayed: false };
 }
 
-function replay(remembered: Remembered, fingerprint: string): UploadTaken {
-  if (remembered.fingerprint !== fingerprint) return { kind: 'key_taken' };
+function replay(remembered: Remembered): UploadTaken {
   const upload = openAnswer<CheckedUpload>(remembered.answer);
   return { kind: 'taken', outcome: outcomeOf(upload, remembered.tallies), replayed: true };
 }
@@ -146,7 +166,11 @@ function readRecords(
   { body, type, handling }: UploadRequest,
   { maxRecords }: UploadLimits,
 ): unknown[] | string {
-  const read = readJson(body, CONTAINERS_PER_RECORD * (maxRecords + 2));
+  const read = readJson(body, {
+    containers: CONTAINERS_PER_RECORD * (maxRecords + 2),
+    keys: KEYS_PER_RECORD * (maxRecords + 2),
+    advice: `send at most ${maxRecords} records in one request`,
+  });
   if ('unreadable' in read) return read.unreadable;
   const { value } = read;
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
@@ -221,7 +245,10 @@ function describe(
   return { requestId, type, dryRun, batches };
 }
 
-/** Nothing was stored: every record that had no problem of its own is named with the store's. */
+/**
+ * Nothing was stored: every record that had no problem of its own is named with the store's. A batch in which none
+ * was good is refused for what it is, since sending it again would not help.
+ */
 function failedOutcome(
   { requestId, type, dryRun }: UploadRequest,
   plan: UploadPlan,
@@ -238,7 +265,7 @@ function failedOutcome(
     const received = batch.length;
     return {
       batchId: uuidV7(),
-      result: 'failed',
+      result: batch.some((record) => record.problems === null) ? 'failed' : 'refused',
       counts: { received, created: 0, updated: 0, unchanged: 0, rejected: received },
       problems,
       warnings: warningsOf(batch),

@@ -67,6 +67,7 @@ function keyOf(organisation: OrganisationNumber, values: Partial<ApiKey> = {}): 
     expiresAtMs: null,
     revokedAtMs: null,
     lastUsedAtMs: null,
+    replacedBy: null,
     ...values,
   };
 }
@@ -140,6 +141,7 @@ for (const { name, open } of testStores) {
           expiresAtMs: NOW_MS + 1,
           revokedAtMs: NOW_MS + 2,
           lastUsedAtMs: NOW_MS + 3,
+          replacedBy: plain.keyId,
         });
         await store.addKey(plain);
         await store.addKey(full);
@@ -164,15 +166,53 @@ for (const { name, open } of testStores) {
         const organisation = await newOrganisation();
         const [old, successor] = [keyOf(organisation), keyOf(organisation, { createdAtMs: NOW_MS + 1 })];
         await store.addKey(old);
-        await store.replaceKey(old.keyId, NOW_MS + 500, successor);
+        assert.equal(await store.replaceKey(old.keyId, NOW_MS + 500, successor), true);
         const listed = await store.keysOf(organisation);
         assert.deepEqual(
-          listed.map(({ keyId, expiresAtMs }) => [keyId, expiresAtMs]),
+          listed.map(({ keyId, expiresAtMs, replacedBy }) => [keyId, expiresAtMs, replacedBy]),
           [
-            [old.keyId, NOW_MS + 500],
-            [successor.keyId, null],
+            [old.keyId, NOW_MS + 500, successor.keyId],
+            [successor.keyId, null, null],
           ],
         );
+      });
+
+      test('keep an end that is sooner than the one given with a successor', async () => {
+        const organisation = await newOrganisation();
+        for (const [endMs, givenMs] of [
+          [NOW_MS + 1, NOW_MS + 2],
+          [NOW_MS + 2, NOW_MS + 1],
+        ] as const) {
+          const old = keyOf(organisation, { expiresAtMs: endMs });
+          await store.addKey(old);
+          assert.equal(await store.replaceKey(old.keyId, givenMs, keyOf(organisation)), true);
+          assert.equal((await store.findKey(old.keyId))?.expiresAtMs, NOW_MS + 1);
+        }
+      });
+
+      test('are replaced only once, and a second successor is not added', async () => {
+        const organisation = await newOrganisation();
+        const [old, first, second] = [keyOf(organisation), keyOf(organisation), keyOf(organisation)];
+        await store.addKey(old);
+        assert.equal(await store.replaceKey(old.keyId, NOW_MS + 500, first), true);
+        const replaced = await store.findKey(old.keyId);
+        assert.equal(await store.replaceKey(old.keyId, NOW_MS + 100, second), false);
+        assert.deepEqual(await store.findKey(old.keyId), replaced);
+        assert.equal(await store.findKey(second.keyId), null);
+      });
+
+      test('are replaced only once by many who try at the same time', async () => {
+        const organisation = await newOrganisation();
+        const old = keyOf(organisation);
+        await store.addKey(old);
+        const successors = Array.from({ length: 8 }, () => keyOf(organisation));
+        const replaced = await Promise.all(
+          successors.map((successor) => store.replaceKey(old.keyId, NOW_MS + 500, successor)),
+        );
+        const winners = successors.filter((_, position) => replaced[position]);
+        assert.equal(winners.length, 1);
+        assert.equal((await store.findKey(old.keyId))?.replacedBy, winners[0]?.keyId);
+        assert.equal((await store.keysOf(organisation)).length, 2);
       });
 
       test('are left as they were when the successor cannot be added', async () => {
@@ -181,7 +221,8 @@ for (const { name, open } of testStores) {
         await store.addKey(old);
         await store.addKey(taken);
         await assert.rejects(store.replaceKey(old.keyId, NOW_MS + 500, taken));
-        assert.equal((await store.findKey(old.keyId))?.expiresAtMs, null);
+        const left = await store.findKey(old.keyId);
+        assert.deepEqual([left?.expiresAtMs, left?.replacedBy], [null, null]);
       });
 
       test('get no successor when there is no such key', async () => {

@@ -1,6 +1,7 @@
 // Opens the database that a setting names, and hands its store on to other threads.
 
 import type { MessagePort, Transferable } from 'node:worker_threads';
+import { type Place, readPlace } from './place.ts';
 import type { Distribution } from './postgres/migrations.ts';
 import { SCHEMA_VERSION as SQLITE_SCHEMA_VERSION } from './sqlite/migrations.ts';
 import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
@@ -18,7 +19,7 @@ export interface OpenedStore extends Store {
 
 /** `sqlite:PATH`, a bare path, or `postgres://…`. Rejects with StoreUnusable where the database can never be used. */
 export async function openStore(database: string): Promise<OpenedStore> {
-  const place = readPlace(database);
+  const place = usablePlace(database);
   if (place.kind === 'postgres') {
     // Loaded where it is wanted: the driver takes longer to load than a whole SQLite store to open.
     const { openPostgresStore } = await import('./postgres/open-postgres-store.ts');
@@ -41,7 +42,7 @@ export async function migrateDatabase(
   database: string,
   onDistributed: (table: string) => void,
 ): Promise<Migrated> {
-  const place = readPlace(database);
+  const place = usablePlace(database);
   if (place.kind === 'postgres') {
     const { migratePostgres } = await import('./postgres/open-postgres-store.ts');
     return { kind: place.kind, ...(await migratePostgres(place.url, onDistributed)) };
@@ -51,21 +52,10 @@ export async function migrateDatabase(
   return { kind: place.kind, schemaVersion: SQLITE_SCHEMA_VERSION, distribution: null };
 }
 
-type Place =
-  | { readonly kind: 'sqlite'; readonly path: string }
-  | { readonly kind: 'postgres'; readonly url: string };
-
-function readPlace(database: string): Place {
-  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(database)?.[1]?.toLowerCase();
-  if (scheme === 'postgres' || scheme === 'postgresql') return { kind: 'postgres', url: database };
-  if (scheme !== undefined && scheme !== 'sqlite') {
-    throw new StoreUnusable(`there is no store for ${scheme} databases: give sqlite:PATH or postgres://…`);
-  }
-  const path = database.replace(/^sqlite:/i, '');
-  if (path === '' || path.includes('\0') || path === ':memory:') {
-    throw new StoreUnusable('the database must be a file on disk: give sqlite:PATH');
-  }
-  return { kind: 'sqlite', path };
+function usablePlace(database: string): Place {
+  const place = readPlace(database);
+  if (typeof place === 'string') throw new StoreUnusable(place);
+  return place;
 }
 
 /** The opened store in another thread. Closing it leaves the opened one as it is. */

@@ -48,6 +48,8 @@ export interface ApiKey {
   readonly expiresAtMs: number | null;
   readonly revokedAtMs: number | null;
   readonly lastUsedAtMs: number | null;
+  /** The id of the successor that it was rotated to. A key has at most one. */
+  readonly replacedBy: string | null;
 }
 
 /** A record's values in the order of its type's declared fields. */
@@ -137,8 +139,11 @@ export interface Store {
   findKey(keyId: string): Promise<ApiKey | null>;
   /** Oldest first. */
   keysOf(organisation: OrganisationNumber): Promise<readonly ApiKey[]>;
-  /** Adds the successor and ends the old key at the given moment, or neither. */
-  replaceKey(keyId: string, endsAtMs: number, successor: Omit<ApiKey, 'orgId'>): Promise<void>;
+  /**
+   * Adds the successor, and notes it on the old key, which ends at the given moment or at its own end, whichever
+   * is sooner. False, with nothing changed, where the key has a successor already: of two calls at once, one wins.
+   */
+  replaceKey(keyId: string, endsAtMs: number, successor: Omit<ApiKey, 'orgId'>): Promise<boolean>;
   /** Keeps the first moment when the key was already revoked. */
   revokeKey(keyId: string, revokedAtMs: number): Promise<void>;
   /** Moves last-used times forward, never back. */

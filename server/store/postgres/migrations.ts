@@ -42,7 +42,8 @@ const migrations: readonly Migration[] = [
         created_at_ms bigint NOT NULL,
         expires_at_ms bigint,
         revoked_at_ms bigint,
-        last_used_at_ms bigint
+        last_used_at_ms bigint,
+        replaced_by text
       )`,
       'CREATE INDEX api_keys_by_organisation ON api_keys (organisation, created_at_ms, key_id)',
       `CREATE TABLE idempotency_answers (

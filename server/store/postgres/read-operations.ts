@@ -28,7 +28,7 @@ type ReadOperations = Pick<
 >;
 
 const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name, scopes,
-    api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms
+    api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by
   FROM api_keys JOIN organisations USING (organisation)`;
 
 // Names are compared byte by byte, as SQLite does, whatever collation the database has.
@@ -169,11 +169,9 @@ function apiKeyOf(row: TextRow): ApiKey {
     string | null,
     string,
     string,
-    ...(string | null)[],
+    ...[string | null, string | null, string | null, string | null],
   ];
-  const [expiresAtMs, revokedAtMs, lastUsedAtMs] = others.map((moment) =>
-    moment === null ? null : Number(moment),
-  ) as [number | null, number | null, number | null];
+  const [expiresAt, revokedAt, lastUsedAt, replacedBy] = others;
   return {
     keyId,
     organisation: Number(organisation),
@@ -182,8 +180,13 @@ function apiKeyOf(row: TextRow): ApiKey {
     name,
     scopes: JSON.parse(scopes) as string[],
     createdAtMs: Number(createdAtMs),
-    expiresAtMs,
-    revokedAtMs,
-    lastUsedAtMs,
+    expiresAtMs: numberOrNull(expiresAt),
+    revokedAtMs: numberOrNull(revokedAt),
+    lastUsedAtMs: numberOrNull(lastUsedAt),
+    replacedBy,
   };
+}
+
+function numberOrNull(text: string | null): number | null {
+  return text === null ? null : Number(text);
 }

@@ -48,12 +48,20 @@ export function createWriteOperations({ run, transaction }: Connections, tables:
 
     replaceKey: (keyId, endsAtMs, successor) =>
       transaction('COMMIT', async (runInside) => {
-        const changed = await runInside({
-          text: 'UPDATE api_keys SET expires_at_ms = $1 WHERE key_id = $2 RETURNING key_id',
-          values: [endsAtMs, keyId],
+        const replaced = await runInside({
+          // LEAST passes over a null. Whoever waits here for another call looks again at what that one left.
+          text: `UPDATE api_keys SET expires_at_ms = LEAST($1::bigint, expires_at_ms), replaced_by = $2
+            WHERE key_id = $3 AND replaced_by IS NULL RETURNING key_id`,
+          values: [endsAtMs, successor.keyId, keyId],
         });
-        if (changed.length === 0) throw new Error(`there is no key ${keyId} to replace`);
+        if (replaced.length === 0) {
+          const text = 'SELECT key_id FROM api_keys WHERE key_id = $1';
+          const known = await runInside({ text, values: [keyId] });
+          if (known.length === 0) throw new Error(`there is no key ${keyId} to replace`);
+          return false;
+        }
         await insertKey(runInside, successor);
+        return true;
       }),
 
     async revokeKey(keyId, revokedAtMs) {
@@ -150,8 +158,8 @@ async function insertKey(run: Run, key: Omit<ApiKey, 'orgId'>): Promise<void> {
   await run({
     text: `INSERT INTO api_keys
         (key_id, organisation, secret_hash, name, scopes,
-         created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+         created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     values: [
       key.keyId,
       key.organisation,
@@ -162,6 +170,7 @@ async function insertKey(run: Run, key: Omit<ApiKey, 'orgId'>): Promise<void> {
       key.expiresAtMs,
       key.revokedAtMs,
       key.lastUsedAtMs,
+      key.replacedBy,
     ],
   });
 }

@@ -28,7 +28,8 @@ const migrations: readonly string[] = [
     created_at_ms INTEGER NOT NULL,
     expires_at_ms INTEGER,
     revoked_at_ms INTEGER,
-    last_used_at_ms INTEGER
+    last_used_at_ms INTEGER,
+    replaced_by TEXT
   ) STRICT;
   CREATE INDEX api_keys_by_organisation ON api_keys (organisation, created_at_ms, key_id);
   CREATE TABLE idempotency_answers (

@@ -199,7 +199,7 @@ test('another process gets twelve keys in within two seconds while this one writ
       for (const keyId of 'abcdefghijkl') {
         await store.addKey({
           keyId, organisation: 1, secretHash: '', name: null, scopes: [], createdAtMs: 1,
-          expiresAtMs: null, revokedAtMs: null, lastUsedAtMs: null,
+          expiresAtMs: null, revokedAtMs: null, lastUsedAtMs: null, replacedBy: null,
         });
       }
       console.log(performance.now() - startedAtMs);

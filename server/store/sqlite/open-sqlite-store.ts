@@ -204,7 +204,13 @@ function makeFolder(folder: string): void {
   if (found !== undefined)
     throw new StoreUnusable(`${folder} is not a folder: no database can be made in it`);
   makeFolder(dirname(folder));
-  mkdirSync(folder, { recursive: true });
+  try {
+    // Not `recursive`: Node then tries without end where a parent is there and takes no folders, as in /proc.
+    mkdirSync(folder);
+  } catch (error) {
+    // Another process that starts on the same database was faster.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
   const parent = openSync(dirname(folder), 'r');
   try {
     fsyncSync(parent);

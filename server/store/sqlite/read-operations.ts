@@ -18,7 +18,7 @@ import { keptAnswerSql, rememberedOf } from './remembered.ts';
 const MOST_PREPARED_STATEMENTS = 500;
 
 const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name, scopes,
-    api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms
+    api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by
   FROM api_keys JOIN organisations USING (organisation)`;
 
 export type ReadOperations = ReturnType<typeof createReadOperations>;
@@ -170,5 +170,6 @@ function apiKeyOf(row: Record<string, SQLOutputValue>): ApiKey {
     expiresAtMs: row.expires_at_ms as number | null,
     revokedAtMs: row.revoked_at_ms as number | null,
     lastUsedAtMs: row.last_used_at_ms as number | null,
+    replacedBy: row.replaced_by as string | null,
   };
 }

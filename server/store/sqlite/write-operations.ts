@@ -118,8 +118,8 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
     statement(
       `INSERT INTO api_keys
         (key_id, organisation, secret_hash, name, scopes,
-         created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ).run(
       key.keyId,
       key.organisation,
@@ -130,6 +130,7 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
       key.expiresAtMs,
       key.revokedAtMs,
       key.lastUsedAtMs,
+      key.replacedBy,
     );
   };
 
@@ -148,14 +149,17 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
 
     addKey: (key: Omit<ApiKey, 'orgId'>): Job<void> => ({ run: () => insertKey(key) }),
 
-    replaceKey: (keyId: string, endsAtMs: number, successor: Omit<ApiKey, 'orgId'>): Job<void> => ({
+    replaceKey: (keyId: string, endsAtMs: number, successor: Omit<ApiKey, 'orgId'>): Job<boolean> => ({
       run() {
-        const { changes } = statement('UPDATE api_keys SET expires_at_ms = ? WHERE key_id = ?').run(
-          endsAtMs,
-          keyId,
-        );
-        if (changes === 0) throw new Error(`there is no key ${keyId} to replace`);
+        const found = statement('SELECT replaced_by FROM api_keys WHERE key_id = ?').get(keyId);
+        if (found === undefined) throw new Error(`there is no key ${keyId} to replace`);
+        if (found.replaced_by !== null) return false;
+        statement(
+          `UPDATE api_keys SET expires_at_ms = min(?1, coalesce(expires_at_ms, ?1)), replaced_by = ?2
+           WHERE key_id = ?3`,
+        ).run(endsAtMs, successor.keyId, keyId);
         insertKey(successor);
+        return true;
       },
     }),
 

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isPostgres, readPlace } from './place.ts';
+
+test('a PostgreSQL address is known by its scheme, in any case', () => {
+  for (const url of ['postgres://h/d', 'postgresql://h/d', 'POSTGRES://h/d', 'PostgreSQL://h/d']) {
+    assert.equal(isPostgres(url), true, url);
+    assert.deepEqual(readPlace(url), { kind: 'postgres', url });
+  }
+});
+
+test('everything else is the path of a SQLite file, with or without sqlite: before it', () => {
+  for (const [database, path] of [
+    ['data/headgate.db', 'data/headgate.db'],
+    ['sqlite:/var/headgate.db', '/var/headgate.db'],
+    ['SQLite:headgate.db', 'headgate.db'],
+    ['postgres', 'postgres'],
+    ['postgres:headgate.db', 'postgres:headgate.db'],
+    ['sqlite:postgres://h/d', 'postgres://h/d'],
+  ] as const) {
+    assert.equal(isPostgres(database), false, database);
+    assert.deepEqual(readPlace(database), { kind: 'sqlite', path });
+  }
+});
+
+test('a text that can name no database of ours is answered with a sentence', () => {
+  const noFile = 'the database must be a file on disk: give sqlite:PATH';
+  for (const [database, sentence] of [
+    ['', noFile],
+    ['sqlite:', noFile],
+    [':memory:', noFile],
+    ['SQLITE::memory:', noFile],
+    ['a\0b', noFile],
+    ['mysql://h/d', 'there is no store for mysql databases: give sqlite:PATH or postgres://…'],
+    ['x://h', 'there is no store for x databases: give sqlite:PATH or postgres://…'],
+    ['sqlite://h/d', 'a SQLite file is named by its path, not by a URL: give sqlite:PATH'],
+  ] as const) {
+    assert.equal(readPlace(database), sentence, JSON.stringify(database));
+  }
+});

@@ -1,0 +1,25 @@
+// What the text of a database setting names. The settings, the command line and the stores all ask here.
+
+export type Place =
+  | { readonly kind: 'sqlite'; readonly path: string }
+  | { readonly kind: 'postgres'; readonly url: string };
+
+export function isPostgres(database: string): boolean {
+  return /^postgres(ql)?:\/\//i.test(database);
+}
+
+/** `sqlite:PATH`, a bare path or `postgres://…`; for any other text a sentence on what is wrong with it. */
+export function readPlace(database: string): Place | string {
+  if (isPostgres(database)) return { kind: 'postgres', url: database };
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(database)?.[1]?.toLowerCase();
+  // Two slashes mean a host to some and nothing to others, so either reading would surprise someone.
+  if (scheme === 'sqlite') return 'a SQLite file is named by its path, not by a URL: give sqlite:PATH';
+  if (scheme !== undefined) {
+    return `there is no store for ${scheme} databases: give sqlite:PATH or postgres://…`;
+  }
+  const path = database.replace(/^sqlite:/i, '');
+  if (path === '' || path.includes('\0') || path === ':memory:') {
+    return 'the database must be a file on disk: give sqlite:PATH';
+  }
+  return { kind: 'sqlite', path };
+}

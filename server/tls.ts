@@ -1,0 +1,67 @@
+// Reads the certificate and the private key that the settings name, and checks them before anything is started.
+
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { environmentName, type Settings, SettingsProblem } from './settings.ts';
+
+export interface TlsPair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+type TlsSetting = 'tlsCertFile' | 'tlsKeyFile';
+
+/** Null where TLS is not asked for. */
+export async function readTls({
+  tlsCertFile,
+  tlsKeyFile,
+}: Pick<Settings, TlsSetting>): Promise<TlsPair | null | SettingsProblem> {
+  if (tlsCertFile === null || tlsKeyFile === null) return null;
+  const cert = await readUsable('tlsCertFile', tlsCertFile, 'a certificate in PEM form', (bytes) =>
+    createSecureContext({ cert: bytes }),
+  );
+  if (cert instanceof SettingsProblem) return cert;
+  const key = await readUsable(
+    'tlsKeyFile',
+    tlsKeyFile,
+    'a private key in PEM form without a passphrase',
+    (bytes) => createSecureContext({ key: bytes }),
+  );
+  if (key instanceof SettingsProblem) return key;
+  // A secure context takes a certificate and a key of different algorithms without a word, and then fails
+  // every handshake.
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
+    return problem(
+      'tlsKeyFile',
+      tlsKeyFile,
+      `is not the private key of the certificate that ${environmentName('tlsCertFile')} names`,
+    );
+  }
+  return { cert, key };
+}
+
+async function readUsable(
+  setting: TlsSetting,
+  path: string,
+  form: string,
+  use: (bytes: Buffer) => void,
+): Promise<Buffer | SettingsProblem> {
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(path);
+  } catch (error) {
+    return problem(setting, path, `cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    use(bytes);
+  } catch (error) {
+    return problem(setting, path, `cannot be used as ${form}: ${(error as Error).message}`);
+  }
+  return bytes;
+}
+
+function problem(setting: TlsSetting, path: string, what: string): SettingsProblem {
+  return new SettingsProblem(`${environmentName(setting)} names ${quote(path)}, which ${what}`);
+}
