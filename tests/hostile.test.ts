@@ -17,6 +17,7 @@ import {
   type UploadBody,
 } from './harness/api.ts';
 import { brotliBomb, gzipBomb, zstdBomb } from './harness/bombs.ts';
+import { forEachStore, type TestStore } from './harness/for-each-store.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
 import { bearer, connectRaw, type RawAnswer } from './harness/raw-connection.ts';
 import { fullRecord, leastRecord } from './harness/records.ts';
@@ -39,7 +40,7 @@ function shopWith(field: string, valueText: string): string {
   return `{${JSON.stringify(rest).slice(1, -1)},${JSON.stringify(field)}:${valueText}}`;
 }
 
-describe('a server under hostile input', () => {
+function hostileSuite(store: TestStore): void {
   let headgate: Headgate;
   let removeDatabase: () => Promise<void>;
   let hostileKey: string;
@@ -106,9 +107,9 @@ describe('a server under hostile input', () => {
   };
 
   before(async () => {
-    const { folder, remove } = await newDatabaseFolder();
+    const { database, remove } = await store.newDatabase();
     removeDatabase = remove;
-    headgate = await startHeadgate(`${folder}/headgate.db`);
+    headgate = await startHeadgate(database);
     pid = headgate.process.pid;
     hostileKey = (await headgate.newKey('hostile')).key;
     hostile = watched(apiOf(headgate.url, hostileKey));
@@ -869,7 +870,9 @@ describe('a server under hostile input', () => {
       assert.deepEqual((await hostile.list(type, '?include_deleted=true')).body.records, [], type);
     }
   });
-});
+}
+
+describe('a server under hostile input', () => forEachStore(hostileSuite));
 
 describe('more bodies in flight than allowed', () => {
   test('one key leaves room for the others', async () => {

@@ -1,12 +1,8 @@
 // Every store that the contract suite is run over.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { openStore } from './open-store.ts';
-import { testClusters } from './postgres/test-cluster.ts';
-import { testServer } from './postgres/test-server.ts';
+import { type OpenedStore, openStore } from './open-store.ts';
 import type { Store } from './store.ts';
+import { testDatabases } from './test-databases.ts';
 
 export interface TestStore {
   readonly store: Store;
@@ -15,44 +11,24 @@ export interface TestStore {
   dispose(): Promise<void>;
 }
 
-export const testStores: readonly { readonly name: string; open(): Promise<TestStore> }[] = [
-  {
-    name: 'SQLite',
-    open() {
-      const folder = mkdtempSync(join(tmpdir(), 'headgate-store-'));
-      return openOn(`sqlite:${join(folder, 'headgate.db')}`, async () => rmSync(folder, { recursive: true }));
-    },
-  },
-  {
-    name: 'PostgreSQL',
+export const testStores: readonly { readonly name: string; open(): Promise<TestStore> }[] = testDatabases.map(
+  ({ name, newDatabase }) => ({
+    name,
     async open() {
-      const server = await testServer();
-      const { url, drop } = await server.newDatabase();
-      return openOn(url, drop);
+      const { database, remove } = await newDatabase();
+      let current: OpenedStore = await openStore(database);
+      return {
+        store: current,
+        async reopen() {
+          await current.close();
+          current = await openStore(database);
+          return current;
+        },
+        async dispose() {
+          await current.close();
+          await remove();
+        },
+      };
     },
-  },
-  ...testClusters.map((testCluster) => ({
-    name: 'Citus',
-    async open() {
-      const cluster = await testCluster();
-      const { url, drop } = await cluster.newDatabase();
-      return openOn(url, drop);
-    },
-  })),
-];
-
-async function openOn(database: string, remove: () => Promise<void>): Promise<TestStore> {
-  let current = await openStore(database);
-  return {
-    store: current,
-    async reopen() {
-      await current.close();
-      current = await openStore(database);
-      return current;
-    },
-    async dispose() {
-      await current.close();
-      await remove();
-    },
-  };
-}
+  }),
+);
