@@ -32,10 +32,6 @@ export function badQuery(message: string): Refusal {
   return { refusal: 'bad_request', message };
 }
 
-export function isRefusal(value: unknown): value is Refusal {
-  return typeof value === 'object' && value !== null && 'refusal' in value;
-}
-
 export function readFlag(name: string, value: string | undefined): boolean | Refusal {
   if (value === undefined || value === 'false') return false;
   return value === 'true' ? true : badQuery(`${name} must be true or false, not ${quote(value)}.`);

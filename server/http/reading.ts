@@ -15,9 +15,9 @@ import { presentInteraction } from '../ingest/interaction.ts';
 import { presenterOf } from '../ingest/present.ts';
 import type { Row } from '../store/store.ts';
 import { lacksScope } from './gate.ts';
-import { isRefusal, readCursor, readFilter, readFlag, readLimit, readQuery, writeCursor } from './query.ts';
+import { readCursor, readFilter, readFlag, readLimit, readQuery, writeCursor } from './query.ts';
 import { recordTypeOf } from './record-type.ts';
-import { type Refusal, refuse } from './refusals.ts';
+import { isRefusal, type Refusal, refuse } from './refusals.ts';
 import type { Service } from './service.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;

@@ -39,6 +39,10 @@ export interface RefusalBody {
   readonly details?: readonly unknown[];
 }
 
+export function isRefusal(value: unknown): value is Refusal {
+  return typeof value === 'object' && value !== null && 'refusal' in value;
+}
+
 export function refusalBody({ refusal, message, details }: Refusal, requestId: string): RefusalBody {
   const { error } = refusals[refusal];
   return { error, message, request_id: requestId, ...(details === undefined ? {} : { details }) };

@@ -4,6 +4,7 @@ import type { Gatekeeper } from '../access/gatekeeper.ts';
 import type { RateLimiter } from '../access/rate-limit.ts';
 import type { KnownRecords } from '../ingest/known-records.ts';
 import type { ApiKey, Store } from '../store/store.ts';
+import type { TlsPair } from '../tls.ts';
 import type { IngestClient } from './ingest-client.ts';
 import type { InFlight } from './read-body.ts';
 
@@ -16,7 +17,7 @@ export interface Service {
   readonly inFlight: InFlight;
   readonly maxBodyBytes: number;
   /** Served over TLS by this process. */
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | null;
+  readonly tls: TlsPair | null;
   readonly behindProxy: boolean;
   log(level: 'error' | 'warn' | 'info', facts: Readonly<Record<string, unknown>>, message: string): void;
 }

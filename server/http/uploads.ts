@@ -7,10 +7,10 @@ import type { IdempotencyKey } from '../ingest/memory.ts';
 import { type Answer, answerOfInteraction, keyRunning } from './answers.ts';
 import { lacksScope } from './gate.ts';
 import type { Work } from './ingest-thread.ts';
-import { isRefusal, readFlag, readQuery } from './query.ts';
+import { readFlag, readQuery } from './query.ts';
 import { type Body, bodyEncoding, readBytes } from './read-body.ts';
 import { recordTypeOf } from './record-type.ts';
-import { JSON_TYPE, refuse } from './refusals.ts';
+import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
 import { idempotencyKey, preferenceApplied, preferredHandling } from './request-headers.ts';
 import type { Service } from './service.ts';
 

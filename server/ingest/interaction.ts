@@ -3,12 +3,13 @@
 import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
 import { interaction, type ShownInteraction, storedInteraction } from '@headgate/catalogue/record-types.ts';
-import { type OrganisationNumber, type Remembered, type Store, StoreUnavailable } from '../store/store.ts';
+import { type OrganisationNumber, type Store, StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { checkFields, type FieldProblem, type Handling, planOf } from './check-fields.ts';
 import { type JsonLimits, readJson, type Unreadable } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
 import {
+  answerAgain,
   type IdempotencyKey,
   type KeyRunning,
   type KeyTaken,
@@ -56,8 +57,7 @@ export async function takeInteraction(
   known: KnownRecords,
 ): Promise<InteractionTaken> {
   const recalled = await recallAnswer(request, request.idempotency, store);
-  if (recalled.kind === 'again') return replay(recalled.remembered);
-  if (recalled.kind === 'key_taken') return recalled;
+  if (recalled.kind === 'again' || recalled.kind === 'key_taken') return replay(recalled);
   const read = readJson(request.body, jsonLimits);
   if ('unreadable' in read) return { kind: 'unreadable', message: read.unreadable };
   if (recalled.kind === 'unavailable') return { kind: 'failed', failure: recalled.reason };
@@ -97,16 +97,14 @@ async function carryOut(
       row: answer.kind === 'recorded' ? row : null,
       memory,
     });
-    if (written.kind === 'already') {
-      return written.remembered.fingerprint === fingerprint
-        ? replay(written.remembered)
-        : { kind: 'key_taken' };
-    }
+    if (written.kind === 'already') return replay(answerAgain(written.remembered, fingerprint));
     if (written.kind === 'running') return { kind: 'key_running' };
   }
   return { ...answer, replayed: false };
 }
 
-function replay(remembered: Remembered): InteractionTaken {
+function replay(again: ReturnType<typeof answerAgain>): InteractionTaken {
+  if (again.kind === 'key_taken') return again;
+  const { remembered } = again;
   return { ...openAnswer<InteractionAnswer>(remembered.answer), replayed: true };
 }

@@ -63,12 +63,19 @@ export async function recallAnswer(
   const fingerprint = fingerprintOf(body, handling);
   try {
     const remembered = await store.recall({ ...idempotency, organisation }, Date.now());
-    if (remembered === null) return { kind: 'first', fingerprint };
-    return remembered.fingerprint === fingerprint ? { kind: 'again', remembered } : { kind: 'key_taken' };
+    return remembered === null ? { kind: 'first', fingerprint } : answerAgain(remembered, fingerprint);
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
     return { kind: 'unavailable', reason: error.message };
   }
+}
+
+/** What was kept under the key answers this request only if it is the same one. */
+export function answerAgain(
+  remembered: Remembered,
+  fingerprint: string,
+): { readonly kind: 'again'; readonly remembered: Remembered } | KeyTaken {
+  return remembered.fingerprint === fingerprint ? { kind: 'again', remembered } : { kind: 'key_taken' };
 }
 
 /** Tells one body, and one way of handling it, from another. */

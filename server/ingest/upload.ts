@@ -6,7 +6,6 @@ import { quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
 import {
   type OrganisationNumber,
-  type Remembered,
   type Row,
   type Store,
   StoreUnavailable,
@@ -17,6 +16,7 @@ import { type Checked, checkFields, type Handling, type Plan, planOf } from './c
 import { readJson, type Unreadable } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
 import {
+  answerAgain,
   type IdempotencyKey,
   type KeyRunning,
   type KeyTaken,
@@ -92,8 +92,7 @@ export async function takeUpload(
   // A dry run does nothing that could be done twice, and its answer must never stand in for a real one.
   const idempotency = request.dryRun ? null : request.idempotency;
   const recalled = await recallAnswer(request, idempotency, store);
-  if (recalled.kind === 'again') return replay(recalled.remembered);
-  if (recalled.kind === 'key_taken') return recalled;
+  if (recalled.kind === 'again' || recalled.kind === 'key_taken') return replay(recalled);
   const records = readRecords(request, limits);
   if (typeof records === 'string') return { kind: 'unreadable', message: records };
   const plan = plans[request.type];
@@ -147,16 +146,14 @@ async function carryOut(
     };
   }
   const written = await store.write({ organisation, type, batches, dryRun, memory });
-  if (written.kind === 'already') {
-    return written.remembered.fingerprint === guard?.fingerprint
-      ? replay(written.remembered)
-      : { kind: 'key_taken' };
-  }
+  if (written.kind === 'already') return replay(answerAgain(written.remembered, guard!.fingerprint));
   if (written.kind === 'running') return { kind: 'key_running' };
   return { kind: 'taken', outcome: outcomeOf(upload, written.tallies), replayed: false };
 }
 
-function replay(remembered: Remembered): UploadTaken {
+function replay(again: ReturnType<typeof answerAgain>): UploadTaken {
+  if (again.kind === 'key_taken') return again;
+  const { remembered } = again;
   const upload = openAnswer<CheckedUpload>(remembered.answer);
   return { kind: 'taken', outcome: outcomeOf(upload, remembered.tallies), replayed: true };
 }
