@@ -39,6 +39,10 @@ function tally(created: number, updated: number, unchanged: number): Tally {
   return { created, updated, unchanged };
 }
 
+function recordTypeFields(type: RecordTypeName): readonly string[] {
+  return Object.keys(recordTypes[type].fields);
+}
+
 function written(...tallies: readonly Tally[]): Written {
   return { kind: 'written', tallies };
 }
@@ -255,6 +259,27 @@ for (const { name, open } of testStores) {
     });
 
     describe('an upload', () => {
+      test('tells new, changed and known records apart, in whatever order they come', async () => {
+        const organisation = await newOrganisation();
+        const fates = ['created', 'updated', 'unchanged'] as const;
+        for (let round = 0; round < 20; round++) {
+          // What another table got last must not be taken for what this one got.
+          await upload(organisation, 'keywords', [[recordRow('keywords')]]);
+          const drawn = Array.from({ length: 12 }, () => fates[Math.floor(Math.random() * fates.length)]!);
+          const known = drawn.map(() => recordRow('tags', { name: 'known' }));
+          const isKnown = (_: Row, position: number): boolean => drawn[position] !== 'created';
+          await upload(organisation, 'tags', [known.filter(isKnown)]);
+          const position = recordTypeFields('tags').indexOf('name');
+          const sent = known.map((row, at) => (drawn[at] === 'updated' ? row.with(position, 'new') : row));
+          const count = (fate: string): number => drawn.filter((one) => one === fate).length;
+          assert.deepEqual(
+            await upload(organisation, 'tags', [sent]),
+            written(tally(count('created'), count('updated'), count('unchanged'))),
+            drawn.join(),
+          );
+        }
+      });
+
       /** Stores one shop, uploads it changed, and says what became of it. */
       const changeShop = async (
         stored: Values,

@@ -79,6 +79,7 @@ async function reachCluster(url: string): Promise<TestCluster> {
     await ask(here, home, `ALTER DATABASE ${name} SET citus.shard_count = ${SHARDS}`);
     let hasCitus = false;
     return {
+      name,
       url: urlOf(here, name),
       async addCitus() {
         await Promise.all(nodes.map((node) => ask(node, name, 'CREATE EXTENSION citus')));

@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 
 export interface TestDatabase {
+  readonly name: string;
   readonly url: string;
   drop(): Promise<void>;
 }
@@ -21,7 +22,8 @@ export interface TestDatabase {
 export interface TestServer {
   readonly port: number;
   readonly password: string;
-  newDatabase(): Promise<TestDatabase>;
+  /** Empty, or a copy of the named one, which nobody may be connected to then. */
+  newDatabase(template?: string): Promise<TestDatabase>;
   /** Runs statements as the superuser, outside any store. */
   ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
   urlOf(database: string): string;
@@ -35,26 +37,30 @@ const START_TIMEOUT_MS = 30_000;
 const STEP_MS = 20;
 const SUPERUSER = 'postgres';
 
-/** Unusual in what a store must not depend on; careless of power cuts, which no test causes. */
-const settings: Readonly<Record<string, string>> = {
+const ownSettings: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   max_connections: '200',
+  log_min_messages: 'fatal',
+};
+
+/** Unusual in what a store must not depend on; careless of power cuts, which no test causes. */
+const testSettings: Readonly<Record<string, string>> = {
   TimeZone: 'Asia/Kolkata',
   DateStyle: 'SQL, DMY',
   fsync: 'off',
   full_page_writes: 'off',
-  log_min_messages: 'fatal',
 };
 
 let started: Promise<TestServer> | null = null;
 
 export function testServer(): Promise<TestServer> {
-  started ??= startServer();
+  started ??= startTestServer(testSettings);
   return started;
 }
 
-async function startServer(): Promise<TestServer> {
+/** Another one than that of all tests of this process, with settings of its own. */
+export async function startTestServer(settings: Readonly<Record<string, string>>): Promise<TestServer> {
   const user = unprivilegedUser();
   const folder = mkdtempSync(join(tmpdir(), 'headgate-postgres-'));
   if (user !== null) chownSync(folder, user.uid, user.gid);
@@ -99,7 +105,10 @@ async function startServer(): Promise<TestServer> {
     const standbyMark = join(data, 'standby.signal');
     if (role === 'standby') writeFileSync(standbyMark, '');
     else rmSync(standbyMark, { force: true });
-    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+    const options = Object.entries({ ...ownSettings, ...settings }).flatMap(([name, value]) => [
+      '-c',
+      `${name}=${value}`,
+    ]);
     // The shell outlives this process by a moment: when its input ends, it stops the server and clears up.
     watcher = spawn(
       'sh',
@@ -136,10 +145,12 @@ async function startServer(): Promise<TestServer> {
     password,
     ask,
     urlOf,
-    async newDatabase() {
+    async newDatabase(template) {
       const name = `headgate_${++databases}`;
-      await ask('postgres', `CREATE DATABASE ${name}`);
+      const copied = template === undefined ? '' : ` TEMPLATE ${template}`;
+      await ask('postgres', `CREATE DATABASE ${name}${copied}`);
       return {
+        name,
         url: urlOf(name),
         async drop() {
           await ask('postgres', `DROP DATABASE ${name} WITH (FORCE)`);

@@ -1,31 +1,21 @@
 // The thread with the only writing connection.
 
-import { DatabaseSync } from 'node:sqlite';
 import { catalogueTables } from '../tables.ts';
 import { type Call, failed, type Outcome } from './calls.ts';
 import { asStoreError, sleep } from './database.ts';
 import { commitTogether } from './group-commit.ts';
-import { prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
+import { SCHEMA_VERSION } from './migrations.ts';
 import { runThread, type Service, type ThreadSetup } from './thread.ts';
 import { keepWal } from './wal.ts';
 import { createWriteOperations, type Job, type PackedUpload } from './write-operations.ts';
+import { openForWriting } from './writing-connection.ts';
 
-/**
- * Random keys touch a page of the key index each. 64 MiB hold the pages that a full group of rows dirties,
- * which would otherwise be written to the log before the commit and again at it, and the inner pages of the
- * indexes of many million rows.
- */
-const PAGE_CACHE_KIB = 64 * 1024;
 /** A server that commits without pause lets other processes at the database this often, for this long. */
 const LONGEST_HOLD_MS = 250;
 const LETTING_GO_MS = 2;
 
 function openWriter({ path, tuning }: ThreadSetup): Service {
-  const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: 0 });
-  prepareDatabase(database, path, catalogueTables);
-  database.exec(`PRAGMA synchronous = FULL;
-    PRAGMA wal_autocheckpoint = 0;
-    PRAGMA cache_size = -${PAGE_CACHE_KIB};`);
+  const database = openForWriting(path);
   const wal = keepWal(database, path, tuning);
   let lastRestMs = performance.now();
   let lastCommitMs = 0;
