@@ -2,20 +2,17 @@
 // To be run alone: other work on the same processors is measured too.
 
 import assert from 'node:assert/strict';
-import { Agent, get } from 'node:http';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { test } from 'node:test';
 import { apiOf } from '../harness/api.ts';
 import { forEachStore } from '../harness/for-each-store.ts';
 import { startHeadgate } from '../harness/headgate.ts';
+import { timesOfLivezDuring } from '../harness/livez.ts';
 import { idOf, leastRecord } from '../harness/records.ts';
 import { type LoadOrder, startTransactionLoad } from '../harness/transaction-load.ts';
 
 const LOAD_MS = 10_000;
 const CLIENTS = 4;
 const RECORDS_PER_UPLOAD = 5000;
-const ASK_EVERY_MS = 10;
-const WARM_UP_REQUESTS = 50;
 const P99_LIMIT_MS = 50;
 /** What disturbs from outside only ever adds to the times, so the best of a few tries is nearest to the truth. */
 const MOST_TRIES = 3;
@@ -52,37 +49,14 @@ forEachStore((store) => {
 });
 
 async function measureUnderLoad(order: LoadOrder): Promise<{ p99Ms: number; figures: string }> {
-  const agent = new Agent({ keepAlive: true });
-  for (let warmUp = 0; warmUp < WARM_UP_REQUESTS; warmUp++) await timeOfLivez(order.url, agent);
   const { ended } = await startTransactionLoad(order);
-  const ownDelay = monitorEventLoopDelay({ resolution: ASK_EVERY_MS });
-  ownDelay.enable();
-  // Asked on time, whether or not the last one has been answered: a slow answer must not hide the next.
-  const asked: Promise<number>[] = [];
-  const asking = setInterval(() => asked.push(timeOfLivez(order.url, agent)), ASK_EVERY_MS);
-  const { records, uploads, elapsedMs } = await ended.finally(() => clearInterval(asking));
-  ownDelay.disable();
-  const timesMs = (await Promise.all(asked)).sort((one, other) => one - other);
-  agent.destroy();
+  const times = await timesOfLivezDuring(order.url, async () => void (await ended));
+  const { records, uploads, elapsedMs } = await ended;
   assert.ok(uploads >= CLIENTS * 2, 'the load was no load');
-  assert.ok(timesMs.length >= LOAD_MS / ASK_EVERY_MS / 4, 'the measuring process was itself held up');
-
-  const percentile = (share: number): number => timesMs[Math.ceil(timesMs.length * share) - 1]!;
-  const ownP99Ms = Math.max(0, ownDelay.percentile(99) / 1e6 - ASK_EVERY_MS);
   const figures =
-    `/livez ${timesMs.length} times: p50 ${percentile(0.5).toFixed(1)} ms, ` +
-    `p99 ${percentile(0.99).toFixed(1)} ms, max ${percentile(1).toFixed(1)} ms; ` +
+    `/livez ${times.answers} times: p50 ${times.p50Ms.toFixed(1)} ms, ` +
+    `p99 ${times.p99Ms.toFixed(1)} ms, max ${times.longestMs.toFixed(1)} ms; ` +
     `${Math.round((records * 1000) / elapsedMs)} records/s meanwhile; ` +
-    `this idle process itself was woken ${ownP99Ms.toFixed(1)} ms late at p99`;
-  return { p99Ms: percentile(0.99), figures };
-}
-
-function timeOfLivez(url: string, agent: Agent): Promise<number> {
-  const startedAtMs = performance.now();
-  return new Promise((resolve, reject) => {
-    get(`${url}/livez`, { agent }, (response) => {
-      if (response.statusCode !== 200) reject(new Error(`/livez answered ${response.statusCode}`));
-      response.resume().on('end', () => resolve(performance.now() - startedAtMs));
-    }).on('error', reject);
-  });
+    `this idle process itself was woken ${times.ownP99Ms.toFixed(1)} ms late at p99`;
+  return { p99Ms: times.p99Ms, figures };
 }

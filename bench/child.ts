@@ -1,0 +1,60 @@
+// Work in a process of its own, in two steps: it prepares, says so, and begins when told to, so that only the
+// work itself is timed and nothing of it runs in the process that measures.
+
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+
+export interface PreparedChild<Result> {
+  /** Begins the work; resolves with what it came to. */
+  run(): Promise<Result>;
+}
+
+/** What a child tells: that it has prepared (null), what its work came to, or why it came to nothing. */
+type Said = { readonly result: unknown } | { readonly failed: string };
+
+/** Starts the script with the order and resolves when it has prepared. It must call `takeOrder`. */
+export async function prepareChild<Order, Result>(script: URL, order: Order): Promise<PreparedChild<Result>> {
+  const child = fork(script, { execArgv: ['--disable-warning=ExperimentalWarning'] });
+  const exited = once(child, 'exit').then(([code]) => {
+    throw new Error(`${script.pathname} ended with ${code} before it had finished`);
+  });
+  exited.catch(() => {});
+  const message = async (): Promise<unknown> => {
+    const [said] = (await Promise.race([once(child, 'message'), exited])) as [Said];
+    if ('failed' in said) throw new Error(said.failed);
+    return said.result;
+  };
+  child.send(order as object);
+  await message();
+  return {
+    async run() {
+      const result = message();
+      child.send('run');
+      return (await result) as Result;
+    },
+  };
+}
+
+/** The child's side: `prepare` gets the order and answers the work to be timed. */
+export function takeOrder<Order, Result>(prepare: (order: Order) => Promise<() => Promise<Result>>): void {
+  const say = (said: Said): void => void process.send!(said);
+  const tell = async (work: () => Promise<unknown>): Promise<void> => {
+    try {
+      say({ result: await work() });
+    } catch (error) {
+      say({ failed: (error as Error).stack ?? String(error) });
+      process.disconnect();
+    }
+  };
+  process.once('message', (order: Order) =>
+    tell(async () => {
+      const work = await prepare(order);
+      process.once('message', async () => {
+        await tell(work);
+        if (process.connected) process.disconnect();
+        process.exit();
+      });
+      return null;
+    }),
+  );
+}

@@ -1,0 +1,31 @@
+// The ceiling for interactions: a bare Fastify that parses the body and sends it back, and keeps nothing.
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import fastify from 'fastify';
+
+export interface RunningEcho {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+export async function startEcho(): Promise<RunningEcho> {
+  const child: ChildProcess = fork(new URL(import.meta.url));
+  const [port] = (await once(child, 'message')) as [number];
+  const exited = once(child, 'exit');
+  return {
+    port,
+    async stop() {
+      child.kill();
+      await exited;
+    },
+  };
+}
+
+if (import.meta.main) {
+  const app = fastify();
+  app.post('/user-interactions', (request, reply) => reply.code(201).send(request.body));
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  process.send!((app.server.address() as AddressInfo).port);
+}

@@ -1,0 +1,56 @@
+// Headgate itself: the real executable, over real HTTP, with a real key.
+
+import { type Headgate, startHeadgate } from '../../tests/harness/headgate.ts';
+import type { PreparedChild } from '../child.ts';
+import type { BenchDatabases } from '../databases.ts';
+import type { Timed, UploadOrder, UploadTarget } from '../load/uploads.ts';
+import { type WorkloadName, workloads } from '../workloads.ts';
+import { type Contender, prepareUploadOverHttp, type RunningContender, uploadOverHttp } from './contender.ts';
+
+export interface RunningHeadgate extends RunningContender {
+  readonly headgate: Headgate;
+  readonly key: string;
+  /** `durationMs`: the bodies again and again for so long, each time with other values. */
+  prepareUpload(order: UploadOrder, durationMs?: number): Promise<PreparedChild<Timed>>;
+}
+
+export interface HeadgateContender extends Contender {
+  start(rowsPresent: number): Promise<RunningHeadgate>;
+}
+
+/** Dry runs let the compiler learn what it needs, and leave the table as it is. */
+const warmUp: UploadOrder = {
+  workload: 'transactions',
+  seed: 5,
+  uploads: 8,
+  recordsPerUpload: 5000,
+  clients: 2,
+};
+
+export function headgate(store: string, databases: BenchDatabases): HeadgateContender {
+  return {
+    name: `Headgate on ${store}`,
+    async start(rowsPresent) {
+      const { database, key, remove } = await databases.newDatabase(rowsPresent);
+      const running = await startHeadgate(database);
+      const target = (workload: WorkloadName, query = ''): UploadTarget => ({
+        url: `${running.url}/v1/data/${workloads[workload].type}${query}`,
+        headers: { Authorization: `Bearer ${key}` },
+        opening: '{"records":[',
+        closing: ']}',
+      });
+      await uploadOverHttp(target('transactions', '?dry_run=true'), warmUp);
+      return {
+        headgate: running,
+        key,
+        prepareUpload: (order, durationMs) =>
+          prepareUploadOverHttp(target(order.workload), order, durationMs),
+        upload: (order) => uploadOverHttp(target(order.workload), order),
+        async stop() {
+          await running.stop();
+          await remove();
+        },
+      };
+    },
+  };
+}

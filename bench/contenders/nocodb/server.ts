@@ -1,0 +1,22 @@
+// Starts NocoDB, which comes from npm as a library: on PORT of the loopback address, from PEER_FOLDER. Its own
+// settings are in the environment too.
+
+import { createServer, type RequestListener } from 'node:http';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+interface Modules {
+  express: () => RequestListener & { use(handler: unknown): void };
+  nocodb: { Noco: { init(settings: object, server: unknown, app: unknown): Promise<unknown> } };
+}
+
+const { PEER_FOLDER: folder, PORT: port } = process.env;
+if (folder === undefined || port === undefined) throw new Error('PEER_FOLDER or PORT is not given');
+const load = createRequire(join(folder, 'package.json')) as <Name extends keyof Modules>(
+  name: Name,
+) => Modules[Name];
+
+const app = load('express')();
+const server = createServer(app);
+app.use(await load('nocodb').Noco.init({}, server, app));
+server.listen(Number(port), '127.0.0.1');

@@ -1,0 +1,86 @@
+// The ceiling on SQLite: a bare loop of a prepared upsert over rows that are already parsed, into Headgate's own
+// table with its pragmas and its keeping of the log, one durable commit per upload.
+
+import type { SQLInputValue } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
+import { defaultTuning } from '../../server/store/sqlite/tuning.ts';
+import { keepWal } from '../../server/store/sqlite/wal.ts';
+import { openForWriting } from '../../server/store/sqlite/writing-connection.ts';
+import type { Row } from '../../server/store/store.ts';
+import { catalogueTables, quoted, quotedList, recordTable, type Table } from '../../server/store/tables.ts';
+import { prepareChild, takeOrder } from '../child.ts';
+import { ORGANISATION, rowsOf, type SqliteDatabases } from '../databases.ts';
+import type { Timed } from '../load/uploads.ts';
+import { recordsOf, type WorkloadName, workloads } from '../workloads.ts';
+import type { Contender } from './contender.ts';
+
+export interface LoopOrder {
+  readonly path: string;
+  readonly workload: WorkloadName;
+  readonly seed: number;
+  readonly uploads: number;
+  readonly recordsPerUpload: number;
+}
+
+export function sqliteLoop(databases: SqliteDatabases): Contender {
+  return {
+    name: 'bare SQLite loop',
+    async start(rowsPresent) {
+      const { database: path, remove } = await databases.newDatabase(rowsPresent);
+      return {
+        async upload({ workload, seed, uploads, recordsPerUpload }) {
+          const order: LoopOrder = { path, workload, seed, uploads, recordsPerUpload };
+          const loop = await prepareChild<LoopOrder, Timed>(new URL(import.meta.url), order);
+          return loop.run();
+        },
+        stop: remove,
+      };
+    },
+  };
+}
+
+function upsertSql({ name, key, columns }: Table): string {
+  const names = columns.map((column) => column.name);
+  const values = names
+    .filter((column) => column !== key)
+    .map((column) => `${quoted(column)} = excluded.${quoted(column)}`);
+  return `INSERT INTO ${quoted(name)} (${quotedList(names)}, "organisation")
+    VALUES (${names.map(() => '?').join(', ')}, ${ORGANISATION})
+    ON CONFLICT ("organisation", ${quoted(key)}) DO UPDATE SET ${values.join(', ')}`;
+}
+
+function bindable(row: Row): SQLInputValue[] {
+  return row.map((value) => (typeof value === 'boolean' ? Number(value) : value));
+}
+
+if (import.meta.main) {
+  takeOrder<LoopOrder, Timed>(async ({ path, workload, seed, uploads, recordsPerUpload }) => {
+    const database = openForWriting(path);
+    const wal = keepWal(database, path, defaultTuning);
+    const upsert = database.prepare(upsertSql(recordTable(catalogueTables, workloads[workload].type)));
+    const batches = Array.from({ length: uploads }, (_, upload) =>
+      rowsOf(workload, recordsOf(workload, seed, upload, recordsPerUpload)).map(bindable),
+    );
+    const write = (rows: readonly SQLInputValue[][], end: 'COMMIT' | 'ROLLBACK'): void => {
+      database.exec('BEGIN IMMEDIATE');
+      for (const row of rows) upsert.run(...row);
+      database.exec(end);
+    };
+    // What the compiler learns in the first batches is no part of the ceiling.
+    write(batches[0]!, 'ROLLBACK');
+    return async () => {
+      const startedAtMs = performance.now();
+      for (const rows of batches) {
+        write(rows, 'COMMIT');
+        wal.noteCommitted(rows.length);
+        wal.keepInBounds();
+        // The news that the log has been copied comes through the event loop.
+        await setImmediate();
+      }
+      const elapsedMs = performance.now() - startedAtMs;
+      await wal.close();
+      database.close();
+      return { count: uploads * recordsPerUpload, elapsedMs };
+    };
+  });
+}

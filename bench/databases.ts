@@ -1,0 +1,148 @@
+// The databases that contenders are measured on: each measurement gets a new copy of one that holds so many
+// transactions already, together with an organisation, its key and the shops.
+
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { recordTypes } from '@headgate/catalogue/record-types.ts';
+import { issueKey } from '../server/access/keys.ts';
+import { createOrganisation } from '../server/access/organisations.ts';
+import { defaultScopes } from '../server/access/scopes.ts';
+import { checkFields, planOf } from '../server/ingest/check-fields.ts';
+import { openStore } from '../server/store/open-store.ts';
+import { startTestServer, type TestServer } from '../server/store/postgres/test-server.ts';
+import type { Row } from '../server/store/store.ts';
+import { prepareChild } from './child.ts';
+import { copyInto } from './contenders/postgres-copy.ts';
+import type { LoopOrder } from './contenders/sqlite-loop.ts';
+import type { Timed } from './load/uploads.ts';
+import { type BenchRecord, recordsOf, referencedShops, type WorkloadName, workloads } from './workloads.ts';
+
+/** The number that a new database gives to its only organisation. */
+export const ORGANISATION = 1;
+const RECORDS_PER_FILLING = 50_000;
+/** Not one of those that measurements use: what is there already is never sent again. */
+const FILLING_SEED = 77;
+
+export interface BenchDatabase {
+  /** As Headgate is told it. */
+  readonly database: string;
+  readonly key: string;
+  remove(): Promise<void>;
+}
+
+export interface BenchDatabases {
+  newDatabase(rowsPresent: number): Promise<BenchDatabase>;
+}
+
+/** Records as rows in the form in which stores keep them. */
+export function rowsOf(name: WorkloadName, records: readonly BenchRecord[]): Row[] {
+  const plan = planOf(recordTypes[workloads[name].type].fields);
+  return records.map((record) => checkFields(plan, record, null).row);
+}
+
+async function furnish(database: string): Promise<string> {
+  const store = await openStore(database);
+  try {
+    const nowMs = Date.now();
+    const created = await createOrganisation(store, 'benchmark', nowMs);
+    if (created.kind !== 'created') throw new Error(`${database} is not new`);
+    const { organisation, orgId } = created.organisation;
+    if (organisation !== ORGANISATION) throw new Error(`the first organisation is number ${organisation}`);
+    const wish = { organisation, orgId, scopes: defaultScopes, name: 'benchmark', expiresAtMs: null, nowMs };
+    const { apiKey } = await issueKey(store, wish);
+    const batches = [rowsOf('shops', referencedShops)];
+    await store.write({ organisation, type: 'shops', batches, dryRun: false, memory: null });
+    return apiKey;
+  } finally {
+    await store.close();
+  }
+}
+
+export class SqliteDatabases implements BenchDatabases {
+  readonly folder: string;
+  readonly #templates = new Map<number, Promise<{ path: string; key: string }>>();
+  #copies = 0;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  static async create(): Promise<SqliteDatabases> {
+    return new SqliteDatabases(await mkdtemp(join(tmpdir(), 'headgate-bench-')));
+  }
+
+  async newDatabase(rowsPresent: number): Promise<BenchDatabase> {
+    const template = this.#templates.get(rowsPresent) ?? this.#makeTemplate(rowsPresent);
+    this.#templates.set(rowsPresent, template);
+    const { path, key } = await template;
+    const folder = await mkdtemp(join(this.folder, `copy-${++this.#copies}-`));
+    const database = join(folder, 'headgate.db');
+    await copyFile(path, database);
+    return { database, key, remove: () => rm(folder, { recursive: true }) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async #makeTemplate(rows: number): Promise<{ path: string; key: string }> {
+    const path = join(this.folder, `template-${rows}.db`);
+    const key = await furnish(path);
+    const order: LoopOrder = {
+      path,
+      workload: 'transactions',
+      seed: FILLING_SEED,
+      uploads: Math.ceil(rows / RECORDS_PER_FILLING),
+      recordsPerUpload: RECORDS_PER_FILLING,
+    };
+    const script = new URL('./contenders/sqlite-loop.ts', import.meta.url);
+    if (rows > 0) await (await prepareChild<LoopOrder, Timed>(script, order)).run();
+    return { path, key };
+  }
+}
+
+/** As an operator of a small machine sets it up: durable, with room for a log that is not copied too often. */
+const postgresSettings: Readonly<Record<string, string>> = {
+  fsync: 'on',
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+  shared_buffers: '1GB',
+  max_wal_size: '4GB',
+};
+
+export class PostgresDatabases implements BenchDatabases {
+  readonly server: TestServer;
+  readonly #templates = new Map<number, Promise<{ name: string; key: string }>>();
+
+  private constructor(server: TestServer) {
+    this.server = server;
+  }
+
+  static async create(): Promise<PostgresDatabases> {
+    return new PostgresDatabases(await startTestServer(postgresSettings));
+  }
+
+  async newDatabase(rowsPresent: number): Promise<BenchDatabase> {
+    const template = this.#templates.get(rowsPresent) ?? this.#makeTemplate(rowsPresent);
+    this.#templates.set(rowsPresent, template);
+    const { name, key } = await template;
+    const { url, drop } = await this.server.newDatabase(name);
+    return { database: url, key, remove: drop };
+  }
+
+  async version(): Promise<string> {
+    const [row] = await this.server.ask('postgres', 'SHOW server_version');
+    return String(row?.server_version);
+  }
+
+  async #makeTemplate(rows: number): Promise<{ name: string; key: string }> {
+    const { name, url } = await this.server.newDatabase();
+    const key = await furnish(url);
+    for (let upload = 0; upload * RECORDS_PER_FILLING < rows; upload++) {
+      const records = recordsOf('transactions', FILLING_SEED, upload, RECORDS_PER_FILLING);
+      await copyInto(url, 'transactions', [rowsOf('transactions', records)]);
+    }
+    return { name, key };
+  }
+}

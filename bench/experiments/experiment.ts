@@ -1,0 +1,69 @@
+// What an experiment has to work with, and what it comes to.
+
+import type { Contender } from '../contenders/contender.ts';
+import type { PostgresDatabases, SqliteDatabases } from '../databases.ts';
+import { claims, type FigureId } from '../figures.ts';
+import type { Timed, UploadOrder } from '../load/uploads.ts';
+import type { Plan } from '../plan.ts';
+import type { Comparison, Figure } from '../report/results.ts';
+import type { Turn } from '../rounds.ts';
+import type { WorkloadName } from '../workloads.ts';
+
+export interface Bench {
+  readonly plan: Plan;
+  readonly sqlite: SqliteDatabases;
+  readonly postgres: PostgresDatabases;
+  readonly peers: Peers;
+  say(line: string): void;
+}
+
+/** Those that could be installed. */
+export interface Peers {
+  readonly onSqlite: readonly Contender[];
+  readonly onPostgres: readonly Contender[];
+}
+
+export interface Findings {
+  readonly comparisons: readonly Comparison[];
+  readonly figures: readonly Figure[];
+}
+
+export type Experiment = (bench: Bench) => Promise<Findings>;
+
+export function figure(id: FigureId, values: readonly number[]): Figure {
+  return { id, ...claims[id], values };
+}
+
+export function perSecond({ count, elapsedMs }: Timed): number {
+  return (count * 1000) / elapsedMs;
+}
+
+/** A new seed for every round, so that a round never meets the records of another. */
+export function orderOf(
+  { uploads, recordsPerUpload }: Plan,
+  workload: WorkloadName,
+  round: number,
+  clients: number,
+): UploadOrder {
+  return { workload, seed: 1000 + round, uploads, recordsPerUpload, clients };
+}
+
+/** Starts the contender on a store with so many rows, uploads once, and stops it. */
+export function uploadTurn(
+  contender: Contender,
+  rowsPresent: number,
+  orderFor: (round: number) => UploadOrder,
+): Turn {
+  return {
+    contender: contender.name,
+    unit: 'records/s',
+    async measure(round) {
+      const running = await contender.start(rowsPresent);
+      try {
+        return perSecond(await running.upload(orderFor(round)));
+      } finally {
+        await running.stop();
+      }
+    },
+  };
+}

@@ -1,0 +1,111 @@
+// What Headgate takes of the machine: memory under many concurrent uploads, and time to start on a large database.
+
+import { readFile } from 'node:fs/promises';
+import { startHeadgate } from '../../tests/harness/headgate.ts';
+import { headgate } from '../contenders/headgate.ts';
+import type { UploadOrder } from '../load/uploads.ts';
+import { median } from '../report/statistics.ts';
+import { inRounds } from '../rounds.ts';
+import { type Experiment, figure } from './experiment.ts';
+
+const SAMPLE_EVERY_MS = 250;
+const BODIES_PER_CLIENT = 2;
+const BYTES_PER_MB = 1e6;
+const KIB_BYTES = 1024;
+
+/** In megabytes, from the figures that Linux keeps of every process: now, and the highest ever. */
+async function residentMemory(pid: number): Promise<{ nowMb: number; peakMb: number }> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const read = (name: string): number => {
+    const kib = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
+    if (kib === undefined) throw new Error(`this system does not tell ${name} of a process`);
+    return (Number(kib) * KIB_BYTES) / BYTES_PER_MB;
+  };
+  return { nowMb: read('VmRSS'), peakMb: read('VmHWM') };
+}
+
+export const memory: Experiment = async ({ plan, sqlite, say }) => {
+  const running = await headgate('SQLite', sqlite).start(0);
+  try {
+    const clients = plan.memoryClients;
+    const order: UploadOrder = {
+      workload: 'transactions',
+      seed: 900,
+      uploads: clients * BODIES_PER_CLIENT,
+      recordsPerUpload: plan.recordsPerUpload,
+      clients,
+    };
+    const load = await running.prepareUpload(order, plan.memoryMs);
+    const samplesMb: number[] = [];
+    let isOver = false;
+    const { pid } = running.headgate.process;
+    const sampling = (async () => {
+      while (!isOver) {
+        samplesMb.push((await residentMemory(pid!)).nowMb);
+        await new Promise((resolve) => setTimeout(resolve, SAMPLE_EVERY_MS));
+      }
+    })();
+    await load.run();
+    isOver = true;
+    await sampling;
+    const { peakMb } = await residentMemory(pid!);
+    const third = Math.ceil(samplesMb.length / 3);
+    const afterFirstThird = median(samplesMb.slice(third, 2 * third));
+    const atEnd = median(samplesMb.slice(-third));
+    say(
+      `  peak ${Math.round(peakMb)} MB, middle third ${Math.round(afterFirstThird)} MB, last third ${Math.round(atEnd)} MB`,
+    );
+    const series = [
+      { contender: 'Headgate on SQLite, peak', unit: 'MB' as const, values: [peakMb] },
+      { contender: 'Headgate on SQLite, middle third', unit: 'MB' as const, values: [afterFirstThird] },
+      { contender: 'Headgate on SQLite, last third', unit: 'MB' as const, values: [atEnd] },
+    ];
+    return {
+      comparisons: [
+        {
+          id: 'memory',
+          title: 'Resident memory',
+          conditions: `${clients} concurrent uploads of ${plan.recordsPerUpload} for ${Math.round(plan.memoryMs / 1000)} s, each changing what is there`,
+          series,
+        },
+      ],
+      figures: [figure('peakMemory', [peakMb]), figure('memoryGrowth', [atEnd / afterFirstThird])],
+    };
+  } finally {
+    await running.stop();
+  }
+};
+
+export const start: Experiment = async ({ plan, sqlite, say }) => {
+  const rowsPresent = plan.rowsPresent[0]!;
+  const [series] = await inRounds(
+    plan.rounds,
+    [
+      {
+        contender: 'Headgate on SQLite',
+        unit: 'ms',
+        async measure() {
+          const { database, remove } = await sqlite.newDatabase(rowsPresent);
+          const startedAtMs = performance.now();
+          const running = await startHeadgate(database);
+          const { status } = await fetch(`${running.url}/readyz`);
+          const elapsedMs = performance.now() - startedAtMs;
+          await running.stop();
+          await remove();
+          if (status !== 200) throw new Error(`/readyz answered ${status}`);
+          return elapsedMs;
+        },
+      },
+    ],
+    say,
+  );
+  return {
+    comparisons: [],
+    figures: [
+      figure(
+        'start',
+        series!.values.map((ms) => ms / 1000),
+      ),
+    ],
+  };
+};

@@ -1,0 +1,199 @@
+// Throughput of uploads: against the ceilings, against the peers, by clients, by what is uploaded and by what is
+// there already.
+
+import type { Contender } from '../contenders/contender.ts';
+import { headgate } from '../contenders/headgate.ts';
+import { postgresCopy } from '../contenders/postgres-copy.ts';
+import { sqliteLoop } from '../contenders/sqlite-loop.ts';
+import type { UploadOrder } from '../load/uploads.ts';
+import type { Comparison, Figure, Series } from '../report/results.ts';
+import { ratioPerRound } from '../report/statistics.ts';
+import { inRounds } from '../rounds.ts';
+import {
+  type Bench,
+  type Experiment,
+  type Findings,
+  figure,
+  orderOf,
+  perSecond,
+  uploadTurn,
+} from './experiment.ts';
+
+const CLIENTS = 4;
+/** Peers are so much slower that a measurement of the usual size would take minutes. */
+const PEER_SHARE = 0.1;
+
+function peerOrder(bench: Bench, round: number): UploadOrder {
+  const order = orderOf(bench.plan, 'transactions', round, CLIENTS);
+  return { ...order, uploads: Math.max(CLIENTS, Math.round(order.uploads * PEER_SHARE)) };
+}
+
+function seriesOf(series: readonly Series[], contender: string): Series {
+  const found = series.find((candidate) => candidate.contender === contender);
+  if (found === undefined) throw new Error(`${contender} was not measured`);
+  return found;
+}
+
+/** The ratio of Headgate to a peer, where the peer took part. */
+function againstPeer(
+  id: 'toTextbookOnSqlite' | 'toTextbookOnPostgres' | 'toDirectus',
+  name: string,
+  series: readonly Series[],
+  ours: Series,
+): readonly Figure[] {
+  const peer = series.find(({ contender }) => contender.startsWith(name));
+  return peer === undefined ? [] : [figure(id, ratioPerRound(ours, peer))];
+}
+
+/** Headgate's first upload, the same again, and the other workloads, all in the same rounds as the ceiling and the peers. */
+export const uploadsToSqlite: Experiment = async (bench) => {
+  const { plan, sqlite, peers, say } = bench;
+  const ours = headgate('SQLite', sqlite);
+  const again: number[] = [];
+  const turns = [
+    uploadTurn(sqliteLoop(sqlite), 0, (round) => orderOf(plan, 'transactions', round, CLIENTS)),
+    {
+      contender: ours.name,
+      unit: 'records/s' as const,
+      async measure(round: number) {
+        const running = await ours.start(0);
+        try {
+          const order = orderOf(plan, 'transactions', round, CLIENTS);
+          const first = perSecond(await running.upload(order));
+          again.push(perSecond(await running.upload(order)));
+          return first;
+        } finally {
+          await running.stop();
+        }
+      },
+    },
+    {
+      ...uploadTurn(ours, 0, (round) => orderOf(plan, 'mixed', round, CLIENTS)),
+      contender: `${ours.name}, 2 % bad`,
+    },
+    {
+      ...uploadTurn(ours, 0, (round) => orderOf(plan, 'shops', round, CLIENTS)),
+      contender: `${ours.name}, shops`,
+    },
+    ...peers.onSqlite.map((peer) => uploadTurn(peer, 0, (round) => peerOrder(bench, round))),
+  ];
+  const series = await inRounds(plan.rounds, turns, say);
+  const [ceiling, first, mixed] = series as [Series, Series, Series];
+  const repeated: Series = { contender: `${ours.name}, the same again`, unit: 'records/s', values: again };
+  return {
+    comparisons: [
+      {
+        id: 'uploads-sqlite',
+        title: 'Uploads to SQLite',
+        conditions: `transactions unless said otherwise, ${plan.recordsPerUpload} per request, ${CLIENTS} clients, empty table`,
+        series: [ceiling, first, repeated, ...series.slice(2)],
+      },
+    ],
+    figures: [
+      figure('sqliteToCeiling', ratioPerRound(first, ceiling)),
+      figure('badRecords', ratioPerRound(mixed, first)),
+      figure('uploadAgain', ratioPerRound(repeated, first)),
+      ...againstPeer('toTextbookOnSqlite', 'textbook', series, first),
+    ],
+  };
+};
+
+export const uploadsToPostgres: Experiment = async (bench) => {
+  const { plan, postgres, peers, say } = bench;
+  const order = (round: number): UploadOrder => orderOf(plan, 'transactions', round, CLIENTS);
+  const ours = headgate('PostgreSQL', postgres);
+  const series = await inRounds(
+    plan.rounds,
+    [
+      uploadTurn(postgresCopy(postgres, 'one connection'), 0, order),
+      uploadTurn(postgresCopy(postgres, 'every client'), 0, order),
+      uploadTurn(ours, 0, order),
+      ...peers.onPostgres.map((peer) => uploadTurn(peer, 0, (round) => peerOrder(bench, round))),
+    ],
+    say,
+  );
+  const measured = seriesOf(series, ours.name);
+  return {
+    comparisons: [
+      {
+        id: 'uploads-postgres',
+        title: 'Uploads to PostgreSQL',
+        conditions: `transactions, ${plan.recordsPerUpload} per request, ${CLIENTS} clients, empty table`,
+        series,
+      },
+    ],
+    figures: [
+      figure('postgresToCopy', ratioPerRound(measured, series[0]!)),
+      ...againstPeer('toTextbookOnPostgres', 'textbook', series, measured),
+      ...againstPeer('toDirectus', 'Directus', series, measured),
+    ],
+  };
+};
+
+export const uploadsByClients: Experiment = async ({ plan, sqlite, postgres, say }) => {
+  const comparisons: Comparison[] = [];
+  for (const ours of [headgate('SQLite', sqlite), headgate('PostgreSQL', postgres)]) {
+    const turns = plan.clients.map((clients) => ({
+      ...uploadTurn(ours, 0, (round) => orderOf(plan, 'transactions', round, clients)),
+      contender: `${ours.name}, ${clients === 1 ? '1 client' : `${clients} clients`}`,
+    }));
+    if (turns.length < 2) continue;
+    comparisons.push({
+      id: `clients-${ours.name}`,
+      title: `${ours.name} by clients`,
+      conditions: `transactions, ${plan.recordsPerUpload} per request, empty table`,
+      series: await inRounds(plan.rounds, turns, say),
+    });
+  }
+  return { comparisons, figures: [] };
+};
+
+export const uploadsToFullTables: Experiment = async ({ plan, sqlite, postgres, say }) => {
+  const comparisons: Comparison[] = [];
+  const figures: Figure[] = [];
+  const stores: readonly [string, readonly Contender[]][] = [
+    ['SQLite', [sqliteLoop(sqlite), headgate('SQLite', sqlite)]],
+    ['PostgreSQL', [postgresCopy(postgres, 'one connection'), headgate('PostgreSQL', postgres)]],
+  ];
+  for (const [at, rowsPresent] of plan.rowsPresent.entries()) {
+    for (const [store, contenders] of stores) {
+      say(`${store}, ${rowsPresent} rows present`);
+      const turns = contenders.map((contender) =>
+        uploadTurn(contender, rowsPresent, (round) => orderOf(plan, 'transactions', round, CLIENTS)),
+      );
+      const series = await inRounds(plan.rounds, turns, say);
+      comparisons.push({
+        id: `rows-${rowsPresent}-${store}`,
+        title: `Uploads to ${store} with ${rowsPresent.toLocaleString('en')} rows present`,
+        conditions: `transactions, ${plan.recordsPerUpload} per request, ${CLIENTS} clients`,
+        series,
+      });
+      if (store === 'SQLite' && at === 0) {
+        figures.push(figure('sqliteToCeilingAt2M', ratioPerRound(series[1]!, series[0]!)));
+      }
+    }
+  }
+  return { comparisons, figures };
+};
+
+export const uploadsToGrowingTable: Experiment = async ({ plan, sqlite, say }): Promise<Findings> => {
+  if (plan.growth === null) return { comparisons: [], figures: [] };
+  const { small, large } = plan.growth;
+  const ours = headgate('SQLite', sqlite);
+  const turns = [small, large].map((rowsPresent) => ({
+    ...uploadTurn(ours, rowsPresent, (round) => orderOf(plan, 'transactions', round, CLIENTS)),
+    contender: `${ours.name}, ${rowsPresent.toLocaleString('en')} rows`,
+  }));
+  const series = await inRounds(plan.rounds, turns, say);
+  return {
+    comparisons: [
+      {
+        id: 'growth',
+        title: 'Uploads to SQLite as the table grows',
+        conditions: `transactions, ${plan.recordsPerUpload} per request, ${CLIENTS} clients`,
+        series,
+      },
+    ],
+    figures: [figure('growth', ratioPerRound(series[1]!, series[0]!))],
+  };
+};

@@ -1,0 +1,81 @@
+// What Headgate claims of itself, each with its bound. A run shows whether it holds.
+
+import type { Figure } from './report/results.ts';
+
+type Claim = Pick<Figure, 'title' | 'unit' | 'bound'>;
+
+export const claims = {
+  sqliteToCeiling: {
+    title: 'SQLite, transactions, 4 clients, empty table, against the bare loop',
+    unit: 'ratio',
+    bound: { atLeast: 0.8 },
+  },
+  sqliteToCeilingAt2M: {
+    title: 'The same with 2 million rows present, against the bare loop there',
+    unit: 'ratio',
+    bound: { atLeast: 0.9 },
+  },
+  growth: {
+    title: 'Throughput at 5 million rows against 0.5 million',
+    unit: 'ratio',
+    bound: { atLeast: 0.6 },
+  },
+  postgresToCopy: {
+    title: 'PostgreSQL, transactions, 4 clients, against COPY',
+    unit: 'ratio',
+    bound: { atLeast: 0.7 },
+  },
+  interactionsToEcho: {
+    title: 'Interactions on SQLite, each durable, against a bare echo',
+    unit: 'ratio',
+    bound: { atLeast: 0.75 },
+  },
+  badRecords: {
+    title: '2 % bad records against none',
+    unit: 'ratio',
+    bound: { atLeast: 0.9 },
+  },
+  uploadAgain: {
+    title: 'Identical upload again against the first',
+    unit: 'ratio',
+    bound: { atLeast: 1.5 },
+  },
+  toTextbookOnSqlite: {
+    title: 'Against the textbook service, SQLite',
+    unit: 'ratio',
+    bound: { atLeast: 3 },
+  },
+  toTextbookOnPostgres: {
+    title: 'Against the textbook service, PostgreSQL',
+    unit: 'ratio',
+    bound: { atLeast: 8 },
+  },
+  toDirectus: { title: 'Against Directus, PostgreSQL', unit: 'ratio', bound: { atLeast: 30 } },
+  livezOnSqlite: {
+    title: '/livez 99th percentile under 4 uploading clients, SQLite',
+    unit: 'ms',
+    bound: { below: 25 },
+  },
+  livezOnPostgres: {
+    title: '/livez 99th percentile under 4 uploading clients, PostgreSQL',
+    unit: 'ms',
+    bound: { below: 25 },
+  },
+  peakMemory: {
+    title: 'Peak resident memory, 32 concurrent uploads of 5000',
+    unit: 'MB',
+    bound: { below: 400 },
+  },
+  memoryGrowth: {
+    title: 'Resident memory at the end against after the first third',
+    unit: 'ratio',
+    bound: { below: 1.1 },
+  },
+  start: {
+    title: 'Start to first answer on a database of 2 million rows',
+    unit: 's',
+    bound: { below: 1 },
+  },
+} as const satisfies Record<string, Claim>;
+
+export type FigureId = keyof typeof claims;

@@ -1,0 +1,167 @@
+// npm run bench: measures Headgate beside its ceilings and its peers, prints one table, and writes bench/results/.
+
+import { parseArgs } from 'node:util';
+import type { Contender } from './contenders/contender.ts';
+import { directus, directusPeer } from './contenders/directus.ts';
+import { nocodb, nocodbPeer } from './contenders/nocodb/contender.ts';
+import { installPeer, type Peer } from './contenders/peers.ts';
+import { textbook, textbookPeer } from './contenders/textbook/contender.ts';
+import { PostgresDatabases, SqliteDatabases } from './databases.ts';
+import type { Bench, Experiment, Findings, Peers } from './experiments/experiment.ts';
+import { interactions } from './experiments/interactions.ts';
+import { livez } from './experiments/latency.ts';
+import { memory, start } from './experiments/resources.ts';
+import {
+  uploadsByClients,
+  uploadsToFullTables,
+  uploadsToGrowingTable,
+  uploadsToPostgres,
+  uploadsToSqlite,
+} from './experiments/uploads.ts';
+import { type Plan, plans } from './plan.ts';
+import { thisMachine, versionsOf } from './report/machine.ts';
+import type { Mode, Results } from './report/results.ts';
+import { terminalReport } from './report/table.ts';
+import { writeResults } from './report/write.ts';
+
+const experiments: Readonly<Record<string, Experiment>> = {
+  sqlite: uploadsToSqlite,
+  postgres: uploadsToPostgres,
+  interactions,
+  livez,
+  start,
+  rows: uploadsToFullTables,
+  clients: uploadsByClients,
+  growth: uploadsToGrowingTable,
+  memory,
+};
+
+const help = `npm run bench -- [options]
+
+  --full           the long one: more rounds, more clients, up to 10 million rows, ten minutes of memory
+  --smoke          next to nothing, to see that it works; its numbers mean nothing
+  --only NAMES     some experiments, by comma: ${Object.keys(experiments).join(', ')}
+  --rounds N       another number of rounds
+  --no-peers       leave out what would have to be installed
+  --out FOLDER     write the results there instead of bench/results`;
+
+interface Options {
+  readonly plan: Plan;
+  readonly chosen: readonly string[];
+  readonly out: string;
+  readonly command: string;
+}
+
+class WrongOption extends Error {}
+
+function readOptions(args: readonly string[]): Options | null {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      full: { type: 'boolean', default: false },
+      smoke: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      rounds: { type: 'string' },
+      'no-peers': { type: 'boolean', default: false },
+      out: { type: 'string', default: new URL('./results', import.meta.url).pathname },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return null;
+  if (values.full && values.smoke) throw new WrongOption('--full and --smoke exclude each other');
+  const mode: Mode = values.full ? 'full' : values.smoke ? 'smoke' : 'quick';
+  const plan = plans[mode];
+  const rounds = values.rounds === undefined ? plan.rounds : Number(values.rounds);
+  if (!Number.isInteger(rounds) || rounds < 1)
+    throw new WrongOption('--rounds must be a whole number from 1');
+  const chosen = values.only?.split(',') ?? Object.keys(experiments);
+  const unknown = chosen.find((name) => !Object.hasOwn(experiments, name));
+  if (unknown !== undefined) throw new WrongOption(`there is no experiment ${unknown}`);
+  const told = args.filter((arg) => !arg.startsWith('--out'));
+  return {
+    plan: { ...plan, rounds, withPeers: plan.withPeers && !values['no-peers'] },
+    chosen,
+    out: values.out,
+    command: ['npm run bench', ...(told.length === 0 ? [] : ['--', ...told])].join(' '),
+  };
+}
+
+interface Installing {
+  readonly peers: Peers;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly leftOut: Results['leftOut'];
+}
+
+/** Those that can be installed; of the others, why not. */
+async function installPeers(
+  { withPeers }: Plan,
+  postgres: PostgresDatabases,
+  say: Bench['say'],
+): Promise<Installing> {
+  const onSqlite: Contender[] = [];
+  const onPostgres: Contender[] = [];
+  const versions: Record<string, string> = {};
+  const leftOut: { contender: string; reason: string }[] = [];
+  const newDatabase = () => postgres.server.newDatabase();
+  const add = async (peer: Peer, join: (folder: string) => void): Promise<void> => {
+    if (!withPeers) {
+      leftOut.push({ contender: peer.name, reason: 'not asked for' });
+      return;
+    }
+    say(`installing ${peer.name} ${peer.version}, unless it is there`);
+    const installed = await installPeer(peer);
+    if ('reason' in installed) {
+      leftOut.push({ contender: peer.name, reason: installed.reason });
+      return;
+    }
+    versions[peer.name] = peer.version;
+    join(installed.folder);
+  };
+  await add(textbookPeer, (folder) => {
+    onSqlite.push(textbook('sqlite', folder));
+    onPostgres.push(textbook('postgres', folder, newDatabase));
+  });
+  await add(directusPeer, (folder) => onPostgres.push(directus(folder, newDatabase)));
+  await add(nocodbPeer, (folder) => onPostgres.push(nocodb(folder, newDatabase)));
+  return { peers: { onSqlite, onPostgres }, versions, leftOut };
+}
+
+async function run({ plan, chosen, out, command }: Options): Promise<void> {
+  const startedAt = new Date();
+  const startedAtMs = performance.now();
+  const say = (line: string): void => void process.stderr.write(`${line}\n`);
+  await using sqlite = await SqliteDatabases.create();
+  const postgres = await PostgresDatabases.create();
+  const { peers, versions, leftOut } = await installPeers(plan, postgres, say);
+  const bench: Bench = { plan, sqlite, postgres, peers, say };
+  const found: Findings[] = [];
+  for (const name of chosen) {
+    say(name);
+    found.push(await experiments[name]!(bench));
+  }
+  const results: Results = {
+    startedAt: startedAt.toISOString(),
+    elapsedMs: performance.now() - startedAtMs,
+    mode: plan.mode,
+    command,
+    machine: await thisMachine(sqlite.folder),
+    versions: versionsOf({ PostgreSQL: await postgres.version(), ...versions }),
+    figures: found.flatMap(({ figures }) => figures),
+    comparisons: found.flatMap(({ comparisons }) => comparisons),
+    leftOut,
+  };
+  process.stdout.write(terminalReport(results));
+  for (const path of await writeResults(out, results)) say(`written: ${path}`);
+}
+
+try {
+  const options = readOptions(process.argv.slice(2));
+  if (options === null) process.stdout.write(`${help}\n`);
+  else await run(options);
+} catch (error) {
+  const isWrongOption =
+    error instanceof WrongOption || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
+  if (!isWrongOption) throw error;
+  process.stderr.write(`${(error as Error).message}\n\n${help}\n`);
+  process.exitCode = 2;
+}

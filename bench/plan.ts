@@ -1,0 +1,65 @@
+// How much is measured: a few minutes by default, all that is claimed with --full, next to nothing as a smoke test.
+
+import type { Mode } from './report/results.ts';
+
+export interface Plan {
+  readonly mode: Mode;
+  readonly rounds: number;
+  readonly recordsPerUpload: number;
+  /** Uploads in one measurement of something fast; slower contenders get a share of it. */
+  readonly uploads: number;
+  readonly clients: readonly number[];
+  /** Transactions in the tables before a measurement, besides none. */
+  readonly rowsPresent: readonly number[];
+  /** The same server's speed at these two sizes is compared. */
+  readonly growth: { readonly small: number; readonly large: number } | null;
+  readonly interactions: number;
+  readonly connections: number;
+  readonly memoryClients: number;
+  readonly memoryMs: number;
+  readonly withPeers: boolean;
+}
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+
+const usual = { recordsPerUpload: 5000, connections: 64, memoryClients: 32, withPeers: true };
+
+export const plans: Readonly<Record<Mode, Plan>> = {
+  quick: {
+    ...usual,
+    mode: 'quick',
+    rounds: 3,
+    uploads: 40,
+    clients: [4],
+    rowsPresent: [2_000_000],
+    growth: null,
+    interactions: 40_000,
+    memoryMs: 30 * SECOND_MS,
+  },
+  full: {
+    ...usual,
+    mode: 'full',
+    rounds: 5,
+    uploads: 80,
+    clients: [1, 4, 16],
+    rowsPresent: [2_000_000, 10_000_000],
+    growth: { small: 500_000, large: 5_000_000 },
+    interactions: 100_000,
+    memoryMs: 10 * MINUTE_MS,
+  },
+  smoke: {
+    mode: 'smoke',
+    rounds: 1,
+    recordsPerUpload: 100,
+    uploads: 4,
+    clients: [1, 4],
+    rowsPresent: [1000],
+    growth: { small: 500, large: 1000 },
+    interactions: 200,
+    connections: 8,
+    memoryClients: 4,
+    memoryMs: SECOND_MS,
+    withPeers: false,
+  },
+};

@@ -1,0 +1,40 @@
+// The few numbers that sum up a series of rounds. A value that is no finite number is refused, never averaged.
+
+export interface Spread {
+  readonly lowest: number;
+  readonly highest: number;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = measured(values).toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  if (sorted.length % 2 === 1) return sorted[middle]!;
+  // Halved before they are added, so that two large values cannot overflow.
+  return sorted[middle - 1]! / 2 + sorted[middle]! / 2;
+}
+
+export function spread(values: readonly number[]): Spread {
+  const sorted = measured(values).toSorted((a, b) => a - b);
+  return { lowest: sorted[0]!, highest: sorted.at(-1)! };
+}
+
+interface Rounds {
+  readonly values: readonly number[];
+}
+
+/** Each round's value divided by the other's of the same round: what both met in that round cancels out. */
+export function ratioPerRound(series: Rounds, toSeries: Rounds): readonly number[] {
+  const numerators = measured(series.values);
+  const denominators = measured(toSeries.values);
+  if (numerators.length !== denominators.length) {
+    throw new RangeError(`${numerators.length} rounds cannot be set against ${denominators.length}`);
+  }
+  return measured(numerators.map((value, round) => value / denominators[round]!));
+}
+
+function measured(values: readonly number[]): readonly number[] {
+  if (values.length === 0) throw new RangeError('no round was measured');
+  const wrong = values.find((value) => !Number.isFinite(value));
+  if (wrong !== undefined) throw new RangeError(`${wrong} is no measured value`);
+  return values;
+}

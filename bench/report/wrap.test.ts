@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { oneLine, wrap } from './wrap.ts';
+
+test('lines are broken at spaces, and words only where they are too long themselves', () => {
+  assert.deepEqual(wrap('one two three', 7), ['one two', 'three']);
+  assert.deepEqual(wrap('a abcdefgh b', 3), ['a', 'abc', 'def', 'gh', 'b']);
+  assert.deepEqual(wrap('', 3), ['']);
+  assert.deepEqual(wrap('🎓🎓🎓', 2), ['🎓🎓', '🎓']);
+});
+
+test('the width may be measured otherwise', () => {
+  assert.deepEqual(
+    wrap('ii WW ii', 4, (text) => text.replaceAll('W', 'WW').length),
+    ['ii', 'WW', 'ii'],
+  );
+});
+
+test('colours, line ends and what is no text are taken out', () => {
+  assert.equal(oneLine(' \u001b[31mred\u001b[0m\r\n\tand\u0000 more\ud800 '), 'red and more\ufffd');
+});

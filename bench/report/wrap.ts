@@ -1,0 +1,43 @@
+// Breaks text into lines that fit, for the terminal, counted in characters, and for the chart, in pixels.
+
+import { stripVTControlCharacters } from 'node:util';
+
+/** Broken at white space; a word that is itself too long is broken anywhere. At least one line, without control characters. */
+export function wrap(
+  text: string,
+  width: number,
+  widthOf: (text: string) => number = charactersOf,
+): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of oneLine(text).split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (widthOf(longer) <= width) {
+      line = longer;
+      continue;
+    }
+    if (line !== '') lines.push(line);
+    line = '';
+    for (const character of word) {
+      if (line !== '' && widthOf(line + character) > width) {
+        lines.push(line);
+        line = '';
+      }
+      line += character;
+    }
+  }
+  return [...lines, line];
+}
+
+/** A name is given by code, but a reason may quote what a program printed: colours and line ends have no place here. */
+export function oneLine(text: string): string {
+  return stripVTControlCharacters(text)
+    .toWellFormed()
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+}
+
+export function charactersOf(text: string): number {
+  return [...text].length;
+}

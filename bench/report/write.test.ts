@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { InvalidResults } from './results.ts';
+import { figure, ordinary } from './testing/sample-results.ts';
+import { elementsOf, parseXml, textOf } from './testing/xml.ts';
+import { writeResults } from './write.ts';
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'headgate-report-'));
+});
+after(() => rm(folder, { recursive: true }));
+
+test('three files named after the mode are written, into a folder that need not be there', async () => {
+  const into = join(folder, 'made', 'here');
+  const written = await writeResults(into, ordinary);
+  assert.deepEqual(
+    written,
+    ['full.json', 'full.md', 'full.svg'].map((name) => join(into, name)),
+  );
+  assert.deepEqual(JSON.parse(await readFile(join(into, 'full.json'), 'utf8')), ordinary);
+  assert.match(await readFile(join(into, 'full.md'), 'utf8'), /\(full\.svg\)/);
+  assert.equal(parseXml(await readFile(join(into, 'full.svg'), 'utf8')).name, 'svg');
+});
+
+test('a new run replaces the old one of its mode, and no other', async () => {
+  const into = join(folder, 'again');
+  await writeResults(into, ordinary);
+  await writeResults(into, { ...ordinary, mode: 'quick' });
+  await writeResults(into, { ...ordinary, figures: [], comparisons: [] });
+  assert.deepEqual((await readdir(into)).sort(), [
+    'full.json',
+    'full.md',
+    'full.svg',
+    'quick.json',
+    'quick.md',
+    'quick.svg',
+  ]);
+  const texts = async (name: string): Promise<string> =>
+    elementsOf(parseXml(await readFile(join(into, name), 'utf8')), 'text')
+      .map(textOf)
+      .join('\n');
+  assert.doesNotMatch(await texts('full.svg'), /Directus/);
+  assert.match(await texts('quick.svg'), /Directus/);
+});
+
+test('results that cannot be reported truthfully leave what is there', async () => {
+  const into = join(folder, 'kept');
+  await writeResults(into, ordinary);
+  const before = await readFile(join(into, 'full.json'), 'utf8');
+  const broken = { ...ordinary, figures: [figure([Number.NaN], { atLeast: 1 })] };
+  await assert.rejects(writeResults(into, broken), InvalidResults);
+  assert.equal(await readFile(join(into, 'full.json'), 'utf8'), before);
+});

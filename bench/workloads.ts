@@ -1,0 +1,94 @@
+// What is uploaded: records made from a seed, so that every contender gets the same ones, and the same ones
+// can be sent again.
+
+import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import { Random } from '../tests/harness/random.ts';
+
+export type WorkloadName = 'transactions' | 'shops' | 'mixed';
+export type BenchRecord = Record<string, string | number | boolean>;
+
+export interface Workload {
+  readonly type: RecordTypeName;
+  make(random: Random): BenchRecord;
+}
+
+const SHOPS = 200;
+const SHOPS_SEED = 1;
+const BAD_SHARE = 0.02;
+const regions = ['GB', 'DE', 'FR', 'ES', 'NL', 'IE'];
+const sources = ['online', 'in-store', 'app'];
+
+export function randomUuid(random: Random): string {
+  const hex = (bits: number): string =>
+    Math.floor(random.fraction() * 2 ** bits)
+      .toString(16)
+      .padStart(bits / 4, '0');
+  return `${hex(32)}-${hex(16)}-4${hex(12)}-a${hex(12)}-${hex(24)}${hex(24)}`;
+}
+
+function dateTime(random: Random): string {
+  return new Date(1_700_000_000_000 + random.integer(0, 30_000_000) * 1000).toISOString();
+}
+
+function shop(random: Random, shopId: string): BenchRecord {
+  return {
+    shop_id: shopId,
+    name: `Shop ${random.integer(1, 99_999)}`,
+    region: random.oneOf(regions),
+    created: dateTime(random),
+    updated: dateTime(random),
+  };
+}
+
+/** The shops that transactions refer to; they are there before anything is measured. */
+export const referencedShops: readonly BenchRecord[] = (() => {
+  const random = new Random(SHOPS_SEED);
+  return Array.from({ length: SHOPS }, () => shop(random, randomUuid(random)));
+})();
+
+/** All fifteen fields. */
+function transaction(random: Random): BenchRecord {
+  return {
+    transaction_id: randomUuid(random),
+    shop_id: random.oneOf(referencedShops).shop_id!,
+    region: random.oneOf(regions),
+    savings: random.integer(0, 5000) / 100,
+    amount: random.integer(1, 20_000) / 100,
+    student_id: randomUuid(random),
+    offer_id: randomUuid(random),
+    branch_id: randomUuid(random),
+    source: random.oneOf(sources),
+    created: dateTime(random),
+    updated: dateTime(random),
+    is_deleted: false,
+    discount_name: `Autumn offer ${random.integer(1, 500)}`,
+    discount_type: 'percentage',
+    discount_value: random.integer(1, 50),
+  };
+}
+
+const spoilings: readonly ((record: BenchRecord, random: Random) => void)[] = [
+  (record) => delete record.amount,
+  (record) => (record.amount = 'twelve'),
+  (record) => (record.created = 'yesterday'),
+  (record, random) => (record.shop_id = randomUuid(random)),
+];
+
+export const workloads: Readonly<Record<WorkloadName, Workload>> = {
+  transactions: { type: 'transactions', make: transaction },
+  shops: { type: 'shops', make: (random) => shop(random, randomUuid(random)) },
+  mixed: {
+    type: 'transactions',
+    make(random) {
+      const record = transaction(random);
+      if (random.isLuckier(BAD_SHARE)) random.oneOf(spoilings)(record, random);
+      return record;
+    },
+  },
+};
+
+/** Upload number `upload` of a seed: the same records every time. */
+export function recordsOf(name: WorkloadName, seed: number, upload: number, count: number): BenchRecord[] {
+  const random = new Random(Math.imul(seed, 1_000_003) + upload);
+  return Array.from({ length: count }, () => workloads[name].make(random));
+}
