@@ -72,9 +72,27 @@ export function parseDateTime(text: string): string | null {
   return `${new Date(utcMs).toISOString().slice(0, 19)}.${micros}Z`;
 }
 
+const DAY_MS = 86_400_000;
+/** The date that was written last, as `YYYY-MM-DDT`: what is recorded is mostly of the same day. */
+let lastDay = Number.NaN;
+let lastDate = '';
+
 export function dateTimeFromMs(epochMs: number): string {
-  const iso = new Date(epochMs).toISOString();
-  return `${iso.slice(0, -1)}000Z`;
+  const day = Math.floor(epochMs / DAY_MS);
+  if (day !== lastDay) {
+    lastDate = new Date(epochMs).toISOString().slice(0, -'HH:MM:SS.mmmZ'.length);
+    lastDay = day;
+  }
+  const timeMs = epochMs - day * DAY_MS;
+  const hour = Math.floor(timeMs / 3_600_000);
+  const minute = Math.floor(timeMs / 60_000) % 60;
+  const second = Math.floor(timeMs / 1000) % 60;
+  const millisecond = timeMs % 1000;
+  return `${lastDate}${two(hour)}:${two(minute)}:${two(second)}.${millisecond < 100 ? '0' : ''}${two(millisecond)}000Z`;
+}
+
+function two(value: number): string {
+  return value < 10 ? `0${value}` : `${value}`;
 }
 
 export function presentDateTime(kept: string): string {

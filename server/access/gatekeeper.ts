@@ -1,9 +1,9 @@
 // Tells whose key was presented. Almost every answer comes from memory, synchronously; what other processes
 // did to a key (the command line revokes and rotates) is seen within seconds.
 
-import { hash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { type ApiKey, type Store, StoreUnavailable } from '../store/store.ts';
-import { endedBy, parseKey } from './keys.ts';
+import { endedBy, hashSecret, parseKey } from './keys.ts';
 
 /** From this age on an entry is still used, and read again in the background. */
 const REFRESH_AFTER_MS = 1000;
@@ -181,15 +181,16 @@ export class Gatekeeper {
       dropFirstBeyond(this.#unknown, MOST_UNKNOWN_KEY_IDS);
       return null;
     }
-    const known = { key, secretHash: Buffer.from(key.secretHash, 'hex'), readAtMs, triedAtMs: readAtMs };
+    const known = { key, secretHash: Buffer.from(key.secretHash, 'latin1'), readAtMs, triedAtMs: readAtMs };
     this.#known.set(keyId, known);
     dropFirstBeyond(this.#known, MOST_KNOWN_KEYS);
     return known;
   }
 }
 
+/** As hexadecimal digits, which come from the hash function three times as fast as bytes do. */
 function hashOf(secret: string): Buffer {
-  return hash('sha256', secret, 'buffer');
+  return Buffer.from(hashSecret(secret), 'latin1');
 }
 
 function dropFirstBeyond(map: Map<string, unknown>, most: number): void {

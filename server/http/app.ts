@@ -101,7 +101,8 @@ export function buildApp(service: Service): FastifyInstance {
   addGate(app, service);
   // Handlers read the body themselves, once they know that they want it.
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  // Fastify remembers which parser a named type has, and works it out anew each time for all others.
+  app.addContentTypeParser(['application/json', '*'], (_request, _payload, done) => done(null));
 
   const routes = routesOf(service, () => closing);
   for (const { method, path, isPublic = false, handler } of routes) {
@@ -210,8 +211,7 @@ function addHeaders(
   reply: FastifyReply,
   securityHeaders: Readonly<Record<string, string>>,
 ): void {
-  reply.raw.setHeader('X-Request-Id', request.id);
-  for (const name in securityHeaders) reply.raw.setHeader(name, securityHeaders[name]!);
+  reply.headers(securityHeaders).header('X-Request-Id', request.id);
 }
 
 function answerError(

@@ -64,8 +64,8 @@ function admit(
   request.caller = key;
   const rate = service.rateLimiter?.take(key.keyId, performance.now());
   if (rate !== undefined) {
-    reply.raw.setHeader('RateLimit-Policy', `"key";q=${rate.limit};w=1`);
-    reply.raw.setHeader('RateLimit', `"key";r=${rate.remaining};t=${rate.resetSeconds}`);
+    reply.header('RateLimit-Policy', `"key";q=${rate.limit};w=1`);
+    reply.header('RateLimit', `"key";r=${rate.remaining};t=${rate.resetSeconds}`);
     if (!rate.allowed) {
       return void refuse(reply, {
         refusal: 'too_many_requests',

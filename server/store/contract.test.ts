@@ -497,6 +497,64 @@ for (const { name, open } of testStores) {
         });
       }
 
+      /** More than stores write one by one, with what has a meaning in text formats. */
+      const manyRows = (type: RecordTypeName): readonly Row[] => {
+        const awkward = ['\\N', '\\', 'a\tb\nc\rd', '\\.', '"{},', '', 'NULL', 'é\u2028😀'];
+        const rows = fc.sample(anyRow(recordTypes[type].fields), 300).map((row, at) =>
+          row.map((value, position) => {
+            const { kind } = Object.values(recordTypes[type].fields)[position]!;
+            return kind.name === 'text' && value !== null && at < 100 ? awkward[at % awkward.length]! : value;
+          }),
+        );
+        const keyPosition = recordTypeFields(type).indexOf(recordTypes[type].key);
+        return [...new Map(rows.map((row) => [row[keyPosition], row])).values()];
+      };
+
+      for (const type of ['transactions', 'offers', 'customers'] as const) {
+        test(`of many ${type} at once come back as they were given`, async () => {
+          const organisation = await newOrganisation();
+          const rows = manyRows(type);
+          const half = Math.floor(rows.length / 2);
+          const batches = [rows.slice(0, half), rows.slice(half)];
+          const memory = memoryOf(organisation);
+          const allNew = written(tally(half, 0, 0), tally(rows.length - half, 0, 0));
+          const dry = await store.write({ organisation, type, batches, dryRun: true, memory: null });
+          assert.deepEqual(dry, allNew);
+          assert.deepEqual(await store.records(organisation, type, everything), []);
+          assert.deepEqual(await store.write({ organisation, type, batches, dryRun: false, memory }), allNew);
+          const keyPosition = recordTypeFields(type).indexOf(recordTypes[type].key);
+          const byKey = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
+          assert.deepEqual(await store.records(organisation, type, everything), byKey);
+          assert.deepEqual(await upload(organisation, type, [rows]), written(tally(0, 0, rows.length)));
+          const [first] = manyRows(type);
+          const mixed = [...rows.slice(0, 200), first!];
+          assert.deepEqual(await upload(organisation, type, [mixed]), written(tally(1, 0, 200)));
+        });
+      }
+
+      test('of many new records that are uploaded by several at the same time are stored once', async () => {
+        const organisation = await newOrganisation();
+        const rows = Array.from({ length: 500 }, () => recordRow('tags'));
+        const uploads = Array.from({ length: 6 }, (_, number) => {
+          const memory = number % 2 === 0 ? memoryOf(organisation) : null;
+          const batches = [number % 3 === 0 ? rows : rows.toReversed()];
+          return store.write({ organisation, type: 'tags', batches, dryRun: false, memory });
+        });
+        const tallies = (await Promise.all(uploads)).flatMap((outcome) =>
+          outcome.kind === 'written' ? outcome.tallies : [],
+        );
+        assert.equal(tallies.length, uploads.length);
+        assert.equal(
+          tallies.reduce((sum, { created }) => sum + created, 0),
+          rows.length,
+        );
+        assert.equal(
+          tallies.reduce((sum, { updated }) => sum + updated, 0),
+          0,
+        );
+        assert.equal(await store.count(organisation, 'tags'), rows.length);
+      });
+
       test('of interactions come back as they were given', async () => {
         const organisation = await newOrganisation();
         await fc.assert(

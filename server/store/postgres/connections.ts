@@ -1,11 +1,13 @@
 // The connections of one thread to PostgreSQL: handed out in turn, given up when they fail, opened anew when
 // they are needed.
 
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
 import { StoreUnavailable } from '../store.ts';
 import type { Address } from './address.ts';
-import { asStoreError, clientConfig, isConflict, setUpSession } from './database.ts';
+import { asStoreError, clientConfig, isConflict, isDuplicate, setUpSession } from './database.ts';
 
 export interface Statement {
   /** The same text always has the same name: each connection then parses and plans it once. */
@@ -19,11 +21,27 @@ export type TextRow = readonly (string | null)[];
 
 export type Run = (statement: Statement) => Promise<readonly TextRow[]>;
 
-export interface Connections {
+/** A COPY statement, and the rows as its text format has them. */
+export interface CopiedRows {
+  readonly text: string;
+  readonly rows: Uint8Array;
+}
+
+/** What can be asked of a connection. */
+export interface Session {
+  readonly run: Run;
+  /** False where one of the rows is there already; then none was copied. */
+  copy(copied: CopiedRows): Promise<boolean>;
+}
+
+export interface Connections extends Session {
   /** One statement, and its own transaction. */
   readonly run: Run;
   /** `work` may run more than once: it is repeated when another transaction was in its way. */
-  transaction<Result>(ending: 'COMMIT' | 'ROLLBACK', work: (run: Run) => Promise<Result>): Promise<Result>;
+  transaction<Result>(
+    ending: 'COMMIT' | 'ROLLBACK',
+    work: (session: Session) => Promise<Result>,
+  ): Promise<Result>;
   /** Only once nothing is under way. */
   close(): Promise<void>;
 }
@@ -58,7 +76,7 @@ export function openConnections(address: Address): Connections {
   pool.on('error', () => {});
   const turns = createTurns(MOST_CONNECTIONS);
 
-  const withClient = async <Result>(use: (run: Run) => Promise<Result>): Promise<Result> => {
+  const withSession = async <Result>(use: (session: Session) => Promise<Result>): Promise<Result> => {
     await turns.take();
     try {
       const client = await pool.connect().catch((error: unknown) => Promise.reject(asStoreError(error)));
@@ -68,7 +86,10 @@ export function openConnections(address: Address): Connections {
       client.on('error', ignore);
       let isSound = true;
       try {
-        return await use((statement) => ask(client, statement));
+        return await use({
+          run: (statement) => ask(client, statement),
+          copy: (copied) => copyInto(client, copied),
+        });
       } catch (error) {
         isSound = !(error instanceof StoreUnavailable) || isConflict(error);
         throw error;
@@ -82,14 +103,16 @@ export function openConnections(address: Address): Connections {
   };
 
   return {
-    run: (statement) => repeatedly(() => withClient((run) => run(statement))),
+    run: (statement) => repeatedly(() => withSession(({ run }) => run(statement))),
+    copy: (copied) => repeatedly(() => withSession(({ copy }) => copy(copied))),
     transaction: (ending, work) =>
       repeatedly(() =>
-        withClient(async (run) => {
+        withSession(async (session) => {
+          const { run } = session;
           await run({ text: 'BEGIN', values: [] });
           let result: Awaited<ReturnType<typeof work>>;
           try {
-            result = await work(run);
+            result = await work(session);
           } catch (error) {
             if (!(error instanceof StoreUnavailable) || isConflict(error)) {
               await run({ text: 'ROLLBACK', values: [] });
@@ -115,6 +138,18 @@ async function ask(client: pg.ClientBase, { name, text, values }: Statement): Pr
     const { rows } = await client.query<(string | null)[]>(config, [...values]);
     return rows;
   } catch (error) {
+    throw asStoreError(error);
+  }
+}
+
+async function copyInto(client: pg.ClientBase, { text, rows }: CopiedRows): Promise<boolean> {
+  const copying = client.query(copyFrom(text));
+  try {
+    copying.end(rows);
+    await once(copying, 'finish');
+    return true;
+  } catch (error) {
+    if (isDuplicate(error)) return false;
     throw asStoreError(error);
   }
 }

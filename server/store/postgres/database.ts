@@ -69,6 +69,13 @@ export function isConflict(error: unknown): boolean {
   return state !== null && conflictStates.has(state);
 }
 
+const UNIQUE_VIOLATION = '23505';
+
+/** A row with the same key is there already. */
+export function isDuplicate(error: unknown): boolean {
+  return sqlStateOf(error) === UNIQUE_VIOLATION;
+}
+
 /**
  * What a connection threw, as callers of the store know it. A fault of the server, the network or the
  * operator's setup is StoreUnavailable; the rest is a mistake of ours, told without the values it was made with.

@@ -80,7 +80,7 @@ async function lockTable(table: string): Promise<{ letGo(): Promise<void> }> {
   const blocker: Connections = connectionsTo(database.url);
   const begun = Promise.withResolvers<void>();
   const ending = Promise.withResolvers<void>();
-  const done = blocker.transaction('ROLLBACK', async (run) => {
+  const done = blocker.transaction('ROLLBACK', async ({ run }) => {
     await run({ text: `LOCK TABLE ${table} IN EXCLUSIVE MODE`, values: [] });
     begun.resolve();
     await ending.promise;
@@ -305,7 +305,7 @@ describe('two processes', () => {
     let attempts = 0;
     const meeting = { here: Promise.withResolvers<void>(), there: Promise.withResolvers<void>() };
     const increment = (connections: Connections, first: number, second: number, side: 'here' | 'there') =>
-      connections.transaction('COMMIT', async (run) => {
+      connections.transaction('COMMIT', async ({ run }) => {
         attempts++;
         const add = (id: number) =>
           run({ text: 'UPDATE counters SET value = value + 1 WHERE id = $1', values: [id] });

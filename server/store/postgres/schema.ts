@@ -1,7 +1,7 @@
 // How the tables of records and interactions are made in PostgreSQL, and how their values are written and read.
 
 import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
-import type { Row } from '../store.ts';
+import type { OrganisationNumber, Row } from '../store.ts';
 import { type Column, quoted, type Table } from '../tables.ts';
 import type { TextRow } from './connections.ts';
 
@@ -58,20 +58,16 @@ export function rowOf({ columns }: Table, values: TextRow): Row {
 
 type Encode = (value: ColumnValue) => string;
 
-/** Values of a form that cannot hold a comma, a quote or a brace are written bare, and checked to be of it. */
-const encoders: Readonly<Record<KindName, Encode>> = {
+/** What no value of these kinds can hold is not looked for: a comma, a quote, a brace, a tab. */
+const bareEncoders = {
   uuid: bareText(36),
   'date-time': bareText(27),
   date: bareText(10),
-  number(value) {
+  number(value: ColumnValue): string {
     if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`${value} is no finite number`);
     return String(value);
   },
-  boolean: (value) => (value ? 't' : 'f'),
-  region: quotedText,
-  text: quotedText,
-  choice: quotedText,
-  'event-timestamp': quotedText,
+  boolean: (value: ColumnValue): string => (value ? 't' : 'f'),
 };
 
 function bareText(length: number): Encode {
@@ -82,20 +78,23 @@ function bareText(length: number): Encode {
   };
 }
 
+function encodersWith(text: Encode): Readonly<Record<KindName, Encode>> {
+  return { ...bareEncoders, region: text, text, choice: text, 'event-timestamp': text };
+}
+
 const special = /["\\]/;
 const everySpecial = /["\\]/g;
-
-function quotedText(value: ColumnValue): string {
+const inArray = encodersWith((value) => {
   const text = String(value);
   return `"${special.test(text) ? text.replace(everySpecial, '\\$&') : text}"`;
-}
+});
 
 /**
  * One column of the rows as the text of a PostgreSQL array. Written here because node-postgres takes three
  * times as long: it has to look at each value to find out what it is.
  */
 export function arrayOf(rows: readonly Row[], position: number, kind: KindName): string {
-  const encode = encoders[kind];
+  const encode = inArray[kind];
   let array = '{';
   let separator = '';
   for (const row of rows) {
@@ -104,4 +103,33 @@ export function arrayOf(rows: readonly Row[], position: number, kind: KindName):
     separator = ',';
   }
   return `${array}}`;
+}
+
+const specialToCopy = /[\\\t\n\r]/;
+const everySpecialToCopy = /[\\\t\n\r]/g;
+const copyEscapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
+const inCopy = encodersWith((value) => {
+  const text = String(value);
+  return specialToCopy.test(text)
+    ? text.replace(everySpecialToCopy, (character) => copyEscapes[character]!)
+    : text;
+});
+
+/** The rows in the text format of COPY, the organisation before each. */
+export function copyTextOf(
+  { columns }: Table,
+  organisation: OrganisationNumber,
+  rows: readonly Row[],
+): string {
+  const encoders = columns.map(({ kind }) => inCopy[kind]);
+  let text = '';
+  for (const row of rows) {
+    text += organisation;
+    for (let position = 0; position < encoders.length; position++) {
+      const value = row[position]!;
+      text += value === null ? '\t\\N' : `\t${encoders[position]!(value)}`;
+    }
+    text += '\n';
+  }
+  return text;
 }

@@ -11,10 +11,10 @@ import type {
   Written,
 } from '../store.ts';
 import { recordTable, type Tables } from '../tables.ts';
-import type { Connections, Run } from './connections.ts';
+import type { Connections, Run, Session } from './connections.ts';
 import { groupWrites } from './group-writes.ts';
 import { hold, keep, recall } from './remembered.ts';
-import { type Fate, type OwnedRow, upsert } from './upsert.ts';
+import { copyIfNew, type Fate, type OwnedRow, upsert } from './upsert.ts';
 
 type WriteOperations = Pick<
   Store,
@@ -31,7 +31,8 @@ type WriteOperations = Pick<
 /** Dropping answers that may be a megabyte each, a few hundred at a time, keeps each statement short. */
 const FORGOTTEN_AT_ONCE = 200;
 
-export function createWriteOperations({ run, transaction }: Connections, tables: Tables): WriteOperations {
+export function createWriteOperations(connections: Connections, tables: Tables): WriteOperations {
+  const { run, transaction } = connections;
   const writeGrouped = groupWrites((group) => upsert(run, tables.interactions, group));
 
   return {
@@ -47,7 +48,7 @@ export function createWriteOperations({ run, transaction }: Connections, tables:
     addKey: (key) => insertKey(run, key),
 
     replaceKey: (keyId, endsAtMs, successor) =>
-      transaction('COMMIT', async (runInside) => {
+      transaction('COMMIT', async ({ run: runInside }) => {
         const replaced = await runInside({
           // LEAST passes over a null. Whoever waits here for another call looks again at what that one left.
           text: `UPDATE api_keys SET expires_at_ms = LEAST($1::bigint, expires_at_ms), replaced_by = $2
@@ -84,12 +85,21 @@ export function createWriteOperations({ run, transaction }: Connections, tables:
 
     async write({ organisation, type, batches, dryRun, memory }: Upload): Promise<Written> {
       const table = recordTable(tables, type);
-      const owned = batches.flat().map((row): OwnedRow => ({ organisation, row }));
-      const upsertBatches = async (runInside: Run): Promise<readonly Tally[]> =>
-        talliesOf(batches, await upsert(runInside, table, owned));
-      if (memory === null && !dryRun) return { kind: 'written', tallies: await upsertBatches(run) };
-      return transaction(dryRun ? 'ROLLBACK' : 'COMMIT', (runInside) =>
-        unlessRemembered(runInside, memory, () => upsertBatches(runInside)),
+      const rows = batches.flat();
+      const merge = async (runInside: Run): Promise<readonly Tally[]> => {
+        const owned = rows.map((row): OwnedRow => ({ organisation, row }));
+        return talliesOf(batches, await upsert(runInside, table, owned));
+      };
+      const allNew = batches.map(({ length }) => ({ created: length, updated: 0, unchanged: 0 }));
+      if (memory === null && !dryRun) {
+        const isCopied = await copyIfNew(connections, table, organisation, rows);
+        return { kind: 'written', tallies: isCopied ? allNew : await merge(run) };
+      }
+      return transaction(dryRun ? 'ROLLBACK' : 'COMMIT', (session) =>
+        unlessRemembered(session.run, memory, async () => {
+          const isCopied = await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows));
+          return isCopied ? allNew : merge(session.run);
+        }),
       );
     },
 
@@ -99,7 +109,7 @@ export function createWriteOperations({ run, transaction }: Connections, tables:
         const fates = await Promise.all(owned.map(writeGrouped));
         return { kind: 'written', tallies: fates.map((fate) => tallyOf([fate])) };
       }
-      return transaction('COMMIT', (runInside) =>
+      return transaction('COMMIT', ({ run: runInside }) =>
         unlessRemembered(runInside, memory, async () => {
           const fates = await upsert(runInside, tables.interactions, owned);
           return fates.map((fate) => tallyOf([fate]));
@@ -121,6 +131,14 @@ export function createWriteOperations({ run, transaction }: Connections, tables:
       }
     },
   };
+}
+
+/** Within a transaction, which a failed statement would otherwise spoil as a whole. */
+async function undoneIfNot({ run }: Session, work: () => Promise<boolean>): Promise<boolean> {
+  await run({ text: 'SAVEPOINT trial', values: [] });
+  const isDone = await work();
+  await run({ text: isDone ? 'RELEASE SAVEPOINT trial' : 'ROLLBACK TO SAVEPOINT trial', values: [] });
+  return isDone;
 }
 
 /** What a dry run remembers is undone with all else that it does. */
