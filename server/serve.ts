@@ -9,9 +9,9 @@ import { rateLimiter } from './access/rate-limit.ts';
 import { defaultScopes } from './access/scopes.ts';
 import { buildApp } from './http/app.ts';
 import { IngestClient } from './http/ingest-client.ts';
+import { InteractionClient } from './http/interaction-client.ts';
 import { InFlight } from './http/read-body.ts';
 import type { Service } from './http/service.ts';
-import { KnownRecords } from './ingest/known-records.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { type OpenedStore, openStore } from './store/open-store.ts';
 import type { TlsPair } from './tls.ts';
@@ -44,12 +44,15 @@ export async function startServer(
   const ingest = new IngestClient(store, settings, settings.maxBodyBytes, (err) =>
     log.error({ err }, 'the ingest thread ended unexpectedly and is started again'),
   );
+  const interactions = new InteractionClient(store, (err) =>
+    log.error({ err }, 'the interaction thread ended unexpectedly and is started again'),
+  );
   const service: Service = {
     store,
     gatekeeper,
     rateLimiter: rateLimiter(settings.rateLimitPerSecond),
     ingest,
-    known: new KnownRecords(store),
+    interactions,
     inFlight: new InFlight(settings.maxInFlightBytes, settings.maxBodyBytes),
     maxBodyBytes: settings.maxBodyBytes,
     tls,
@@ -63,6 +66,7 @@ export async function startServer(
     clearInterval(forgetting);
     await gatekeeper.close();
     await ingest.close();
+    await interactions.close();
     await store.close();
   };
   try {

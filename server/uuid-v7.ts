@@ -7,28 +7,34 @@ const COUNTER_LIMIT = 0x1000;
 const POOL_BYTES = 4096;
 const RANDOM_BYTES_PER_ID = 8;
 
+/** Every byte as two hexadecimal digits. */
+const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+
 let pool = randomBytes(POOL_BYTES);
 let poolUsedBytes = 0;
 let lastMs = 0;
+let timePart = '';
 let counter = 0;
 
 export function uuidV7(nowMs: number = Date.now()): string {
-  if (nowMs > lastMs) {
-    lastMs = nowMs;
-    counter = 0;
-  } else if (++counter === COUNTER_LIMIT) {
-    // More than 4096 in a millisecond, or a clock set back: borrow from the next one rather than go back.
-    lastMs++;
-    counter = 0;
-  }
+  if (nowMs > lastMs) moveTo(nowMs);
+  // More than 4096 in a millisecond, or a clock set back: borrow from the next one rather than go back.
+  else if (++counter === COUNTER_LIMIT) moveTo(lastMs + 1);
   if (poolUsedBytes + RANDOM_BYTES_PER_ID > POOL_BYTES) {
     pool = randomBytes(POOL_BYTES);
     poolUsedBytes = 0;
   }
-  const variant = 0x80 | (pool[poolUsedBytes]! & 0x3f);
-  const random = pool.toString('hex', poolUsedBytes + 1, poolUsedBytes + RANDOM_BYTES_PER_ID);
+  const at = poolUsedBytes;
   poolUsedBytes += RANDOM_BYTES_PER_ID;
-  const time = lastMs.toString(16).padStart(12, '0');
-  const count = counter.toString(16).padStart(3, '0');
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${count}-${variant.toString(16)}${random.slice(0, 2)}-${random.slice(2)}`;
+  let id = `${timePart}${(counter >> 8).toString(16)}${hex[counter & 0xff]!}-`;
+  id += `${hex[0x80 | (pool[at]! & 0x3f)]!}${hex[pool[at + 1]!]!}-`;
+  for (let byte = 2; byte < RANDOM_BYTES_PER_ID; byte++) id += hex[pool[at + byte]!]!;
+  return id;
+}
+
+function moveTo(ms: number): void {
+  lastMs = ms;
+  counter = 0;
+  const time = ms.toString(16).padStart(12, '0');
+  timePart = `${time.slice(0, 8)}-${time.slice(8)}-7`;
 }

@@ -5,14 +5,14 @@ import type { Handling } from '../ingest/check-fields.ts';
 import type { Refusal } from './refusals.ts';
 
 const LONGEST_IDEMPOTENCY_KEY_CHARACTERS = 255;
+const bearer = /^ *bearer +([^ ]+) *$/i;
 const visibleAscii = /^[\x21-\x7e]+$/;
 const lenient = /(?:^|,)\s*handling\s*=\s*"?lenient"?\s*(?:$|[,;])/i;
 
 /** The key of `Authorization: Bearer <key>`, or null. */
 export function presentedKey({ authorization }: IncomingHttpHeaders): string | null {
-  if (authorization === undefined) return null;
-  const [scheme, key, ...rest] = authorization.trim().split(/ +/);
-  return scheme?.toLowerCase() === 'bearer' && key !== undefined && rest.length === 0 ? key : null;
+  const parts = bearer.exec(authorization ?? '');
+  return parts === null ? null : parts[1]!;
 }
 
 export function preferredHandling({ prefer }: IncomingHttpHeaders): Handling {

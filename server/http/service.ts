@@ -2,10 +2,10 @@
 
 import type { Gatekeeper } from '../access/gatekeeper.ts';
 import type { RateLimiter } from '../access/rate-limit.ts';
-import type { KnownRecords } from '../ingest/known-records.ts';
 import type { ApiKey, Store } from '../store/store.ts';
 import type { TlsPair } from '../tls.ts';
 import type { IngestClient } from './ingest-client.ts';
+import type { InteractionClient } from './interaction-client.ts';
 import type { InFlight } from './read-body.ts';
 
 export interface Service {
@@ -13,7 +13,7 @@ export interface Service {
   readonly gatekeeper: Gatekeeper;
   readonly rateLimiter: RateLimiter | null;
   readonly ingest: IngestClient;
-  readonly known: KnownRecords;
+  readonly interactions: InteractionClient;
   readonly inFlight: InFlight;
   readonly maxBodyBytes: number;
   /** Served over TLS by this process. */

@@ -2,11 +2,9 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Handling } from '../ingest/check-fields.ts';
-import { takeInteraction } from '../ingest/interaction.ts';
 import type { IdempotencyKey } from '../ingest/memory.ts';
-import { type Answer, answerOfInteraction, keyRunning } from './answers.ts';
+import { type Answer, keyRunning } from './answers.ts';
 import { lacksScope } from './gate.ts';
-import type { Work } from './ingest-thread.ts';
 import { readFlag, readQuery } from './query.ts';
 import { type Body, bodyEncoding, readBytes } from './read-body.ts';
 import { recordTypeOf } from './record-type.ts';
@@ -14,8 +12,8 @@ import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
 import { idempotencyKey, preferenceApplied, preferredHandling } from './request-headers.ts';
 import type { Service } from './service.ts';
 
-/** Up to here an interaction is cheaper to take in on the spot than to hand to another thread. */
-const ON_THE_SPOT_LIMIT_BYTES = 64 * 1024;
+/** An interaction is some hundred bytes; what is larger must not keep those from their thread. */
+const INTERACTION_LIMIT_BYTES = 64 * 1024;
 
 /** The requests with an idempotency key that are running in this process. */
 const running = new Set<string>();
@@ -46,16 +44,13 @@ export function postInteraction(service: Service) {
     if (lack !== null) return refuse(reply, lack);
     const query = readQuery(request, []);
     if (isRefusal(query)) return refuse(reply, query);
-    return takeBody(service, request, reply, '/user-interactions', async (handling, idempotency, body) => {
+    return takeBody(service, request, reply, '/user-interactions', (handling, idempotency, body) => {
       const { requestId, organisation } = identityOf(request);
       const interaction = { requestId, organisation, handling, idempotency };
-      if (body.encoding !== null || body.bytes.byteLength > ON_THE_SPOT_LIMIT_BYTES) {
-        const work: Work = { kind: 'interaction', request: interaction };
-        return service.ingest.answer(work, body);
+      if (body.encoding !== null || body.bytes.byteLength > INTERACTION_LIMIT_BYTES) {
+        return service.ingest.answer({ kind: 'interaction', request: interaction }, body);
       }
-      const { store, known } = service;
-      const taken = await takeInteraction({ ...interaction, body: body.bytes }, store, known);
-      return answerOfInteraction(taken, requestId);
+      return service.interactions.answer({ ...interaction, body: body.bytes });
     });
   };
 }

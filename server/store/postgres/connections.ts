@@ -49,7 +49,7 @@ export interface Connections extends Session {
 /**
  * One connection takes in 30,000 rows a second and more, one thread prepares hardly three times that: a
  * fourth keeps small calls from waiting behind large ones. More would only contend within the server, and a
- * process with its two threads stays at 8 of the 100 connections that a server allows by default.
+ * process with its three threads stays at 12 of the 100 connections that a server allows by default.
  */
 const MOST_CONNECTIONS = 4;
 /** Longer than any burst takes to be worked off, shorter than a client waits. */

@@ -1,0 +1,57 @@
+// The serving thread's end of the interaction thread. Interactions are small and many: those of one event-loop turn
+// travel in one message, their bodies packed into one buffer, because a message for each would cost more than the
+// work.
+
+import type { InteractionRequest } from '../ingest/interaction.ts';
+import { type OpenedStore, transferablesOf } from '../store/open-store.ts';
+import type { Answer } from './answers.ts';
+import type { InteractionJob, InteractionMessage, InteractionThreadData } from './interaction-thread.ts';
+import { JobThread } from './job-thread.ts';
+
+/** Where a body begins in the buffer, so that it can be read four bytes at a time. */
+const ALIGNMENT_BYTES = 4;
+
+export class InteractionClient {
+  readonly #thread: JobThread<Answer>;
+  #jobs: InteractionJob[] = [];
+  #bodies: Uint8Array[] = [];
+  #packedBytes = 0;
+
+  constructor(store: OpenedStore, onDeath: (error: Error) => void) {
+    this.#thread = new JobThread<Answer>({
+      name: 'interaction',
+      script: new URL('./interaction-thread.ts', import.meta.url),
+      dataOf() {
+        const handle = store.handle();
+        const workerData: InteractionThreadData = { store: handle };
+        return { workerData, transferList: transferablesOf(handle) };
+      },
+      onDeath,
+    });
+  }
+
+  answer({ requestId, organisation, handling, idempotency, body }: InteractionRequest): Promise<Answer> {
+    return this.#thread.begin((id) => {
+      const start = this.#packedBytes;
+      this.#packedBytes += Math.ceil(body.byteLength / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+      this.#bodies.push(body);
+      const isFirst =
+        this.#jobs.push([id, requestId, organisation, handling, idempotency, start, body.byteLength]) === 1;
+      if (isFirst) setImmediate(() => this.#flush());
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#thread.close();
+  }
+
+  #flush(): void {
+    const bytes = new Uint8Array(this.#packedBytes);
+    for (const [at, body] of this.#bodies.entries()) bytes.set(body, this.#jobs[at]![5]);
+    const message: InteractionMessage = { jobsJson: JSON.stringify(this.#jobs), bytes };
+    this.#jobs = [];
+    this.#bodies = [];
+    this.#packedBytes = 0;
+    this.#thread.send(message, [bytes.buffer]);
+  }
+}
