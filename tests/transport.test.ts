@@ -560,6 +560,71 @@ describe('with a certificate', { skip }, () => {
   });
 });
 
+describe('more large bodies at once than are read at a time', () => {
+  const LARGE_BODY_BYTES = 3 * 1024 * 1024;
+  let folder: Awaited<ReturnType<typeof newDatabaseFolder>>;
+  let headgate: Headgate;
+  let key: string;
+  before(async () => {
+    folder = await newDatabaseFolder();
+    headgate = await startHeadgate(join(folder.folder, 'headgate.db'));
+    ({ key } = await headgate.newKey());
+  });
+  after(async () => {
+    await headgate.kill();
+    await folder.remove();
+  });
+  const largeRequest = () => ({
+    path: '/v1/data/courses',
+    headers: bearer(key),
+    body: padded(uploadOf('courses'), LARGE_BODY_BYTES),
+  });
+  const begin = async (count: number) => {
+    const connections = await Promise.all(Array.from({ length: count }, () => connectRaw(headgate.url)));
+    const finish: (() => void)[] = [];
+    for (const connection of connections) finish.push(await connection.sendAllButTheLastByte(largeRequest()));
+    return { connections, finishAll: () => void finish.map((send) => send()) };
+  };
+  const statusesOf = async (connections: readonly RawConnection[]): Promise<readonly number[]> =>
+    (await Promise.all(connections.map((connection) => connection.answer()))).map(({ status }) => status);
+
+  const inTime = { timeout: 30_000 };
+
+  test(
+    'clients that stall or go away hold up nobody, and those that stall are taken when they go on',
+    inTime,
+    async () => {
+      const stalled = await begin(6);
+      const gone = await begin(6);
+      for (const connection of gone.connections) connection.destroy();
+      const { body, path } = largeRequest();
+      const api = apiOf(headgate.url, key);
+      const sent = await Promise.all(Array.from({ length: 16 }, () => api.request(path, { body })));
+      assert.deepEqual(
+        sent.map(({ status }) => status),
+        sent.map(() => 200),
+      );
+      stalled.finishAll();
+      assert.deepEqual(
+        await statusesOf(stalled.connections),
+        stalled.connections.map(() => 200),
+      );
+      for (const connection of stalled.connections) connection.destroy();
+    },
+  );
+
+  test('a stop lets those that wait be read and answered', inTime, async () => {
+    const { connections, finishAll } = await begin(16);
+    const stopped = headgate.stop();
+    finishAll();
+    assert.deepEqual(
+      await statusesOf(connections),
+      connections.map(() => 200),
+    );
+    assert.equal(await stopped, 0);
+  });
+});
+
 function padded(body: string, bytes: number): string {
   return body + ' '.repeat(bytes - Buffer.byteLength(body));
 }

@@ -7,6 +7,7 @@ import { KnownRecords } from '../ingest/known-records.ts';
 import { takeUpload, type UploadLimits, type UploadRequest } from '../ingest/upload.ts';
 import { attachStore, type StoreHandle } from '../store/open-store.ts';
 import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './answers.ts';
+import { bugOf, type JobResult } from './job-thread.ts';
 import type { Body } from './read-body.ts';
 import type { Refusal } from './refusals.ts';
 import { unpack } from './unpack.ts';
@@ -21,29 +22,26 @@ export type Work =
   | { readonly kind: 'upload'; readonly request: Omit<UploadRequest, 'body'> }
   | { readonly kind: 'interaction'; readonly request: Omit<InteractionRequest, 'body'> };
 
-export interface Job {
+export interface IngestJob {
   readonly id: number;
   readonly work: Work;
   readonly body: Body;
 }
 
-/** `bug`: the work threw, which nothing a client sends should make it do. */
-export type JobDone = { readonly id: number } & ({ readonly answer: Answer } | { readonly bug: string });
-
 /**
  * Parsed uploads take several times the room of their unpacked bytes, so only so many of these are worked on at
  * once; the rest waits as it came. Enough for the store to find several uploads waiting and commit them together.
  */
-const WORKED_ON_LIMIT_BYTES = 24 * 1024 * 1024;
+const WORKED_ON_LIMIT_BYTES = 8 * 1024 * 1024;
 
 const { store: handle, limits, maxBodyBytes } = workerData as IngestThreadData;
 const port = parentPort!;
 const store = await attachStore(handle);
 const known = new KnownRecords(store);
-const waiting: Job[] = [];
+const waiting: IngestJob[] = [];
 let workedOnBytes = 0;
 
-port.on('message', (job: Job) => {
+port.on('message', (job: IngestJob) => {
   waiting.push(job);
   startWaiting();
 });
@@ -55,19 +53,21 @@ function startWaiting(): void {
 }
 
 /** Has unpacked the body, and counted it, by the time that it first waits. */
-async function finish({ id, work, body: packed }: Job): Promise<void> {
-  let done: JobDone;
+async function finish({ id, work, body: packed }: IngestJob): Promise<void> {
   let heldBytes = 0;
+  let result: JobResult<Answer>;
   try {
     const body = unpack(packed, maxBodyBytes);
     heldBytes = 'refusal' in body ? 0 : body.byteLength;
     workedOnBytes += heldBytes;
-    done = { id, answer: await answer(work, body) };
+    result = [id, await answer(work, body)];
   } catch (error) {
-    done = { id, bug: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    result = [id, null, bugOf(error)];
   }
   workedOnBytes -= heldBytes;
-  port.postMessage(done);
+  // Gives the memory back now instead of when the collector comes.
+  packed.bytes.buffer.transfer(0);
+  port.postMessage([result]);
 }
 
 async function answer(work: Work, body: Uint8Array | Refusal): Promise<Answer> {

@@ -9,7 +9,7 @@ import type { IdempotencyKey } from '../ingest/memory.ts';
 import { attachStore, type StoreHandle } from '../store/open-store.ts';
 import type { OrganisationNumber } from '../store/store.ts';
 import { type Answer, answerOfInteraction } from './answers.ts';
-import type { JobResult } from './job-thread.ts';
+import { bugOf, type JobResult } from './job-thread.ts';
 
 export interface InteractionThreadData {
   readonly store: StoreHandle;
@@ -53,7 +53,7 @@ async function finish(job: InteractionJob, bytes: Uint8Array): Promise<void> {
     );
     tell([id, answerOfInteraction(taken, requestId)]);
   } catch (error) {
-    tell([id, null, error instanceof Error ? (error.stack ?? error.message) : String(error)]);
+    tell([id, null, bugOf(error)]);
   }
 }
 

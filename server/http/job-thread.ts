@@ -9,6 +9,11 @@ export type JobResult<Result> =
   | readonly [id: number, result: Result]
   | readonly [id: number, result: null, bug: string];
 
+/** What a result tells of an error that nobody expected. */
+export function bugOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
 export interface JobThreadSetup {
   /** For messages: "the … thread". */
   readonly name: string;

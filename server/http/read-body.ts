@@ -2,6 +2,7 @@
 // Bytes are only moved here: unpacking and parsing them is the ingest thread's work.
 
 import type { IncomingMessage } from 'node:http';
+import { READ_AT_ONCE_BYTES, type Reader, ReadingTurns } from './reading-turns.ts';
 import type { Refusal } from './refusals.ts';
 
 export const contentEncodings = ['gzip', 'br', 'zstd'] as const;
@@ -21,6 +22,7 @@ export class InFlight {
   readonly #limitBytes: number;
   readonly #limitBytesPerKey: number;
   readonly #bytesByKey = new Map<string, number>();
+  readonly turns = new ReadingTurns();
   #bytes = 0;
 
   constructor(limitBytes: number, maxBodyBytes: number) {
@@ -36,7 +38,14 @@ export class InFlight {
     return true;
   }
 
+  /** For a whole body, once it is answered. */
   give(keyId: string, bytes: number): void {
+    this.drop(keyId, bytes);
+    this.turns.answered(bytes);
+  }
+
+  /** For a body that was not read to its end. */
+  drop(keyId: string, bytes: number): void {
     this.#bytes -= bytes;
     const ofKey = (this.#bytesByKey.get(keyId) ?? 0) - bytes;
     if (ofKey > 0) this.#bytesByKey.set(keyId, ofKey);
@@ -99,13 +108,20 @@ export function readBytes(
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
+    const reader: Reader = {
+      get bytes() {
+        return length;
+      },
+      readOn: () => void request.resume(),
+    };
     const end = (result: Uint8Array<ArrayBuffer> | Refusal | null): void => {
       request.off('data', onData).off('end', onEnd).off('close', onCut);
       if (!(result instanceof Uint8Array)) {
-        inFlight.give(keyId, length);
+        inFlight.drop(keyId, length);
         // The rest is read and thrown away: a client that is still sending would not see the answer otherwise.
         request.resume();
       }
+      inFlight.turns.end(reader, result instanceof Uint8Array ? length : 0);
       resolve(result);
     };
     const onData = (chunk: Buffer): void => {
@@ -115,7 +131,9 @@ export function readBytes(
         end(tooMuchInFlight);
       } else {
         chunks.push(chunk);
+        const wasSmall = length <= READ_AT_ONCE_BYTES;
         length += chunk.length;
+        if (wasSmall && length > READ_AT_ONCE_BYTES && !inFlight.turns.begin(reader)) request.pause();
       }
     };
     const onEnd = (): void => end(joined(chunks, length));
@@ -140,6 +158,12 @@ function joined(chunks: readonly Buffer[], length: number): Uint8Array<ArrayBuff
   for (const chunk of chunks) {
     bytes.set(chunk, at);
     at += chunk.length;
+    release(chunk);
   }
   return bytes;
+}
+
+/** Gives memory back now; the collector would let tens of megabytes of such small objects lie about. */
+function release({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }
