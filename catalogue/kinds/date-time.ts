@@ -73,22 +73,24 @@ export function parseDateTime(text: string): string | null {
 }
 
 const DAY_MS = 86_400_000;
-/** The date that was written last, as `YYYY-MM-DDT`: what is recorded is mostly of the same day. */
-let lastDay = Number.NaN;
-let lastDate = '';
+/** Days since 1970, with their dates as `YYYY-MM-DDT`: what is written is mostly of the same few days. */
+const dates = new Map<number, string>();
+const MOST_DATES = 1000;
 
 export function dateTimeFromMs(epochMs: number): string {
   const day = Math.floor(epochMs / DAY_MS);
-  if (day !== lastDay) {
-    lastDate = new Date(epochMs).toISOString().slice(0, -'HH:MM:SS.mmmZ'.length);
-    lastDay = day;
+  let date = dates.get(day);
+  if (date === undefined) {
+    date = new Date(epochMs).toISOString().slice(0, -'HH:MM:SS.mmmZ'.length);
+    if (dates.size >= MOST_DATES) dates.clear();
+    dates.set(day, date);
   }
   const timeMs = epochMs - day * DAY_MS;
   const hour = Math.floor(timeMs / 3_600_000);
   const minute = Math.floor(timeMs / 60_000) % 60;
   const second = Math.floor(timeMs / 1000) % 60;
   const millisecond = timeMs % 1000;
-  return `${lastDate}${two(hour)}:${two(minute)}:${two(second)}.${millisecond < 100 ? '0' : ''}${two(millisecond)}000Z`;
+  return `${date}${two(hour)}:${two(minute)}:${two(second)}.${millisecond < 100 ? '0' : ''}${two(millisecond)}000Z`;
 }
 
 function two(value: number): string {

@@ -8,6 +8,11 @@ import type { Answer } from './answers.ts';
 import type { InteractionJob, InteractionMessage, InteractionThreadData } from './interaction-thread.ts';
 import { JobThread } from './job-thread.ts';
 
+/**
+ * A turn can bring in the next interaction of every connection. Were they all handed over at its end, this thread
+ * would be idle until all are committed, and the others until the next turn's end.
+ */
+const MOST_JOBS_PER_MESSAGE = 16;
 /** Where a body begins in the buffer, so that it can be read four bytes at a time. */
 const ALIGNMENT_BYTES = 4;
 
@@ -16,6 +21,7 @@ export class InteractionClient {
   #jobs: InteractionJob[] = [];
   #bodies: Uint8Array[] = [];
   #packedBytes = 0;
+  #flushing: NodeJS.Immediate | undefined;
 
   constructor(store: OpenedStore, onDeath: (error: Error) => void) {
     this.#thread = new JobThread<Answer>({
@@ -35,9 +41,9 @@ export class InteractionClient {
       const start = this.#packedBytes;
       this.#packedBytes += Math.ceil(body.byteLength / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
       this.#bodies.push(body);
-      const isFirst =
-        this.#jobs.push([id, requestId, organisation, handling, idempotency, start, body.byteLength]) === 1;
-      if (isFirst) setImmediate(() => this.#flush());
+      this.#jobs.push([id, requestId, organisation, handling, idempotency, start, body.byteLength]);
+      if (this.#jobs.length === 1) this.#flushing = setImmediate(() => this.#flush());
+      else if (this.#jobs.length === MOST_JOBS_PER_MESSAGE) this.#flush();
     });
   }
 
@@ -46,6 +52,7 @@ export class InteractionClient {
   }
 
   #flush(): void {
+    clearImmediate(this.#flushing);
     const bytes = new Uint8Array(this.#packedBytes);
     for (const [at, body] of this.#bodies.entries()) bytes.set(body, this.#jobs[at]![5]);
     const message: InteractionMessage = { jobsJson: JSON.stringify(this.#jobs), bytes };

@@ -76,6 +76,7 @@ export function bodyEncoding(request: IncomingMessage): ContentEncoding | null |
 }
 
 function isJson(contentType: string): boolean {
+  if (contentType === 'application/json') return true;
   const [mediaType, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase());
   if (mediaType !== 'application/json') return false;
   return parameters.every((parameter) => {

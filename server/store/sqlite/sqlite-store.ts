@@ -2,7 +2,7 @@
 // the reader's thread.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import type { InteractionWrite, Memory, Row, Store, Upload } from '../store.ts';
+import type { InteractionWrite, Memory, Row, Store, Tally, Upload } from '../store.ts';
 import { createLink, type Link } from './calls.ts';
 import type { ReadOperations } from './read-operations.ts';
 import { FORGOTTEN_AT_ONCE, type Job, type PackedUpload, type WriteOperations } from './write-operations.ts';
@@ -56,14 +56,12 @@ export function holdStore(): HeldStore {
         const packed = packUpload(upload);
         return writer.call('write', [packed], packed.batchesJson.length + memoryBytes(packed.memory));
       },
-      writeInteraction(write) {
-        const rowJson = write.row === null ? null : JSON.stringify(write.row);
-        const memory = packMemory(write.memory);
-        return writer.call(
-          'writeInteraction',
-          [{ organisation: write.organisation, rowJson, memory }],
-          (rowJson?.length ?? 0) + memoryBytes(memory),
-        );
+      async writeInteraction({ organisation, row, memory: given }) {
+        const rowJson = row === null ? null : JSON.stringify(row);
+        const memory = packMemory(given);
+        const bytes = (rowJson?.length ?? 0) + memoryBytes(memory);
+        const written = await writer.call('writeInteraction', [organisation, rowJson, memory], bytes);
+        return typeof written === 'string' ? { kind: 'written', tallies: [tallyOf(written)] } : written;
       },
       recall: ({ organisation, path, key }, nowMs) =>
         reader.call('recall', [{ organisation, path, key }, nowMs]),
@@ -123,6 +121,10 @@ function packUpload({ organisation, type, batches, dryRun, memory }: Upload): Pa
     dryRun,
     memory: packMemory(memory),
   };
+}
+
+function tallyOf(fate: keyof Tally): Tally {
+  return { created: 0, updated: 0, unchanged: 0, [fate]: 1 };
 }
 
 /** A view into a larger buffer would drag all of that buffer along to the other thread. */
