@@ -29,10 +29,11 @@ export class IngestClient {
   }
 
   /** Takes the body's bytes away: they are another thread's from now on. */
-  answer(work: Work, body: Body): Promise<Answer> {
+  answer(work: Work, { bytes: given, encoding }: Body): Promise<Answer> {
+    const bytes = given.byteLength === given.buffer.byteLength ? given : new Uint8Array(given);
     return this.#thread.begin((id) => {
-      const job: IngestJob = { id, work, body };
-      this.#thread.send(job, [body.bytes.buffer]);
+      const job: IngestJob = { id, work, body: { bytes, encoding } };
+      this.#thread.send(job, [bytes.buffer]);
     });
   }
 

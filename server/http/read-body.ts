@@ -9,7 +9,7 @@ export const contentEncodings = ['gzip', 'br', 'zstd'] as const;
 export type ContentEncoding = (typeof contentEncodings)[number];
 
 export interface Body {
-  /** On a buffer of its own, so that it can be handed to another thread without a copy. */
+  /** A small body may be part of a larger buffer, which is not its own to hand to another thread. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly encoding: ContentEncoding | null;
 }
@@ -109,20 +109,17 @@ export function readBytes(
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const reader: Reader = {
-      get bytes() {
-        return length;
-      },
-      readOn: () => void request.resume(),
-    };
+    /** Null while the body is small: most are, and need no turn. */
+    let reader: Reader | null = null;
     const end = (result: Uint8Array<ArrayBuffer> | Refusal | null): void => {
       request.off('data', onData).off('end', onEnd).off('close', onCut);
-      if (!(result instanceof Uint8Array)) {
+      const isWhole = result instanceof Uint8Array;
+      if (!isWhole) {
         inFlight.drop(keyId, length);
         // The rest is read and thrown away: a client that is still sending would not see the answer otherwise.
         request.resume();
       }
-      inFlight.turns.end(reader, result instanceof Uint8Array ? length : 0);
+      inFlight.turns.end(reader, isWhole ? length : 0);
       resolve(result);
     };
     const onData = (chunk: Buffer): void => {
@@ -132,9 +129,11 @@ export function readBytes(
         end(tooMuchInFlight);
       } else {
         chunks.push(chunk);
-        const wasSmall = length <= READ_AT_ONCE_BYTES;
         length += chunk.length;
-        if (wasSmall && length > READ_AT_ONCE_BYTES && !inFlight.turns.begin(reader)) request.pause();
+        if (reader === null && length > READ_AT_ONCE_BYTES) {
+          reader = { readBytes: () => length, readOn: () => void request.resume() };
+          if (!inFlight.turns.begin(reader)) request.pause();
+        }
       }
     };
     const onEnd = (): void => end(joined(chunks, length));
@@ -154,6 +153,7 @@ const tooMuchInFlight: Refusal = {
 };
 
 function joined(chunks: readonly Buffer[], length: number): Uint8Array<ArrayBuffer> {
+  if (chunks.length === 1) return chunks[0] as Uint8Array<ArrayBuffer>;
   const bytes = new Uint8Array(length);
   let at = 0;
   for (const chunk of chunks) {

@@ -12,7 +12,7 @@ const LEAST_BYTES_PER_PERIOD = 64 * 1024;
 
 export interface Reader {
   /** How much of the body has arrived. */
-  readonly bytes: number;
+  readBytes(): number;
   /** Its turn has come: it may be read to its end. */
   readOn(): void;
 }
@@ -32,11 +32,13 @@ export class ReadingTurns {
     return false;
   }
 
-  /** `readBytes`: of the whole body, which counts until it is answered; 0 where it will not come. */
-  end(reader: Reader, readBytes: number): void {
-    clearTimeout(this.#reading.get(reader));
-    this.#reading.delete(reader);
-    this.#waiting.delete(reader);
+  /** `reader`: null where it never needed a turn. `readBytes`: of the whole body, until it is answered; 0 where it will not come. */
+  end(reader: Reader | null, readBytes: number): void {
+    if (reader !== null) {
+      clearTimeout(this.#reading.get(reader));
+      this.#reading.delete(reader);
+      this.#waiting.delete(reader);
+    }
     this.#readBytes += readBytes;
     this.#startWaiting();
   }
@@ -60,12 +62,12 @@ export class ReadingTurns {
   }
 
   #start(reader: Reader): void {
-    const bytesBefore = reader.bytes;
+    const bytesBefore = reader.readBytes();
     const timer = setTimeout(() => {
       // What came while this thread was busy is heard of first.
       setImmediate(() => {
         if (this.#reading.get(reader) !== timer) return;
-        if (reader.bytes - bytesBefore >= LEAST_BYTES_PER_PERIOD) this.#start(reader);
+        if (reader.readBytes() - bytesBefore >= LEAST_BYTES_PER_PERIOD) this.#start(reader);
         else this.end(reader, 0);
       });
     }, PERIOD_MS);
