@@ -4,22 +4,18 @@
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { issueKey } from '../server/access/keys.ts';
 import { createOrganisation } from '../server/access/organisations.ts';
 import { defaultScopes } from '../server/access/scopes.ts';
-import { checkFields, planOf } from '../server/ingest/check-fields.ts';
 import { openStore } from '../server/store/open-store.ts';
 import { startTestServer, type TestServer } from '../server/store/postgres/test-server.ts';
+import { openForWriting } from '../server/store/sqlite/writing-connection.ts';
 import type { Row } from '../server/store/store.ts';
-import { prepareChild } from './child.ts';
+import { catalogueTables, recordTable } from '../server/store/tables.ts';
 import { copyInto } from './contenders/postgres-copy.ts';
-import type { LoopOrder } from './contenders/sqlite-loop.ts';
-import type { Timed } from './load/uploads.ts';
-import { type BenchRecord, recordsOf, referencedShops, type WorkloadName, workloads } from './workloads.ts';
+import { bindable, ORGANISATION, rowsOf, upsertSql } from './rows.ts';
+import { recordsOf, referencedShops } from './workloads.ts';
 
-/** The number that a new database gives to its only organisation. */
-export const ORGANISATION = 1;
 const RECORDS_PER_FILLING = 50_000;
 /** Not one of those that measurements use: what is there already is never sent again. */
 const FILLING_SEED = 77;
@@ -33,12 +29,6 @@ export interface BenchDatabase {
 
 export interface BenchDatabases {
   newDatabase(rowsPresent: number): Promise<BenchDatabase>;
-}
-
-/** Records as rows in the form in which stores keep them. */
-export function rowsOf(name: WorkloadName, records: readonly BenchRecord[]): Row[] {
-  const plan = planOf(recordTypes[workloads[name].type].fields);
-  return records.map((record) => checkFields(plan, record, null).row);
 }
 
 async function furnish(database: string): Promise<string> {
@@ -57,6 +47,25 @@ async function furnish(database: string): Promise<string> {
   } finally {
     await store.close();
   }
+}
+
+/** Uploads of the filling, made one by one: millions of records at once would not fit in memory. */
+function* fillings(rows: number): Generator<Row[]> {
+  for (let upload = 0; upload * RECORDS_PER_FILLING < rows; upload++) {
+    const count = Math.min(RECORDS_PER_FILLING, rows - upload * RECORDS_PER_FILLING);
+    yield rowsOf('transactions', recordsOf('transactions', FILLING_SEED, upload, count));
+  }
+}
+
+function fillSqlite(path: string, rows: number): void {
+  const database = openForWriting(path);
+  const insert = database.prepare(upsertSql(recordTable(catalogueTables, 'transactions')));
+  for (const filling of fillings(rows)) {
+    database.exec('BEGIN IMMEDIATE');
+    for (const row of filling) insert.run(...bindable(row));
+    database.exec('COMMIT; PRAGMA wal_checkpoint(TRUNCATE)');
+  }
+  database.close();
 }
 
 export class SqliteDatabases implements BenchDatabases {
@@ -89,15 +98,7 @@ export class SqliteDatabases implements BenchDatabases {
   async #makeTemplate(rows: number): Promise<{ path: string; key: string }> {
     const path = join(this.folder, `template-${rows}.db`);
     const key = await furnish(path);
-    const order: LoopOrder = {
-      path,
-      workload: 'transactions',
-      seed: FILLING_SEED,
-      uploads: Math.ceil(rows / RECORDS_PER_FILLING),
-      recordsPerUpload: RECORDS_PER_FILLING,
-    };
-    const script = new URL('./contenders/sqlite-loop.ts', import.meta.url);
-    if (rows > 0) await (await prepareChild<LoopOrder, Timed>(script, order)).run();
+    fillSqlite(path, rows);
     return { path, key };
   }
 }
@@ -139,10 +140,10 @@ export class PostgresDatabases implements BenchDatabases {
   async #makeTemplate(rows: number): Promise<{ name: string; key: string }> {
     const { name, url } = await this.server.newDatabase();
     const key = await furnish(url);
-    for (let upload = 0; upload * RECORDS_PER_FILLING < rows; upload++) {
-      const records = recordsOf('transactions', FILLING_SEED, upload, RECORDS_PER_FILLING);
-      await copyInto(url, 'transactions', [rowsOf('transactions', records)]);
-    }
+    await copyInto(url, 'transactions', fillings(rows));
+    // What was filled in is settled now, and not by what is measured next.
+    await this.server.ask(name, 'VACUUM (ANALYZE) transactions');
+    await this.server.ask(name, 'CHECKPOINT');
     return { name, key };
   }
 }

@@ -30,7 +30,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     ...usual,
     mode: 'quick',
     rounds: 3,
-    uploads: 40,
+    uploads: 60,
     clients: [4],
     rowsPresent: [2_000_000],
     growth: null,
@@ -40,7 +40,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
   full: {
     ...usual,
     mode: 'full',
-    rounds: 5,
+    rounds: 3,
     uploads: 80,
     clients: [1, 4, 16],
     rowsPresent: [2_000_000, 10_000_000],

@@ -5,8 +5,9 @@ import pg from 'pg';
 import type { Row } from '../../server/store/store.ts';
 import { catalogueTables, quoted, quotedList, recordTable } from '../../server/store/tables.ts';
 import { prepareChild, takeOrder } from '../child.ts';
-import { ORGANISATION, type PostgresDatabases, rowsOf } from '../databases.ts';
+import type { PostgresDatabases } from '../databases.ts';
 import type { Timed, UploadOrder } from '../load/uploads.ts';
+import { ORGANISATION, rowsOf } from '../rows.ts';
 import { recordsOf, workloads } from '../workloads.ts';
 import type { Contender } from './contender.ts';
 
@@ -43,7 +44,7 @@ export function postgresCopy(
 }
 
 /** One COPY, and so one commit, per batch of rows. */
-export async function copyInto(url: string, type: RecordTypeName, batches: readonly Row[][]): Promise<void> {
+export async function copyInto(url: string, type: RecordTypeName, batches: Iterable<Row[]>): Promise<void> {
   const client = new pg.Client(url);
   await client.connect();
   try {

@@ -6,11 +6,11 @@ import { setImmediate } from 'node:timers/promises';
 import { defaultTuning } from '../../server/store/sqlite/tuning.ts';
 import { keepWal } from '../../server/store/sqlite/wal.ts';
 import { openForWriting } from '../../server/store/sqlite/writing-connection.ts';
-import type { Row } from '../../server/store/store.ts';
-import { catalogueTables, quoted, quotedList, recordTable, type Table } from '../../server/store/tables.ts';
+import { catalogueTables, recordTable } from '../../server/store/tables.ts';
 import { prepareChild, takeOrder } from '../child.ts';
-import { ORGANISATION, rowsOf, type SqliteDatabases } from '../databases.ts';
+import type { SqliteDatabases } from '../databases.ts';
 import type { Timed } from '../load/uploads.ts';
+import { bindable, rowsOf, upsertSql } from '../rows.ts';
 import { recordsOf, type WorkloadName, workloads } from '../workloads.ts';
 import type { Contender } from './contender.ts';
 
@@ -37,20 +37,6 @@ export function sqliteLoop(databases: SqliteDatabases): Contender {
       };
     },
   };
-}
-
-function upsertSql({ name, key, columns }: Table): string {
-  const names = columns.map((column) => column.name);
-  const values = names
-    .filter((column) => column !== key)
-    .map((column) => `${quoted(column)} = excluded.${quoted(column)}`);
-  return `INSERT INTO ${quoted(name)} (${quotedList(names)}, "organisation")
-    VALUES (${names.map(() => '?').join(', ')}, ${ORGANISATION})
-    ON CONFLICT ("organisation", ${quoted(key)}) DO UPDATE SET ${values.join(', ')}`;
-}
-
-function bindable(row: Row): SQLInputValue[] {
-  return row.map((value) => (typeof value === 'boolean' ? Number(value) : value));
 }
 
 if (import.meta.main) {

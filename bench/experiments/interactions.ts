@@ -12,7 +12,7 @@ import { randomUuid, referencedShops } from '../workloads.ts';
 import { type Experiment, figure, perSecond } from './experiment.ts';
 
 /** So many requests first, for the compiler to learn from. */
-const WARM_UP_SHARE = 0.25;
+const WARM_UP_SHARE = 0.75;
 
 const body = JSON.stringify({
   interaction_type: 'PAGE_VIEW',

@@ -1,7 +1,7 @@
 // The serving thread's end of a thread that does jobs for it: gives them out, gets their results back, and starts
 // the thread again should a job ever bring it down.
 
-import { type Transferable, Worker } from 'node:worker_threads';
+import { type Transferable, Worker, type WorkerOptions } from 'node:worker_threads';
 import { StoreUnavailable } from '../store/store.ts';
 
 /** `bug`: the job threw, which nothing a client sends should make it do. */
@@ -19,7 +19,7 @@ export interface JobThreadSetup {
   readonly name: string;
   readonly script: URL;
   /** Made anew for every start. */
-  dataOf(): { readonly workerData: unknown; readonly transferList: Transferable[] };
+  dataOf(): WorkerOptions & { readonly workerData: unknown; transferList: Transferable[] };
   /** Told when the thread has ended by itself; it is being started again then. */
   onDeath(error: Error): void;
 }
