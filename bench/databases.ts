@@ -1,6 +1,7 @@
 // The databases that contenders are measured on: each measurement gets a new copy of one that holds so many
 // transactions already, together with an organisation, its key and the shops.
 
+import { rmSync } from 'node:fs';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -78,7 +79,9 @@ export class SqliteDatabases implements BenchDatabases {
   }
 
   static async create(): Promise<SqliteDatabases> {
-    return new SqliteDatabases(await mkdtemp(join(tmpdir(), 'headgate-bench-')));
+    const folder = await mkdtemp(join(tmpdir(), 'headgate-bench-'));
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+    return new SqliteDatabases(folder);
   }
 
   async newDatabase(rowsPresent: number): Promise<BenchDatabase> {

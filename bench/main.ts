@@ -1,13 +1,12 @@
 // npm run bench: measures Headgate beside its ceilings and its peers, prints one table, and writes bench/results/.
 
 import { parseArgs } from 'node:util';
-import type { Contender } from './contenders/contender.ts';
 import { directus, directusPeer } from './contenders/directus.ts';
 import { nocodb, nocodbPeer } from './contenders/nocodb/contender.ts';
-import { installPeer, type Peer } from './contenders/peers.ts';
+import { type Peer as InstalledPeer, installPeer } from './contenders/peers.ts';
 import { textbook, textbookPeer } from './contenders/textbook/contender.ts';
 import { PostgresDatabases, SqliteDatabases } from './databases.ts';
-import type { Bench, Experiment, Findings, Peers } from './experiments/experiment.ts';
+import type { Bench, Experiment, Findings, Peer, Peers } from './experiments/experiment.ts';
 import { interactions } from './experiments/interactions.ts';
 import { livez } from './experiments/latency.ts';
 import { memory, start } from './experiments/resources.ts';
@@ -77,7 +76,13 @@ function readOptions(args: readonly string[]): Options | null {
   const chosen = values.only?.split(',') ?? Object.keys(experiments);
   const unknown = chosen.find((name) => !Object.hasOwn(experiments, name));
   if (unknown !== undefined) throw new WrongOption(`there is no experiment ${unknown}`);
-  const told = args.filter((arg) => !arg.startsWith('--out'));
+  const told = [
+    ...(values.full ? ['--full'] : []),
+    ...(values.smoke ? ['--smoke'] : []),
+    ...(values.only === undefined ? [] : ['--only', values.only]),
+    ...(values.rounds === undefined ? [] : ['--rounds', values.rounds]),
+    ...(values['no-peers'] ? ['--no-peers'] : []),
+  ];
   return {
     plan: { ...plan, rounds, withPeers: plan.withPeers && !values['no-peers'] },
     chosen,
@@ -98,12 +103,12 @@ async function installPeers(
   postgres: PostgresDatabases,
   say: Bench['say'],
 ): Promise<Installing> {
-  const onSqlite: Contender[] = [];
-  const onPostgres: Contender[] = [];
+  const onSqlite: Peer[] = [];
+  const onPostgres: Peer[] = [];
   const versions: Record<string, string> = {};
   const leftOut: { contender: string; reason: string }[] = [];
   const newDatabase = () => postgres.server.newDatabase();
-  const add = async (peer: Peer, join: (folder: string) => void): Promise<void> => {
+  const add = async (peer: InstalledPeer, join: (folder: string) => void): Promise<void> => {
     if (!withPeers) {
       leftOut.push({ contender: peer.name, reason: 'not asked for' });
       return;
@@ -118,11 +123,14 @@ async function installPeers(
     join(installed.folder);
   };
   await add(textbookPeer, (folder) => {
-    onSqlite.push(textbook('sqlite', folder));
-    onPostgres.push(textbook('postgres', folder, newDatabase));
+    onSqlite.push({ contender: textbook('sqlite', folder), claim: 'toTextbookOnSqlite' });
+    const contender = textbook('postgres', folder, newDatabase);
+    onPostgres.push({ contender, claim: 'toTextbookOnPostgres' });
   });
-  await add(directusPeer, (folder) => onPostgres.push(directus(folder, newDatabase)));
-  await add(nocodbPeer, (folder) => onPostgres.push(nocodb(folder, newDatabase)));
+  await add(directusPeer, (folder) =>
+    onPostgres.push({ contender: directus(folder, newDatabase), claim: 'toDirectus' }),
+  );
+  await add(nocodbPeer, (folder) => onPostgres.push({ contender: nocodb(folder, newDatabase), claim: null }));
   return { peers: { onSqlite, onPostgres }, versions, leftOut };
 }
 
@@ -153,6 +161,9 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
   process.stdout.write(terminalReport(results));
   for (const path of await writeResults(out, results)) say(`written: ${path}`);
 }
+
+// What is under way clears up after itself when the process exits.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 try {
   const options = readOptions(process.argv.slice(2));

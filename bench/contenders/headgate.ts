@@ -39,17 +39,26 @@ export function headgate(store: string, databases: BenchDatabases): HeadgateCont
         opening: '{"records":[',
         closing: ']}',
       });
-      await uploadOverHttp(target('transactions', '?dry_run=true'), warmUp);
+      const killAtExit = (): void => void running.process.kill('SIGKILL');
+      process.once('exit', killAtExit);
+      const stop = async (): Promise<void> => {
+        await running.stop();
+        process.removeListener('exit', killAtExit);
+        await remove();
+      };
+      try {
+        await uploadOverHttp(target('transactions', '?dry_run=true'), warmUp);
+      } catch (error) {
+        await stop();
+        throw error;
+      }
       return {
         headgate: running,
         key,
         prepareUpload: (order, durationMs) =>
           prepareUploadOverHttp(target(order.workload), order, durationMs),
         upload: (order) => uploadOverHttp(target(order.workload), order),
-        async stop() {
-          await running.stop();
-          await remove();
-        },
+        stop,
       };
     },
   };

@@ -1,7 +1,9 @@
 // The ceiling on PostgreSQL: COPY of the same rows into Headgate's own table, one durable commit per upload.
 
+import { once } from 'node:events';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
 import type { Row } from '../../server/store/store.ts';
 import { catalogueTables, quoted, quotedList, recordTable } from '../../server/store/tables.ts';
 import { prepareChild, takeOrder } from '../child.ts';
@@ -14,13 +16,6 @@ import type { Contender } from './contender.ts';
 interface CopyOrder {
   readonly url: string;
   readonly order: UploadOrder;
-}
-
-/** What the driver offers beneath its documented queries: the copy messages of the protocol. */
-interface CopyingConnection {
-  query(text: string): void;
-  sendCopyFromChunk(chunk: Buffer): void;
-  endCopyFrom(): void;
 }
 
 export function postgresCopy(
@@ -66,25 +61,10 @@ function copyText(rows: readonly Row[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-function copy(client: pg.Client, sql: string, data: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let failure: Error | null = null;
-    client.query({
-      submit: (connection: CopyingConnection) => connection.query(sql),
-      handleCopyInResponse(connection: CopyingConnection) {
-        connection.sendCopyFromChunk(data);
-        connection.endCopyFrom();
-      },
-      handleError(error: Error) {
-        failure = error;
-      },
-      handleCommandComplete() {},
-      handleReadyForQuery() {
-        if (failure === null) resolve();
-        else reject(failure);
-      },
-    } as unknown as pg.Submittable);
-  });
+async function copy(client: pg.Client, sql: string, data: Buffer): Promise<void> {
+  const copying = client.query(copyFrom(sql));
+  copying.end(data);
+  await once(copying, 'finish');
 }
 
 if (import.meta.main) {

@@ -17,10 +17,16 @@ export interface Bench {
   say(line: string): void;
 }
 
+export interface Peer {
+  readonly contender: Contender;
+  /** What is claimed of Headgate against it. */
+  readonly claim: FigureId | null;
+}
+
 /** Those that could be installed. */
 export interface Peers {
-  readonly onSqlite: readonly Contender[];
-  readonly onPostgres: readonly Contender[];
+  readonly onSqlite: readonly Peer[];
+  readonly onPostgres: readonly Peer[];
 }
 
 export interface Findings {

@@ -15,17 +15,18 @@ import {
   type Findings,
   figure,
   orderOf,
+  type Peer,
   perSecond,
   uploadTurn,
 } from './experiment.ts';
 
 const CLIENTS = 4;
 /** Peers are so much slower that a measurement of the usual size would take minutes. */
-const PEER_SHARE = 0.1;
+const PEER_UPLOADS_PER_CLIENT = 2;
 
 function peerOrder(bench: Bench, round: number): UploadOrder {
   const order = orderOf(bench.plan, 'transactions', round, CLIENTS);
-  return { ...order, uploads: Math.max(CLIENTS, Math.round(order.uploads * PEER_SHARE)) };
+  return { ...order, uploads: CLIENTS * PEER_UPLOADS_PER_CLIENT };
 }
 
 function seriesOf(series: readonly Series[], contender: string): Series {
@@ -34,15 +35,11 @@ function seriesOf(series: readonly Series[], contender: string): Series {
   return found;
 }
 
-/** The ratio of Headgate to a peer, where the peer took part. */
-function againstPeer(
-  id: 'toTextbookOnSqlite' | 'toTextbookOnPostgres' | 'toDirectus',
-  name: string,
-  series: readonly Series[],
-  ours: Series,
-): readonly Figure[] {
-  const peer = series.find(({ contender }) => contender.startsWith(name));
-  return peer === undefined ? [] : [figure(id, ratioPerRound(ours, peer))];
+/** The ratio of Headgate to each peer that took part and that something is claimed of. */
+function againstPeers(peers: readonly Peer[], series: readonly Series[], ours: Series): readonly Figure[] {
+  return peers.flatMap(({ contender, claim }) =>
+    claim === null ? [] : [figure(claim, ratioPerRound(ours, seriesOf(series, contender.name)))],
+  );
 }
 
 /** Like `uploadTurn`; the same upload follows once more, and its speed goes to `again`. */
@@ -85,7 +82,7 @@ export const uploadsToSqlite: Experiment = async (bench) => {
       ...uploadTurn(ours, 0, (round) => orderOf(plan, 'shops', round, CLIENTS)),
       contender: `${ours.name}, shops`,
     },
-    ...peers.onSqlite.map((peer) => uploadTurn(peer, 0, (round) => peerOrder(bench, round))),
+    ...peers.onSqlite.map(({ contender }) => uploadTurn(contender, 0, (round) => peerOrder(bench, round))),
   ];
   const series = await inRounds(plan.rounds, turns, say);
   const [ceiling, first, mixed] = series as [Series, Series, Series];
@@ -103,7 +100,7 @@ export const uploadsToSqlite: Experiment = async (bench) => {
       figure('sqliteToCeiling', ratioPerRound(first, ceiling)),
       figure('badRecords', ratioPerRound(mixed, first)),
       figure('uploadAgain', ratioPerRound(repeated, first)),
-      ...againstPeer('toTextbookOnSqlite', 'textbook', series, first),
+      ...againstPeers(peers.onSqlite, series, first),
     ],
   };
 };
@@ -118,7 +115,9 @@ export const uploadsToPostgres: Experiment = async (bench) => {
       uploadTurn(postgresCopy(postgres, 'one connection'), 0, order),
       uploadTurn(postgresCopy(postgres, 'every client'), 0, order),
       uploadTurn(ours, 0, order),
-      ...peers.onPostgres.map((peer) => uploadTurn(peer, 0, (round) => peerOrder(bench, round))),
+      ...peers.onPostgres.map(({ contender }) =>
+        uploadTurn(contender, 0, (round) => peerOrder(bench, round)),
+      ),
     ],
     say,
   );
@@ -134,8 +133,8 @@ export const uploadsToPostgres: Experiment = async (bench) => {
     ],
     figures: [
       figure('postgresToCopy', ratioPerRound(measured, series[0]!)),
-      ...againstPeer('toTextbookOnPostgres', 'textbook', series, measured),
-      ...againstPeer('toDirectus', 'Directus', series, measured),
+      figure('postgresToParallelCopy', ratioPerRound(measured, series[1]!)),
+      ...againstPeers(peers.onPostgres, series, measured),
     ],
   };
 };

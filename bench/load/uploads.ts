@@ -33,10 +33,12 @@ export interface UploadJob {
   readonly durationMs: number | null;
 }
 
+/** Some records of the upload were refused: as it should be where some are bad. */
+const PARTLY_TAKEN = 207;
 /** The first lines of an answer that is no success, as much as helps to see why. */
 const SHOWN_ANSWER_CHARACTERS = 500;
 
-function post({ url, headers }: UploadTarget, agent: Agent, body: Buffer): Promise<void> {
+function post({ url, headers }: UploadTarget, agent: Agent, body: Buffer, mayRefuse: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     const sending = request(url, {
       method: 'POST',
@@ -45,8 +47,8 @@ function post({ url, headers }: UploadTarget, agent: Agent, body: Buffer): Promi
     });
     sending.on('response', (response) => {
       const status = response.statusCode!;
-      // 207: some records of a mixed upload were refused, as they should be.
-      if ((status >= 200 && status < 300) || status === 207) {
+      const isTaken = status === PARTLY_TAKEN ? mayRefuse : status >= 200 && status < 300;
+      if (isTaken) {
         response.resume().on('end', resolve);
         return;
       }
@@ -94,7 +96,7 @@ if (import.meta.main) {
           const body = bodies[sent % bodies.length]!;
           if (durationMs !== null) revise(body, Math.floor(sent / bodies.length));
           sent++;
-          await post(target, agent, body);
+          await post(target, agent, body, order.workload === 'mixed');
         }
       };
       await Promise.all(Array.from({ length: order.clients }, client));

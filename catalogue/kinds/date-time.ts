@@ -77,6 +77,7 @@ const DAY_MS = 86_400_000;
 const dates = new Map<number, string>();
 const MOST_DATES = 1000;
 
+/** Of whole milliseconds. */
 export function dateTimeFromMs(epochMs: number): string {
   const day = Math.floor(epochMs / DAY_MS);
   let date = dates.get(day);

@@ -93,7 +93,9 @@ export class JobThread<Result> {
   }
 
   #settle([id, result, bug]: JobResult<Result>): void {
-    const waiting = this.#waiting.get(id)!;
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined)
+      throw new Error(`the ${this.#setup.name} thread answered ${id}, which nobody asked`);
     this.#waiting.delete(id);
     if (bug === undefined) waiting.resolve(result as Result);
     else waiting.reject(new Error(`the ${this.#setup.name} thread failed: ${bug}`));

@@ -131,7 +131,7 @@ export function readBytes(
         chunks.push(chunk);
         length += chunk.length;
         if (reader === null && length > READ_AT_ONCE_BYTES) {
-          reader = { readBytes: () => length, readOn: () => void request.resume() };
+          reader = { keyId, readBytes: () => length, readOn: () => void request.resume() };
           if (!inFlight.turns.begin(reader)) request.pause();
         }
       }

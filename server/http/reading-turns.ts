@@ -1,5 +1,5 @@
-// Lets large bodies be read a few at a time, in the order in which they came, and only until there is enough to
-// keep the ingest thread busy. The rest of the others stays with their clients.
+// Lets large bodies be read a few at a time, those of one key in the order in which they came and the keys in turn,
+// and only until there is enough to keep the ingest thread busy. The rest of the others stays with their clients.
 
 /** Up to here a body is read at once: small requests never wait for large ones. */
 export const READ_AT_ONCE_BYTES = 128 * 1024;
@@ -11,6 +11,7 @@ const PERIOD_MS = 20;
 const LEAST_BYTES_PER_PERIOD = 64 * 1024;
 
 export interface Reader {
+  readonly keyId: string;
   /** How much of the body has arrived. */
   readBytes(): number;
   /** Its turn has come: it may be read to its end. */
@@ -18,7 +19,8 @@ export interface Reader {
 }
 
 export class ReadingTurns {
-  readonly #waiting = new Set<Reader>();
+  /** By key; the key whose turn it is next comes first. */
+  readonly #waiting = new Map<string, Set<Reader>>();
   readonly #reading = new Map<Reader, NodeJS.Timeout>();
   #readBytes = 0;
 
@@ -28,7 +30,8 @@ export class ReadingTurns {
       this.#start(reader);
       return true;
     }
-    this.#waiting.add(reader);
+    const ofKey = this.#waiting.get(reader.keyId) ?? new Set();
+    this.#waiting.set(reader.keyId, ofKey.add(reader));
     return false;
   }
 
@@ -37,13 +40,15 @@ export class ReadingTurns {
     if (reader !== null) {
       clearTimeout(this.#reading.get(reader));
       this.#reading.delete(reader);
-      this.#waiting.delete(reader);
+      this.#leave(reader);
+      this.#readBytes += readBytes;
     }
-    this.#readBytes += readBytes;
     this.#startWaiting();
   }
 
+  /** What needed no turn does not count, so that small bodies cannot keep large ones waiting. */
   answered(readBytes: number): void {
+    if (readBytes <= READ_AT_ONCE_BYTES) return;
     this.#readBytes -= readBytes;
     this.#startWaiting();
   }
@@ -53,12 +58,23 @@ export class ReadingTurns {
   }
 
   #startWaiting(): void {
-    for (const reader of this.#waiting) {
-      if (!this.#hasRoom()) return;
-      this.#waiting.delete(reader);
-      this.#start(reader);
-      reader.readOn();
+    while (this.#hasRoom()) {
+      const [ofNextKey] = this.#waiting.values();
+      if (ofNextKey === undefined) return;
+      const [reader] = ofNextKey;
+      this.#leave(reader!);
+      // The key goes to the end of the line.
+      this.#waiting.delete(reader!.keyId);
+      if (ofNextKey.size > 0) this.#waiting.set(reader!.keyId, ofNextKey);
+      this.#start(reader!);
+      reader!.readOn();
     }
+  }
+
+  #leave(reader: Reader): void {
+    const ofKey = this.#waiting.get(reader.keyId);
+    ofKey?.delete(reader);
+    if (ofKey?.size === 0) this.#waiting.delete(reader.keyId);
   }
 
   #start(reader: Reader): void {

@@ -50,7 +50,7 @@ export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
   }
   const plain = withPlainKeys(text);
   if (plain !== null) value = JSON.parse(plain);
-  if (mayHaveLostKeys(value, bytes, marks)) {
+  if (plain !== null || mayHaveLostKeys(value, bytes, marks)) {
     const twice = findRepeatedKey(text);
     if (twice !== null) {
       const shown = JSON.stringify(twice.slice(0, QUOTE_LIMIT_CHARACTERS));

@@ -532,28 +532,32 @@ for (const { name, open } of testStores) {
         });
       }
 
-      test('of many new records that are uploaded by several at the same time are stored once', async () => {
-        const organisation = await newOrganisation();
-        const rows = Array.from({ length: 500 }, () => recordRow('tags'));
-        const uploads = Array.from({ length: 6 }, (_, number) => {
-          const memory = number % 2 === 0 ? memoryOf(organisation) : null;
-          const batches = [number % 3 === 0 ? rows : rows.toReversed()];
-          return store.write({ organisation, type: 'tags', batches, dryRun: false, memory });
+      for (const [size, name] of [
+        ['small', 'tag'],
+        ['large', 'x'.repeat(10_000)],
+      ] as const)
+        test(`of many new ${size} records that are uploaded by several at the same time are stored once`, async () => {
+          const organisation = await newOrganisation();
+          const rows = Array.from({ length: 1000 }, () => recordRow('tags', { name }));
+          const uploads = Array.from({ length: 6 }, (_, number) => {
+            const memory = number % 2 === 0 ? memoryOf(organisation) : null;
+            const batches = [number % 3 === 0 ? rows : rows.toReversed()];
+            return store.write({ organisation, type: 'tags', batches, dryRun: false, memory });
+          });
+          const tallies = (await Promise.all(uploads)).flatMap((outcome) =>
+            outcome.kind === 'written' ? outcome.tallies : [],
+          );
+          assert.equal(tallies.length, uploads.length);
+          assert.equal(
+            tallies.reduce((sum, { created }) => sum + created, 0),
+            rows.length,
+          );
+          assert.equal(
+            tallies.reduce((sum, { updated }) => sum + updated, 0),
+            0,
+          );
+          assert.equal(await store.count(organisation, 'tags'), rows.length);
         });
-        const tallies = (await Promise.all(uploads)).flatMap((outcome) =>
-          outcome.kind === 'written' ? outcome.tallies : [],
-        );
-        assert.equal(tallies.length, uploads.length);
-        assert.equal(
-          tallies.reduce((sum, { created }) => sum + created, 0),
-          rows.length,
-        );
-        assert.equal(
-          tallies.reduce((sum, { updated }) => sum + updated, 0),
-          0,
-        );
-        assert.equal(await store.count(organisation, 'tags'), rows.length);
-      });
 
       test('of interactions come back as they were given', async () => {
         const organisation = await newOrganisation();

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { StoreUnavailable } from '../store.ts';
 import type { Address } from './address.ts';
-import { asStoreError, clientConfig, isConflict, isDuplicate, setUpSession } from './database.ts';
+import { asStoreError, clientConfig, isConflict, isRefusedCopy, setUpSession } from './database.ts';
 
 export interface Statement {
   /** The same text always has the same name: each connection then parses and plans it once. */
@@ -144,12 +144,14 @@ async function ask(client: pg.ClientBase, { name, text, values }: Statement): Pr
 
 async function copyInto(client: pg.ClientBase, { text, rows }: CopiedRows): Promise<boolean> {
   const copying = client.query(copyFrom(text));
+  // It may fail once more after it was given up, when its socket drains or is closed: nobody asks any longer.
+  copying.on('error', () => {});
   try {
     copying.end(rows);
     await once(copying, 'finish');
     return true;
   } catch (error) {
-    if (isDuplicate(error)) return false;
+    if (isRefusedCopy(error)) return false;
     throw asStoreError(error);
   }
 }

@@ -69,11 +69,13 @@ export function isConflict(error: unknown): boolean {
   return state !== null && conflictStates.has(state);
 }
 
-const UNIQUE_VIOLATION = '23505';
+/** Unique violation; and what Citus makes of every failure of a copy on one of its workers. */
+const refusedCopyStates: ReadonlySet<string> = new Set(['23505', 'XX000']);
 
-/** A row with the same key is there already. */
-export function isDuplicate(error: unknown): boolean {
-  return sqlStateOf(error) === UNIQUE_VIOLATION;
+/** A copied row is there already, or may be: a merge will tell. */
+export function isRefusedCopy(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state !== null && refusedCopyStates.has(state);
 }
 
 /**

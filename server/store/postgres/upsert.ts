@@ -50,9 +50,13 @@ function checkWidths({ name, columns }: Table, rows: readonly Row[]): void {
 /** From so many rows on, asking whether one is there and copying takes less time than being ready to merge. */
 const COPIED_FROM_ROWS = 100;
 
+export function areWorthCopying(rows: readonly Row[]): boolean {
+  return rows.length >= COPIED_FROM_ROWS;
+}
+
 /**
- * Rows of one organisation that are all new, copied in half the time of an upsert. False, and nothing is done,
- * where one is there already, or they are few. A failure to copy is undone before it is told.
+ * Rows of one organisation that are all new, copied in half the time of an upsert. False, and nothing is stored,
+ * where one is there already. Within a transaction that has to be undone: the copy may have failed.
  */
 export async function copyIfNew(
   { run, copy }: Session,
@@ -60,7 +64,6 @@ export async function copyIfNew(
   organisation: OrganisationNumber,
   rows: readonly Row[],
 ): Promise<boolean> {
-  if (rows.length < COPIED_FROM_ROWS) return false;
   const { name, key, columns } = table;
   const keyPosition = columns.findIndex((column) => column.name === key);
   checkWidths(table, rows);

@@ -14,7 +14,7 @@ import { recordTable, type Tables } from '../tables.ts';
 import type { Connections, Run, Session } from './connections.ts';
 import { groupWrites } from './group-writes.ts';
 import { hold, keep, recall } from './remembered.ts';
-import { copyIfNew, type Fate, type OwnedRow, upsert } from './upsert.ts';
+import { areWorthCopying, copyIfNew, type Fate, type OwnedRow, upsert } from './upsert.ts';
 
 type WriteOperations = Pick<
   Store,
@@ -86,18 +86,20 @@ export function createWriteOperations(connections: Connections, tables: Tables):
     async write({ organisation, type, batches, dryRun, memory }: Upload): Promise<Written> {
       const table = recordTable(tables, type);
       const rows = batches.flat();
+      const mayCopy = areWorthCopying(rows);
       const merge = async (runInside: Run): Promise<readonly Tally[]> => {
         const owned = rows.map((row): OwnedRow => ({ organisation, row }));
         return talliesOf(batches, await upsert(runInside, table, owned));
       };
       const allNew = batches.map(({ length }) => ({ created: length, updated: 0, unchanged: 0 }));
       if (memory === null && !dryRun) {
-        const isCopied = await copyIfNew(connections, table, organisation, rows);
+        const isCopied = mayCopy && (await copyIfNew(connections, table, organisation, rows));
         return { kind: 'written', tallies: isCopied ? allNew : await merge(run) };
       }
       return transaction(dryRun ? 'ROLLBACK' : 'COMMIT', (session) =>
         unlessRemembered(session.run, memory, async () => {
-          const isCopied = await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows));
+          const isCopied =
+            mayCopy && (await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows)));
           return isCopied ? allNew : merge(session.run);
         }),
       );

@@ -17,6 +17,7 @@ export function openForWriting(path: string): DatabaseSync {
   prepareDatabase(database, path, catalogueTables);
   database.exec(`PRAGMA synchronous = FULL;
     PRAGMA wal_autocheckpoint = 0;
+    PRAGMA temp_store = MEMORY;
     PRAGMA cache_size = -${PAGE_CACHE_KIB};`);
   return database;
 }

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { READ_AT_ONCE_BYTES, type Reader, ReadingTurns } from './reading-turns.ts';
+
+const MIB = 1024 * 1024;
+
+/** Readers that note when their turn came. */
+function readersOf(keyIds: string): { readers: Reader[]; begun: string[] } {
+  const begun: string[] = [];
+  const readers = [...keyIds].map((keyId) => ({
+    keyId,
+    readBytes: () => performance.now() * MIB,
+    readOn: () => void begun.push(keyId),
+  }));
+  return { readers, begun };
+}
+
+test('two are read at a time; the keys then have their turns one after the other', () => {
+  const turns = new ReadingTurns();
+  const { readers, begun } = readersOf('aaaaabc');
+  assert.deepEqual(
+    readers.map((reader) => turns.begin(reader)),
+    [true, true, false, false, false, false, false],
+  );
+  for (const reader of readers) turns.end(reader, 0);
+  assert.equal(begun.join(''), 'abc', 'readers that ended while they waited are not told');
+  const again = readersOf('aaaaabc');
+  for (const reader of again.readers) turns.begin(reader);
+  for (const reader of [0, 1, 2, 5, 6, 3, 4]) turns.end(again.readers[reader]!, 0);
+  assert.equal(again.begun.join(''), 'abcaa');
+});
+
+test('what is read and unanswered holds the next back, unless it was small', () => {
+  const turns = new ReadingTurns();
+  const { readers, begun } = readersOf('abc');
+  turns.begin(readers[0]!);
+  turns.end(readers[0]!, 12 * MIB);
+  for (let small = 0; small < 1000; small++) turns.end(null, READ_AT_ONCE_BYTES);
+  assert.equal(turns.begin(readers[1]!), false);
+  turns.answered(READ_AT_ONCE_BYTES);
+  assert.deepEqual(begun, []);
+  turns.answered(12 * MIB);
+  assert.deepEqual(begun, ['b']);
+  turns.end(readers[1]!, 0);
+});
+
+test('nobody waits for one that sends nothing', async () => {
+  const turns = new ReadingTurns();
+  const { readers, begun } = readersOf('abc');
+  const stalled = readers.slice(0, 2).map((reader) => ({ ...reader, readBytes: () => MIB }));
+  for (const reader of stalled) turns.begin(reader);
+  assert.equal(turns.begin(readers[2]!), false);
+  await sleep(200);
+  assert.deepEqual(begun, ['c']);
+  for (const reader of [...stalled, readers[2]!]) turns.end(reader, 0);
+});
