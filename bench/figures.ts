@@ -11,7 +11,7 @@ export const claims = {
     bound: { atLeast: 0.8 },
   },
   sqliteToCeilingAt2M: {
-    title: 'The same with 2 million rows present, against the bare loop there',
+    title: 'SQLite with 2 million rows present, against the bare upsert loop there',
     unit: 'ratio',
     bound: { atLeast: 0.9 },
   },
@@ -26,7 +26,7 @@ export const claims = {
     bound: { atLeast: 0.7 },
   },
   postgresToParallelCopy: {
-    title: 'The same against COPY on four connections',
+    title: 'PostgreSQL, transactions, 4 clients, against COPY on four connections',
     unit: 'ratio',
     bound: null,
   },
