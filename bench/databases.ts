@@ -13,7 +13,7 @@ import { startTestServer, type TestServer } from '../server/store/postgres/test-
 import { openForWriting } from '../server/store/sqlite/writing-connection.ts';
 import type { Row } from '../server/store/store.ts';
 import { catalogueTables, recordTable } from '../server/store/tables.ts';
-import { copyInto } from './contenders/postgres-copy.ts';
+import { copyInto } from './copy.ts';
 import { bindable, ORGANISATION, rowsOf, upsertSql } from './rows.ts';
 import { recordsOf, referencedShops } from './workloads.ts';
 

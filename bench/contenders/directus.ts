@@ -5,10 +5,11 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../../server/store/postgres/test-server.ts';
 import { referencedShops, workloads } from '../workloads.ts';
 import { type Contender, uploadOverHttp } from './contender.ts';
 import type { Peer } from './peers.ts';
-import { ask, freePort, type NewDatabase, peerContender, runPeerCommand, startPeer } from './running-peer.ts';
+import { ask, type NewDatabase, peerContender, runPeerCommand, startPeer } from './running-peer.ts';
 
 export const directusPeer: Peer = {
   name: 'directus',

@@ -3,7 +3,6 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Contender, RunningContender } from './contender.ts';
 
@@ -41,15 +40,6 @@ const STOP_TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 10_000;
 const STEP_MS = 50;
 const SHOWN_OUTPUT_CHARACTERS = 4000;
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 interface Watched {
   /** Resolves when it has ended, with the exit code, or null where a signal ended it. */

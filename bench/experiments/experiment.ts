@@ -54,11 +54,15 @@ export function orderOf(
   return { workload, seed: 1000 + round, uploads, recordsPerUpload, clients };
 }
 
-/** Starts the contender on a store with so many rows, uploads once, and stops it. */
+/**
+ * Starts the contender on a store with so many rows, uploads, and stops it. Where `again` is given, the same upload
+ * follows once more, and its speed goes there.
+ */
 export function uploadTurn(
   contender: Contender,
   rowsPresent: number,
   orderFor: (round: number) => UploadOrder,
+  again: number[] | null = null,
 ): Turn {
   return {
     contender: contender.name,
@@ -66,7 +70,10 @@ export function uploadTurn(
     async measure(round) {
       const running = await contender.start(rowsPresent);
       try {
-        return perSecond(await running.upload(orderFor(round)));
+        const order = orderFor(round);
+        const first = perSecond(await running.upload(order));
+        again?.push(perSecond(await running.upload(order)));
+        return first;
       } finally {
         await running.stop();
       }

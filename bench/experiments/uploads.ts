@@ -8,7 +8,7 @@ import { sqliteLoop } from '../contenders/sqlite-loop.ts';
 import type { UploadOrder } from '../load/uploads.ts';
 import type { Comparison, Figure, Series } from '../report/results.ts';
 import { ratioPerRound } from '../report/statistics.ts';
-import { inRounds, type Turn } from '../rounds.ts';
+import { inRounds } from '../rounds.ts';
 import {
   type Bench,
   type Experiment,
@@ -16,7 +16,6 @@ import {
   figure,
   orderOf,
   type Peer,
-  perSecond,
   uploadTurn,
 } from './experiment.ts';
 
@@ -42,30 +41,6 @@ function againstPeers(peers: readonly Peer[], series: readonly Series[], ours: S
   );
 }
 
-/** Like `uploadTurn`; the same upload follows once more, and its speed goes to `again`. */
-function twiceTurn(
-  contender: Contender,
-  rowsPresent: number,
-  orderFor: (round: number) => UploadOrder,
-  again: number[],
-): Turn {
-  return {
-    contender: contender.name,
-    unit: 'records/s',
-    async measure(round) {
-      const running = await contender.start(rowsPresent);
-      try {
-        const order = orderFor(round);
-        const first = perSecond(await running.upload(order));
-        again.push(perSecond(await running.upload(order)));
-        return first;
-      } finally {
-        await running.stop();
-      }
-    },
-  };
-}
-
 /** Headgate's first upload, the same again, and the other workloads, all in the same rounds as the ceiling and the peers. */
 export const uploadsToSqlite: Experiment = async (bench) => {
   const { plan, sqlite, peers, say } = bench;
@@ -73,7 +48,7 @@ export const uploadsToSqlite: Experiment = async (bench) => {
   const again: number[] = [];
   const turns = [
     uploadTurn(sqliteLoop(sqlite), 0, (round) => orderOf(plan, 'transactions', round, CLIENTS)),
-    twiceTurn(ours, 0, (round) => orderOf(plan, 'transactions', round, CLIENTS), again),
+    uploadTurn(ours, 0, (round) => orderOf(plan, 'transactions', round, CLIENTS), again),
     {
       ...uploadTurn(ours, 0, (round) => orderOf(plan, 'mixed', round, CLIENTS)),
       contender: `${ours.name}, 2 % bad`,
@@ -170,7 +145,7 @@ export const uploadsToFullTables: Experiment = async ({ plan, sqlite, postgres, 
       const [ceiling, ours] = contenders;
       const order = (round: number): UploadOrder => orderOf(plan, 'transactions', round, CLIENTS);
       const again: number[] = [];
-      const turns = [uploadTurn(ceiling, rowsPresent, order), twiceTurn(ours, rowsPresent, order, again)];
+      const turns = [uploadTurn(ceiling, rowsPresent, order), uploadTurn(ours, rowsPresent, order, again)];
       const [bare, first] = (await inRounds(plan.rounds, turns, say)) as [Series, Series];
       const repeated: Series = {
         contender: `${ours.name}, the same again`,

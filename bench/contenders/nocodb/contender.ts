@@ -8,10 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import { freePort } from '../../../server/store/postgres/test-server.ts';
 import { referencedShops, workloads } from '../../workloads.ts';
 import { type Contender, uploadOverHttp } from '../contender.ts';
 import type { Peer } from '../peers.ts';
-import { ask, freePort, type NewDatabase, peerContender, startPeer } from '../running-peer.ts';
+import { ask, type NewDatabase, peerContender, startPeer } from '../running-peer.ts';
 import { createPostgresTables } from '../textbook/tables.ts';
 
 export const nocodbPeer: Peer = {

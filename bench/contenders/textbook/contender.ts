@@ -5,10 +5,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../../server/store/postgres/test-server.ts';
 import { referencedShops, workloads } from '../../workloads.ts';
 import { type Contender, uploadOverHttp } from '../contender.ts';
 import type { Peer } from '../peers.ts';
-import { ask, freePort, type NewDatabase, peerContender, startPeer } from '../running-peer.ts';
+import { ask, type NewDatabase, peerContender, startPeer } from '../running-peer.ts';
 
 /**
  * Drizzle rather than Prisma: no generated code, and no engine that an install script fetches from elsewhere.

@@ -204,7 +204,7 @@ function runnablePrograms(folder: string, user: User | null): string {
   return join(copy, 'bin');
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
