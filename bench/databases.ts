@@ -78,6 +78,7 @@ export class SqliteDatabases implements BenchDatabases {
     this.folder = folder;
   }
 
+  /** They are gone when the process ends, however it ends. */
   static async create(): Promise<SqliteDatabases> {
     const folder = await mkdtemp(join(tmpdir(), 'headgate-bench-'));
     process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -92,10 +93,6 @@ export class SqliteDatabases implements BenchDatabases {
     const database = join(folder, 'headgate.db');
     await copyFile(path, database);
     return { database, key, remove: () => rm(folder, { recursive: true }) };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await rm(this.folder, { recursive: true, force: true });
   }
 
   async #makeTemplate(rows: number): Promise<{ path: string; key: string }> {

@@ -37,7 +37,7 @@ const experiments: Readonly<Record<string, Experiment>> = {
 
 const help = `npm run bench -- [options]
 
-  --full           the long one: more rounds, more clients, up to 10 million rows, ten minutes of memory
+  --full           the long one: more uploads, more clients, up to 10 million rows, ten minutes of memory
   --smoke          next to nothing, to see that it works; its numbers mean nothing
   --only NAMES     some experiments, by comma: ${Object.keys(experiments).join(', ')}
   --rounds N       another number of rounds
@@ -138,7 +138,7 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
   const startedAt = new Date();
   const startedAtMs = performance.now();
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
-  await using sqlite = await SqliteDatabases.create();
+  const sqlite = await SqliteDatabases.create();
   const postgres = await PostgresDatabases.create();
   const { peers, versions, leftOut } = await installPeers(plan, postgres, say);
   const bench: Bench = { plan, sqlite, postgres, peers, say };

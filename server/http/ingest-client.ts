@@ -2,7 +2,7 @@
 
 import type { UploadLimits } from '../ingest/upload.ts';
 import { type OpenedStore, transferablesOf } from '../store/open-store.ts';
-import { parsingThreadLimits } from '../thread-memory.ts';
+import { uploadThreadLimits } from '../thread-memory.ts';
 import type { Answer } from './answers.ts';
 import type { IngestJob, IngestThreadData, Work } from './ingest-thread.ts';
 import { JobThread } from './job-thread.ts';
@@ -23,7 +23,7 @@ export class IngestClient {
       dataOf() {
         const handle = store.handle();
         const workerData: IngestThreadData = { store: handle, limits, maxBodyBytes };
-        return { workerData, transferList: transferablesOf(handle), resourceLimits: parsingThreadLimits };
+        return { workerData, transferList: transferablesOf(handle), resourceLimits: uploadThreadLimits };
       },
       onDeath,
     });

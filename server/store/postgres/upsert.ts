@@ -1,4 +1,4 @@
-// Rows into a table in one statement, and so in one round trip, and what became of each.
+// Rows into a table: copied where all of them are new, otherwise merged in one statement, and what became of each.
 
 import type { OrganisationNumber, Row, Tally } from '../store.ts';
 import { quoted, quotedList, type Table } from '../tables.ts';
