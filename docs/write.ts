@@ -12,8 +12,12 @@ import {
   recordTypes,
 } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
+import { clientTypes } from '@headgate/catalogue/typescript.ts';
 import { refusals } from '../server/http/refusals.ts';
 import { settingsTable } from '../server/settings.ts';
+import { columnTypes as postgresTypes } from '../server/store/postgres/schema.ts';
+import { columnTypes as sqliteTypes } from '../server/store/sqlite/schema.ts';
+import { catalogueTables } from '../server/store/tables.ts';
 
 const root = new URL('..', import.meta.url);
 
@@ -23,6 +27,8 @@ const targets: Readonly<Record<string, string | Readonly<Record<string, string>>
   'docs/record-types.md': recordTypesPage(),
   'docs/errors.md': { codes: codesTable(), statuses: statusesTable() },
   'docs/record-types.schema.json': schemas(),
+  'docs/sql.md': { tables: columnTables() },
+  'client/records.ts': clientTypes(),
 };
 
 const isCheck = process.argv.includes('--check');
@@ -113,9 +119,29 @@ function codesTable(): string {
 
 function statusesTable(): string {
   return table(
-    ['Status', '`error`'],
-    Object.values(refusals).map(({ status, error }) => [String(status), error]),
+    ['Status', '`error`', 'What happened', 'What to do'],
+    Object.values(refusals).map(({ status, error, meaning, remedy }) => [
+      String(status),
+      error,
+      meaning,
+      remedy,
+    ]),
   );
+}
+
+function columnTables(): string {
+  return [...catalogueTables.records.values(), catalogueTables.interactions]
+    .map(({ name, key, columns }) => {
+      const rows = columns.map((column) => [
+        `\`${column.name}\``,
+        sqliteTypes[column.kind],
+        postgresTypes[column.kind],
+        column.notNull ? 'no' : 'yes',
+      ]);
+      const head = `### ${name}\n\nKey: \`organisation\`, \`${key}\`.\n\n`;
+      return head + table(['Column', 'SQLite', 'PostgreSQL', 'May be null'], rows);
+    })
+    .join('\n');
 }
 
 function schemas(): string {

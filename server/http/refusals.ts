@@ -3,23 +3,110 @@
 
 import type { FastifyReply } from 'fastify';
 
+interface RefusalFacts {
+  readonly status: number;
+  readonly error: string;
+  readonly meaning: string;
+  readonly remedy: string;
+}
+
 export const refusals = {
-  bad_request: { status: 400, error: 'Bad Request' },
-  unauthorized: { status: 401, error: 'Unauthorized' },
-  forbidden: { status: 403, error: 'Forbidden' },
-  not_found: { status: 404, error: 'Not Found' },
-  method_not_allowed: { status: 405, error: 'Method Not Allowed' },
-  request_timeout: { status: 408, error: 'Request Timeout' },
-  conflict: { status: 409, error: 'Conflict' },
-  content_too_large: { status: 413, error: 'Content Too Large' },
-  unsupported_media_type: { status: 415, error: 'Unsupported Media Type' },
-  expectation_failed: { status: 417, error: 'Expectation Failed' },
-  unprocessable_content: { status: 422, error: 'Unprocessable Content' },
-  too_many_requests: { status: 429, error: 'Too Many Requests' },
-  header_fields_too_large: { status: 431, error: 'Request Header Fields Too Large' },
-  internal_error: { status: 500, error: 'Internal Server Error' },
-  service_unavailable: { status: 503, error: 'Service Unavailable' },
-} as const;
+  bad_request: {
+    status: 400,
+    error: 'Bad Request',
+    meaning:
+      'The request cannot be read: not JSON, a key said twice in one object, no `records`, none or too many of ' +
+      'them, many times more objects, arrays or keys than so many records have, a bad query parameter; or the ' +
+      'interaction is not accepted.',
+    remedy: 'Correct what `message` and `details` name, then send it again.',
+  },
+  unauthorized: {
+    status: 401,
+    error: 'Unauthorized',
+    meaning: 'The key is missing, wrong, expired or revoked.',
+    remedy: 'Send `Authorization: Bearer <API_KEY>`; ask the operator for a new key.',
+  },
+  forbidden: {
+    status: 403,
+    error: 'Forbidden',
+    meaning: 'The key lacks the scope that `message` names, or the request did not come by HTTPS.',
+    remedy: 'Ask the operator for a key with that scope; use HTTPS.',
+  },
+  not_found: {
+    status: 404,
+    error: 'Not Found',
+    meaning: 'There is no such path, no such type, or no such record in the organisation.',
+    remedy: 'Look at the path; for an unknown type `message` lists the known ones.',
+  },
+  method_not_allowed: {
+    status: 405,
+    error: 'Method Not Allowed',
+    meaning: 'The path does not know this method.',
+    remedy: 'Use one of the methods that the header `Allow` lists.',
+  },
+  request_timeout: {
+    status: 408,
+    error: 'Request Timeout',
+    meaning: 'The request took too long to arrive; nothing was stored.',
+    remedy: 'Send it again, with fewer records where the line is slow.',
+  },
+  conflict: {
+    status: 409,
+    error: 'Conflict',
+    meaning: 'A request with the same `Idempotency-Key` is still running.',
+    remedy: 'Wait for the seconds that `Retry-After` gives, then send it again.',
+  },
+  content_too_large: {
+    status: 413,
+    error: 'Content Too Large',
+    meaning: 'The body is too large, measured after decompression.',
+    remedy: 'Send fewer records in each request.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    error: 'Unsupported Media Type',
+    meaning:
+      'The body is not `application/json` in UTF-8, or compressed with something else than gzip, br or zstd.',
+    remedy: 'Send JSON, with `Content-Type: application/json`.',
+  },
+  expectation_failed: {
+    status: 417,
+    error: 'Expectation Failed',
+    meaning: '`Expect` asks for something else than `100-continue`.',
+    remedy: 'Leave the header out.',
+  },
+  unprocessable_content: {
+    status: 422,
+    error: 'Unprocessable Content',
+    meaning: 'The `Idempotency-Key` was used with another body or another `Prefer`.',
+    remedy: 'Use a new key for a new request.',
+  },
+  too_many_requests: {
+    status: 429,
+    error: 'Too Many Requests',
+    meaning: 'The key makes more requests a second than it may.',
+    remedy: 'Wait for the seconds that `Retry-After` gives; put more records into each request.',
+  },
+  header_fields_too_large: {
+    status: 431,
+    error: 'Request Header Fields Too Large',
+    meaning: 'The headers are larger than 16 KiB.',
+    remedy: 'Send fewer or shorter headers.',
+  },
+  internal_error: {
+    status: 500,
+    error: 'Internal Server Error',
+    meaning: 'The store did not confirm the interaction, or something unexpected happened.',
+    remedy: 'Send it again as it is, with a growing pause; quote `request_id` to the operator if it stays.',
+  },
+  service_unavailable: {
+    status: 503,
+    error: 'Service Unavailable',
+    meaning:
+      'Too much is being uploaded at this moment, the store does not answer, or the service is stopping.',
+    remedy: 'Wait for the seconds that `Retry-After` gives, then send it again.',
+  },
+} as const satisfies Record<string, RefusalFacts>;
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 

@@ -11,6 +11,8 @@ export interface TestDatabases {
   readonly name: string;
   /** A new, empty database: its address, and how to remove it. */
   newDatabase(): Promise<{ database: string; remove(): Promise<void> }>;
+  /** Runs a statement outside any store, as an analyst would. */
+  ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
   /** What the database's own check of its files finds damaged, while no server runs on it. */
   damages(database: string): Promise<readonly string[]>;
 }
@@ -23,10 +25,14 @@ export const testDatabases: readonly TestDatabases[] = [
       const database = `sqlite:${join(folder, 'headgate.db')}`;
       return { database, remove: () => rm(folder, { recursive: true, force: true }) };
     },
-    async damages(database) {
+    async ask(database, sql) {
       const file = new DatabaseSync(database.replace('sqlite:', ''));
-      const findings = file.prepare('PRAGMA integrity_check').all();
+      const rows = file.prepare(sql).all();
       file.close();
+      return rows;
+    },
+    async damages(database) {
+      const findings = await this.ask(database, 'PRAGMA integrity_check');
       return findings.map((finding) => String(finding.integrity_check)).filter((finding) => finding !== 'ok');
     },
   },
@@ -37,9 +43,12 @@ export const testDatabases: readonly TestDatabases[] = [
       const { url, drop } = await server.newDatabase();
       return { database: url, remove: drop };
     },
-    async damages(database) {
+    async ask(database, sql) {
       const server = await testServer();
-      return damagesOf((sql) => server.ask(nameIn(database), sql));
+      return server.ask(nameIn(database), sql);
+    },
+    async damages(database) {
+      return damagesOf((sql) => this.ask(database, sql));
     },
   },
   ...testClusters.map((testCluster) => ({
@@ -48,6 +57,10 @@ export const testDatabases: readonly TestDatabases[] = [
       const cluster = await testCluster();
       const { url, drop } = await cluster.newDatabase();
       return { database: url, remove: drop };
+    },
+    async ask(database: string, sql: string) {
+      const cluster = await testCluster();
+      return cluster.ask(nameIn(database), sql);
     },
     async damages(database: string) {
       const cluster = await testCluster();
