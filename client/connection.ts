@@ -1,0 +1,276 @@
+// One call to the server: made with the key, repeated while that may help, read, and answered or thrown.
+
+import { readRefusal } from './answers.ts';
+import {
+  AbortedError,
+  ForbiddenError,
+  type Refusal,
+  RefusedError,
+  UnauthorizedError,
+  UnreachableError,
+} from './errors.ts';
+import { Patience, type RetryNotice, type RetryOptions, retryAfterMs } from './patience.ts';
+import { CLIENT_VERSION } from './version.ts';
+
+export interface ConnectionOptions {
+  readonly url: string | URL;
+  readonly apiKey: string;
+  readonly fetch?: typeof globalThis.fetch | undefined;
+  readonly retry?: RetryOptions | undefined;
+  readonly requestTimeoutMs?: number | undefined;
+  readonly userAgent?: string | undefined;
+}
+
+/** What a caller gives along to be in control while a call lasts. */
+export interface Control {
+  readonly signal?: AbortSignal | undefined;
+  readonly onRetry?: ((retry: RetryNotice) => void) | undefined;
+  /** Where several calls make up one attempt at something; otherwise each call has its own. */
+  readonly patience?: Patience;
+}
+
+export interface Call<Answer> extends Control {
+  /** Below the server's address, without a slash in front. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  /** JSON, for a POST; without it the call is a GET. */
+  readonly body?: Uint8Array<ArrayBuffer>;
+  readonly encoding?: 'gzip' | null;
+  readonly idempotencyKey?: string | null;
+  readonly lenient?: boolean | undefined;
+  /** What the answer means; undefined where it is none to this call. */
+  read(status: number, body: unknown): Answer | undefined;
+}
+
+/** Why a try came to nothing although the next may succeed. */
+export interface Failure {
+  readonly reason: string;
+  readonly cause: unknown;
+  readonly retryAfterMs: number | null;
+}
+
+type Tried<Answer> =
+  | { readonly kind: 'answered'; readonly answer: Answer }
+  | { readonly kind: 'refused'; readonly error: RefusedError }
+  | { readonly kind: 'failed'; readonly failure: Failure };
+
+interface Received {
+  readonly status: number;
+  readonly retryAfter: string | null;
+  readonly location: string | null;
+  readonly text: string;
+}
+
+const DEFAULT_TIMEOUT_MS = 120_000;
+const LONGEST_QUOTE_CHARACTERS = 200;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export class Connection {
+  readonly #base: URL;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #fetch: typeof globalThis.fetch;
+  readonly #retry: RetryOptions;
+  readonly #timeoutMs: number;
+
+  constructor({ url, apiKey, fetch, retry, requestTimeoutMs, userAgent }: ConnectionOptions) {
+    this.#base = baseOf(url);
+    this.#headers = {
+      Authorization: `Bearer ${checkedKey(apiKey)}`,
+      Accept: 'application/json',
+      // Browsers send their own, and one that is set counts as a header that the server must allow.
+      ...(isBrowser() ? {} : { 'User-Agent': userAgent ?? `headgate-client/${CLIENT_VERSION}` }),
+    };
+    this.#fetch = fetch ?? globalThis.fetch;
+    this.#retry = retry ?? {};
+    this.#timeoutMs = Math.min(requestTimeoutMs ?? DEFAULT_TIMEOUT_MS, LONGEST_TIMER_MS);
+  }
+
+  newPatience(): Patience {
+    return new Patience(this.#retry);
+  }
+
+  async call<Answer>(call: Call<Answer>): Promise<Answer> {
+    const control = { ...call, patience: call.patience ?? this.newPatience() };
+    for (;;) {
+      const tried = await this.#try(call);
+      if (tried.kind === 'answered') return tried.answer;
+      if (tried.kind === 'refused') throw tried.error;
+      await this.pause(tried.failure, control);
+    }
+  }
+
+  /** Waits until the next try is due. Throws where patience has come to its end. */
+  async pause(
+    failure: Failure,
+    { patience, signal, onRetry }: Control & { readonly patience: Patience },
+  ): Promise<void> {
+    const pauseMs = patience.pauseMs(failure.retryAfterMs);
+    const { failures, elapsedMs } = patience;
+    if (pauseMs === null) {
+      const tries = failures === 1 ? 'one try' : `${failures} tries in ${Math.round(elapsedMs / 1000)} s`;
+      const message = `${this.#base.href} did not serve after ${tries}: ${failure.reason}`;
+      throw new UnreachableError(message, failures, failure.cause);
+    }
+    onRetry?.({ attempt: failures, pauseMs, reason: failure.reason });
+    await sleep(pauseMs, signal);
+  }
+
+  async #try<Answer>(call: Call<Answer>): Promise<Tried<Answer>> {
+    const received = await this.#exchange(call);
+    if ('reason' in received) return { kind: 'failed', failure: received };
+    const { status, text } = received;
+    const body = parsed(text);
+    const answer = call.read(status, body);
+    if (answer !== undefined) return { kind: 'answered', answer };
+    const refusal = readRefusal(status, body) ?? this.#strangerOf(received);
+    const error = errorOf(refusal);
+    const waitMs = retryAfterMs(received.retryAfter, Date.now());
+    if (!isWorthRepeating(status, waitMs)) return { kind: 'refused', error };
+    const reason = `${status} ${refusal.message}`;
+    return { kind: 'failed', failure: { reason, cause: error, retryAfterMs: waitMs } };
+  }
+
+  /** Sends the request and reads the answer, within the time that a try may take. */
+  async #exchange<Answer>(call: Call<Answer>): Promise<Received | Failure> {
+    const { signal } = call;
+    if (signal?.aborted) throw new AbortedError(signal.reason);
+    const controller = new AbortController();
+    const abort = (): void => controller.abort();
+    signal?.addEventListener('abort', abort, { once: true });
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      abort();
+    }, this.#timeoutMs);
+    // Called without an object: browsers refuse to run it as a method of one.
+    const fetch = this.#fetch;
+    try {
+      const response = await fetch(this.#urlOf(call), this.#requestOf(call, controller.signal));
+      return {
+        status: response.status,
+        retryAfter: response.headers.get('Retry-After'),
+        location: response.headers.get('Location'),
+        text: await response.text(),
+      };
+    } catch (cause) {
+      if (signal?.aborted) throw new AbortedError(signal.reason);
+      const reason = isLate ? `no answer within ${this.#timeoutMs / 1000} s` : networkReason(cause);
+      return { reason, cause, retryAfterMs: null };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  #urlOf<Answer>({ path, query }: Call<Answer>): URL {
+    const url = new URL(path, this.#base);
+    for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
+    return url;
+  }
+
+  #requestOf<Answer>(call: Call<Answer>, signal: AbortSignal): RequestInit {
+    const { body, encoding, idempotencyKey, lenient } = call;
+    return {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...this.#headers,
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...(encoding ? { 'Content-Encoding': encoding } : {}),
+        ...(idempotencyKey ? { 'Idempotency-Key': idempotencyKey } : {}),
+        ...(lenient ? { Prefer: 'handling=lenient' } : {}),
+      },
+      ...(body === undefined ? {} : { body }),
+      // A redirect would turn an upload into a question for what is stored.
+      redirect: 'manual',
+      cache: 'no-store',
+      credentials: 'omit',
+      signal,
+    };
+  }
+
+  /** For an answer that is not Headgate's. */
+  #strangerOf({ status, location, text }: Received): Refusal {
+    const isRedirect = status === 0 || (status >= 300 && status < 400);
+    const message = isRedirect
+      ? `${this.#base.href} leads elsewhere${location === null ? '' : `, to ${cut(location)}`}; give the client the address that serves`
+      : `the answer (status ${status}) is none of Headgate's: ${JSON.stringify(cut(text))}`;
+    return { status, error: null, message, requestId: null, details: [] };
+  }
+}
+
+function baseOf(given: string | URL): URL {
+  const url = URL.canParse(String(given)) ? new URL(given) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new TypeError(
+      `url must be an address such as https://data.example.com, not ${JSON.stringify(String(given))}`,
+    );
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new TypeError('url must not hold a user name or a password; Headgate takes an API key only');
+  }
+  url.search = '';
+  url.hash = '';
+  if (!url.pathname.endsWith('/')) url.pathname += '/';
+  return url;
+}
+
+function checkedKey(apiKey: string): string {
+  if (typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)) return apiKey;
+  throw new TypeError('apiKey must be a key of Headgate, which has visible ASCII characters only');
+}
+
+function isBrowser(): boolean {
+  return 'document' in globalThis || 'WorkerGlobalScope' in globalThis;
+}
+
+function isWorthRepeating(status: number, waitMs: number | null): boolean {
+  return status === 408 || status === 429 || status >= 500 || (status === 409 && waitMs !== null);
+}
+
+function errorOf(refusal: Refusal): RefusedError {
+  switch (refusal.status) {
+    case 401:
+      return new UnauthorizedError(refusal);
+    case 403:
+      return new ForbiddenError(refusal);
+    default:
+      return new RefusedError(refusal);
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function cut(text: string): string {
+  return text.length > LONGEST_QUOTE_CHARACTERS ? `${text.slice(0, LONGEST_QUOTE_CHARACTERS)}…` : text;
+}
+
+/** Platforms say little themselves; Node tells more in the cause. */
+function networkReason(error: unknown): string {
+  const { message, cause } = error as { message?: string; cause?: { code?: string; message?: string } };
+  const more = cause?.code ?? cause?.message;
+  return more === undefined ? `network error: ${message}` : `network error: ${message} (${more})`;
+}
+
+function sleep(pauseMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(new AbortedError(signal.reason));
+    const abort = (): void => {
+      clearTimeout(timer);
+      reject(new AbortedError(signal!.reason));
+    };
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener('abort', abort);
+        resolve();
+      },
+      Math.min(pauseMs, LONGEST_TIMER_MS),
+    );
+    signal?.addEventListener('abort', abort, { once: true });
+  });
+}

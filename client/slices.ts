@@ -1,0 +1,210 @@
+// Cuts an input of any length into slices that fit into a request each. Only the slice that is being filled is held.
+
+/** Consecutive records of the input, each written as JSON once. */
+export class Slice<Item> {
+  readonly firstIndex: number;
+  readonly records: readonly Item[];
+  /** The body of a request with all records of the slice. */
+  #body: Uint8Array<ArrayBuffer>;
+  /** Where in the body each record begins, and where one more would. */
+  readonly #starts: readonly number[];
+
+  constructor(
+    firstIndex: number,
+    records: readonly Item[],
+    body: Uint8Array<ArrayBuffer>,
+    starts: readonly number[],
+  ) {
+    this.firstIndex = firstIndex;
+    this.records = records;
+    this.#body = body;
+    this.#starts = starts;
+  }
+
+  /** The body of a request with the records at these positions of the slice. */
+  bodyOf(positions: readonly number[]): Uint8Array<ArrayBuffer> {
+    if (positions.length === this.records.length) return this.#body;
+    const body = new BodyWriter(this.#body.length);
+    for (const position of positions) {
+      body.addBytes(this.#body.subarray(this.#starts[position]!, this.#starts[position + 1]! - 1));
+    }
+    return body.end();
+  }
+
+  /** Nothing more will be sent: a slice may wait a while until those before it are settled, and without its bytes. */
+  release(): void {
+    this.#body = new Uint8Array(0);
+  }
+}
+
+const encoder = new TextEncoder();
+const OPENING = encoder.encode('{"records":[');
+const CLOSING = encoder.encode(']}');
+const COMMA = 0x2c;
+const FIRST_CAPACITY_BYTES = 64 * 1024;
+/** No UTF-16 unit takes more in UTF-8. */
+const MOST_BYTES_PER_UNIT = 3;
+
+class BodyWriter {
+  #bytes: Uint8Array<ArrayBuffer>;
+  #length = OPENING.length;
+  readonly starts: number[] = [OPENING.length];
+
+  constructor(capacityBytes: number) {
+    this.#bytes = new Uint8Array(Math.max(capacityBytes, OPENING.length + CLOSING.length));
+    this.#bytes.set(OPENING);
+  }
+
+  get count(): number {
+    return this.starts.length - 1;
+  }
+
+  /** Of the whole body. */
+  get length(): number {
+    return this.#length + CLOSING.length - (this.count === 0 ? 0 : 1);
+  }
+
+  addText(json: string): void {
+    this.#makeRoom(json.length);
+    const { read, written } = encoder.encodeInto(json, this.#bytes.subarray(this.#length));
+    this.#length += written;
+    if (read < json.length) {
+      const rest = json.slice(read);
+      this.#makeRoom(rest.length * MOST_BYTES_PER_UNIT);
+      this.#length += encoder.encodeInto(rest, this.#bytes.subarray(this.#length)).written;
+    }
+    this.#endRecord();
+  }
+
+  addBytes(json: Uint8Array): void {
+    this.#makeRoom(json.length);
+    this.#bytes.set(json, this.#length);
+    this.#length += json.length;
+    this.#endRecord();
+  }
+
+  /** Takes the last record out again. */
+  takeLast(): Uint8Array<ArrayBuffer> {
+    const end = this.#length - 1;
+    this.starts.pop();
+    this.#length = this.starts.at(-1)!;
+    return this.#bytes.slice(this.#length, end);
+  }
+
+  end(): Uint8Array<ArrayBuffer> {
+    const length = this.length;
+    this.#makeRoom(CLOSING.length);
+    this.#bytes.set(CLOSING, length - CLOSING.length);
+    return this.#bytes.subarray(0, length);
+  }
+
+  /** Every record is followed by a comma; the last one's is overwritten by the end. */
+  #endRecord(): void {
+    this.#bytes[this.#length++] = COMMA;
+    this.starts.push(this.#length);
+  }
+
+  #makeRoom(bytes: number): void {
+    const needed = this.#length + bytes + CLOSING.length;
+    if (needed <= this.#bytes.length) return;
+    const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
+    larger.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = larger;
+  }
+}
+
+export interface SliceLimits {
+  readonly records: number;
+  /** May shrink while the input is being cut. */
+  readonly bytes: number;
+}
+
+/** The input could not be read on: it threw, or gave what JSON cannot hold. */
+export class InputFailure {
+  readonly cause: unknown;
+  constructor(cause: unknown) {
+    this.cause = cause;
+  }
+}
+
+export class Slicer<Item> {
+  readonly #iterator: Iterator<Item> | AsyncIterator<Item>;
+  readonly #isAsync: boolean;
+  readonly #limits: SliceLimits;
+  #index = 0;
+  #capacityBytes = FIRST_CAPACITY_BYTES;
+  #carried: { readonly record: Item; readonly json: Uint8Array } | null = null;
+  #isReading = false;
+  #hasEnded = false;
+  #failure: InputFailure | null = null;
+
+  constructor(input: Iterable<Item> | AsyncIterable<Item>, limits: SliceLimits) {
+    const { [Symbol.asyncIterator]: beginAsync, [Symbol.iterator]: begin } = Object(input) as Partial<
+      AsyncIterable<Item> & Iterable<Item>
+    >;
+    if (beginAsync === undefined && begin === undefined) {
+      throw new TypeError('records must be an array, or anything else that can be iterated over');
+    }
+    this.#isAsync = beginAsync !== undefined;
+    this.#iterator = beginAsync?.call(input) ?? begin!.call(input);
+    this.#limits = limits;
+  }
+
+  /** The next slice; null at the end of the input. A failure comes after the slice with what was read before it. */
+  async next(): Promise<Slice<Item> | InputFailure | null> {
+    const writer = new BodyWriter(this.#capacityBytes);
+    const records: Item[] = [];
+    if (this.#carried !== null) {
+      records.push(this.#carried.record);
+      writer.addBytes(this.#carried.json);
+      this.#carried = null;
+    }
+    this.#isReading = true;
+    try {
+      await this.#fill(writer, records);
+    } catch (error) {
+      this.#hasEnded = true;
+      this.#failure = new InputFailure(error);
+    } finally {
+      this.#isReading = false;
+    }
+    if (writer.count === 0) return this.#failure;
+    const body = writer.end();
+    this.#capacityBytes = body.length + body.length / 8;
+    const firstIndex = this.#index;
+    this.#index += writer.count;
+    return new Slice(firstIndex, records, body, writer.starts);
+  }
+
+  async #fill(writer: BodyWriter, records: Item[]): Promise<void> {
+    while (!this.#hasEnded && records.length < this.#limits.records && writer.length < this.#limits.bytes) {
+      const step = this.#iterator.next();
+      // Waiting for what is there already would cost more than all the rest.
+      const { done, value } = this.#isAsync ? await step : (step as IteratorResult<Item>);
+      if (done) {
+        this.#hasEnded = true;
+        return;
+      }
+      writer.addText(JSON.stringify(value) ?? 'null');
+      if (writer.length > this.#limits.bytes && records.length > 0) {
+        this.#carried = { record: value, json: writer.takeLast() };
+        return;
+      }
+      records.push(value);
+    }
+  }
+
+  /** Lets the input know that no more is wanted of it. */
+  async close(): Promise<void> {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    try {
+      const closed = this.#iterator.return?.();
+      // One that is busy closes when it comes to itself, which may be never.
+      if (!this.#isReading) await closed;
+      else if (closed instanceof Promise) closed.catch(() => {});
+    } catch {
+      // As with a loop that is left because of an error, that error is the one to tell.
+    }
+  }
+}

@@ -1,0 +1,489 @@
+// Uploads an input of any length: cut into slices, a few requests under way at once, settled in the order of the input.
+
+import { sumOf, type UploadAnswer, uploadReader } from './answers.ts';
+import type { Connection, Control } from './connection.ts';
+import { AbortedError, HeadgateError, RefusedError, UploadInterruptedError } from './errors.ts';
+import { randomKey } from './idempotency-key.ts';
+import type { Patience, RetryNotice } from './patience.ts';
+import { keyFields, type ProblemCode, type RecordTypeName, type SentRecord } from './records.ts';
+import { InputFailure, type Slice, Slicer } from './slices.ts';
+
+export interface Counts {
+  readonly received: number;
+  readonly created: number;
+  readonly updated: number;
+  /** Identical to what is stored, older than it, or replaced by a later record of the same request. */
+  readonly unchanged: number;
+  readonly rejected: number;
+}
+
+/** One reason for which a record was not accepted. */
+export interface UploadError {
+  /** The record's position in the input, from 0. */
+  readonly index: number;
+  /** The record's own id where it could be read. */
+  readonly id: string | null;
+  readonly field: string | null;
+  readonly code: ProblemCode;
+  readonly message: string;
+  readonly retryable: boolean;
+}
+
+/** What was dropped from records in a lenient upload. */
+export interface UploadWarning {
+  readonly code: string;
+  /** Null for what a request with very many unknown names does not list one by one. */
+  readonly field: string | null;
+  readonly count: number;
+  readonly message: string;
+}
+
+export interface RejectedRecord<T extends RecordTypeName> {
+  readonly index: number;
+  /** The very object that was given. */
+  readonly record: SentRecord<T>;
+  readonly errors: readonly UploadError[];
+}
+
+export interface UploadedSlice<T extends RecordTypeName> {
+  /** The position of its first record in the input. */
+  readonly firstIndex: number;
+  readonly count: number;
+  readonly counts: Counts;
+  readonly rejected: readonly RejectedRecord<T>[];
+  readonly warnings: readonly UploadWarning[];
+  readonly requestIds: readonly string[];
+}
+
+/** Totals so far. Records that are sent again because the store failed count once. */
+export interface UploadProgress extends Counts {
+  /** Records in requests that were sent; those beyond `received` have no answer yet. */
+  readonly sent: number;
+  /** Tries that were repeated. */
+  readonly retries: number;
+}
+
+export interface UploadOptions<T extends RecordTypeName = RecordTypeName> {
+  /** Nothing is stored; the result tells what an upload would have done. */
+  dryRun?: boolean | undefined;
+  /** Fields that the type does not have are dropped and counted as warnings instead of refusing the record. */
+  lenient?: boolean | undefined;
+  /** Requests under way at once, instead of the client's. */
+  concurrency?: number | undefined;
+  /** Ends the upload at once, requests under way included. */
+  signal?: AbortSignal | undefined;
+  /** Called after each answered request, in any order. */
+  onProgress?: ((progress: UploadProgress) => void) | undefined;
+  /**
+   * Called once per slice of the input, in the order of the input, and awaited. When given, it gets the errors, the
+   * warnings and the request ids; the result has none of them then, so that memory stays flat.
+   */
+  onSlice?: ((slice: UploadedSlice<T>) => void | Promise<void>) | undefined;
+  /** Told of each pause before a try is repeated. */
+  onRetry?: ((retry: RetryNotice) => void) | undefined;
+}
+
+export interface UploadResult {
+  readonly type: RecordTypeName;
+  readonly dryRun: boolean;
+  readonly counts: Counts;
+  /** In the order of the input. */
+  readonly errors: readonly UploadError[];
+  readonly warnings: readonly UploadWarning[];
+  readonly requestIds: readonly string[];
+}
+
+interface UploadLimits {
+  readonly concurrency: number;
+  readonly records: number;
+  readonly bytes: number;
+}
+
+/** What became of a slice; indices are the caller's. */
+interface SliceOutcome {
+  readonly counts: Counts[];
+  readonly errors: UploadError[];
+  readonly warnings: UploadWarning[];
+  readonly requestIds: string[];
+}
+
+/** How reading and sending came to its end. */
+type Ended = 'whole' | 'stopped' | InputFailure;
+
+/** An answered slice may wait for an earlier one; for so many times the requests under way there is room. */
+const HELD_PER_REQUEST = 2;
+const CONTENT_TOO_LARGE_STATUS = 413;
+
+/** One upload from its first record to its result. */
+export class Upload<T extends RecordTypeName> {
+  readonly #connection: Connection;
+  readonly #type: T;
+  readonly #slicer: Slicer<SentRecord<T>>;
+  /** The bytes shrink when the server finds a request too large. */
+  readonly #limits: { readonly concurrency: number; readonly records: number; bytes: number };
+  readonly #compression: 'gzip' | null;
+  readonly #options: UploadOptions<T>;
+
+  readonly #underway = new Map<number, AbortController>();
+  /** Of the records that are under way. */
+  readonly #ids = new Set<string>();
+  #held = 0;
+  /** Hands the slices over in the order of the input, one after the other. */
+  #handingOver: Promise<void> = Promise.resolve();
+  #wake: () => void = () => {};
+
+  #isStopped = false;
+  /** The first failure in the order of the input. */
+  #failure: { readonly error: unknown } | null = null;
+  /** What a callback threw. */
+  #thrown: { readonly error: unknown } | null = null;
+
+  readonly #progress = {
+    sent: 0,
+    received: 0,
+    created: 0,
+    updated: 0,
+    unchanged: 0,
+    rejected: 0,
+    retries: 0,
+  };
+  #counts: Counts = sumOf([]);
+  #nextIndex = 0;
+  readonly #errors: UploadError[] = [];
+  #warnings: readonly UploadWarning[] = [];
+  readonly #requestIds: string[] = [];
+
+  constructor(
+    connection: Connection,
+    type: T,
+    records: Iterable<SentRecord<T>> | AsyncIterable<SentRecord<T>>,
+    limits: UploadLimits,
+    compression: 'gzip' | null,
+    options: UploadOptions<T>,
+  ) {
+    this.#connection = connection;
+    this.#type = type;
+    this.#limits = { ...limits };
+    this.#slicer = new Slicer(records, this.#limits);
+    this.#compression = compression;
+    this.#options = options;
+  }
+
+  async run(): Promise<UploadResult> {
+    const { signal } = this.#options;
+    const abort = (): void => this.#stop(signal!.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    if (signal?.aborted) abort();
+    let ended: Ended;
+    try {
+      ended = await this.#sendAll();
+    } finally {
+      await this.#slicer.close();
+      await this.#handingOver;
+      signal?.removeEventListener('abort', abort);
+    }
+    if (this.#thrown !== null) throw this.#thrown.error;
+    if (this.#failure !== null) throw this.#interrupted(this.#failure.error);
+    if (ended instanceof InputFailure) throw this.#interrupted(ended.cause);
+    if (ended === 'stopped') throw this.#interrupted(new AbortedError(signal!.reason));
+    return this.#result();
+  }
+
+  async #sendAll(): Promise<Ended> {
+    for (;;) {
+      await this.#until(() => this.#hasPlace());
+      const next = this.#isStopped ? 'stopped' : await this.#read();
+      if (next === null) return 'whole';
+      if (next === 'stopped' || next instanceof InputFailure) return next;
+      const ids = this.#idsOf(next);
+      // Which of two requests under way is stored last is chance; of records with the same id it must not be.
+      if (ids.some((id) => this.#ids.has(id))) await this.#until(() => this.#underway.size === 0);
+      if (this.#isStopped) return 'stopped';
+      this.#start(next, ids);
+    }
+  }
+
+  #hasPlace(): boolean {
+    const { concurrency } = this.#limits;
+    return this.#underway.size < concurrency && this.#held < concurrency * HELD_PER_REQUEST;
+  }
+
+  /** Waits until it is so, or until the upload is stopped. */
+  async #until(isSo: () => boolean): Promise<void> {
+    while (!this.#isStopped && !isSo()) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** The next slice; a stop does not wait for an input that may never give one. */
+  #read(): Promise<Slice<SentRecord<T>> | InputFailure | null | 'stopped'> {
+    return new Promise((resolve, reject) => {
+      this.#wake = () => {
+        if (this.#isStopped) resolve('stopped');
+      };
+      this.#slicer.next().then(resolve, reject);
+    });
+  }
+
+  #idsOf({ records }: Slice<SentRecord<T>>): readonly string[] {
+    if (this.#options.dryRun) return [];
+    return records.flatMap((record) => this.#idOf(record)?.toLowerCase() ?? []);
+  }
+
+  /** Null where there is none to be read: records may be anything that the caller had. */
+  #idOf(record: unknown): string | null {
+    const id = (record as Readonly<Record<string, unknown>> | null | undefined)?.[keyFields[this.#type]];
+    return typeof id === 'string' ? id : null;
+  }
+
+  #start(slice: Slice<SentRecord<T>>, ids: readonly string[]): void {
+    const { firstIndex, records } = slice;
+    const controller = new AbortController();
+    this.#underway.set(firstIndex, controller);
+    for (const id of ids) this.#ids.add(id);
+    this.#held++;
+    this.#progress.sent += records.length;
+    const settled = this.#send(slice, controller.signal)
+      .then(
+        (outcome) => ({ outcome }),
+        (error: unknown) => {
+          this.#stopAfter(firstIndex);
+          return { error };
+        },
+      )
+      .finally(() => {
+        this.#underway.delete(firstIndex);
+        slice.release();
+        for (const id of ids) this.#ids.delete(id);
+        this.#wake();
+      });
+    this.#handingOver = this.#handingOver.then(async () => {
+      const result = await settled;
+      if ('error' in result) this.#failure ??= result;
+      else if (this.#failure === null && this.#thrown === null) await this.#handOver(slice, result.outcome);
+      this.#held--;
+      this.#wake();
+    });
+  }
+
+  #stop(reason: unknown): void {
+    this.#stopAfter(-1, reason);
+  }
+
+  /** Begins nothing more and gives up what comes later in the input; what is before it may still succeed. */
+  #stopAfter(index: number, reason?: unknown): void {
+    this.#isStopped = true;
+    for (const [firstIndex, controller] of this.#underway) {
+      if (firstIndex > index) controller.abort(reason);
+    }
+    this.#wake();
+  }
+
+  async #send(slice: Slice<SentRecord<T>>, signal: AbortSignal): Promise<SliceOutcome> {
+    const outcome: SliceOutcome = { counts: [], errors: [], warnings: [], requestIds: [] };
+    await this.#sendPart(slice, [...slice.records.keys()], outcome, signal);
+    outcome.errors.sort((one, other) => one.index - other.index);
+    return outcome;
+  }
+
+  /** Sends the records at these positions of the slice, and again those that the store could not keep. */
+  async #sendPart(
+    slice: Slice<SentRecord<T>>,
+    positions: readonly number[],
+    outcome: SliceOutcome,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const patience = this.#connection.newPatience();
+    const control = { signal, patience, onRetry: (retry: RetryNotice) => this.#tellRetry(retry) };
+    let open = positions;
+    while (open.length > 0) {
+      const body = slice.bodyOf(open);
+      const answer = await this.#request(body, open.length, control);
+      if (answer === 'too large') {
+        if (open.length === 1) return this.#settleTooLarge(slice, open[0]!, outcome);
+        this.#limits.bytes = Math.min(this.#limits.bytes, Math.ceil(body.length / 2));
+        const middle = Math.ceil(open.length / 2);
+        // One after the other: of records with the same id the later one must stay.
+        await this.#sendPart(slice, open.slice(0, middle), outcome, signal);
+        return this.#sendPart(slice, open.slice(middle), outcome, signal);
+      }
+      open = this.#settle(slice, open, answer, outcome);
+      if (open.length > 0) {
+        const reason = `the server could not store ${open.length} of the records`;
+        await this.#connection.pause(
+          { reason, cause: new HeadgateError(reason), retryAfterMs: null },
+          control,
+        );
+      }
+    }
+  }
+
+  async #request(
+    body: Uint8Array<ArrayBuffer>,
+    recordCount: number,
+    control: Control & { readonly patience: Patience },
+  ): Promise<UploadAnswer | 'too large'> {
+    const { dryRun = false, lenient } = this.#options;
+    const encoding = this.#compression;
+    try {
+      return await this.#connection.call({
+        path: `v1/data/${encodeURIComponent(this.#type)}`,
+        query: dryRun ? { dry_run: 'true' } : {},
+        body: encoding === null ? body : await compressed(body, encoding),
+        encoding,
+        idempotencyKey: dryRun ? null : randomKey(),
+        lenient,
+        read: uploadReader(recordCount),
+        ...control,
+      });
+    } catch (error) {
+      if (error instanceof RefusedError && error.status === CONTENT_TOO_LARGE_STATUS) return 'too large';
+      throw error;
+    }
+  }
+
+  /** Notes what is final, and returns the positions of the records to send again as they are. */
+  #settle(
+    slice: Slice<SentRecord<T>>,
+    positions: readonly number[],
+    { requestId, counts, errors, warnings }: UploadAnswer,
+    outcome: SliceOutcome,
+  ): readonly number[] {
+    const finallyRejected = new Set(errors.filter(({ retryable }) => !retryable).map(({ index }) => index));
+    const again = new Set<number>();
+    for (const error of errors) {
+      if (!finallyRejected.has(error.index)) again.add(error.index);
+      else outcome.errors.push({ ...error, index: slice.firstIndex + positions[error.index]! });
+    }
+    const received = counts.received - again.size;
+    const rejected = counts.rejected - again.size;
+    outcome.requestIds.push(requestId);
+    for (const warning of warnings) outcome.warnings.push(warning);
+    this.#count(outcome, { ...counts, received, rejected });
+    return [...again].sort((one, other) => one - other).map((index) => positions[index]!);
+  }
+
+  /** Nothing smaller than one record can be sent. */
+  #settleTooLarge(slice: Slice<SentRecord<T>>, position: number, outcome: SliceOutcome): void {
+    outcome.errors.push({
+      index: slice.firstIndex + position,
+      id: this.#idOf(slice.records[position]),
+      field: null,
+      code: 'too_long',
+      message: 'is by itself larger than a request may be',
+      retryable: false,
+    });
+    this.#count(outcome, { received: 1, created: 0, updated: 0, unchanged: 0, rejected: 1 });
+  }
+
+  #count(outcome: SliceOutcome, counts: Counts): void {
+    outcome.counts.push(counts);
+    Object.assign(this.#progress, sumOf([this.#progress, counts]));
+    this.#callBack(() => this.#options.onProgress?.({ ...this.#progress }));
+  }
+
+  #tellRetry(retry: RetryNotice): void {
+    this.#progress.retries++;
+    this.#callBack(() => this.#options.onRetry?.(retry));
+  }
+
+  #callBack(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#stopBecauseThrown(error);
+      throw error;
+    }
+  }
+
+  #stopBecauseThrown(error: unknown): void {
+    this.#thrown ??= { error };
+    this.#stop(error);
+  }
+
+  async #handOver(slice: Slice<SentRecord<T>>, outcome: SliceOutcome): Promise<void> {
+    const counts = sumOf(outcome.counts);
+    this.#counts = sumOf([this.#counts, counts]);
+    this.#nextIndex = slice.firstIndex + slice.records.length;
+    const { onSlice } = this.#options;
+    if (onSlice === undefined) {
+      this.#collect(outcome);
+      return;
+    }
+    const { errors, warnings, requestIds } = outcome;
+    try {
+      await onSlice({
+        firstIndex: slice.firstIndex,
+        count: slice.records.length,
+        counts,
+        rejected: rejectedOf(slice, errors),
+        warnings: mergedWarnings([], warnings),
+        requestIds,
+      });
+    } catch (error) {
+      this.#stopBecauseThrown(error);
+    }
+  }
+
+  #collect({ errors, warnings, requestIds }: SliceOutcome): void {
+    for (const error of errors) this.#errors.push(error);
+    this.#warnings = mergedWarnings(this.#warnings, warnings);
+    this.#requestIds.push(...requestIds);
+  }
+
+  #result(): UploadResult {
+    return {
+      type: this.#type,
+      dryRun: this.#options.dryRun ?? false,
+      counts: this.#counts,
+      errors: this.#errors,
+      warnings: this.#warnings,
+      requestIds: this.#requestIds,
+    };
+  }
+
+  #interrupted(cause: unknown): UploadInterruptedError {
+    return new UploadInterruptedError(cause, this.#result(), this.#nextIndex);
+  }
+}
+
+function rejectedOf<T extends RecordTypeName>(
+  { firstIndex, records }: Slice<SentRecord<T>>,
+  errors: readonly UploadError[],
+): readonly RejectedRecord<T>[] {
+  const byIndex = new Map<number, UploadError[]>();
+  for (const error of errors) {
+    const others = byIndex.get(error.index);
+    if (others === undefined) byIndex.set(error.index, [error]);
+    else others.push(error);
+  }
+  return [...byIndex].map(([index, ofRecord]) => ({
+    index,
+    record: records[index - firstIndex]!,
+    errors: ofRecord,
+  }));
+}
+
+/** Each field once, with the count of all. */
+function mergedWarnings(
+  known: readonly UploadWarning[],
+  more: readonly UploadWarning[],
+): readonly UploadWarning[] {
+  if (more.length === 0) return known;
+  const merged = new Map<string, UploadWarning>();
+  for (const warning of [...known, ...more]) {
+    const key = `${warning.code} ${warning.field}`;
+    merged.set(key, { ...warning, count: warning.count + (merged.get(key)?.count ?? 0) });
+  }
+  return [...merged.values()];
+}
+
+async function compressed(
+  bytes: Uint8Array<ArrayBuffer>,
+  encoding: 'gzip',
+): Promise<Uint8Array<ArrayBuffer>> {
+  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream(encoding));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}

@@ -1,0 +1,385 @@
+// The client where things go wrong between it and the server, and when the server dies: what is sent again, when it
+// gives up, and that everything arrives exactly once.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import {
+  type ClientOptions,
+  HeadgateClient,
+  RefusedError,
+  type RetryNotice,
+  type SentInteraction,
+  type SentShop,
+  UnreachableError,
+  UploadInterruptedError,
+  type UploadProgress,
+} from '@headgate/client/client.ts';
+import { retryAfterMs } from '@headgate/client/patience.ts';
+import { testDatabases } from '../server/store/test-databases.ts';
+import { type Fault, type FaultyProxy, startFaultyProxy } from './harness/faulty-proxy.ts';
+import { forEachStore } from './harness/for-each-store.ts';
+import { type Headgate, startHeadgate } from './harness/headgate.ts';
+import { runningHeadgate } from './harness/running-headgate.ts';
+
+const quick = { firstPauseMs: 1, longestPauseMs: 10 };
+
+function shop(name = 'Corner Books'): SentShop {
+  return { shop_id: randomUUID(), name, region: 'GB' };
+}
+
+function shops(count: number): SentShop[] {
+  return Array.from({ length: count }, (_, at) => shop(`Shop ${at}`));
+}
+
+async function rejected<E extends Error>(
+  promise: Promise<unknown>,
+  type: new (...args: never[]) => E,
+): Promise<E> {
+  try {
+    await promise;
+  } catch (error) {
+    assert.ok(error instanceof type, `not a ${type.name}: ${error}`);
+    return error;
+  }
+  throw new Error(`no ${type.name} came`);
+}
+
+const badGateway: Fault = {
+  status: 502,
+  headers: { 'Content-Type': 'text/html' },
+  body: '<html><h1>502 Bad Gateway</h1></html>',
+};
+
+function refusal(status: number, headers: Readonly<Record<string, string>> = {}): Fault {
+  const body = { error: 'Refused', message: `It is ${status}.`, request_id: randomUUID() };
+  return { status, headers, body: JSON.stringify(body) };
+}
+
+describe('with faults on the way', () => {
+  const running = runningHeadgate(testDatabases[0]!);
+  let proxy: FaultyProxy;
+  let apiKey: string;
+  before(async () => {
+    proxy = await startFaultyProxy(running.headgate.url);
+    ({ key: apiKey } = await running.headgate.newKey());
+  });
+  after(() => proxy.close());
+
+  function newClient(options: Partial<ClientOptions> = {}): HeadgateClient {
+    return new HeadgateClient({ url: proxy.url, apiKey, retry: quick, ...options });
+  }
+
+  /** What meets the first requests from now on, one after the other; those after them pass. */
+  function faults(...first: (Fault | null)[]): () => FaultyProxy['requests'] {
+    const from = proxy.requests.length;
+    proxy.fault = (_, number) => first[number - from] ?? null;
+    return () => proxy.requests.slice(from);
+  }
+
+  const passing: [string, Fault][] = [
+    ['a connection that is cut before the server saw the request', 'cut before'],
+    ['a connection that is cut after the server carried it out', 'cut after'],
+    ['an answer that is cut in its middle', 'cut in the answer'],
+    ["a proxy's page of 502", badGateway],
+    ['408', refusal(408)],
+    ['409 with Retry-After', refusal(409, { 'Retry-After': '0' })],
+    ['429', refusal(429, { 'Retry-After': '0' })],
+    ['500', refusal(500)],
+    ['503 with Retry-After as a date', refusal(503, { 'Retry-After': new Date(0).toUTCString() })],
+  ];
+  for (const [name, fault] of passing) {
+    test(`${name}: sent again, under the same key, and stored once`, async () => {
+      const client = newClient({ maxRecordsPerRequest: 10, concurrency: 1 });
+      const requestsSince = faults(null, fault, fault);
+      const retries: RetryNotice[] = [];
+      let last: UploadProgress | undefined;
+      const { counts } = await client.upload('shops', shops(30), {
+        onRetry: (retry) => retries.push(retry),
+        onProgress(progress) {
+          last = progress;
+        },
+      });
+      assert.deepEqual(counts, { received: 30, created: 30, updated: 0, unchanged: 0, rejected: 0 });
+      const requests = requestsSince();
+      const keys = requests.map(({ headers }) => headers['idempotency-key']);
+      assert.equal(requests.length, 5);
+      assert.deepEqual([keys[2], keys[3]], [keys[1], keys[1]]);
+      assert.equal(new Set(keys).size, 3);
+      assert.deepEqual(requests[2]!.body, requests[1]!.body);
+      assert.deepEqual(
+        retries.map(({ attempt }) => attempt),
+        [1, 2],
+      );
+      assert.ok(retries.every(({ reason, pauseMs }) => reason !== '' && pauseMs >= 0 && pauseMs <= 10));
+      assert.equal(last?.retries, 2);
+    });
+
+    test(`${name}: an interaction is recorded once, and is read in spite of it`, async () => {
+      const client = newClient();
+      const about = shop();
+      await client.upload('shops', [about]);
+      faults(fault);
+      const { interaction_id } = await client.record(viewOf(about, 1_700_000_000));
+      faults(fault);
+      const found = await Array.fromAsync(client.interactions({ item_id: about.shop_id }));
+      assert.deepEqual(
+        found.map((one) => one.interaction_id),
+        [interaction_id],
+      );
+      faults(fault);
+      assert.equal((await client.get('shops', about.shop_id))?.name, about.name);
+    });
+  }
+
+  test('a server that never answers is given up after the time for one try, and tried again', async () => {
+    const client = newClient({ requestTimeoutMs: 200 });
+    faults('silence');
+    const reasons: string[] = [];
+    const { counts } = await client.upload('shops', shops(3), {
+      onRetry: ({ reason }) => reasons.push(reason),
+    });
+    assert.equal(counts.created, 3);
+    assert.deepEqual(reasons, ['no answer within 0.2 s']);
+  });
+
+  test('what the store could not keep is sent again, and only that, as a new request', async () => {
+    const client = newClient();
+    const input = shops(6).map((record, at) => (at === 2 || at === 4 ? { ...record, region: '?' } : record));
+    const failed = [0, 1, 3, 4, 5].map((index) =>
+      problem(index, input[index]!.shop_id, 'store_unavailable', true),
+    );
+    const errors = [...failed, problem(2, input[2]!.shop_id, 'invalid_format', false)];
+    const requestsSince = faults(uploadAnswer(500, 6, errors));
+    let last: UploadProgress | undefined;
+    const result = await client.upload('shops', input, {
+      onProgress(progress) {
+        assert.ok(progress.received <= 6);
+        last = progress;
+      },
+    });
+    assert.deepEqual(result.counts, { received: 6, created: 4, updated: 0, unchanged: 0, rejected: 2 });
+    assert.deepEqual(
+      result.errors.map(({ index, code }) => [index, code]),
+      [
+        [2, 'invalid_format'],
+        [4, 'invalid_format'],
+      ],
+    );
+    assert.deepEqual(last, { ...result.counts, sent: 6, retries: 1 });
+    const [first, second] = requestsSince();
+    assert.notEqual(first!.headers['idempotency-key'], second!.headers['idempotency-key']);
+    assert.deepEqual(JSON.parse(second!.body.toString()), { records: input.filter((_, at) => at !== 2) });
+    assert.equal(result.requestIds.length, 2);
+  });
+
+  test('a store that stays away interrupts the upload where it was', async () => {
+    const client = newClient({ maxRecordsPerRequest: 2, concurrency: 1, retry: { ...quick, attempts: 3 } });
+    const input = shops(6);
+    const from = proxy.requests.length;
+    proxy.fault = ({ body }, number) => {
+      if (number === from) return null;
+      const { records } = JSON.parse(body.toString()) as { records: SentShop[] };
+      const errors = records.map(({ shop_id }, at) => problem(at, shop_id, 'store_unavailable', true));
+      return uploadAnswer(500, records.length, errors);
+    };
+    const error = await rejected(client.upload('shops', input), UploadInterruptedError);
+    assert.ok(error.cause instanceof UnreachableError);
+    assert.equal(error.cause.attempts, 3);
+    assert.deepEqual([error.nextIndex, error.result.counts.created], [2, 2]);
+    assert.equal(proxy.requests.length - from, 4);
+  });
+
+  test('when patience is at its end, the error says how often and why, and what had landed', async () => {
+    const client = newClient({ maxRecordsPerRequest: 5, concurrency: 3, retry: { ...quick, attempts: 4 } });
+    const from = proxy.requests.length;
+    proxy.fault = (_, number) => (number - from < 1 ? null : badGateway);
+    const error = await rejected(client.upload('shops', shops(40)), UploadInterruptedError);
+    assert.ok(error.cause instanceof UnreachableError);
+    assert.match(error.cause.message, /4 tries .*502.*<h1>502 Bad Gateway/);
+    assert.ok(error.cause.cause instanceof RefusedError);
+    assert.equal(error.nextIndex, error.result.counts.created);
+
+    const startMs = performance.now();
+    const impatient = newClient({ retry: { ...quick, patienceMs: 100 } });
+    const unreachable = await rejected(impatient.get('shops', randomUUID()), UnreachableError);
+    assert.ok(unreachable.attempts > 1);
+    assert.ok(performance.now() - startMs >= 100);
+  });
+
+  test('a Retry-After beyond all patience is not waited for', async () => {
+    const client = newClient({ retry: { ...quick, patienceMs: 50 } });
+    proxy.fault = () => refusal(503, { 'Retry-After': '3600' });
+    const { attempts } = await rejected(client.get('shops', randomUUID()), UnreachableError);
+    assert.equal(attempts, 2);
+  });
+
+  test('the upload goes on from nextIndex after an interruption, and nothing is missing or double', async () => {
+    const client = newClient({ maxRecordsPerRequest: 5, concurrency: 2, retry: { ...quick, attempts: 2 } });
+    const input = shops(50);
+    const from = proxy.requests.length;
+    proxy.fault = (_, number) => (number - from === 4 ? refusal(403) : null);
+    const { nextIndex, result } = await rejected(client.upload('shops', input), UploadInterruptedError);
+    assert.ok(nextIndex > 0 && nextIndex < 50 && nextIndex % 5 === 0);
+    assert.equal(result.counts.received, nextIndex);
+    faults();
+    const rest = await client.upload('shops', input.slice(nextIndex));
+    assert.equal(result.counts.received + rest.counts.received, 50);
+    for (const { shop_id } of input) assert.ok(await client.get('shops', shop_id), shop_id);
+  });
+
+  const strangers: [string, Fault, RegExp][] = [
+    [
+      'a page that is no JSON',
+      { status: 200, body: `<html>${'x'.repeat(5000)}</html>` },
+      /^.*200.*<html>x{190,194}…"$/,
+    ],
+    ['JSON of something else', { status: 200, body: '{"hello":"world"}' }, /none of Headgate's.*hello/],
+    ['JSON that is cut', { status: 200, body: '{"request_id":"x","batches":[{' }, /none of Headgate's/],
+    ['an upload answer about another number of records', uploadAnswer(200, 7, []), /none of Headgate's/],
+    ['404 from elsewhere', { status: 404, body: 'no such page' }, /404.*no such page/],
+    ['nothing at all', { status: 200, body: '' }, /none of Headgate's/],
+    [
+      'a redirect',
+      { status: 301, headers: { Location: 'https://elsewhere.example/' }, body: '' },
+      /leads elsewhere, to https:\/\/elsewhere\.example\/; give the client the address/,
+    ],
+    ['409 without Retry-After', refusal(409), /It is 409/],
+  ];
+  for (const [name, fault, expected] of strangers) {
+    test(`${name}: refused at once, with what came`, async () => {
+      const client = newClient();
+      const requestsSince = faults(fault, fault);
+      const interrupted = await rejected(client.upload('shops', shops(2)), UploadInterruptedError);
+      const error = interrupted.cause as RefusedError;
+      assert.ok(error instanceof RefusedError);
+      assert.match(error.message, expected);
+      assert.ok(error.message.length < 400);
+      await rejected(client.get('shops', randomUUID()), RefusedError);
+      assert.equal(requestsSince().length, 2);
+    });
+  }
+
+  test('nobody listens there: it says so', async () => {
+    const closed = await startFaultyProxy('http://127.0.0.1:1');
+    await closed.close();
+    const client = newClient({ url: closed.url, retry: { attempts: 1 } });
+    const error = await rejected(client.get('shops', randomUUID()), UnreachableError);
+    assert.match(error.message, /did not serve after one try: network error: .*ECONNREFUSED/);
+  });
+});
+
+describe('with a narrow rate', () => {
+  const running = runningHeadgate(testDatabases[0]!, { HEADGATE_RATE_LIMIT: '5' });
+
+  test('429 is waited for as the server asks, and everything arrives', async () => {
+    const { key } = await running.headgate.newKey();
+    const client = new HeadgateClient({ url: running.headgate.url, apiKey: key, maxRecordsPerRequest: 1 });
+    const pauses: RetryNotice[] = [];
+    const { counts } = await client.upload('shops', shops(12), { onRetry: (retry) => pauses.push(retry) });
+    assert.equal(counts.created, 12);
+    assert.ok(pauses.length > 0);
+    assert.ok(pauses.every(({ pauseMs, reason }) => pauseMs >= 1000 && reason.startsWith('429 ')));
+  });
+});
+
+forEachStore((store) => {
+  test('the server is killed and started again in mid-upload: everything arrives exactly once', async () => {
+    const { database, remove } = await store.newDatabase();
+    let headgate: Headgate = await startHeadgate(database);
+    try {
+      const { key } = await headgate.newKey();
+      const { port } = new URL(headgate.url);
+      const client = new HeadgateClient({
+        url: headgate.url,
+        apiKey: key,
+        maxRecordsPerRequest: 50,
+        retry: { firstPauseMs: 20, longestPauseMs: 200 },
+      });
+      const about = shop();
+      await client.upload('shops', [about]);
+      const input = shops(3000);
+      let restarts = 0;
+      const restart = async (): Promise<void> => {
+        restarts++;
+        await headgate.kill();
+        headgate = await startHeadgate(database, { HEADGATE_PORT: port });
+      };
+
+      let uploaded = 0;
+      const restartsUnderWay: Promise<void>[] = [];
+      const upload = client.upload('shops', input, {
+        onProgress({ received }) {
+          if (received >= (restarts + 1) * 800 && uploaded < received) restartsUnderWay.push(restart());
+          uploaded = received;
+        },
+      });
+      const { counts, errors } = await upload;
+      await Promise.all(restartsUnderWay);
+      assert.ok(restarts >= 2, `${restarts} restarts`);
+      assert.deepEqual(errors, []);
+      // An answer that the kill cut off is remembered with what it answers: nothing is counted as unchanged.
+      assert.deepEqual(counts, { received: 3000, created: 3000, updated: 0, unchanged: 0, rejected: 0 });
+      const ids = (await Array.fromAsync(client.list('shops'))).map(({ shop_id }) => shop_id);
+      assert.deepEqual(ids, [about, ...input].map(({ shop_id }) => shop_id).sort());
+
+      let recorded = 0;
+      const seconds = Array.from({ length: 300 }, (_, at) => 1_700_000_000 + at);
+      const workers = Array.from({ length: 8 }, async () => {
+        for (let second = seconds.pop(); second !== undefined; second = seconds.pop()) {
+          await client.record(viewOf(about, second));
+          recorded++;
+          if (recorded === 100) await restart();
+        }
+      });
+      await Promise.all(workers);
+      const interactions = await Array.fromAsync(client.interactions());
+      assert.deepEqual(
+        interactions.map(({ event_timestamp }) => event_timestamp),
+        Array.from({ length: 300 }, (_, at) => 1_700_000_299 - at),
+      );
+      assert.equal(recorded, 300);
+    } finally {
+      await headgate.kill();
+      await remove();
+    }
+  });
+});
+
+test('Retry-After is seconds or an HTTP date; anything else says nothing', () => {
+  const nowMs = Date.parse('2024-05-01T09:30:00Z');
+  const cases: [string | null, number | null][] = [
+    [null, null],
+    ['7', 7000],
+    ['0', 0],
+    ['Wed, 01 May 2024 09:30:05 GMT', 5000],
+    ['Wed, 01 May 2024 09:29:00 GMT', 0],
+    ['soon', null],
+    ['-5', null],
+    ['1.5', null],
+    ['', null],
+  ];
+  for (const [header, expected] of cases) assert.equal(retryAfterMs(header, nowMs), expected, String(header));
+});
+
+function viewOf({ shop_id }: SentShop, second: number): SentInteraction {
+  return { interaction_type: 'PAGE_VIEW', item_type: 'SHOP', item_id: shop_id, event_timestamp: second };
+}
+
+function problem(index: number, id: string, code: string, retryable: boolean): object {
+  return { index, id, field: null, code, message: `it is ${code}`, retryable };
+}
+
+/** As the server gives it, of one batch in which nothing was stored unless there are no errors. */
+function uploadAnswer(status: number, received: number, errors: readonly object[]): Fault {
+  const rejectedCount = errors.length === 0 ? 0 : received;
+  const counts = {
+    received,
+    created: received - rejectedCount,
+    updated: 0,
+    unchanged: 0,
+    rejected: rejectedCount,
+  };
+  const batch = { batch: 1, status, data: { counts, errors, warnings: [] } };
+  return { status, body: JSON.stringify({ request_id: randomUUID(), type: 'shops', batches: [batch] }) };
+}

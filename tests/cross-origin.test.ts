@@ -1,0 +1,132 @@
+// What browsers are told about pages of other origins (CORS).
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { testDatabases } from '../server/store/test-databases.ts';
+import { type Api, apiOf, type Reply } from './harness/api.ts';
+import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
+import { type RunningHeadgate, runningHeadgate } from './harness/running-headgate.ts';
+
+const app = 'https://app.example.com';
+const other = 'http://localhost:3000';
+const stranger = 'https://evil.example.com';
+
+/** What a browser asks before the upload of a page: without the key. */
+function preflight(running: RunningHeadgate, origin: string, path = '/v1/data/shops'): Promise<Reply> {
+  return apiOf(running.headgate.url, null).request(path, {
+    method: 'OPTIONS',
+    headers: {
+      Origin: origin,
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': 'authorization,content-type,idempotency-key',
+    },
+  });
+}
+
+function corsHeaders({ headers }: Reply): string[] {
+  return [...headers.keys()].filter((name) => name.startsWith('access-control-') || name === 'vary');
+}
+
+function listOf(header: string | null): string[] {
+  return (header ?? '').split(',').map((part) => part.trim().toLowerCase());
+}
+
+describe('with allowed origins', () => {
+  const running = runningHeadgate(testDatabases[0]!, {
+    HEADGATE_ALLOWED_ORIGINS: `${app}, ${other}`,
+    HEADGATE_RATE_LIMIT: '1',
+  });
+
+  test('the question of a browser is answered without a key', async () => {
+    for (const origin of [app, other]) {
+      const reply = await preflight(running, origin);
+      assert.equal(reply.status, 204);
+      assert.equal(reply.text, '');
+      assert.equal(reply.headers.get('access-control-allow-origin'), origin);
+      assert.deepEqual(listOf(reply.headers.get('access-control-allow-methods')), ['get', 'head', 'post']);
+      const allowed = listOf(reply.headers.get('access-control-allow-headers'));
+      for (const name of ['authorization', 'content-type', 'content-encoding', 'idempotency-key', 'prefer']) {
+        assert.ok(allowed.includes(name), name);
+      }
+      assert.ok(Number(reply.headers.get('access-control-max-age')) > 0);
+      assert.equal(reply.headers.get('vary'), 'Origin');
+      assert.ok(reply.headers.get('x-request-id'));
+      assert.equal(reply.headers.get('access-control-allow-credentials'), null);
+    }
+  });
+
+  test('answers, refusals included, can be read by pages of these origins, with the headers that tell something', async () => {
+    const api: Api = await running.newApi();
+    const headers = { Origin: app };
+    const replies = [
+      await apiOf(running.headgate.url, null).request('/v1/data/shops', { headers }),
+      await apiOf(running.headgate.url, null).request('/nowhere', { headers }),
+      ...(await Promise.all(Array.from({ length: 8 }, () => api.request('/v1/data/shops', { headers })))),
+    ];
+    assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([401, 404, 200, 429]));
+    for (const reply of replies) {
+      assert.equal(reply.headers.get('access-control-allow-origin'), app);
+      assert.equal(reply.headers.get('vary'), 'Origin');
+      const exposed = listOf(reply.headers.get('access-control-expose-headers'));
+      for (const name of [
+        'x-request-id',
+        'retry-after',
+        'ratelimit',
+        'ratelimit-policy',
+        'idempotency-replayed',
+      ]) {
+        assert.ok(exposed.includes(name), name);
+      }
+    }
+  });
+
+  test('any other origin is told nothing, and OPTIONS is no method', async () => {
+    const asked = await preflight(running, stranger);
+    assert.equal(asked.status, 401);
+    assert.deepEqual(corsHeaders(asked), ['vary']);
+    const read = await apiOf(running.headgate.url, null).request('/livez', { headers: { Origin: stranger } });
+    assert.equal(read.status, 200);
+    assert.deepEqual(corsHeaders(read), ['vary']);
+    for (const headers of [{ Origin: app }, { 'Access-Control-Request-Method': 'POST' }]) {
+      const reply = await apiOf(running.headgate.url, null).request('/livez', { method: 'OPTIONS', headers });
+      assert.equal(reply.status, 405);
+    }
+  });
+});
+
+describe('with all origins allowed', () => {
+  const running = runningHeadgate(testDatabases[0]!, { HEADGATE_ALLOWED_ORIGINS: '*' });
+
+  test('every origin gets the same answer', async () => {
+    const reply = await preflight(running, stranger);
+    assert.equal(reply.status, 204);
+    assert.equal(reply.headers.get('access-control-allow-origin'), '*');
+    assert.equal(reply.headers.get('vary'), null);
+  });
+});
+
+describe('without allowed origins', () => {
+  const running = runningHeadgate(testDatabases[0]!);
+
+  test('nothing says anything about origins', async () => {
+    const { key } = await running.headgate.newKey();
+    const headers = { Origin: app, 'Access-Control-Request-Method': 'POST' };
+    const replies = [
+      await preflight(running, app),
+      await apiOf(running.headgate.url, key).request('/v1/data/shops', { method: 'OPTIONS', headers }),
+      await apiOf(running.headgate.url, key).request('/v1/data/shops', { headers }),
+    ];
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      [401, 405, 200],
+    );
+    for (const reply of replies) assert.deepEqual(corsHeaders(reply), []);
+  });
+});
+
+test('a wrong origin stops the start with one sentence', async () => {
+  const failed = await failedHeadgate(['serve'], { HEADGATE_ALLOWED_ORIGINS: 'app.example.com' });
+  assert.equal(failed.exitCode, 2);
+  assert.match(failed.stderr, oneSentence);
+  assert.match(failed.stderr, /HEADGATE_ALLOWED_ORIGINS must be origins such as .*, not "app\.example\.com"/);
+});
