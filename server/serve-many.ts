@@ -4,6 +4,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import type { RunningServer } from './serve.ts';
+import type { Settings } from './settings.ts';
 
 const FIRST_RESTART_AFTER_MS = 200;
 const LONGEST_RESTART_PAUSE_MS = 10_000;
@@ -31,7 +32,11 @@ export function tellPrimary(url: string): void {
  * Resolves when all workers can answer; later losses and replacements are told of. The first one starts alone:
  * what keeps it from starting (a taken port, an unusable database) would keep the others, and is said once.
  */
-export async function startWorkers(count: number, tell: (sentence: string) => void): Promise<RunningServer> {
+export async function startWorkers(
+  { workers: count, metricsHost, metricsPort }: Settings,
+  tell: (sentence: string) => void,
+  out: (line: string) => void,
+): Promise<RunningServer> {
   let isClosing = false;
   let restartPauseMs = FIRST_RESTART_AFTER_MS;
 
@@ -63,10 +68,12 @@ export async function startWorkers(count: number, tell: (sentence: string) => vo
     restartPauseMs = Math.min(restartPauseMs * 2, LONGEST_RESTART_PAUSE_MS);
   };
 
+  let stopShowing = async (): Promise<void> => {};
   const close = async (): Promise<void> => {
     isClosing = true;
     const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
     await Promise.all(workers.map(stop));
+    await stopShowing();
     const failed = workers.find(({ process: { exitCode, signalCode } }) =>
       exitCode === null ? signalCode !== STOP_SIGNAL : exitCode !== 0,
     );
@@ -74,6 +81,7 @@ export async function startWorkers(count: number, tell: (sentence: string) => vo
   };
 
   try {
+    if (metricsPort !== null) stopShowing = await showMetrics(metricsHost, metricsPort, out);
     const { url } = await start();
     await Promise.all(Array.from({ length: count - 1 }, start));
     return { url, close };
@@ -81,6 +89,23 @@ export async function startWorkers(count: number, tell: (sentence: string) => vo
     await close().catch(() => {});
     throw error;
   }
+}
+
+/** What all workers count, as one. Answers how to stop. */
+async function showMetrics(
+  host: string,
+  port: number,
+  out: (line: string) => void,
+): Promise<() => Promise<void>> {
+  const { MergedMetrics } = await import('./observe/merged-metrics.ts');
+  const { serveMetrics } = await import('./observe/metrics-server.ts');
+  const merged = new MergedMetrics();
+  const { url, close } = await serveMetrics(host, port, () => merged.text());
+  out(`metrics at ${url}`);
+  return async () => {
+    merged.close();
+    await close();
+  };
 }
 
 async function listening(worker: Worker): Promise<string> {

@@ -1,7 +1,6 @@
 // The wiring: opens the store, starts the threads, and serves until told to stop.
 
 import type { AddressInfo } from 'node:net';
-import { pino } from 'pino';
 import { Gatekeeper } from './access/gatekeeper.ts';
 import { issueKey } from './access/keys.ts';
 import { createOrganisation } from './access/organisations.ts';
@@ -11,9 +10,15 @@ import { buildApp } from './http/app.ts';
 import { IngestClient } from './http/ingest-client.ts';
 import { InteractionClient } from './http/interaction-client.ts';
 import { InFlight } from './http/read-body.ts';
+import { routes } from './http/routes.ts';
 import type { Service } from './http/service.ts';
+import { type Log, type LogFacts, openLog } from './observe/log.ts';
+import type { Metrics, ThreadLabel } from './observe/metrics.ts';
+import { Observer } from './observe/observer.ts';
+import { openTraces, type Traces } from './observe/traces.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { type OpenedStore, openStore } from './store/open-store.ts';
+import { isPostgres } from './store/place.ts';
 import type { TlsPair } from './tls.ts';
 
 const FORGET_EXPIRED_EVERY_MS = 3_600_000;
@@ -23,6 +28,12 @@ export interface ServeOutput {
   /** Prints a line for the person or program that started the server. */
   out(line: string): void;
   readonly version: string;
+  /** Whether standard error, where the log goes, is a terminal. */
+  readonly isTerminal: boolean;
+  /** For the variables that are not Headgate's own: OpenTelemetry's, NO_COLOR. */
+  readonly env: { readonly [name: string]: string | undefined };
+  /** One of several processes that serve the port together. */
+  readonly isWorker: boolean;
 }
 
 export interface RunningServer {
@@ -36,45 +47,86 @@ export async function startServer(
   tls: TlsPair | null,
   io: ServeOutput,
 ): Promise<RunningServer> {
-  const log = pino({ level: settings.logLevel, base: null }, pino.destination({ fd: 2, sync: true }));
+  const { env, isTerminal, isWorker, version } = io;
+  const { logLevel: threshold, logFormat: format } = settings;
+  const log = openLog({ threshold, format, isTerminal, isShared: isWorker, env });
+  const warn = (facts: LogFacts, message: string): void => log.write('warn', facts, message);
+  const traces = await openTraces({ version, env, isTls: tls !== null, warn });
+  const closeAll = async (): Promise<void> => {
+    await traces?.close();
+    await log.close();
+  };
+  try {
+    const { url, close } = await serveObserved(settings, tls, io, log, traces);
+    return { url, close: () => close().finally(closeAll) };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+async function serveObserved(
+  settings: Settings,
+  tls: TlsPair | null,
+  io: ServeOutput,
+  log: Log,
+  traces: Traces | null,
+): Promise<RunningServer> {
   const store = await openStore(settings.database);
   const gatekeeper = new Gatekeeper(store, {
-    onError: (err) => log.warn({ err }, 'last-used times of keys could not be written; trying again'),
+    onError(err) {
+      observer.metrics?.storeFailed('upkeep');
+      log.write('warn', { err }, 'last-used times of keys could not be written; trying again');
+    },
   });
-  const ingest = new IngestClient(store, settings, settings.maxBodyBytes, (err) =>
-    log.error({ err }, 'the ingest thread ended unexpectedly and is started again'),
-  );
-  const interactions = new InteractionClient(store, (err) =>
-    log.error({ err }, 'the interaction thread ended unexpectedly and is started again'),
-  );
+  const onDeathOf =
+    (thread: ThreadLabel) =>
+    (err: Error): void => {
+      observer.metrics?.threadRestarted(thread);
+      log.write('error', { err }, `the ${thread} thread ended unexpectedly and is started again`);
+    };
+  const isTraced = traces !== null;
+  const ingest = new IngestClient(store, settings, settings.maxBodyBytes, isTraced, onDeathOf('ingest'));
+  const interactions = new InteractionClient(store, isTraced, onDeathOf('interaction'));
+  const inFlight = new InFlight(settings.maxInFlightBytes, settings.maxBodyBytes);
+  const newMetrics = await metricsMaker(settings, io, { ingest, interactions, inFlight });
+  const observer = new Observer(log, traces, newMetrics);
   const service: Service = {
     store,
     gatekeeper,
     rateLimiter: rateLimiter(settings.rateLimitPerSecond),
     ingest,
     interactions,
-    inFlight: new InFlight(settings.maxInFlightBytes, settings.maxBodyBytes),
+    inFlight,
     maxBodyBytes: settings.maxBodyBytes,
+    limits: settings,
     tls,
     behindProxy: settings.behindProxy,
-    log: (level, facts, message) => log[level](facts, message),
+    allowedOrigins: settings.allowedOrigins,
+    observer,
+    log: log.write,
   };
-  const forgetting = forgetExpiredRegularly(store, (err) =>
-    log.warn({ err }, 'expired answers were not dropped'),
-  );
+  const forgetting = forgetExpiredRegularly(store, (err) => {
+    observer.metrics?.storeFailed('upkeep');
+    log.write('warn', { err }, 'expired answers were not dropped');
+  });
+  let stopShowing = async (): Promise<void> => {};
   const close = async (): Promise<void> => {
     clearInterval(forgetting);
     await gatekeeper.close();
     await ingest.close();
     await interactions.close();
     await store.close();
+    await stopShowing();
+    observer.metrics?.close();
   };
   try {
+    if (observer.metrics !== null) stopShowing = await showMetrics(observer.metrics, settings, io);
     const app = buildApp(service);
     await app.listen({ host: settings.host, port: settings.port });
     const url = urlOf(app.server.address() as AddressInfo, settings.host, tls !== null);
     await greetNewcomer(store, settings, url, io);
-    log.debug({ version: io.version, url }, 'started');
+    log.write('debug', { version: io.version, url }, 'started');
     return {
       url,
       async close() {
@@ -86,6 +138,47 @@ export async function startServer(
     await close();
     throw error;
   }
+}
+
+/** Null where metrics are off; then nothing of them is loaded either. */
+async function metricsMaker(
+  { metricsPort, database }: Settings,
+  { version }: ServeOutput,
+  { ingest, interactions, inFlight }: Pick<Service, 'ingest' | 'interactions' | 'inFlight'>,
+): Promise<((observer: Observer) => Metrics) | null> {
+  if (metricsPort === null) return null;
+  const { Metrics } = await import('./observe/metrics.ts');
+  const clients = { ingest, interaction: interactions };
+  const build = { version, store: isPostgres(database) ? 'postgres' : 'sqlite' };
+  return (observer) =>
+    new Metrics(
+      {
+        requestsInProgress: () => observer.requestsInProgress,
+        bodiesWaiting: () => inFlight.turns.waiting,
+        bytesInFlight: () => inFlight.bytes,
+        bytesInFlightLimit: inFlight.limitBytes,
+        jobsAt: (thread) => clients[thread].jobs,
+        writesOf: (thread) => clients[thread].writes,
+      },
+      build,
+    );
+}
+
+/** A worker tells its primary, which shows the sum of all. Answers how to stop. */
+async function showMetrics(
+  metrics: Metrics,
+  { metricsHost, metricsPort }: Settings,
+  { isWorker, out }: ServeOutput,
+): Promise<() => Promise<void>> {
+  if (isWorker) {
+    const { tellMetrics } = await import('./observe/merged-metrics.ts');
+    const stop = tellMetrics(() => metrics.values());
+    return async () => stop();
+  }
+  const { serveMetrics } = await import('./observe/metrics-server.ts');
+  const { url, close } = await serveMetrics(metricsHost, metricsPort!, () => metrics.text());
+  out(`metrics at ${url}`);
+  return close;
 }
 
 function forgetExpiredRegularly(store: OpenedStore, onError: (error: unknown) => void): NodeJS.Timeout {
@@ -129,5 +222,7 @@ async function greetNewcomer(
   out(
     `    -d '{"records":[{"shop_id":"8d7ce2ca-5c5b-4ef6-9b1e-3b7d9a0f4c11","name":"Corner Books","region":"GB"}]}'`,
   );
+  out('');
+  out(`What else there is: ${url}${routes.reference.path}`);
   out('');
 }

@@ -41,7 +41,11 @@ test('without any given, every setting has its documented default', () => {
     tlsCertFile: null,
     tlsKeyFile: null,
     behindProxy: false,
+    allowedOrigins: null,
     logLevel: 'info',
+    logFormat: 'auto',
+    metricsPort: null,
+    metricsHost: '127.0.0.1',
     shutdownTimeoutMs: 30_000,
   });
 });
@@ -60,7 +64,11 @@ test('every setting is read from its variable', () => {
     HEADGATE_TLS_CERT: 'cert.pem',
     HEADGATE_TLS_KEY: 'key.pem',
     HEADGATE_BEHIND_PROXY: 'true',
+    HEADGATE_ALLOWED_ORIGINS: 'https://App.example.com:443, http://localhost:3000/',
     HEADGATE_LOG_LEVEL: 'silent',
+    HEADGATE_LOG_FORMAT: 'pretty',
+    HEADGATE_METRICS_PORT: '9464',
+    HEADGATE_METRICS_HOST: '0.0.0.0',
     HEADGATE_SHUTDOWN_TIMEOUT: '250ms',
   });
   assert.deepEqual(settings, {
@@ -76,7 +84,11 @@ test('every setting is read from its variable', () => {
     tlsCertFile: 'cert.pem',
     tlsKeyFile: 'key.pem',
     behindProxy: true,
+    allowedOrigins: ['https://app.example.com', 'http://localhost:3000'],
     logLevel: 'silent',
+    logFormat: 'pretty',
+    metricsPort: 9464,
+    metricsHost: '0.0.0.0',
     shutdownTimeoutMs: 250,
   });
 });
@@ -125,6 +137,12 @@ test('a wrong value is refused in one sentence that names the setting, the value
     ['HEADGATE_RATE_LIMIT', '0', 'or off'],
     ['HEADGATE_RATE_LIMIT', 'none', 'or off'],
     ['HEADGATE_BEHIND_PROXY', 'yes', 'true or false'],
+    ['HEADGATE_ALLOWED_ORIGINS', 'app.example.com', 'https://app.example.com'],
+    ['HEADGATE_ALLOWED_ORIGINS', 'https://app.example.com/path', 'origins'],
+    ['HEADGATE_ALLOWED_ORIGINS', 'https://app.example.com,', 'separated by commas'],
+    ['HEADGATE_ALLOWED_ORIGINS', 'https://app.example.com,*', 'or * for all'],
+    ['HEADGATE_ALLOWED_ORIGINS', 'https://*.example.com', 'origins'],
+    ['HEADGATE_ALLOWED_ORIGINS', 'null', 'origins'],
     ['HEADGATE_LOG_LEVEL', 'loud', 'silent, error, warn, info, debug'],
     ['HEADGATE_SHUTDOWN_TIMEOUT', '30', 'unit'],
     ['HEADGATE_SHUTDOWN_TIMEOUT', '25h', 'to 24h'],
@@ -138,6 +156,10 @@ test('a wrong value is refused in one sentence that names the setting, the value
 });
 
 test('several workers need PostgreSQL', () => {
+  assert.match(
+    problemFrom({ HEADGATE_METRICS_PORT: '8080' }),
+    /^HEADGATE_METRICS_PORT and HEADGATE_PORT .* are both 8080: /,
+  );
   assert.match(problemFrom({ HEADGATE_WORKERS: '2' }), /^HEADGATE_WORKERS .* SQLite .*postgres:/);
   for (const database of ['postgres://x/y', 'postgresql://x/y', 'POSTGRES://x/y', 'PostgreSQL://x/y']) {
     assert.equal(settingsFrom({ HEADGATE_WORKERS: '2', HEADGATE_DATABASE: database }).workers, 2, database);

@@ -3,6 +3,7 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from './near-name.ts';
+import { logFormats, logLevels } from './observe/log.ts';
 import { isPostgres, readPlace } from './store/place.ts';
 
 /** What a setting's value may be. Values are written as text, in the environment and on the command line. */
@@ -111,12 +112,54 @@ const database: ValueKind<string> = {
   quoted: (text) => quote(text.replace(/(:\/\/).+$/s, '$1…')),
 };
 
+/** The origins whose pages may speak to Headgate, or all. */
+export type AllowedOrigins = '*' | readonly string[];
+
+const origins: ValueKind<AllowedOrigins> = {
+  accepts: 'origins such as https://app.example.com, separated by commas, or * for all',
+  parse(text) {
+    if (text.trim() === '*') return '*';
+    const parsed = text.split(',').map((part) => originOf(part.trim()));
+    return parsed.every((origin) => origin !== null) ? parsed : undefined;
+  },
+};
+
+/** As browsers write it; null for what is more or less than an origin. */
+function originOf(text: string): string | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isBare =
+    url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` && !text.includes('*');
+  return isBare ? url.origin : null;
+}
+
 const requestsPerSecond: ValueKind<number | null> = {
   accepts: 'a whole number from 1 to 1000000, or off',
   parse: (text) => (text === 'off' ? null : integer(1, 1_000_000).parse(text)),
 };
 
-const declared = {
+const serverUrl: ValueKind<string> = {
+  accepts: 'an address that begins with http:// or https://, without a user name',
+  parse(text) {
+    const url = URL.canParse(text) ? new URL(text) : null;
+    if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '') return undefined;
+    return text;
+  },
+  quoted: (text) => quote(text.replace(/(:\/\/).+@/s, '$1…@')),
+};
+
+const apiKey: ValueKind<string> = {
+  accepts: 'an API key, hg_…, without blanks',
+  parse: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
+  quoted: () => 'what was given',
+};
+
+const keyFile: ValueKind<string> = {
+  accepts: 'the path of a file that holds nothing but the key',
+  parse: file.parse,
+};
+
+/** What a server goes by. */
+const ofServer = {
   host: setting('HEADGATE_HOST', 'host', host, '127.0.0.1', 'The address to listen on.'),
   port: setting(
     'HEADGATE_PORT',
@@ -198,12 +241,40 @@ const declared = {
     'True where a proxy ends TLS in front: any address may then be listened on, ' +
       'and a request whose X-Forwarded-Proto is not https is refused.',
   ),
+  allowedOrigins: setting(
+    'HEADGATE_ALLOWED_ORIGINS',
+    null,
+    origins,
+    null,
+    'The origins whose pages may call the API from a browser. Without it browsers let none but its own.',
+  ),
   logLevel: setting(
     'HEADGATE_LOG_LEVEL',
     null,
-    oneOf('silent', 'error', 'warn', 'info', 'debug'),
+    oneOf(...logLevels),
     'info',
-    'How much is logged.',
+    'How much is logged on standard error: info has a line for every request, warn only for those answered 5xx.',
+  ),
+  logFormat: setting(
+    'HEADGATE_LOG_FORMAT',
+    null,
+    oneOf(...logFormats),
+    'auto',
+    'How it is written: as JSON, or pretty for people. auto is pretty on a terminal.',
+  ),
+  metricsPort: setting(
+    'HEADGATE_METRICS_PORT',
+    null,
+    integer(0, 65_535),
+    null,
+    'The port to serve /metrics for Prometheus on; 0 picks a free one. Without it nothing is counted.',
+  ),
+  metricsHost: setting(
+    'HEADGATE_METRICS_HOST',
+    null,
+    host,
+    '127.0.0.1',
+    'The address to serve /metrics on, without a key and by plain HTTP: one that only Prometheus can reach.',
   ),
   shutdownTimeoutMs: setting(
     'HEADGATE_SHUTDOWN_TIMEOUT',
@@ -214,12 +285,41 @@ const declared = {
   ),
 };
 
+/** What the commands go by that speak to a server. */
+const ofCallers = {
+  url: setting(
+    'HEADGATE_URL',
+    'url',
+    serverUrl,
+    'http://127.0.0.1:8080',
+    'The server that `load` and `export` speak to.',
+  ),
+  apiKey: setting(
+    'HEADGATE_KEY',
+    null,
+    apiKey,
+    null,
+    'The API key that `load` and `export` use. There is no flag for it: it would show in the list of processes.',
+  ),
+  apiKeyFile: setting(
+    'HEADGATE_KEY_FILE',
+    'key-file',
+    keyFile,
+    null,
+    'A file with the API key for `load` and `export`, instead of HEADGATE_KEY.',
+  ),
+};
+
+const declared = { ...ofServer, ...ofCallers };
+
 type Declared = typeof declared;
 export type SettingName = keyof Declared;
+type ServerSettingName = keyof typeof ofServer;
 
 type ValueOf<S> = S extends Setting<infer Value, infer Default> ? Value | (Default & null) : never;
 
-export type Settings = { readonly [Name in SettingName]: ValueOf<Declared[Name]> };
+/** The settings of a server. */
+export type Settings = { readonly [Name in ServerSettingName]: ValueOf<Declared[Name]> };
 
 /** Texts given on the command line, by flag name; they beat the environment. */
 export type SettingFlags = { readonly [flag: string]: string | undefined };
@@ -239,22 +339,21 @@ export function environmentName(name: SettingName): string {
   return declared[name].env;
 }
 
-export const settingNames = Object.keys(declared) as readonly SettingName[];
-
 /** The settings as tables and help show them, in the order of their declaration. */
-export const settingFacts = Object.values(declared).map(
-  ({ env, flag, kind, default: defaultText, help }) => ({
+export const settingFacts = Object.entries(declared).map(
+  ([name, { env, flag, kind, default: defaultText, help }]) => ({
     env,
     flag,
     accepts: kind.accepts,
     default: defaultText,
     help,
+    isOfServer: Object.hasOwn(ofServer, name),
   }),
 );
 
 export function readSettings(env: Environment, flags: SettingFlags = {}): Settings | SettingsProblem {
-  const values: Partial<Record<SettingName, unknown>> = {};
-  for (const name of settingNames) {
+  const values: Partial<Record<ServerSettingName, unknown>> = {};
+  for (const name of Object.keys(ofServer) as readonly ServerSettingName[]) {
     const value = readSetting(name, env, flags);
     if (value instanceof SettingsProblem) return value;
     values[name] = value;
@@ -278,13 +377,13 @@ export function readSetting<Name extends SettingName>(
   name: Name,
   env: Environment,
   flags: SettingFlags = {},
-): Settings[Name] | SettingsProblem {
+): ValueOf<Declared[Name]> | SettingsProblem {
   const { kind, default: defaultText, ...place }: Setting = declared[name];
   const found = given(place, env, flags);
   const text = found?.text ?? defaultText;
-  if (text === null) return null as Settings[Name];
+  if (text === null) return null as ValueOf<Declared[Name]>;
   const value = kind.parse(text);
-  if (value !== undefined) return value as Settings[Name];
+  if (value !== undefined) return value as ValueOf<Declared[Name]>;
   const shown = kind.quoted?.(text) ?? quote(text);
   return new SettingsProblem(`${found?.where ?? place.env} must be ${kind.accepts}, not ${shown}`);
 }
@@ -315,6 +414,12 @@ function problemAcross(settings: Settings): SettingsProblem | null {
       `${declared.host.env} (--host) is ${quote(settings.host)}, which others can reach, and there is no HTTPS: ` +
         `give ${declared.tlsCertFile.env} and ${declared.tlsKeyFile.env}, or set ${declared.behindProxy.env}=true ` +
         'where a proxy ends TLS in front, or listen on 127.0.0.1',
+    );
+  }
+  if (settings.metricsPort !== null && settings.metricsPort !== 0 && settings.metricsPort === settings.port) {
+    return new SettingsProblem(
+      `${declared.metricsPort.env} and ${declared.port.env} (--port) are both ${settings.port}: ` +
+        'metrics are served on a port of their own',
     );
   }
   if (settings.workers > 1 && !isPostgres(settings.database)) {

@@ -2,7 +2,13 @@
 
 import type { RunningServer } from '../serve.ts';
 import { isWorker, startWorkers, tellPrimary, WorkerFailed } from '../serve-many.ts';
-import { readSettings, type Settings, SettingsProblem, settingWarnings } from '../settings.ts';
+import {
+  environmentName,
+  readSettings,
+  type Settings,
+  SettingsProblem,
+  settingWarnings,
+} from '../settings.ts';
 import type { TlsPair } from '../tls.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
@@ -65,12 +71,13 @@ function isPrimary({ workers }: Settings): boolean {
 /** With several workers, this process only starts them; each is told by being one what it has to do. */
 async function start(settings: Settings, tls: TlsPair | null, io: Io): Promise<RunningServer> {
   if (isPrimary(settings)) {
-    const running = await startWorkers(settings.workers, (sentence) => io.err(`headgate: ${sentence}`));
+    const running = await startWorkers(settings, (sentence) => io.err(`headgate: ${sentence}`), io.out);
     io.out(`listening on ${running.url}`);
     return running;
   }
   const { startServer } = await import('../serve.ts');
-  const running = await startServer(settings, tls, { out: io.out, version });
+  const { out, env, isTerminal } = io;
+  const running = await startServer(settings, tls, { out, env, isTerminal, version, isWorker: isWorker() });
   if (isWorker()) tellPrimary(running.url);
   else io.out(`listening on ${running.url}`);
   return running;
@@ -104,12 +111,34 @@ const listeningCalls = ['listen', 'bind', 'getaddrinfo'];
 function whyNotStarted(error: unknown, settings: Settings): string | null {
   if (!(error instanceof Error)) return null;
   const { code, syscall } = error as NodeJS.ErrnoException;
-  const { host, port } = settings;
+  const { host, port, flag } = wanted(error, settings);
   if (syscall === undefined || !listeningCalls.includes(syscall)) return null;
   if (code === 'EADDRINUSE')
-    return `port ${port} on ${host} is taken by another program; give another with --port`;
+    return `port ${port} on ${host} is taken by another program; give another with ${flag.port}`;
   if (code === 'EACCES')
-    return `port ${port} may not be listened on by this user; give one above 1023 with --port`;
-  if (code === 'EADDRNOTAVAIL') return `${host} is no address of this machine; give another with --host`;
+    return `port ${port} may not be listened on by this user; give one above 1023 with ${flag.port}`;
+  if (code === 'EADDRNOTAVAIL')
+    return `${host} is no address of this machine; give another with ${flag.host}`;
   return `cannot listen on ${host} port ${port}: ${error.message}`;
+}
+
+interface WantedPlace {
+  readonly host: string;
+  readonly port: number;
+  /** How to ask for another. */
+  readonly flag: { readonly host: string; readonly port: string };
+}
+
+/** What could not be listened on: the public address, or the one of the metrics, which the error then names. */
+function wanted(error: Error, { host, port, metricsHost, metricsPort }: Settings): WantedPlace {
+  const told = error as { readonly port?: number; readonly hostname?: string };
+  const isMetrics =
+    metricsPort !== null && (told.port === undefined ? told.hostname !== host : told.port === metricsPort);
+  return isMetrics
+    ? {
+        host: metricsHost,
+        port: metricsPort,
+        flag: { host: environmentName('metricsHost'), port: environmentName('metricsPort') },
+      }
+    : { host, port, flag: { host: '--host', port: '--port' } };
 }

@@ -6,6 +6,8 @@ import type { Unreadable } from '../ingest/json.ts';
 import type { KeyRunning, KeyTaken } from '../ingest/memory.ts';
 import type { BatchOutcome, BatchResult, Outcome } from '../ingest/outcome.ts';
 import type { UploadTaken } from '../ingest/upload.ts';
+import type { Facts } from '../observe/facts.ts';
+import { factsOfInteraction, factsOfUpload, type Watching } from './answer-facts.ts';
 import { type Refusal, refusalBody, refusals } from './refusals.ts';
 
 /** Rendered whole, so that the thread that did the work also pays for writing a large answer. */
@@ -15,6 +17,8 @@ export interface Answer {
   readonly json: string;
   /** Why the store did not keep what was sent: for the log, never for the client. */
   readonly failure: string | null;
+  /** Null for what was not looked into. */
+  readonly facts: Facts | null;
 }
 
 const batchStatuses: Record<BatchResult, { readonly status: number; readonly word: string }> = {
@@ -26,7 +30,7 @@ const batchStatuses: Record<BatchResult, { readonly status: number; readonly wor
 const MIXED_STATUS = 207;
 const CREATED_STATUS = 201;
 
-const keyTaken: Refusal = {
+export const keyTaken: Refusal = {
   refusal: 'unprocessable_content',
   message: 'This Idempotency-Key was used with another body or Prefer; use a new key for a new request.',
 };
@@ -42,29 +46,50 @@ export function answerOf(
   body: object,
   headers: Readonly<Record<string, string>> = {},
   failure: string | null = null,
+  facts: Facts | null = null,
 ): Answer {
-  return { status, headers, json: JSON.stringify(body), failure };
+  return { status, headers, json: JSON.stringify(body), failure, facts };
 }
 
-export function answerOfRefusal(refusal: Refusal, requestId: string, failure: string | null = null): Answer {
+export function answerOfRefusal(
+  refusal: Refusal,
+  requestId: string,
+  failure: string | null = null,
+  facts: Facts | null = null,
+): Answer {
   const { status } = refusals[refusal.refusal];
-  return answerOf(status, refusalBody(refusal, requestId), refusal.headers, failure);
+  return answerOf(status, refusalBody(refusal, requestId), refusal.headers, failure, facts);
 }
 
-export function answerOfUpload(taken: UploadTaken, requestId: string): Answer {
+export function answerOfUpload(
+  taken: UploadTaken,
+  requestId: string,
+  watching: Watching | null = null,
+): Answer {
   if (taken.kind !== 'taken') return answerOfRefusal(refusalOf(taken), requestId);
-  const { status, body } = renderOutcome(taken.outcome);
-  return answerOf(status, body, replayedHeader(taken.replayed), taken.outcome.failure);
+  const { outcome, replayed } = taken;
+  const { status, body } = renderOutcome(outcome);
+  const facts = factsOfUpload(outcome, replayed, watching);
+  return answerOf(status, body, replayedHeader(replayed), outcome.failure, facts);
 }
 
-export function answerOfInteraction(taken: InteractionTaken, requestId: string): Answer {
+export function answerOfInteraction(
+  taken: InteractionTaken,
+  requestId: string,
+  watching: Watching | null = null,
+): Answer {
   switch (taken.kind) {
     case 'unreadable':
     case 'key_taken':
     case 'key_running':
       return answerOfRefusal(refusalOf(taken), requestId);
     case 'failed':
-      return answerOfRefusal(interactionNotStored, requestId, taken.failure);
+      return answerOfRefusal(
+        interactionNotStored,
+        requestId,
+        taken.failure,
+        factsOfInteraction(taken, watching),
+      );
     case 'refused': {
       const [first] = taken.problems;
       const refusal: Refusal = {
@@ -73,10 +98,17 @@ export function answerOfInteraction(taken: InteractionTaken, requestId: string):
         details: taken.problems,
       };
       const body = refusalBody(refusal, taken.requestId);
-      return answerOf(refusals.bad_request.status, body, replayedHeader(taken.replayed));
+      const facts = factsOfInteraction(taken, watching);
+      return answerOf(refusals.bad_request.status, body, replayedHeader(taken.replayed), null, facts);
     }
     case 'recorded':
-      return answerOf(CREATED_STATUS, taken.interaction, replayedHeader(taken.replayed));
+      return answerOf(
+        CREATED_STATUS,
+        taken.interaction,
+        replayedHeader(taken.replayed),
+        null,
+        factsOfInteraction(taken, watching),
+      );
   }
 }
 

@@ -7,9 +7,23 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { idleConnectionSweeper } from './connections.ts';
+import { passCrossOrigin } from './cross-origin.ts';
+import {
+  headersTooLarge,
+  hostMissing,
+  noSuchPath,
+  requestTimedOut,
+  shuttingDown,
+  storeSilent,
+  unexpected,
+  unmetExpectation,
+  unreadablePath,
+} from './fixed-refusals.ts';
 import { addGate, isGuarded, passGate } from './gate.ts';
+import { getOpenApi } from './openapi/handler.ts';
 import { notJson } from './read-body.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './reading.ts';
+import { getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
 import {
   JSON_TYPE,
   type Refusal,
@@ -19,17 +33,12 @@ import {
   refusals,
   refuse,
 } from './refusals.ts';
+import { type Route, type RouteName, routes } from './routes.ts';
 import type { Service } from './service.ts';
 import { postInteraction, postRecords } from './uploads.ts';
+import { tellUnparsed, watch } from './watching.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
-
-interface Route {
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  readonly isPublic?: boolean;
-  readonly handler: Handler;
-}
 
 const HEADERS_TIMEOUT_MS = 20_000;
 /** A whole request must have arrived by then: 32 MiB at less than 1 Mbit/s. */
@@ -41,17 +50,6 @@ const LONGEST_PATH_PART_CHARACTERS = 64 * 1024;
 
 /** A missing host is refused here instead of by Node, which would say nothing. */
 const parsing = { headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false };
-
-const hostMissing: Refusal = {
-  refusal: 'bad_request',
-  message: 'The header Host is missing; HTTP/1.1 requires it.',
-};
-
-const storeSilent: Refusal = {
-  refusal: 'service_unavailable',
-  message: 'The store does not answer at this moment; try again shortly.',
-  headers: { 'Retry-After': '1' },
-};
 
 export function buildApp(service: Service): FastifyInstance {
   const { tls } = service;
@@ -67,9 +65,10 @@ export function buildApp(service: Service): FastifyInstance {
     // Refused below instead, in the shape and with the headers of every other refusal.
     return503OnClosing: false,
     clientErrorHandler(error, socket) {
-      answerUnparsed(error, socket, { ...securityHeaders });
+      answerUnparsed(service, error, socket, { ...securityHeaders });
     },
     frameworkErrors(_, request, reply) {
+      watch(service.observer, request, reply);
       addHeaders(request, reply, securityHeaders);
       passGate(service, request, reply, isGuarded(request.url), (failure) => {
         void (failure ? answerError(service, failure, request, reply) : refuse(reply, unreadablePath));
@@ -88,14 +87,18 @@ export function buildApp(service: Service): FastifyInstance {
     });
     response.end(body);
     request.resume();
+    tellUnparsed(service.observer, request.socket, requestId, refusals.expectation_failed.status);
   });
   const sweepIdleConnections = idleConnectionSweeper(app.server);
   let closing = false;
+  app.decorateRequest('watched', null);
   app.addHook('onRequest', (request, reply, done) => {
+    watch(service.observer, request, reply);
     addHeaders(request, reply, securityHeaders);
     const lacksHost = request.headers.host === undefined && request.raw.httpVersion === '1.1';
     if (lacksHost) return void refuse(reply, hostMissing);
-    if (closing && !request.routeOptions.config.isPublic) return void refuse(reply, shuttingDown);
+    if (passCrossOrigin(service.allowedOrigins, request, reply)) return;
+    if (closing && !request.routeOptions.config.isProbe) return void refuse(reply, shuttingDown);
     done();
   });
   addGate(app, service);
@@ -104,9 +107,10 @@ export function buildApp(service: Service): FastifyInstance {
   // Fastify remembers which parser a named type has, and works it out anew each time for all others.
   app.addContentTypeParser(['application/json', '*'], (_request, _payload, done) => done(null));
 
-  const routes = routesOf(service, () => closing);
-  for (const { method, path, isPublic = false, handler } of routes) {
-    app.route({ method, url: path, config: { isPublic }, handler });
+  const handlers = handlersOf(service, () => closing);
+  for (const [name, { method, path, access }] of Object.entries(routes)) {
+    const config = { isPublic: access !== 'key', isProbe: access === 'probe' };
+    app.route({ method, url: path, config, handler: handlers[name as RouteName] });
   }
   app.addHook('preClose', (done) => {
     closing = true;
@@ -114,7 +118,7 @@ export function buildApp(service: Service): FastifyInstance {
     done();
   });
   app.setNotFoundHandler((request, reply) => {
-    const methods = methodsOf(routes, request.url.split('?', 1)[0]!);
+    const methods = methodsOf(Object.values(routes), request.url.split('?', 1)[0]!);
     if (methods.length === 0) return refuse(reply, noSuchPath);
     return refuse(reply, {
       refusal: 'method_not_allowed',
@@ -126,56 +130,37 @@ export function buildApp(service: Service): FastifyInstance {
   return app;
 }
 
-const unmetExpectation: Refusal = {
-  refusal: 'expectation_failed',
-  message: 'The header Expect can only ask for 100-continue.',
-};
-
-const unreadablePath: Refusal = {
-  refusal: 'bad_request',
-  message: 'The path cannot be read: its percent-encoding is broken.',
-};
-
-const noSuchPath: Refusal = {
-  refusal: 'not_found',
-  message: 'There is nothing at this path; uploads go to POST /v1/data/{type} and POST /user-interactions.',
-};
-
-function routesOf(service: Service, isClosing: () => boolean): readonly Route[] {
-  return [
-    { method: 'POST', path: '/v1/data/:type', handler: postRecords(service) },
-    { method: 'GET', path: '/v1/data/:type', handler: getRecords(service) },
-    { method: 'GET', path: '/v1/data/:type/:id', handler: getRecord(service) },
-    { method: 'POST', path: '/user-interactions', handler: postInteraction(service) },
-    { method: 'GET', path: '/user-interactions', handler: getInteractions(service) },
-    { method: 'GET', path: '/user-interactions/:id', handler: getInteraction(service) },
-    { method: 'GET', path: '/livez', isPublic: true, handler: (_, reply) => reply.send({ status: 'alive' }) },
-    {
-      method: 'GET',
-      path: '/readyz',
-      isPublic: true,
-      async handler(_, reply) {
-        if (isClosing()) return refuse(reply, shuttingDown);
-        const isReady = await answersInTime(service);
-        return isReady ? reply.send({ status: 'ready' }) : refuse(reply, storeSilent);
-      },
+function handlersOf(service: Service, isClosing: () => boolean): Readonly<Record<RouteName, Handler>> {
+  return {
+    uploadRecords: postRecords(service),
+    listRecords: getRecords(service),
+    getRecord: getRecord(service),
+    recordInteraction: postInteraction(service),
+    listInteractions: getInteractions(service),
+    getInteraction: getInteraction(service),
+    getLiveness: (_, reply) => reply.send({ status: 'alive' }),
+    async getReadiness(_, reply) {
+      if (isClosing()) return refuse(reply, shuttingDown);
+      const isReady = await answersInTime(service);
+      return isReady ? reply.send({ status: 'ready' }) : refuse(reply, storeSilent);
     },
-  ];
+    getOpenApi: getOpenApi(service.limits),
+    reference: getReference(service.limits),
+    referenceStyle: getReferenceStyle(),
+    referenceScript: getReferenceScript(),
+  };
 }
-
-const shuttingDown: Refusal = {
-  refusal: 'service_unavailable',
-  message: 'The service is shutting down.',
-  headers: { 'Retry-After': '5' },
-};
 
 async function answersInTime(service: Service): Promise<boolean> {
   const timer = new AbortController();
   try {
     const timeout = sleep(PING_TIMEOUT_MS, 'late', { signal: timer.signal }).catch(() => 'late');
-    return (await Promise.race([service.store.ping(), timeout])) !== 'late';
+    const isReady = (await Promise.race([service.store.ping(), timeout])) !== 'late';
+    if (!isReady) service.observer.metrics?.storeFailed('readiness');
+    return isReady;
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
+    service.observer.metrics?.storeFailed('readiness');
     return false;
   } finally {
     timer.abort();
@@ -221,6 +206,7 @@ function answerError(
   reply: FastifyReply,
 ): FastifyReply {
   if (error instanceof StoreUnavailable) {
+    service.observer.metrics?.storeFailed('read');
     service.log('error', { request_id: request.id, cause: error.message }, 'the store is not available');
     return refuse(reply, storeSilent);
   }
@@ -231,21 +217,24 @@ function answerError(
     return refuse(reply, { refusal: name as RefusalName, message: (error as Error).message });
   }
   service.log('error', { request_id: request.id, err: error }, 'a request failed unexpectedly');
-  return refuse(reply, {
-    refusal: 'internal_error',
-    message:
-      'Something went wrong inside; nothing more is known to the outside. Quote request_id to the operator.',
-  });
+  return refuse(reply, unexpected);
 }
 
 /** For what the HTTP parser itself refuses, before there is a request. */
-function answerUnparsed(error: NodeJS.ErrnoException, socket: Socket, headers: Record<string, string>): void {
+function answerUnparsed(
+  service: Service,
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  headers: Record<string, string>,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
   const requestId = uuidV7();
-  socket.end(rawRefusal(unparsed(error), requestId, { 'X-Request-Id': requestId, ...headers }));
+  const refusal = unparsed(error);
+  socket.end(rawRefusal(refusal, requestId, { 'X-Request-Id': requestId, ...headers }));
+  tellUnparsed(service.observer, socket, requestId, refusals[refusal.refusal].status);
 }
 
 const LONGEST_REQUEST_LINE_BYTES = 16 * 1024;
@@ -259,10 +248,10 @@ function beginsWithUnknownMethod(packet: Buffer | undefined): boolean {
 
 function unparsed(error: NodeJS.ErrnoException & { readonly rawPacket?: Buffer }): Refusal {
   if (error.code === 'HPE_HEADER_OVERFLOW') {
-    return { refusal: 'header_fields_too_large', message: 'The headers are larger than 16 KiB.' };
+    return headersTooLarge;
   }
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return { refusal: 'request_timeout', message: 'The request took too long to arrive.' };
+    return requestTimedOut;
   }
   if (error.code === 'HPE_INVALID_METHOD' && beginsWithUnknownMethod(error.rawPacket)) {
     const allowed = 'HEAD, GET, POST';

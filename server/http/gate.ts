@@ -9,12 +9,12 @@ import { type Refusal, refuse } from './refusals.ts';
 import { cameByHttps, presentedKey } from './request-headers.ts';
 import type { Service } from './service.ts';
 
-const unauthorized: Refusal = {
+export const unauthorized: Refusal = {
   refusal: 'unauthorized',
   message: 'The API key is invalid or missing; send it as Authorization: Bearer <API_KEY>.',
   headers: { 'WWW-Authenticate': 'Bearer' },
 };
-const notByHttps: Refusal = {
+export const notByHttps: Refusal = {
   refusal: 'forbidden',
   message: 'Use HTTPS: the proxy in front did not say X-Forwarded-Proto: https.',
 };
@@ -23,8 +23,9 @@ const guarded = /^\/(?:v\d+|user-interactions)(?:[/?]|$)/;
 export function addGate(app: FastifyInstance, service: Service): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', (request, reply, done) => {
-    if (request.routeOptions.config.isPublic) return done();
-    const needsKey = !request.is404 || isGuarded(request.url);
+    const { isPublic = false, isProbe = false } = request.routeOptions.config;
+    if (isProbe) return done();
+    const needsKey = request.is404 ? isGuarded(request.url) : !isPublic;
     passGate(service, request, reply, needsKey, done);
   });
 }
@@ -67,18 +68,26 @@ function admit(
     reply.header('RateLimit-Policy', `"key";q=${rate.limit};w=1`);
     reply.header('RateLimit', `"key";r=${rate.remaining};t=${rate.resetSeconds}`);
     if (!rate.allowed) {
-      return void refuse(reply, {
-        refusal: 'too_many_requests',
-        message: `This key may make ${rate.limit} requests a second; wait and send it again.`,
-        headers: { 'Retry-After': String(rate.retryAfterSeconds) },
-      });
+      return void refuse(reply, overRate(rate.limit, rate.retryAfterSeconds));
     }
   }
   done();
 }
 
+export function overRate(requestsPerSecond: number, retryAfterSeconds: number): Refusal {
+  return {
+    refusal: 'too_many_requests',
+    message: `This key may make ${requestsPerSecond} requests a second; wait and send it again.`,
+    headers: { 'Retry-After': String(retryAfterSeconds) },
+  };
+}
+
 /** Null when the caller may; otherwise the refusal that names the scope it lacks. */
-export function lacksScope(caller: ApiKey, action: Action, type?: RecordTypeName): Refusal | null {
+export function lacksScope(
+  caller: Pick<ApiKey, 'scopes'>,
+  action: Action,
+  type?: RecordTypeName,
+): Refusal | null {
   const allowed =
     action === 'data:read' || action === 'data:write'
       ? permits(caller.scopes, action, type!)

@@ -1,6 +1,7 @@
 // The serving thread's end of the ingest thread: hands over uploads with their bytes, gets answers back.
 
 import type { UploadLimits } from '../ingest/upload.ts';
+import { newWriteCount } from '../observe/work-watch.ts';
 import { type OpenedStore, transferablesOf } from '../store/open-store.ts';
 import { uploadThreadLimits } from '../thread-memory.ts';
 import type { Answer } from './answers.ts';
@@ -10,19 +11,24 @@ import type { Body } from './read-body.ts';
 
 export class IngestClient {
   readonly #thread: JobThread<Answer>;
+  #writeCount = newWriteCount();
 
   constructor(
     store: OpenedStore,
     limits: UploadLimits,
     maxBodyBytes: number,
+    isTraced: boolean,
     onDeath: (error: Error) => void,
   ) {
     this.#thread = new JobThread<Answer>({
       name: 'ingest',
       script: new URL('./ingest-thread.ts', import.meta.url),
-      dataOf() {
+      dataOf: () => {
+        // A thread that died takes what it was writing with it; its successor counts from 0.
+        this.#writeCount = newWriteCount();
+        const writeCount = this.#writeCount;
         const handle = store.handle();
-        const workerData: IngestThreadData = { store: handle, limits, maxBodyBytes };
+        const workerData: IngestThreadData = { store: handle, limits, maxBodyBytes, writeCount, isTraced };
         return { workerData, transferList: transferablesOf(handle), resourceLimits: uploadThreadLimits };
       },
       onDeath,
@@ -36,6 +42,15 @@ export class IngestClient {
       const job: IngestJob = { id, work, body: { bytes, encoding } };
       this.#thread.send(job, [bytes.buffer]);
     });
+  }
+
+  get jobs(): number {
+    return this.#thread.jobs;
+  }
+
+  /** Writes that the store has been asked for and that are not durable yet. */
+  get writes(): number {
+    return Atomics.load(this.#writeCount, 0);
   }
 
   close(): Promise<void> {

@@ -5,6 +5,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { type InteractionRequest, takeInteraction } from '../ingest/interaction.ts';
 import { KnownRecords } from '../ingest/known-records.ts';
 import { takeUpload, type UploadLimits, type UploadRequest } from '../ingest/upload.ts';
+import { WorkWatch, type WriteCount } from '../observe/work-watch.ts';
 import { attachStore, type StoreHandle } from '../store/open-store.ts';
 import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './answers.ts';
 import { bugOf, type JobResult } from './job-thread.ts';
@@ -16,6 +17,8 @@ export interface IngestThreadData {
   readonly store: StoreHandle;
   readonly limits: UploadLimits;
   readonly maxBodyBytes: number;
+  readonly writeCount: WriteCount;
+  readonly isTraced: boolean;
 }
 
 export type Work =
@@ -34,7 +37,7 @@ export interface IngestJob {
  */
 const WORKED_ON_LIMIT_BYTES = 8 * 1024 * 1024;
 
-const { store: handle, limits, maxBodyBytes } = workerData as IngestThreadData;
+const { store: handle, limits, maxBodyBytes, writeCount, isTraced } = workerData as IngestThreadData;
 const port = parentPort!;
 const store = await attachStore(handle);
 const known = new KnownRecords(store);
@@ -73,7 +76,13 @@ async function finish({ id, work, body: packed }: IngestJob): Promise<void> {
 async function answer(work: Work, body: Uint8Array | Refusal): Promise<Answer> {
   const { requestId } = work.request;
   if ('refusal' in body) return answerOfRefusal(body, requestId);
+  const watch = new WorkWatch(store, writeCount);
+  const watching = { work: watch, isTraced };
   return work.kind === 'upload'
-    ? answerOfUpload(await takeUpload({ ...work.request, body }, store, known, limits), requestId)
-    : answerOfInteraction(await takeInteraction({ ...work.request, body }, store, known), requestId);
+    ? answerOfUpload(await takeUpload({ ...work.request, body }, watch, known, limits), requestId, watching)
+    : answerOfInteraction(
+        await takeInteraction({ ...work.request, body }, watch, known),
+        requestId,
+        watching,
+      );
 }

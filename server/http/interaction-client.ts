@@ -3,6 +3,7 @@
 // work.
 
 import type { InteractionRequest } from '../ingest/interaction.ts';
+import { newWriteCount } from '../observe/work-watch.ts';
 import { type OpenedStore, transferablesOf } from '../store/open-store.ts';
 import type { Answer } from './answers.ts';
 import type { InteractionJob, InteractionMessage, InteractionThreadData } from './interaction-thread.ts';
@@ -18,18 +19,22 @@ const ALIGNMENT_BYTES = 4;
 
 export class InteractionClient {
   readonly #thread: JobThread<Answer>;
+  #writeCount = newWriteCount();
   #jobs: InteractionJob[] = [];
   #bodies: Uint8Array[] = [];
   #packedBytes = 0;
   #flushing: NodeJS.Immediate | undefined;
 
-  constructor(store: OpenedStore, onDeath: (error: Error) => void) {
+  constructor(store: OpenedStore, isTraced: boolean, onDeath: (error: Error) => void) {
     this.#thread = new JobThread<Answer>({
       name: 'interaction',
       script: new URL('./interaction-thread.ts', import.meta.url),
-      dataOf() {
+      dataOf: () => {
+        // A thread that died takes what it was writing with it; its successor counts from 0.
+        this.#writeCount = newWriteCount();
+        const writeCount = this.#writeCount;
         const handle = store.handle();
-        const workerData: InteractionThreadData = { store: handle };
+        const workerData: InteractionThreadData = { store: handle, writeCount, isTraced };
         return { workerData, transferList: transferablesOf(handle) };
       },
       onDeath,
@@ -45,6 +50,15 @@ export class InteractionClient {
       if (this.#jobs.length === 1) this.#flushing = setImmediate(() => this.#flush());
       else if (this.#jobs.length === MOST_JOBS_PER_MESSAGE) this.#flush();
     });
+  }
+
+  get jobs(): number {
+    return this.#thread.jobs;
+  }
+
+  /** Writes that the store has been asked for and that are not durable yet. */
+  get writes(): number {
+    return Atomics.load(this.#writeCount, 0);
   }
 
   close(): Promise<void> {

@@ -6,6 +6,7 @@ import type { Handling } from '../ingest/check-fields.ts';
 import { takeInteraction } from '../ingest/interaction.ts';
 import { KnownRecords } from '../ingest/known-records.ts';
 import type { IdempotencyKey } from '../ingest/memory.ts';
+import { WorkWatch, type WriteCount } from '../observe/work-watch.ts';
 import { attachStore, type StoreHandle } from '../store/open-store.ts';
 import type { OrganisationNumber } from '../store/store.ts';
 import { type Answer, answerOfInteraction } from './answers.ts';
@@ -13,6 +14,8 @@ import { bugOf, type JobResult } from './job-thread.ts';
 
 export interface InteractionThreadData {
   readonly store: StoreHandle;
+  readonly writeCount: WriteCount;
+  readonly isTraced: boolean;
 }
 
 export type InteractionJob = readonly [
@@ -32,7 +35,7 @@ export interface InteractionMessage {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-const { store: handle } = workerData as InteractionThreadData;
+const { store: handle, writeCount, isTraced } = workerData as InteractionThreadData;
 const port = parentPort!;
 const store = await attachStore(handle);
 const known = new KnownRecords(store);
@@ -45,13 +48,14 @@ port.on('message', ({ jobsJson, bytes }: InteractionMessage) => {
 async function finish(job: InteractionJob, bytes: Uint8Array): Promise<void> {
   const [id, requestId, organisation, handling, idempotency, bodyStart, bodyBytes] = job;
   const body = bytes.subarray(bodyStart, bodyStart + bodyBytes);
+  const work = new WorkWatch(store, writeCount);
   try {
     const taken = await takeInteraction(
       { requestId, organisation, handling, idempotency, body },
-      store,
+      work,
       known,
     );
-    tell([id, answerOfInteraction(taken, requestId)]);
+    tell([id, answerOfInteraction(taken, requestId, { work, isTraced })]);
   } catch (error) {
     tell([id, null, bugOf(error)]);
   }

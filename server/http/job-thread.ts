@@ -63,6 +63,11 @@ export class JobThread<Result> {
     this.#thread?.postMessage(message, transferList);
   }
 
+  /** Jobs that have been given and are not answered. */
+  get jobs(): number {
+    return this.#waiting.size;
+  }
+
   async close(): Promise<void> {
     this.#closing = true;
     await this.#thread?.terminate();

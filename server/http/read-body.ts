@@ -19,20 +19,24 @@ export interface Body {
  * a single slow or greedy client leaves room for the others.
  */
 export class InFlight {
-  readonly #limitBytes: number;
+  readonly limitBytes: number;
   readonly #limitBytesPerKey: number;
   readonly #bytesByKey = new Map<string, number>();
   readonly turns = new ReadingTurns();
   #bytes = 0;
 
   constructor(limitBytes: number, maxBodyBytes: number) {
-    this.#limitBytes = limitBytes;
+    this.limitBytes = limitBytes;
     this.#limitBytesPerKey = Math.max(maxBodyBytes, Math.floor(limitBytes / 2));
+  }
+
+  get bytes(): number {
+    return this.#bytes;
   }
 
   take(keyId: string, bytes: number): boolean {
     const ofKey = (this.#bytesByKey.get(keyId) ?? 0) + bytes;
-    if (this.#bytes + bytes > this.#limitBytes || ofKey > this.#limitBytesPerKey) return false;
+    if (this.#bytes + bytes > this.limitBytes || ofKey > this.#limitBytesPerKey) return false;
     this.#bytes += bytes;
     this.#bytesByKey.set(keyId, ofKey);
     return true;
@@ -146,7 +150,7 @@ export function readBytes(
   });
 }
 
-const tooMuchInFlight: Refusal = {
+export const tooMuchInFlight: Refusal = {
   refusal: 'service_unavailable',
   message: 'Too much is being uploaded at this moment; nothing was stored, send it again shortly.',
   headers: { 'Retry-After': '1' },

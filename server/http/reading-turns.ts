@@ -24,6 +24,13 @@ export class ReadingTurns {
   readonly #reading = new Map<Reader, NodeJS.Timeout>();
   #readBytes = 0;
 
+  /** How many wait for their turn. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const ofKey of this.#waiting.values()) waiting += ofKey.size;
+    return waiting;
+  }
+
   /** True where it may be read on at once; otherwise it is told when. */
   begin(reader: Reader): boolean {
     if (this.#waiting.size === 0 && this.#hasRoom()) {

@@ -26,7 +26,14 @@ const presenters = Object.fromEntries(
   recordTypeNames.map((type) => [type, presenterOf<ShownRecord>(recordTypes[type].fields)]),
 ) as Record<RecordTypeName, (row: Row) => ShownRecord>;
 
-const filterFields = ['student_id', 'user_id', 'item_type', 'item_id', 'interaction_type', 'source'] as const;
+export const filterFields = [
+  'student_id',
+  'user_id',
+  'item_type',
+  'item_id',
+  'interaction_type',
+  'source',
+] as const;
 const interactionColumns = Object.keys(storedInteraction);
 const occurredAtColumn = interactionColumns.indexOf('occurred_at');
 const interactionIdColumn = interactionColumns.indexOf('interaction_id');

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Handling } from '../ingest/check-fields.ts';
 import type { Refusal } from './refusals.ts';
 
-const LONGEST_IDEMPOTENCY_KEY_CHARACTERS = 255;
+export const LONGEST_IDEMPOTENCY_KEY_CHARACTERS = 255;
 const bearer = /^ *bearer +([^ ]+) *$/i;
 const visibleAscii = /^[\x21-\x7e]+$/;
 const lenient = /(?:^|,)\s*handling\s*=\s*"?lenient"?\s*(?:$|[,;])/i;

@@ -2,10 +2,14 @@
 
 import type { Gatekeeper } from '../access/gatekeeper.ts';
 import type { RateLimiter } from '../access/rate-limit.ts';
+import type { LogFacts, LogLevel } from '../observe/log.ts';
+import type { Observer } from '../observe/observer.ts';
+import type { AllowedOrigins } from '../settings.ts';
 import type { ApiKey, Store } from '../store/store.ts';
 import type { TlsPair } from '../tls.ts';
 import type { IngestClient } from './ingest-client.ts';
 import type { InteractionClient } from './interaction-client.ts';
+import type { ApiLimits } from './openapi/limits.ts';
 import type { InFlight } from './read-body.ts';
 
 export interface Service {
@@ -16,10 +20,14 @@ export interface Service {
   readonly interactions: InteractionClient;
   readonly inFlight: InFlight;
   readonly maxBodyBytes: number;
+  /** What the API description tells of the limits that uploads meet. */
+  readonly limits: ApiLimits;
   /** Served over TLS by this process. */
   readonly tls: TlsPair | null;
   readonly behindProxy: boolean;
-  log(level: 'error' | 'warn' | 'info', facts: Readonly<Record<string, unknown>>, message: string): void;
+  readonly allowedOrigins: AllowedOrigins | null;
+  readonly observer: Observer;
+  log(level: LogLevel, facts: LogFacts, message: string): void;
 }
 
 declare module 'fastify' {
@@ -30,5 +38,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Answered without a key. Every other path needs one. */
     isPublic?: boolean;
+    /** Answered by plain HTTP and while shutting down, too. */
+    isProbe?: boolean;
   }
 }

@@ -3,6 +3,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Handling } from '../ingest/check-fields.ts';
 import type { IdempotencyKey } from '../ingest/memory.ts';
+import type { Facts } from '../observe/facts.ts';
+import { epochMs } from '../observe/traces.ts';
 import { type Answer, keyRunning } from './answers.ts';
 import { lacksScope } from './gate.ts';
 import { readFlag, readQuery } from './query.ts';
@@ -11,6 +13,7 @@ import { recordTypeOf } from './record-type.ts';
 import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
 import { idempotencyKey, preferenceApplied, preferredHandling } from './request-headers.ts';
 import type { Service } from './service.ts';
+import { noteAnswer, noteBody } from './watching.ts';
 
 /** An interaction is some hundred bytes; what is larger must not keep those from their thread. */
 const INTERACTION_LIMIT_BYTES = 64 * 1024;
@@ -79,18 +82,23 @@ async function takeBody(
     if (running.has(runningAs)) return refuse(reply, keyRunning);
     running.add(runningAs);
   }
-  const { inFlight, maxBodyBytes } = service;
+  const { inFlight, maxBodyBytes, observer } = service;
   try {
+    const readAtMs = observer.traces === null ? 0 : epochMs();
     const bytes = await readBytes(request.raw, maxBodyBytes, inFlight, keyId);
     if (bytes === null) return reply.hijack();
     if (isRefusal(bytes)) return refuse(reply, bytes);
     const { byteLength } = bytes;
+    noteBody(request, byteLength, readAtMs);
+    let facts: Facts | null = null;
     try {
       const handling = preferredHandling(headers);
       const answer = await take(handling, idempotency, { bytes, encoding });
+      facts = answer.facts;
       return send(service, request, reply.headers(preferenceApplied(handling)), answer);
     } finally {
       inFlight.give(keyId, byteLength);
+      noteAnswer(observer, request, reply, facts);
     }
   } finally {
     if (runningAs !== null) running.delete(runningAs);

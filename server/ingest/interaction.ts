@@ -53,7 +53,7 @@ export const presentInteraction = presenterOf<ShownInteraction>(storedInteractio
 
 export async function takeInteraction(
   request: InteractionRequest,
-  store: Store,
+  store: Pick<Store, 'recall' | 'writeInteraction'>,
   known: KnownRecords,
 ): Promise<InteractionTaken> {
   const recalled = await recallAnswer(request, request.idempotency, store);
@@ -73,7 +73,7 @@ async function carryOut(
   { requestId, organisation, handling, idempotency }: InteractionRequest,
   fingerprint: string,
   value: unknown,
-  store: Store,
+  store: Pick<Store, 'recall' | 'writeInteraction'>,
   known: KnownRecords,
 ): Promise<InteractionTaken> {
   const nowMs = Date.now();

@@ -57,7 +57,7 @@ export type Recalled =
 export async function recallAnswer(
   { organisation, body, handling }: { organisation: OrganisationNumber; body: Uint8Array; handling: string },
   idempotency: IdempotencyKey | null,
-  store: Store,
+  store: Pick<Store, 'recall'>,
 ): Promise<Recalled> {
   if (idempotency === null) return { kind: 'first', fingerprint: '' };
   const fingerprint = fingerprintOf(body, handling);

@@ -20,15 +20,15 @@ export async function resolveReferences(
       const id = object.row[column];
       const target = targetOf(object.row);
       if (typeof id !== 'string' || target === undefined || !missing.get(target)?.has(id)) continue;
-      const title = recordTypes[target].title.toLowerCase();
-      report(
-        object,
-        field,
-        'unknown_reference',
-        `names no ${title} of this organisation: ${id}; upload it to ${target} first`,
-      );
+      report(object, field, 'unknown_reference', unknownReference(target, id));
     }
   }
+}
+
+/** What is said of a field that names a record which is not there. */
+export function unknownReference(target: RecordTypeName, id: string): string {
+  const title = recordTypes[target].title.toLowerCase();
+  return `names no ${title} of this organisation: ${id}; upload it to ${target} first`;
 }
 
 async function findMissing(

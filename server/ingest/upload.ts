@@ -85,7 +85,7 @@ const plans = Object.fromEntries(
 
 export async function takeUpload(
   request: UploadRequest,
-  store: Store,
+  store: Pick<Store, 'recall' | 'write'>,
   known: KnownRecords,
   limits: UploadLimits,
 ): Promise<UploadTaken> {
@@ -121,7 +121,7 @@ async function carryOut(
   guard: Guard | null,
   plan: UploadPlan,
   checked: readonly CheckedRecord[],
-  store: Store,
+  store: Pick<Store, 'recall' | 'write'>,
   known: KnownRecords,
   batchSize: number,
 ): Promise<UploadTaken> {

@@ -47,28 +47,33 @@ export async function newDatabaseFolder(): Promise<{ folder: string; remove(): P
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** Starts on the given database, and resolves when it can answer. */
+/** Starts on the given database and, unless HEADGATE_PORT is given, on a free port; resolves when it can answer. */
 export async function startHeadgate(database: string, environment: Environment = {}): Promise<Headgate> {
   const env = { ...process.env, ...quiet, ...environment, HEADGATE_DATABASE: database };
-  const child = spawn(process.execPath, [...nodeFlags, executable, 'serve', '--port', '0'], {
+  const [program, ...args] = commandLine(['serve', '--port', environment.HEADGATE_PORT ?? '0']);
+  const child = spawn(program!, args, {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
+  let isListening = false;
   const started = Promise.withResolvers<string>();
   const listen = (chunk: Buffer): void => {
     output += chunk.toString();
+    if (isListening) return;
     const url = /^listening on (\S+)$/m.exec(output)?.[1];
-    if (url !== undefined) started.resolve(url);
+    if (url === undefined) return;
+    isListening = true;
+    started.resolve(url);
   };
   child.stdout.on('data', listen);
   child.stderr.on('data', listen);
   const exited = once(child, 'exit');
   void exited.then(([code]) => started.reject(new Error(`headgate ended with ${code} at start: ${output}`)));
-  const timer = setTimeout(
-    () => started.reject(new Error(`headgate did not start: ${output}`)),
-    START_TIMEOUT_MS,
-  );
+  const timer = setTimeout(() => {
+    started.reject(new Error(`headgate did not start: ${output}`));
+    child.kill('SIGKILL');
+  }, START_TIMEOUT_MS);
   const url = await started.promise.finally(() => clearTimeout(timer));
 
   const command = async <Result>(...args: string[]): Promise<Result> =>
@@ -100,8 +105,11 @@ export function runHeadgate(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): PromiseWithChild<{ stdout: string; stderr: string }> {
-  return promisify(execFile)(process.execPath, [...nodeFlags, executable, ...args], {
-    env,
-    timeout: COMMAND_TIMEOUT_MS,
-  });
+  const [program, ...rest] = commandLine(args);
+  return promisify(execFile)(program!, rest, { env, timeout: COMMAND_TIMEOUT_MS });
+}
+
+/** The program and its arguments that run the executable, for tests that start it in ways of their own. */
+export function commandLine(args: readonly string[]): readonly string[] {
+  return [process.execPath, ...nodeFlags, executable, ...args];
 }

@@ -1,0 +1,53 @@
+// Refusals in which nothing depends on the request.
+
+import type { Refusal } from './refusals.ts';
+
+export const hostMissing: Refusal = {
+  refusal: 'bad_request',
+  message: 'The header Host is missing; HTTP/1.1 requires it.',
+};
+
+export const unreadablePath: Refusal = {
+  refusal: 'bad_request',
+  message: 'The path cannot be read: its percent-encoding is broken.',
+};
+
+export const noSuchPath: Refusal = {
+  refusal: 'not_found',
+  message:
+    'There is nothing at this path; uploads go to POST /v1/data/{type} and POST /user-interactions, and /docs ' +
+    'describes everything.',
+};
+
+export const unmetExpectation: Refusal = {
+  refusal: 'expectation_failed',
+  message: 'The header Expect can only ask for 100-continue.',
+};
+
+export const storeSilent: Refusal = {
+  refusal: 'service_unavailable',
+  message: 'The store does not answer at this moment; try again shortly.',
+  headers: { 'Retry-After': '1' },
+};
+
+export const shuttingDown: Refusal = {
+  refusal: 'service_unavailable',
+  message: 'The service is shutting down.',
+  headers: { 'Retry-After': '5' },
+};
+
+export const headersTooLarge: Refusal = {
+  refusal: 'header_fields_too_large',
+  message: 'The headers are larger than 16 KiB.',
+};
+
+export const requestTimedOut: Refusal = {
+  refusal: 'request_timeout',
+  message: 'The request took too long to arrive.',
+};
+
+export const unexpected: Refusal = {
+  refusal: 'internal_error',
+  message:
+    'Something went wrong inside; nothing more is known to the outside. Quote request_id to the operator.',
+};

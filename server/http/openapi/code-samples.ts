@@ -1,0 +1,56 @@
+// The same request as a line of curl and as a few lines of TypeScript, from one description of it. Both take the
+// server's address and the key from the environment: HEADGATE_URL and HEADGATE_KEY.
+
+import type { CodeSample } from './document-shape.ts';
+
+export interface SampledRequest {
+  /** With its query, as it is sent. */
+  readonly path: string;
+  readonly needsKey: boolean;
+  readonly body?: unknown;
+  /** Further lines of TypeScript, that use `client`; null where the client has nothing for it. */
+  readonly typescript: string | null;
+}
+
+export function codeSamples(request: SampledRequest): readonly CodeSample[] {
+  const curl = { lang: 'Shell', label: 'curl', source: curlOf(request) };
+  if (request.typescript === null) return [curl];
+  return [curl, { lang: 'TypeScript', label: 'TypeScript', source: typescriptOf(request.typescript) }];
+}
+
+export function curlOf({ path, needsKey, body }: SampledRequest): string {
+  const options = [
+    ...(needsKey ? ['-H "Authorization: Bearer $HEADGATE_KEY"'] : []),
+    ...(body === undefined
+      ? []
+      : ["-H 'Content-Type: application/json'", `-d '${shellQuoted(JSON.stringify(body, null, 2))}'`]),
+  ];
+  return [`curl "$HEADGATE_URL${path}"`, ...options].join(' \\\n  ');
+}
+
+function shellQuoted(text: string): string {
+  return text.replaceAll("'", "'\\''");
+}
+
+function typescriptOf(lines: string): string {
+  return `import { HeadgateClient } from '@headgate/client';
+
+const client = new HeadgateClient({
+  url: process.env.HEADGATE_URL!,
+  apiKey: process.env.HEADGATE_KEY!,
+});
+
+${lines}`;
+}
+
+/** A JSON value as one would write it in TypeScript. */
+export function literal(value: unknown, indent = ''): string {
+  if (typeof value === 'string') return `'${JSON.stringify(value).slice(1, -1).replaceAll("'", "\\'")}'`;
+  if (value === null || typeof value !== 'object') return String(value);
+  const inner = `${indent}  `;
+  if (Array.isArray(value)) {
+    return `[\n${value.map((item) => `${inner}${literal(item, inner)},\n`).join('')}${indent}]`;
+  }
+  const entries = Object.entries(value).map(([name, item]) => `${inner}${name}: ${literal(item, inner)},\n`);
+  return `{\n${entries.join('')}${indent}}`;
+}

@@ -1,0 +1,111 @@
+// The parts of OpenAPI 3.1 that Headgate's description uses, as types.
+
+import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
+
+export type Reference = { readonly $ref: string };
+
+export interface Example {
+  readonly summary: string;
+  readonly value: unknown;
+  /** The body that is answered so; a text is sent as it is. */
+  readonly 'x-request'?: unknown;
+}
+
+export interface MediaType {
+  readonly schema: JsonSchema;
+  readonly examples?: Readonly<Record<string, Example>>;
+}
+
+export interface Content {
+  readonly 'application/json': MediaType;
+}
+
+export interface Header {
+  readonly description: string;
+  readonly schema: JsonSchema;
+  readonly example?: string;
+}
+
+export interface Response {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, Reference>>;
+  readonly content?: Content;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'query' | 'path' | 'header';
+  readonly description: string;
+  readonly required: boolean;
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+}
+
+export interface CodeSample {
+  readonly lang: string;
+  readonly label: string;
+  readonly source: string;
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly [string];
+  readonly security: readonly { readonly apiKey: readonly string[] }[];
+  readonly parameters?: readonly (Parameter | Reference)[];
+  readonly requestBody?: { readonly required: true; readonly content: Content };
+  readonly responses: Readonly<Record<string, Response | Reference>>;
+  readonly 'x-codeSamples': readonly CodeSample[];
+  /** Where the reference page has the operation. */
+  readonly 'x-anchor': string;
+}
+
+export interface PathItem {
+  readonly get?: Operation;
+  readonly post?: Operation;
+}
+
+export interface Tag {
+  readonly name: string;
+  readonly description: string;
+  /** The component schema of what the tag's operations are about, where there is one. */
+  readonly 'x-object'?: string;
+  readonly 'x-displayName': string;
+}
+
+export interface OpenApiDocument {
+  readonly openapi: '3.1.1';
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly summary: string;
+    readonly description: string;
+    readonly license: { readonly name: string; readonly identifier: string };
+  };
+  readonly servers: readonly { readonly url: string; readonly description: string }[];
+  readonly tags: readonly Tag[];
+  readonly 'x-tagGroups': readonly { readonly name: string; readonly tags: readonly string[] }[];
+  readonly paths: Readonly<Record<string, PathItem>>;
+  readonly components: {
+    readonly securitySchemes: Readonly<Record<string, object>>;
+    readonly schemas: Readonly<Record<string, JsonSchema>>;
+    readonly responses: Readonly<Record<string, Response>>;
+    readonly headers: Readonly<Record<string, Header>>;
+    readonly parameters: Readonly<Record<string, Parameter>>;
+  };
+}
+
+export function refTo(section: keyof OpenApiDocument['components'], name: string): Reference {
+  return { $ref: `#/components/${section}/${name}` };
+}
+
+/** What a reference within the document leads to. */
+export function followed<Target extends object>(
+  document: OpenApiDocument,
+  thing: Target | Reference,
+): Target {
+  if (!('$ref' in thing) || typeof thing.$ref !== 'string') return thing as Target;
+  const steps = thing.$ref.slice('#/'.length).split('/');
+  return steps.reduce<unknown>((place, step) => (place as Record<string, unknown>)[step], document) as Target;
+}

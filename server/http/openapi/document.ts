@@ -1,0 +1,101 @@
+// The API as an OpenAPI 3.1 document, put together from the catalogue, the routes and their descriptions.
+
+import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
+import { uploadOrder } from '@headgate/catalogue/references.ts';
+import packageFacts from '../../package.json' with { type: 'json' };
+import { type ApiRouteName, apiRoutes } from '../routes.ts';
+import type { OpenApiDocument, Operation, PathItem, Tag } from './document-shape.ts';
+import { guide } from './guide.ts';
+import type { ApiLimits } from './limits.ts';
+import { INTERACTIONS_TAG, otherOperations, recordOperations, SERVICE_TAG } from './operations.ts';
+import { parameters } from './parameters.ts';
+import { headers, sharedResponses } from './responses.ts';
+import { componentSchemas, schemaNameOf } from './schemas.ts';
+
+export function openApiDocument(limits: ApiLimits): OpenApiDocument {
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Headgate',
+      version: packageFacts.version,
+      summary: packageFacts.description,
+      description: guide(limits),
+      license: { name: packageFacts.license, identifier: packageFacts.license },
+    },
+    servers: [{ url: '/', description: 'The server that this description came from' }],
+    tags: tags(),
+    'x-tagGroups': [
+      { name: 'Records', tags: uploadOrder(recordTypes) },
+      { name: 'Interactions', tags: [INTERACTIONS_TAG] },
+      { name: 'Service', tags: [SERVICE_TAG] },
+    ],
+    paths: paths(),
+    components: {
+      securitySchemes: {
+        apiKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'An API key, `hg_…`, as its operator issued it. An operation lists the scopes of which one is needed.',
+        },
+      },
+      schemas: componentSchemas(limits),
+      responses: sharedResponses(limits),
+      headers,
+      parameters,
+    },
+  };
+}
+
+export function openApiJson(limits: ApiLimits): string {
+  return `${JSON.stringify(openApiDocument(limits), null, 2)}\n`;
+}
+
+function tags(): Tag[] {
+  return [
+    ...uploadOrder(recordTypes).map((type) => tagOf(type)),
+    {
+      name: INTERACTIONS_TAG,
+      'x-displayName': 'Interactions',
+      'x-object': 'Interaction',
+      description:
+        'What users do with tags, offers, shops and keywords, one at a time. `source` tells interactions that ' +
+        'began with a recommendation from normal browsing.',
+    },
+    {
+      name: SERVICE_TAG,
+      'x-displayName': 'Service',
+      description: 'For supervisors, load balancers and tools.',
+    },
+  ];
+}
+
+function tagOf(type: RecordTypeName): Tag {
+  const { title, key } = recordTypes[type];
+  const displayName = type[0]!.toUpperCase() + type.slice(1).replaceAll('-', ' ');
+  return {
+    name: type,
+    'x-displayName': displayName,
+    'x-object': schemaNameOf(type),
+    description: `${displayName} of the organisation, each identified by its \`${key}\`. One is a ${title.toLowerCase()}.`,
+  };
+}
+
+/** The paths of a type beside each other, types in the order in which they can be uploaded. */
+function paths(): Record<string, PathItem> {
+  const all: Record<string, PathItem> = {};
+  const add = (route: ApiRouteName, operation: Operation, type = ''): void => {
+    const { method, path } = apiRoutes[route];
+    const shown = path.replace(':type', type).replace(':id', '{id}');
+    all[shown] = { ...all[shown], [method.toLowerCase()]: operation };
+  };
+  for (const type of uploadOrder(recordTypes)) {
+    for (const route of namesOf(recordOperations)) add(route, recordOperations[route](type), type);
+  }
+  for (const route of namesOf(otherOperations)) add(route, otherOperations[route]());
+  return all;
+}
+
+function namesOf<Name extends string>(table: Readonly<Record<Name, unknown>>): readonly Name[] {
+  return Object.keys(table) as Name[];
+}

@@ -1,0 +1,59 @@
+// Code as the page shows it: in a figure with its language, lightly coloured.
+
+import { escaped, Html, html } from './html.ts';
+
+type Language = 'json' | 'sh' | 'ts';
+
+/** What a language colours: the first of the forms that begins at a place wins. */
+const forms: Readonly<Record<Language, readonly (readonly [className: string, form: RegExp])[]>> = {
+  json: [
+    ['key', /"(?:[^"\\]|\\.)*"(?=\s*:)/],
+    ['text', /"(?:[^"\\]|\\.)*"/],
+    ['number', /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/],
+    ['word', /\b(?:true|false|null)\b/],
+  ],
+  sh: [
+    ['key', /"(?:[^"\\]|\\.)*"(?=\s*:)/],
+    ['word', /^(?:curl|export)\b/m],
+    ['number', /(?<=\s)-[A-Za-z]\b|(?<=": )-?[\d.]+/],
+    ['word', /(?<=": )(?:true|false|null)\b/],
+    ['text', /"(?:[^"\\]|\\.)*"|'[^'\n]*'/],
+  ],
+  ts: [
+    ['text', /'(?:[^'\\]|\\.)*'/],
+    ['word', /\b(?:import|from|const|await|new|for|of|process)\b/],
+    ['key', /\b\w+(?=:)/],
+    ['number', /\b\d+(?:\.\d+)?\b/],
+    ['word', /\b(?:true|false|null)\b/],
+  ],
+};
+
+const shortNames: Readonly<Record<string, Language>> = {
+  Shell: 'sh',
+  TypeScript: 'ts',
+  sh: 'sh',
+  json: 'json',
+};
+
+/** `caption` names it to people, and to the tabs that are made of several. */
+export function codeFigure(language: string, caption: string, source: string): Html {
+  const shown = coloured(shortNames[language] ?? 'json', source);
+  return html`<figure class="code" data-label="${caption}"><figcaption>${caption}</figcaption><pre tabindex="0" aria-label="${caption}"><code>${shown}</code></pre></figure>`;
+}
+
+export function jsonFigure(caption: string, value: unknown): Html {
+  return codeFigure('json', caption, JSON.stringify(value, null, 2));
+}
+
+function coloured(language: Language, source: string): Html {
+  const named = forms[language];
+  const any = new RegExp(named.map(([, { source: form }]) => `(${form})`).join('|'), 'gm');
+  let text = '';
+  let from = 0;
+  for (const found of source.matchAll(any)) {
+    const at = found.slice(1).findIndex((part) => part !== undefined);
+    text += `${escaped(source.slice(from, found.index))}<span class="${named[at]![0]}">${escaped(found[0])}</span>`;
+    from = found.index + found[0].length;
+  }
+  return new Html(text + escaped(source.slice(from)));
+}

@@ -1,0 +1,78 @@
+// The fields of a schema as a list: name, type, whether it is needed, what it takes and what it refers to.
+
+import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
+import { followed, type OpenApiDocument } from '../openapi/document-shape.ts';
+import { type Html, html, nothing } from './html.ts';
+import { inline } from './markdown.ts';
+
+export interface ShownField {
+  readonly id: string | null;
+  readonly name: string;
+  readonly schema: JsonSchema;
+  /** `required`, `optional`, …; empty where there is nothing to say. */
+  readonly mark: string;
+}
+
+export function fieldList(fields: readonly ShownField[]): Html {
+  return html`<ul class="fields">${fields.map(fieldItem)}</ul>`;
+}
+
+function fieldItem({ id, name, schema, mark }: ShownField): Html {
+  const label =
+    id === null ? html`<code>${name}</code>` : html`<a class="anchor" href="#${id}"><code>${name}</code></a>`;
+  const description = typeof schema.description === 'string' ? schema.description : '';
+  return html`<li${idAttribute(id)}><p class="field-head">${label} <span class="type">${typeWords(schema)}</span>${markOf(mark)}</p>${
+    description === '' ? nothing : html`<p>${inline(description)}${defaultOf(schema)}</p>`
+  }</li>`;
+}
+
+function idAttribute(id: string | null): Html {
+  return id === null ? nothing : html` id="${id}"`;
+}
+
+function markOf(mark: string): Html {
+  return mark === ''
+    ? nothing
+    : html` <span class="mark ${mark === 'required' ? 'required' : ''}">${mark}</span>`;
+}
+
+function defaultOf(schema: JsonSchema): Html {
+  return 'default' in schema ? html` Default: <code>${String(schema.default)}</code>.` : nothing;
+}
+
+/** `uuid`, `date-time`, `string`, `array of objects`: what stands beside a name. */
+function typeWords(schema: JsonSchema): string {
+  if (Array.isArray(schema.oneOf)) return schema.oneOf.map((one) => typeWords(one)).join(' or ');
+  const types = Array.isArray(schema.type) ? schema.type.filter((type) => type !== 'null') : [schema.type];
+  if (typeof schema.format === 'string') return schema.format;
+  if (Array.isArray(schema.enum)) return 'enum';
+  return types.join(' or ');
+}
+
+/** Fields within fields, under their paths: `batches[].data.counts.received`. */
+export function nestedFields(
+  document: OpenApiDocument,
+  schema: JsonSchema,
+  prefix: string,
+  path = '',
+): ShownField[] {
+  const object = followed<JsonSchema>(document, schema);
+  const properties = (object.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
+  const required = (object.required ?? []) as readonly string[];
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const own = followed<JsonSchema>(document, property);
+    const place = path + name;
+    const field: ShownField = {
+      id: `${prefix}-${place.replaceAll('[]', '')}`,
+      name: place,
+      schema: own,
+      mark: required.includes(name) ? '' : 'not always there',
+    };
+    const items = own.items as JsonSchema | undefined;
+    const inner =
+      items === undefined
+        ? nestedFields(document, own, prefix, `${place}.`)
+        : nestedFields(document, items, prefix, `${place}[].`);
+    return [field, ...inner];
+  });
+}

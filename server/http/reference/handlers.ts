@@ -1,0 +1,42 @@
+// GET /docs: the reference page, and the style and the script that it loads.
+
+import { readFile } from 'node:fs/promises';
+import type { ApiLimits } from '../openapi/limits.ts';
+import { unchanging } from '../unchanging.ts';
+
+type Handler = ReturnType<typeof unchanging>;
+
+/** Everything from here, nothing inline. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "script-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+export function getReference(limits: ApiLimits): Handler {
+  const make = async () => {
+    const [{ openApiDocument }, { referencePage }] = await Promise.all([
+      import('../openapi/document.ts'),
+      import('./page.ts'),
+    ]);
+    return { type: 'text/html; charset=utf-8', text: referencePage(openApiDocument(limits)) };
+  };
+  return unchanging(make, { 'Content-Security-Policy': contentSecurityPolicy });
+}
+
+export function getReferenceStyle(): Handler {
+  return asset(new URL('./reference.css', import.meta.url), 'text/css; charset=utf-8');
+}
+
+export function getReferenceScript(): Handler {
+  return asset(new URL('./reference.js', import.meta.url), 'text/javascript; charset=utf-8');
+}
+
+function asset(file: URL, type: string): Handler {
+  return unchanging(async () => ({ type, text: await readFile(file, 'utf8') }));
+}

@@ -1,0 +1,138 @@
+// As much of Markdown as the API description uses, to HTML: headings, paragraphs, lists, tables, fenced code, and
+// within them code, links and strong text.
+
+import { codeFigure } from './code.ts';
+import { Html, html } from './html.ts';
+
+export interface Section {
+  readonly id: string;
+  readonly title: string;
+  readonly text: Html;
+  /** The fenced code of the section, which stands beside its text. */
+  readonly code: readonly Html[];
+}
+
+/** Everything before the first `##` heading, and a section for each. */
+export function sectionsOf(markdown: string): {
+  readonly opening: Html;
+  readonly sections: readonly Section[];
+} {
+  const [opening = '', ...rest] = markdown.split(/^## /m);
+  const sections = rest.map((text): Section => {
+    const end = text.indexOf('\n');
+    const title = text.slice(0, end);
+    const blocks = blocksOf(text.slice(end));
+    return {
+      id: slugOf(title),
+      title,
+      text: new Html(
+        blocks
+          .filter(({ isCode }) => !isCode)
+          .map(({ shown }) => shown.text)
+          .join('\n'),
+      ),
+      code: blocks.filter(({ isCode }) => isCode).map(({ shown }) => shown),
+    };
+  });
+  return { opening: paragraphs(opening), sections };
+}
+
+export function paragraphs(markdown: string): Html {
+  return new Html(
+    blocksOf(markdown)
+      .map(({ shown }) => shown.text)
+      .join('\n'),
+  );
+}
+
+interface Block {
+  readonly shown: Html;
+  readonly isCode: boolean;
+}
+
+/** What follows the language is the caption. */
+const fence = /^```(\w+) (.+)\n([\s\S]*?)^```$/m;
+
+function blocksOf(markdown: string): readonly Block[] {
+  const found = fence.exec(markdown);
+  if (found === null) return plainBlocksOf(markdown);
+  const [whole, language, caption, source] = found;
+  return [
+    ...plainBlocksOf(markdown.slice(0, found.index)),
+    { shown: codeFigure(language!, caption!, source!.trimEnd()), isCode: true },
+    ...blocksOf(markdown.slice(found.index + whole.length)),
+  ];
+}
+
+function plainBlocksOf(markdown: string): readonly Block[] {
+  return markdown
+    .split(/\n{2,}/)
+    .map((block) => block.trim())
+    .filter((block) => block !== '')
+    .map((block) => ({ shown: blockOf(block), isCode: false }));
+}
+
+function blockOf(block: string): Html {
+  if (block.startsWith('### ')) {
+    const title = block.slice('### '.length);
+    return html`<h3 id="${slugOf(title)}">${title}</h3>`;
+  }
+  if (block.startsWith('- ')) {
+    const items = block.slice('- '.length).split(/\n- /);
+    return html`<ul>${items.map((item) => html`<li>${inline(item)}</li>`)}</ul>`;
+  }
+  return block.startsWith('| ') ? tableOf(block.split('\n')) : html`<p>${inline(block)}</p>`;
+}
+
+/** A row can be linked to by the head of its first column and what stands there: `#code-required`, `#status-404`. */
+function tableOf([head, , ...rows]: readonly string[]): Html {
+  const names = cellsOf(head!);
+  const row = (line: string): Html => {
+    const cells = cellsOf(line);
+    const id = `${slugOf(names[0]!)}-${slugOf(cells[0]!)}`;
+    return html`<tr id="${id}">${cells.map((cell, at) =>
+      at === 0
+        ? html`<th scope="row">${inline(cell)}</th>`
+        : html`<td data-head="${names[at]!}">${inline(cell)}</td>`,
+    )}</tr>`;
+  };
+  return html`<table><thead><tr>${names.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead><tbody>${rows.map(row)}</tbody></table>`;
+}
+
+function cellsOf(line: string): readonly string[] {
+  return line.slice('| '.length, -' |'.length).split(' | ');
+}
+
+const inlineForms = /`([^`]+)`|\[((?:[^\]`]|`[^`]*`)+)\]\(([^)\s]+)\)|\*\*([^*]+)\*\*/g;
+const safeTarget = /^(?:#|\/|https:\/\/)/;
+
+export function inline(text: string): Html {
+  const pieces: (Html | string)[] = [];
+  let from = 0;
+  for (const { 0: whole, 1: code, 2: label, 3: target, 4: strong, index } of text.matchAll(inlineForms)) {
+    pieces.push(text.slice(from, index), formOf(whole, code, label, target, strong));
+    from = index + whole.length;
+  }
+  return html`${[...pieces, text.slice(from)]}`;
+}
+
+function formOf(
+  whole: string,
+  code: string | undefined,
+  label: string | undefined,
+  target: string | undefined,
+  strong: string | undefined,
+): Html | string {
+  if (code !== undefined) return html`<code>${code}</code>`;
+  if (strong !== undefined) return html`<strong>${strong}</strong>`;
+  if (label === undefined || target === undefined || !safeTarget.test(target)) return whole;
+  return html`<a href="${target}">${inline(label)}</a>`;
+}
+
+/** Underscores and colons stay: codes and scopes are linked to as they are spelt. */
+export function slugOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_:]+/g, '-')
+    .replaceAll(/^-|-$/g, '');
+}

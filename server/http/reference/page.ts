@@ -1,0 +1,352 @@
+// The reference page, from the API description: a navigation, and beside each text the code that belongs to it.
+
+import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
+import {
+  followed,
+  type MediaType,
+  type OpenApiDocument,
+  type Operation,
+  type Parameter,
+  type Reference,
+  type Response,
+  type Tag,
+} from '../openapi/document-shape.ts';
+import { codeFigure, jsonFigure } from './code.ts';
+import { fieldList, nestedFields, type ShownField } from './fields.ts';
+import { type Html, html, joined, nothing } from './html.ts';
+import { inline, paragraphs, type Section, sectionsOf } from './markdown.ts';
+
+interface Entry {
+  readonly id: string;
+  readonly title: string;
+  /** Further words by which the filter finds it. */
+  readonly words: readonly string[];
+  readonly inner: readonly Entry[];
+}
+
+interface Group {
+  readonly name: string;
+  readonly entries: readonly Entry[];
+}
+
+interface Placed {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: Operation;
+}
+
+/** What answers hold, by the names of their schemas; described once, since every operation gives them. */
+const answerObjects = [
+  { id: 'upload-result', title: 'The upload result', schema: 'UploadResult', example: 'accepted' },
+  { id: 'refusal', title: 'The refusal', schema: 'Refusal', example: 'unauthorized' },
+];
+
+export function referencePage(document: OpenApiDocument): string {
+  const { info } = document;
+  const { opening, sections } = sectionsOf(info.description);
+  const operations = placedOperations(document);
+  return html`<!doctype html>
+<html lang="en-GB">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${info.title} API reference</title>
+<meta name="description" content="${info.summary}">
+<link rel="icon" href="${favicon}">
+<link rel="stylesheet" href="docs/reference.css">
+<script src="docs/reference.js"></script>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header class="bar">
+<a class="brand" href="#top">${info.title} <span>API ${info.version}</span></a>
+</header>
+${navigation(groupsOf(document, sections, operations))}
+<main id="content">
+<div class="row hero" id="top"><div class="text"><h1>${info.title} API reference</h1>
+${opening}
+<p class="meta">Version ${info.version} · <a href="openapi.json">OpenAPI 3.1 document</a></p></div>
+<div class="beside">${glance(document, operations)}</div></div>
+${sections.map(guideSection)}
+${answerObjects.map((object) => answerSection(document, object))}
+${document.tags.map((tag) => tagSection(document, tag, operations))}
+</main>
+</body>
+</html>
+`.text;
+}
+
+const favicon = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#0b6e75"/><path d="M4 4v8M12 4v8M4 8h8" stroke="#fff" stroke-width="2"/></svg>',
+)}`;
+
+function placedOperations(document: OpenApiDocument): readonly Placed[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item as Readonly<Record<string, Operation>>).map(([method, operation]) => ({
+      path,
+      method: method.toUpperCase(),
+      operation,
+    })),
+  );
+}
+
+function groupsOf(
+  document: OpenApiDocument,
+  sections: readonly Section[],
+  operations: readonly Placed[],
+): readonly Group[] {
+  const entryOfTag = (name: string): Entry => {
+    const tag = document.tags.find((one) => one.name === name)!;
+    const own = operations.filter(({ operation }) => operation.tags[0] === name);
+    const object = tag['x-object'] === undefined ? [] : Object.keys(propertiesOf(document, tag['x-object']));
+    return {
+      id: name,
+      title: tag['x-displayName'],
+      words: object,
+      inner: own.map(({ path, operation }) => ({
+        id: operation['x-anchor'],
+        title: operation.summary,
+        words: [path],
+        inner: [],
+      })),
+    };
+  };
+  const wordsOf = ({ text }: Section): string[] =>
+    [...text.text.matchAll(/ id="(?:code|status|scope)-([^"]+)"/g)].map(([, word]) => word!);
+  return [
+    {
+      name: 'Guide',
+      entries: sections.map((section) => ({ ...section, words: wordsOf(section), inner: [] })),
+    },
+    {
+      name: 'Answers',
+      entries: answerObjects.map(({ id, title, schema }) => ({
+        id,
+        title,
+        words: nestedFields(document, document.components.schemas[schema]!, id).map(({ name }) => name),
+        inner: [],
+      })),
+    },
+    ...document['x-tagGroups'].map(({ name, tags }) => ({ name, entries: tags.map(entryOfTag) })),
+  ];
+}
+
+function navigation(groups: readonly Group[]): Html {
+  const link = ({ id, title, words }: Entry): Html =>
+    html`<a href="#${id}" data-find="${[title, ...words].join(' ').toLowerCase()}">${title}</a>`;
+  const entry = (one: Entry): Html =>
+    html`<li>${link(one)}${one.inner.length === 0 ? nothing : html`<ul>${one.inner.map((inner) => html`<li>${link(inner)}</li>`)}</ul>`}</li>`;
+  return html`<nav id="navigation" aria-label="Contents">
+${groups.map(({ name, entries }) => html`<div class="group"><p>${name}</p><ul aria-label="${name}">${entries.map(entry)}</ul></div>\n`)}</nav>`;
+}
+
+function guideSection({ id, title, text, code }: Section): Html {
+  return html`<section id="${id}" class="guide" aria-labelledby="${id}-title" data-spy>
+<div class="row"><div class="text"><h2 id="${id}-title">${anchored(id, title)}</h2>
+${text}</div>${beside(code)}</div></section>
+`;
+}
+
+function beside(code: readonly Html[]): Html {
+  return code.length === 0 ? nothing : html`<div class="beside">${code}</div>`;
+}
+
+function anchored(id: string, title: string): Html {
+  return html`<a class="anchor" href="#${id}">${title}</a>`;
+}
+
+function answerSection(
+  document: OpenApiDocument,
+  { id, title, schema: name, example }: (typeof answerObjects)[number],
+): Html {
+  const schema = document.components.schemas[name]!;
+  const shown = exampleOf(document, example);
+  return html`<section id="${id}" class="guide" aria-labelledby="${id}-title" data-spy>
+<div class="row"><div class="text"><h2 id="${id}-title">${anchored(id, title)}</h2>
+${fieldList(nestedFields(document, schema, id))}</div>${beside([jsonFigure(title, shown)])}</div></section>
+`;
+}
+
+/** The first example with this name. */
+function exampleOf(document: OpenApiDocument, name: string): unknown {
+  for (const { operation } of placedOperations(document)) {
+    for (const answer of Object.values(operation.responses)) {
+      const found = mediaOf(followed<Response>(document, answer))?.examples?.[name];
+      if (found !== undefined) return found.value;
+    }
+  }
+  throw new Error(`no answer has an example ${name}`);
+}
+
+function mediaOf({ content }: Response): MediaType | undefined {
+  return content?.['application/json'];
+}
+
+function tagSection(document: OpenApiDocument, tag: Tag, operations: readonly Placed[]): Html {
+  const { name, 'x-displayName': title, 'x-object': object } = tag;
+  const own = operations.filter(({ operation }) => operation.tags[0] === name);
+  return html`<section id="${name}" class="tag" aria-labelledby="${name}-title" data-spy>
+<div class="row"><div class="text"><h2 id="${name}-title">${anchored(name, title)}</h2>
+${paragraphs(tag.description)}</div><div class="beside">${endpoints(own)}</div></div>
+${object === undefined ? nothing : objectPart(document, name, object, own)}
+${own.map((placed) => operationPart(document, placed))}</section>
+`;
+}
+
+/** Every endpoint in a few lines: those of all record types as one. */
+function glance(document: OpenApiDocument, operations: readonly Placed[]): Html {
+  const [first, ...others] = document['x-tagGroups'][0]!.tags;
+  const shown = operations.filter(({ operation }) => !others.includes(operation.tags[0]));
+  return endpoints(shown.map((one) => ({ ...one, path: one.path.replace(`/${first}`, '/{type}') })));
+}
+
+function endpoints(operations: readonly Placed[]): Html {
+  const lines = operations.map(
+    ({ method, path, operation }) =>
+      html`<li><a href="#${operation['x-anchor']}">${methodBadge(method)} <code>${path}</code></a></li>`,
+  );
+  return html`<div class="endpoints"><p>Endpoints</p><ul>${lines}</ul></div>`;
+}
+
+function methodBadge(method: string): Html {
+  return html`<span class="method ${method.toLowerCase()}">${method}</span>`;
+}
+
+type Properties = Readonly<Record<string, JsonSchema>>;
+
+function propertiesOf(document: OpenApiDocument, schema: string): Properties {
+  return document.components.schemas[schema]!.properties as Properties;
+}
+
+function objectPart(
+  document: OpenApiDocument,
+  tag: string,
+  object: string,
+  operations: readonly Placed[],
+): Html {
+  const { properties: sent, required } = document.components.schemas[`${object}Input`]! as {
+    properties: Properties;
+    required: readonly string[];
+  };
+  const fields = Object.entries(propertiesOf(document, object)).map(
+    ([name, schema]): ShownField => ({
+      id: `${tag}-${name}`,
+      name,
+      schema,
+      mark: name in sent ? (required.includes(name) ? 'required' : '') : 'set by Headgate',
+    }),
+  );
+  const id = `${tag}-object`;
+  const title = `The ${String(document.components.schemas[object]!.title).toLowerCase()} object`;
+  const one = operations.find(({ operation }) => operation['x-anchor'] === `${tag}-get`)!;
+  const example = Object.values(mediaOf(one.operation.responses['200'] as Response)!.examples!)[0]!;
+  return html`<div class="row" id="${id}"><div class="text"><h3>${anchored(id, title)}</h3>
+${fieldList(fields)}</div>${beside([jsonFigure(title, example.value)])}</div>`;
+}
+
+function operationPart(document: OpenApiDocument, { path, method, operation }: Placed): Html {
+  const id = operation['x-anchor'];
+  return html`<section id="${id}" class="operation" aria-labelledby="${id}-title" data-spy>
+<div class="row"><div class="text"><h3 id="${id}-title">${anchored(id, operation.summary)}</h3>
+<p class="endpoint">${methodBadge(method)} <code>${path}</code></p>
+${paragraphs(operation.description)}
+${scopesOf(operation)}
+${bodyOf(document, operation)}
+${parametersOf(document, operation)}
+${answersOf(document, operation)}</div>
+<div class="beside">${requestTabs(operation)}${answerTabs(operation)}</div></div></section>
+`;
+}
+
+function scopesOf({ security }: Operation): Html {
+  if (security.length === 0) return html`<p class="scopes">Needs no key.</p>`;
+  const scopes = security.map(({ apiKey }) => html`<code>${apiKey.join(' ')}</code>`);
+  return html`<p class="scopes">Needs a key with the <a href="#authentication">scope</a> ${joined(scopes, ' or ')}.</p>`;
+}
+
+function bodyOf(document: OpenApiDocument, { requestBody, tags: [tag] }: Operation): Html {
+  if (requestBody === undefined) return nothing;
+  const schema = followed<JsonSchema>(document, requestBody.content['application/json'].schema);
+  const { records } = schema.properties as { records?: JsonSchema };
+  const { 'x-object': object } = document.tags.find(({ name }) => name === tag)!;
+  const { title } = document.components.schemas[object!]!;
+  const link = html`<a href="#${tag}-object">${String(title).toLowerCase()} object</a>`;
+  if (records === undefined) {
+    return html`<h4>Body</h4><p>One ${link}, without what Headgate sets.</p>`;
+  }
+  const field = { id: null, name: 'records', schema: { ...records, type: 'array' }, mark: 'required' };
+  return html`<h4>Body</h4>${fieldList([field])}<p>Each of them is one ${link}.</p>`;
+}
+
+function parametersOf(document: OpenApiDocument, { parameters = [], 'x-anchor': anchor }: Operation): Html {
+  const all = parameters.map((parameter) =>
+    followed<Parameter>(document, parameter as Parameter | Reference),
+  );
+  const headed = [
+    { where: 'path', title: 'Path' },
+    { where: 'query', title: 'Query' },
+    { where: 'header', title: 'Headers' },
+  ];
+  return html`${headed.map(({ where, title }) => {
+    const fields = all
+      .filter((parameter) => parameter.in === where)
+      .map(
+        ({ name, description, schema, required }): ShownField => ({
+          id: `${anchor}-${name}`,
+          name,
+          schema: { ...schema, description: description + boundsOf(schema) },
+          mark: required ? 'required' : '',
+        }),
+      );
+    return fields.length === 0 ? nothing : html`<h4>${title}</h4>${fieldList(fields)}`;
+  })}`;
+}
+
+/** Of a parameter; the descriptions of fields have theirs in words. */
+function boundsOf({ minimum, maximum, maxLength, enum: values }: JsonSchema): string {
+  if (Array.isArray(values)) return ` One of ${values.map((value) => `\`${value}\``).join(', ')}.`;
+  if (minimum !== undefined && maximum !== undefined) return ` From ${minimum} to ${maximum}.`;
+  return maxLength === undefined ? '' : ` At most ${maxLength} characters.`;
+}
+
+/** First what the operation itself answers, then, folded, what every request may be answered. */
+function answersOf(document: OpenApiDocument, { responses }: Operation): Html {
+  const line = ([status, response]: readonly [string, Response | Reference]): Html => {
+    const { description } = followed<Response>(document, response);
+    return html`<li>${statusBadge(status)} <span>${inline(description)}</span></li>`;
+  };
+  const entries = Object.entries(responses);
+  const own = entries.filter(([, response]) => !('$ref' in response));
+  const others = entries.filter(([, response]) => '$ref' in response);
+  return html`<h4>Answers</h4><ul class="statuses">${own.map(line)}</ul>
+<details><summary>${others.length} more that many requests share</summary><ul class="statuses">${others.map(line)}</ul></details>`;
+}
+
+function statusBadge(status: string): Html {
+  const badge = html`<span class="status s${status[0]!}">${status}</span>`;
+  return Number(status) < 400 ? badge : html`<a href="#status-${status}">${badge}</a>`;
+}
+
+function requestTabs(operation: Operation): Html {
+  const samples = operation['x-codeSamples'].map(({ lang, label, source }) =>
+    codeFigure(lang, label, source),
+  );
+  return html`<div class="tabs" data-tabs="language" data-name="Request">${samples}</div>`;
+}
+
+/** Says the same everywhere but for the name of the scope, which stands beside it. */
+const FORBIDDEN = '403';
+
+function answerTabs(operation: Operation): Html {
+  const figures = Object.entries(operation.responses).flatMap(([status, response]) => {
+    if ('$ref' in response || status === FORBIDDEN) return [];
+    const examples = Object.entries(mediaOf(response as Response)?.examples ?? {});
+    return examples.map(([name, { value }]) =>
+      jsonFigure(examples.length === 1 ? status : `${status} ${name.replaceAll('_', ' ')}`, value),
+    );
+  });
+  return figures.length === 0
+    ? nothing
+    : html`<div class="tabs" data-tabs="" data-name="Answer">${figures}</div>`;
+}

@@ -1,0 +1,167 @@
+// Watches every request from its headers to the end of its answer, and tells the observer once what became of it.
+
+import type { Socket } from 'node:net';
+import { isRecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { EndedRequest, Facts } from '../observe/facts.ts';
+import type { Observer } from '../observe/observer.ts';
+import { readTraceParent } from '../observe/trace-parent.ts';
+import { type BodyTimes, epochMs, type RequestSpan } from '../observe/traces.ts';
+import { refusals } from './refusals.ts';
+
+const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+const UNMATCHED = 'unmatched';
+const UNPARSED = 'unparsed';
+
+/** On a connection: whether a request on it has begun and is not over. */
+const hasRequest = Symbol('has request');
+
+interface WatchedSocket {
+  [hasRequest]?: boolean;
+}
+
+/** Every refusal has a status of its own. */
+const codeByStatus = new Map(Object.entries(refusals).map(([name, { status }]) => [status as number, name]));
+const shownRoutes = new Map<string, string>();
+
+/** What is noted of a request while it runs. */
+export class Watched {
+  readonly startedAtMs = performance.now();
+  readonly traceId: string | null;
+  readonly span: RequestSpan | null;
+  bodyBytes = 0;
+  /** Only where the request is traced. */
+  bodyTimes: BodyTimes | null = null;
+  facts: Facts | null = null;
+  /** A thread has been given the request: what becomes of it counts even if the client has left. */
+  isWorkedOn = false;
+  isClosed = false;
+  isTold = false;
+
+  constructor(traceId: string | null, span: RequestSpan | null) {
+    this.traceId = traceId;
+    this.span = span;
+  }
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Null until the first hook has seen the request. */
+    watched: Watched | null;
+  }
+}
+
+export function watch(observer: Observer, request: FastifyRequest, reply: FastifyReply): void {
+  const { traceparent, tracestate } = request.headers;
+  const parent = traceparent === undefined ? null : readTraceParent(String(traceparent));
+  const span =
+    observer.traces?.begin(
+      parent,
+      tracestate === undefined ? undefined : String(tracestate),
+      request.method,
+    ) ?? null;
+  const watched = new Watched(span?.traceId ?? parent?.traceId ?? null, span);
+  request.watched = watched;
+  const socket = request.raw.socket as WatchedSocket;
+  socket[hasRequest] = true;
+  observer.requestsInProgress++;
+  reply.raw.on('close', () => {
+    watched.isClosed = true;
+    socket[hasRequest] = false;
+    observer.requestsInProgress--;
+    if (!watched.isWorkedOn) tell(observer, request, reply, watched);
+  });
+}
+
+/** Notes a body that has arrived, and that a thread is about to be given it. */
+export function noteBody({ watched }: FastifyRequest, byteLength: number, readAtMs: number): void {
+  watched!.bodyBytes = byteLength;
+  if (watched!.span !== null) watched!.bodyTimes = { readAtMs, readUntilMs: epochMs() };
+  watched!.isWorkedOn = true;
+}
+
+/** `facts`: null where it was refused as a whole, or where the thread came to no answer. */
+export function noteAnswer(
+  observer: Observer,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  facts: Facts | null,
+): void {
+  const watched = request.watched!;
+  watched.isWorkedOn = false;
+  watched.facts = facts;
+  if (facts !== null) observer.metrics?.taken(typeOf(request), facts);
+  if (watched.isClosed) tell(observer, request, reply, watched);
+}
+
+function tell(observer: Observer, request: FastifyRequest, reply: FastifyReply, watched: Watched): void {
+  if (!observer.isWatching || watched.isTold) return;
+  watched.isTold = true;
+  const ended = endOf(request, reply, watched);
+  observer.requestEnded(ended);
+  watched.span?.end(ended, watched.bodyTimes);
+}
+
+function endOf(request: FastifyRequest, { raw }: FastifyReply, watched: Watched): EndedRequest {
+  const { method } = request;
+  // A request whose path cannot be read has no properties but Fastify's own, where no key was looked at.
+  const caller = request.caller ?? null;
+  const { facts, traceId, bodyBytes, startedAtMs } = watched;
+  const { url, config } = request.routeOptions;
+  const status = raw.headersSent ? raw.statusCode : null;
+  return {
+    requestId: request.id,
+    traceId,
+    method: knownMethods.has(method) ? method : 'OTHER',
+    route: shownRoute(url),
+    status,
+    isCutOff: !raw.writableFinished,
+    isProbe: config.isProbe === true,
+    orgId: caller === null ? null : caller.orgId,
+    keyId: caller === null ? null : caller.keyId,
+    type: typeOf(request),
+    facts,
+    code: facts === null && status !== null ? (codeByStatus.get(status) ?? null) : null,
+    bodyBytes,
+    durationMs: performance.now() - startedAtMs,
+  };
+}
+
+/**
+ * For what ended before there was a request with a route: what is no HTTP, or asks for what no server does. What ends
+ * in the middle of a request's body is told of by that request.
+ */
+export function tellUnparsed(observer: Observer, socket: Socket, requestId: string, status: number): void {
+  if (!observer.isWatching || (socket as WatchedSocket)[hasRequest] === true) return;
+  observer.requestEnded({
+    requestId,
+    traceId: null,
+    method: 'OTHER',
+    route: UNPARSED,
+    status,
+    isCutOff: false,
+    isProbe: false,
+    orgId: null,
+    keyId: null,
+    type: null,
+    facts: null,
+    code: codeByStatus.get(status) ?? null,
+    bodyBytes: 0,
+    durationMs: 0,
+  });
+}
+
+/** As the docs write it: /v1/data/{type}. */
+function shownRoute(path: string | undefined): string {
+  if (path === undefined) return UNMATCHED;
+  const known = shownRoutes.get(path);
+  if (known !== undefined) return known;
+  const shown = path.replace(/:(\w+)/g, '{$1}');
+  shownRoutes.set(path, shown);
+  return shown;
+}
+
+function typeOf({ params }: FastifyRequest): EndedRequest['type'] {
+  const type = (params as { readonly type?: string } | null)?.type;
+  return type !== undefined && isRecordTypeName(type) ? type : null;
+}

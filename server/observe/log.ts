@@ -1,0 +1,117 @@
+// The log: one line per request, and one for everything an operator should hear of. JSON for programs, a short form
+// for people at a terminal. Request lines are put together by hand, because each costs on the serving thread.
+
+import type { EndedRequest } from './facts.ts';
+import { LARGE_WRITE_BYTES, type LogSink, openLogSink, WHOLE_ON_A_PIPE_BYTES } from './log-sink.ts';
+import { prettyEvent, prettyRequest } from './pretty.ts';
+
+export const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
+export type LogThreshold = (typeof logLevels)[number];
+export type LogLevel = Exclude<LogThreshold, 'silent'>;
+
+export const logFormats = ['auto', 'json', 'pretty'] as const;
+export type LogFormat = (typeof logFormats)[number];
+
+export type LogFacts = Readonly<Record<string, unknown>>;
+
+export interface Log {
+  write(level: LogLevel, facts: LogFacts, message: string): void;
+  request(ended: EndedRequest): void;
+  /** Whether lines of requests are written at all. */
+  readonly hasRequests: boolean;
+  close(): Promise<void>;
+}
+
+export interface LogOptions {
+  readonly threshold: LogThreshold;
+  readonly format: LogFormat;
+  /** Whether the descriptor is a terminal. */
+  readonly isTerminal: boolean;
+  /** Whether other processes write to the same descriptor. */
+  readonly isShared: boolean;
+  readonly env: { readonly [name: string]: string | undefined };
+}
+
+const STANDARD_ERROR = 2;
+
+export function openLog({ threshold, format, isTerminal, isShared, env }: LogOptions): Log {
+  const isPretty = format === 'pretty' || (format === 'auto' && isTerminal);
+  const hasColours = isTerminal && (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
+  const isOn = (level: LogLevel): boolean => logLevels.indexOf(level) <= logLevels.indexOf(threshold);
+  const lineOf = (level: LogLevel, facts: LogFacts, message: string): string =>
+    isPretty
+      ? prettyEvent(localTime(), level, facts, message, hasColours)
+      : `${JSON.stringify({ time: utcTime(), level, ...facts, message }, plainError)}\n`;
+  const requestLine = isPretty
+    ? (ended: EndedRequest) => prettyRequest(localTime(), ended, hasColours)
+    : jsonRequest;
+
+  if (threshold === 'silent') {
+    return { write() {}, request() {}, hasRequests: false, close: () => Promise.resolve() };
+  }
+  const sink: LogSink = openLogSink(
+    STANDARD_ERROR,
+    isShared ? WHOLE_ON_A_PIPE_BYTES : LARGE_WRITE_BYTES,
+    (dropped) => lineOf('warn', { dropped }, 'log lines were dropped, because nobody took them in time'),
+  );
+  return {
+    hasRequests: isOn('warn'),
+    write(level, facts, message) {
+      if (!isOn(level)) return;
+      sink.write(lineOf(level, facts, message));
+      if (level === 'error') sink.hurry();
+    },
+    request(ended) {
+      if (isOn(levelOf(ended))) sink.write(requestLine(ended));
+    },
+    close: () => sink.close(),
+  };
+}
+
+/** Probes come every few seconds, and say something only when they fail. */
+export function levelOf({ status, isProbe }: EndedRequest): LogLevel {
+  if (status !== null && status >= 500) return 'warn';
+  return isProbe ? 'debug' : 'info';
+}
+
+/** Nothing in it needs escaping: ids are ours, and everything else is of a closed set of words, or a number. */
+function jsonRequest(ended: EndedRequest): string {
+  const { requestId, traceId, method, route, status, isCutOff, orgId, keyId, type, facts, code } = ended;
+  let line = `{"time":"${utcTime()}","level":"${levelOf(ended)}","request_id":"${requestId}"`;
+  if (traceId !== null) line += `,"trace_id":"${traceId}"`;
+  line += `,"method":"${method}","route":"${route}","status":${status}`;
+  if (isCutOff) line += ',"cut_off":true';
+  if (orgId !== null) line += `,"org_id":"${orgId}","key_id":"${keyId}"`;
+  if (type !== null) line += `,"type":"${type}"`;
+  if (facts !== null) {
+    line += `,"outcome":"${facts.outcome}"`;
+    if (facts.counts !== undefined) line += `,"counts":${JSON.stringify(facts.counts)}`;
+    if (facts.codes !== undefined) line += `,"codes":${JSON.stringify(facts.codes)}`;
+  } else if (code !== null) {
+    line += `,"code":"${code}"`;
+  }
+  return `${line},"bytes":${ended.bodyBytes},"duration_ms":${ended.durationMs.toFixed(2)}}\n`;
+}
+
+/** JSON leaves out all that is in an error. */
+function plainError(_name: string, value: unknown): unknown {
+  return value instanceof Error ? { name: value.name, message: value.message, stack: value.stack } : value;
+}
+
+let shownMs = 0;
+let shownUtc = '';
+
+/** Many lines of one millisecond share one text. */
+function utcTime(): string {
+  const nowMs = Date.now();
+  if (nowMs !== shownMs) {
+    shownMs = nowMs;
+    shownUtc = new Date(nowMs).toISOString();
+  }
+  return shownUtc;
+}
+
+function localTime(): string {
+  const now = new Date();
+  return `${now.toTimeString().slice(0, 'hh:mm:ss'.length)}.${String(now.getMilliseconds()).padStart(3, '0')}`;
+}

@@ -1,0 +1,56 @@
+// Serves /metrics for Prometheus on a port of its own, so that the public one shows nothing of it.
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** The text format that Prometheus reads. */
+const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+export interface MetricsServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+export async function serveMetrics(
+  host: string,
+  port: number,
+  text: () => Promise<string>,
+): Promise<MetricsServer> {
+  const server = createServer((request, response) => {
+    answer(request, response, text).catch((error: Error) => respond(response, 500, `${error.message}\n`));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  // It must never keep a process alive that has nothing else to do.
+  server.unref();
+  const { port: taken } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}/metrics`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(
+  { method, url = '' }: IncomingMessage,
+  response: ServerResponse,
+  text: () => Promise<string>,
+): Promise<void> {
+  if (url.split('?', 1)[0] !== '/metrics') return respond(response, 404, 'There is only /metrics here.\n');
+  if (method !== 'GET' && method !== 'HEAD') {
+    response.setHeader('Allow', 'HEAD, GET');
+    return respond(response, 405, 'Use GET.\n');
+  }
+  respond(response, 200, await text(), TEXT_TYPE);
+}
+
+function respond(response: ServerResponse, status: number, body: string, type = 'text/plain'): void {
+  response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) }).end(body);
+}

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Histogram } from './histogram.ts';
+import { type Gauges, Metrics } from './metrics.ts';
+
+const gauges: Gauges = {
+  requestsInProgress: () => 3,
+  bodiesWaiting: () => 2,
+  bytesInFlight: () => 10,
+  bytesInFlightLimit: 100,
+  jobsAt: (thread) => (thread === 'ingest' ? 4 : 5),
+  writesOf: (thread) => (thread === 'ingest' ? 6 : 7),
+};
+
+test('records that the store did not keep are failed, not rejected, and the store’s error is counted', async (t) => {
+  const metrics = new Metrics(gauges, { version: '1.2.3', store: 'sqlite' });
+  t.after(() => metrics.close());
+  const counts = { received: 5, created: 0, updated: 0, unchanged: 0, rejected: 5 };
+  const codes = { store_unavailable: 3, required: 4 };
+  metrics.taken('shops', { outcome: 'failed', writeMs: null, counts, codes });
+  metrics.taken(null, { outcome: 'failed', writeMs: null });
+  metrics.threadRestarted('ingest');
+  const text = await metrics.text();
+  for (const line of [
+    'headgate_records_total{type="shops",outcome="failed"} 3',
+    'headgate_records_total{type="shops",outcome="rejected"} 2',
+    'headgate_rejections_total{code="store_unavailable"} 3',
+    'headgate_store_errors_total{during="upload"} 1',
+    'headgate_store_errors_total{during="interaction"} 1',
+    'headgate_store_write_duration_seconds_count{kind="upload"} 0',
+    'headgate_thread_restarts_total{thread="ingest"} 1',
+    'headgate_requests_in_progress 3',
+    'headgate_bodies_waiting 2',
+    'headgate_jobs_in_progress{thread="interaction"} 5',
+    'headgate_store_writes_in_progress{thread="ingest"} 6',
+  ]) {
+    assert.ok(text.includes(`\n${line}\n`), line);
+  }
+});
+
+test('a bucket holds everything up to its bound, the bound included', () => {
+  const histogram = new Histogram();
+  for (const ms of [0.5, 1, 1.1, 60_000, 60_001]) histogram.observeMs(ms);
+  const valueAt = (bound: string): number =>
+    histogram.samples().find(({ suffix, le }) => suffix === '_bucket' && le === bound)!.value;
+  assert.equal(valueAt('0.001'), 2);
+  assert.equal(valueAt('0.0025'), 3);
+  assert.equal(valueAt('60'), 4);
+  assert.equal(valueAt('+Inf'), 5);
+  const total = (name: string): number => histogram.samples().find(({ suffix }) => suffix === name)!.value;
+  assert.equal(total('_count'), 5);
+  assert.ok(Math.abs(total('_sum') - 120.0036) < 1e-9);
+});

@@ -1,0 +1,28 @@
+// What the server tells of itself while it runs: metrics, the log and traces, each where it is switched on.
+
+import type { EndedRequest } from './facts.ts';
+import type { Log } from './log.ts';
+import type { Metrics } from './metrics.ts';
+import type { Traces } from './traces.ts';
+
+export class Observer {
+  readonly log: Log;
+  readonly metrics: Metrics | null;
+  readonly traces: Traces | null;
+  /** Whether anybody wants to hear how requests ended. */
+  readonly isWatching: boolean;
+  requestsInProgress = 0;
+
+  /** `newMetrics`: given this observer, whose requests are one of the metrics. */
+  constructor(log: Log, traces: Traces | null, newMetrics: ((observer: Observer) => Metrics) | null) {
+    this.log = log;
+    this.traces = traces;
+    this.metrics = newMetrics === null ? null : newMetrics(this);
+    this.isWatching = log.hasRequests || traces !== null || newMetrics !== null;
+  }
+
+  requestEnded(ended: EndedRequest): void {
+    this.metrics?.requestEnded(ended);
+    this.log.request(ended);
+  }
+}

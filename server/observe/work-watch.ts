@@ -1,0 +1,67 @@
+// One request's work on the thread that takes it in: stands between it and the store, and notes when it was asked to
+// write and when that was durable.
+
+import type { InteractionWrite, MemoryKey, Remembered, Store, Upload, Written } from '../store/store.ts';
+import type { WorkTimes } from './facts.ts';
+import { epochMs } from './traces.ts';
+
+type WatchedCalls = Pick<Store, 'recall' | 'write' | 'writeInteraction'>;
+
+/** How many writes of a thread are not durable yet, for whoever started the thread to see. */
+export type WriteCount = Int32Array<SharedArrayBuffer>;
+
+export function newWriteCount(): WriteCount {
+  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+}
+
+export class WorkWatch implements WatchedCalls {
+  readonly #store: WatchedCalls;
+  readonly #writeCount: WriteCount;
+  readonly #beganAtMs = epochMs();
+  #writeAskedAtMs = 0;
+  #writtenAtMs = 0;
+
+  constructor(store: WatchedCalls, writeCount: WriteCount) {
+    this.#store = store;
+    this.#writeCount = writeCount;
+  }
+
+  recall(key: MemoryKey, nowMs: number): Promise<Remembered | null> {
+    return this.#store.recall(key, nowMs);
+  }
+
+  write(upload: Upload): Promise<Written> {
+    this.#writeAskedAtMs = epochMs();
+    return this.#whenDurable(this.#store.write(upload));
+  }
+
+  writeInteraction(write: InteractionWrite): Promise<Written> {
+    this.#writeAskedAtMs = epochMs();
+    return this.#whenDurable(this.#store.writeInteraction(write));
+  }
+
+  /** Null where nothing was written. */
+  writeMs(): number | null {
+    return this.#writtenAtMs === 0 ? null : this.#writtenAtMs - this.#writeAskedAtMs;
+  }
+
+  times(): WorkTimes {
+    return {
+      beganAtMs: this.#beganAtMs,
+      writeAskedAtMs: this.#writeAskedAtMs,
+      writtenAtMs: this.#writtenAtMs,
+      endedAtMs: epochMs(),
+    };
+  }
+
+  async #whenDurable(writing: Promise<Written>): Promise<Written> {
+    Atomics.add(this.#writeCount, 0, 1);
+    try {
+      const written = await writing;
+      this.#writtenAtMs = epochMs();
+      return written;
+    } finally {
+      Atomics.sub(this.#writeCount, 0, 1);
+    }
+  }
+}
