@@ -13,6 +13,7 @@ import { promisify } from 'node:util';
 import { type Api, apiOf, type RefusalBody, type Reply, type UploadBody } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
+import { mountNamespaceFlags, noMountNamespace } from './harness/mount-namespace.ts';
 import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { idOf, leastRecord, type TestRecord } from './harness/records.ts';
 
@@ -31,10 +32,8 @@ if (smallDisk === undefined) await runInNamespace();
 else describe('on a full disk', () => suite(smallDisk));
 
 async function runInNamespace(): Promise<void> {
-  const namespaces = [['--mount'], ['--map-root-user', '--mount']];
-  const probes = await Promise.all(namespaces.map((flags) => succeeds(['unshare', ...flags, 'true'])));
-  const flags = namespaces[probes.indexOf(true)];
-  const skip = flags === undefined && 'this machine does not let the tests make a mount namespace';
+  const flags = await mountNamespaceFlags();
+  const skip = flags === null && noMountNamespace;
   test('the store on a full disk', { skip }, async (t) => {
     const { folder, remove } = await newDatabaseFolder();
     const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
@@ -53,13 +52,6 @@ async function runInNamespace(): Promise<void> {
       await remove();
     }
   });
-}
-
-async function succeeds([program, ...args]: string[]): Promise<boolean> {
-  return run(program!, args).then(
-    () => true,
-    () => false,
-  );
 }
 
 function suite(folder: string): void {

@@ -20,6 +20,7 @@ const unavailableCodes: ReadonlySet<number> = new Set([
   26, // NOTADB
 ]);
 const BUSY = 5;
+const FULL = 13;
 const NOT_A_DATABASE = 26;
 /** While a file is opened these will not pass by themselves: PERM, READONLY, CORRUPT, CANTOPEN, NOLFS. */
 const unusableCodes: ReadonlySet<number> = new Set([3, 8, 11, 14, 22]);
@@ -30,6 +31,14 @@ const LOCK_RETRY_MS = 1;
 function primaryCodeOf(error: unknown): number | null {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return null;
   return error.errcode & 0xff;
+}
+
+export function isBusy(error: unknown): boolean {
+  return primaryCodeOf(error) === BUSY;
+}
+
+export function isFull(error: unknown): boolean {
+  return primaryCodeOf(error) === FULL;
 }
 
 /** The error as callers of the store know it. Anything but a fault of disk, file or lock stays what it is. */
@@ -71,7 +80,7 @@ export function patiently<T>(attempt: () => T, patienceMs: number = LOCK_PATIENC
     try {
       return attempt();
     } catch (error) {
-      if (primaryCodeOf(error) !== BUSY || performance.now() > deadlineMs) throw error;
+      if (!isBusy(error) || performance.now() > deadlineMs) throw error;
       sleep(LOCK_RETRY_MS);
     }
   }

@@ -79,7 +79,7 @@ function missingSteps(database: DatabaseSync, path: string, tables: Tables): rea
 }
 
 /** The file's schema version; 0 for a file that nobody has used yet. */
-function knownVersion(database: DatabaseSync, path: string): number {
+export function knownVersion(database: DatabaseSync, path: string): number {
   const version = pragmaNumber(database, 'user_version');
   const isOurs = pragmaNumber(database, 'application_id') === APPLICATION_ID;
   const isUnused =

@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import {
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type TestContext, test } from 'node:test';
+import { runHeadgate } from './run.ts';
+
+interface Ran {
+  readonly exitCode: number;
+  readonly out: string[];
+  readonly err: string[];
+}
+
+interface Place {
+  readonly folder: string;
+  readonly database: string;
+  run(...args: string[]): Promise<Ran>;
+  /** `headgate backup`, which must be refused, and leave nothing in the folder that was not there. */
+  refused(...args: string[]): Promise<Pick<Ran, 'exitCode' | 'err'>>;
+}
+
+/** A folder with a database that has one organisation. */
+async function place(t: TestContext, isTerminal = false): Promise<Place> {
+  const folder = await mkdtemp(join(tmpdir(), 'headgate-backup-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const database = join(folder, 'headgate.db');
+  const run = async (...args: string[]): Promise<Ran> => {
+    const out: string[] = [];
+    const err: string[] = [];
+    const exitCode = await runHeadgate(args, {
+      out: (line) => out.push(line),
+      err: (line) => err.push(line),
+      isTerminal,
+      rewrite: (text) => err.push(text),
+      env: { HEADGATE_DATABASE: database },
+      nowMs: Date.now,
+    });
+    return { exitCode, out, err };
+  };
+  assert.equal((await run('orgs', 'create', 'acme')).exitCode, 0);
+  const refused = async (...args: string[]): Promise<Pick<Ran, 'exitCode' | 'err'>> => {
+    const before = readdirSync(folder, { recursive: true }).sort();
+    const { exitCode, out, err } = await run('backup', ...args);
+    assert.deepEqual(out, []);
+    assert.deepEqual(readdirSync(folder, { recursive: true }).sort(), before);
+    return { exitCode, err };
+  };
+  return { folder, database, run, refused };
+}
+
+test('a backup is one file that only its owner may read, and tells what it holds', async (t) => {
+  const { folder, run } = await place(t);
+  const file = join(folder, 'monday.db');
+  const { exitCode, out, err } = await run('backup', file);
+  assert.deepEqual([exitCode, err], [0, []]);
+  assert.match(
+    out.join('\n'),
+    /^Backed up 1 organisation, 0 records and 0 interactions to \S+monday\.db: \d+\.\d MiB in \d+\.\d s, and the integrity check has passed\.$/,
+  );
+  assert.deepEqual(readdirSync(folder).sort(), ['headgate.db', 'monday.db']);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const [name] = JSON.parse((await run('orgs', 'list', '--json', '--database', file)).out[0]!);
+  assert.equal(name.name, 'acme');
+});
+
+test('a backup needs no log beside it, and so can be read from where nothing can be written', async (t) => {
+  const { folder, run } = await place(t);
+  const file = join(folder, 'monday.db');
+  await run('backup', file);
+  const copy = new DatabaseSync(file, { readOnly: true });
+  t.after(() => copy.close());
+  assert.equal(copy.prepare('PRAGMA journal_mode').get()?.journal_mode, 'delete');
+  assert.equal(copy.prepare('SELECT name FROM organisations').get()?.name, 'acme');
+  assert.deepEqual(readdirSync(folder).sort(), ['headgate.db', 'monday.db']);
+});
+
+test('with --json one value is printed', async (t) => {
+  const { folder, run } = await place(t);
+  const file = join(folder, 'monday.db');
+  const { out, err } = await run('backup', file, '--json');
+  const { duration_ms: elapsedMs, ...facts } = JSON.parse(out.join('\n'));
+  assert.ok(Number.isInteger(elapsedMs));
+  const { size } = statSync(file);
+  assert.deepEqual(
+    [facts, err],
+    [{ file, bytes: size, schema_version: 1, organisations: 1, records: 0, interactions: 0 }, []],
+  );
+});
+
+test('on a terminal its progress is shown, and taken away at the end', async (t) => {
+  const { folder, run } = await place(t, true);
+  const { err } = await run('backup', join(folder, 'monday.db'));
+  assert.match(err.join('\n'), /checking \d+\.\d MiB/);
+  assert.equal(err.at(-1), '');
+});
+
+test('a file that is there stays as it is, unless it is to be replaced', async (t) => {
+  const { folder, run, refused } = await place(t);
+  const file = join(folder, 'notes.txt');
+  writeFileSync(file, 'precious');
+  assert.deepEqual(await refused(file), {
+    exitCode: 1,
+    err: [`headgate: ${file} is there already; name another file, or give --force to replace it`],
+  });
+  assert.equal(readFileSync(file, 'utf8'), 'precious');
+  assert.equal((await run('backup', file, '--force')).exitCode, 0);
+  assert.equal((await run('orgs', 'list', '--database', file)).exitCode, 0);
+});
+
+test('what a killed backup has left is replaced', async (t) => {
+  const { folder, run } = await place(t);
+  const file = join(folder, 'monday.db');
+  for (const left of ['half of a database', '']) {
+    writeFileSync(`${file}.partial`, left);
+    writeFileSync(`${file}.partial-journal`, left);
+    assert.deepEqual((await run('backup', file, '--force')).exitCode, 0);
+    assert.deepEqual(readdirSync(folder).sort(), ['headgate.db', 'monday.db']);
+  }
+});
+
+test('what another backup is writing is left alone', async (t) => {
+  const { folder, refused } = await place(t);
+  const file = join(folder, 'monday.db');
+  const other = new DatabaseSync(`${file}.partial`);
+  t.after(() => other.close());
+  other.exec('CREATE TABLE half (done); BEGIN EXCLUSIVE');
+  assert.deepEqual(await refused(file), {
+    exitCode: 1,
+    err: [`headgate: another backup is being written to ${file}.partial; wait for it, or name another file`],
+  });
+});
+
+test('the database itself is never overwritten, whatever it is called', async (t) => {
+  const { folder, database, refused } = await place(t);
+  linkSync(database, join(folder, 'hard-link.db'));
+  symlinkSync(database, join(folder, 'symbolic-link.db'));
+  for (const name of [
+    'headgate.db',
+    'headgate.db-wal',
+    'headgate.db-shm',
+    'hard-link.db',
+    'symbolic-link.db',
+  ]) {
+    const file = join(folder, name);
+    assert.deepEqual(await refused(file, '--force'), {
+      exitCode: 1,
+      err: [`headgate: ${file} belongs to the database itself; name another file for the backup`],
+    });
+  }
+});
+
+test('a database that is in use is not replaced', async (t) => {
+  const { folder, run, refused } = await place(t);
+  const file = join(folder, 'other.db');
+  await run('orgs', 'create', 'other', '--database', file);
+  const server = new DatabaseSync(file);
+  t.after(() => server.close());
+  server.prepare('SELECT * FROM organisations').all();
+  assert.deepEqual(await refused(file, '--force'), {
+    exitCode: 1,
+    err: [
+      `headgate: ${file}-wal shows that ${file} is in use as a database; name another file for the backup`,
+    ],
+  });
+});
+
+test('a place where no file can be made is told of in one sentence', async (t) => {
+  const { folder, refused } = await place(t);
+  mkdirSync(join(folder, 'folder'));
+  const cases = [
+    [
+      join(folder, 'none', 'monday.db'),
+      /^headgate: there is no folder \S+none to put the backup into; make it first$/,
+    ],
+    [join(folder, 'headgate.db', 'monday.db'), /^headgate: there is no folder \S+headgate\.db to put /],
+    [join(folder, 'folder'), /^headgate: \S+folder is not a file; name another one for the backup$/],
+    ['/dev/null', /^headgate: \/dev\/null is not a file; /],
+    ['/sys/monday.db', /^headgate: .*\/sys.*: (EACCES|EPERM|EROFS): /],
+    [join(folder, 'x'.repeat(300)), /^headgate: .*ENAMETOOLONG: /],
+  ] as const;
+  for (const [file, sentence] of cases) {
+    const { exitCode, err } = await refused(file, '--force');
+    assert.deepEqual([exitCode, err.length], [1, 1]);
+    assert.match(err[0]!, sentence);
+  }
+});
+
+test('a database that cannot be backed up is told of in one sentence', async (t) => {
+  const { folder, run, refused } = await place(t);
+  const path = (name: string): string => join(folder, name);
+  const file = path('monday.db');
+  writeFileSync(
+    path('text.db'),
+    'no database at all, but longer than the header that would tell of one'.repeat(9),
+  );
+  writeFileSync(path('empty.db'), '');
+  const foreign = new DatabaseSync(path('foreign.db'));
+  foreign.exec('CREATE TABLE someone_elses (value)');
+  foreign.close();
+  await run('orgs', 'create', 'newer', '--database', path('newer.db'));
+  const newer = new DatabaseSync(path('newer.db'));
+  newer.exec('PRAGMA journal_mode = DELETE; PRAGMA user_version = 1000');
+  newer.close();
+  const cases = [
+    [
+      path('none.db'),
+      1,
+      /^headgate: there is no database \S+none\.db; name the one to back up with --database$/,
+    ],
+    [folder, 1, /^headgate: the database \S+ is not a file$/],
+    [path('text.db'), 1, /^headgate: \S+text\.db is not a SQLite database$/],
+    [path('empty.db'), 1, /^headgate: the database \S+empty\.db is empty: there is nothing to back up$/],
+    [path('foreign.db'), 1, /^headgate: \S+foreign\.db is a SQLite database that Headgate has not made: /],
+    [path('newer.db'), 1, /^headgate: \S+newer\.db was made by a newer Headgate /],
+    [
+      'postgres://headgate:secret@db.internal/headgate',
+      2,
+      /^headgate: .* pg_dump --format=custom --file=FILE; /,
+    ],
+    ['mysql://db.internal/headgate', 2, /^headgate: --database must be /],
+  ] as const;
+  for (const [database, expected, sentence] of cases) {
+    const { exitCode, err } = await refused(file, '--database', database);
+    assert.deepEqual([exitCode, err.length], [expected, 1], err.join('\n'));
+    assert.match(err[0]!, sentence);
+    assert.doesNotMatch(err[0]!, /secret/);
+  }
+});
+
+test('a damaged database is found out, and an earlier backup stays', async (t) => {
+  const { folder, database, run, refused } = await place(t);
+  const file = join(folder, 'monday.db');
+  await run('backup', file);
+  const earlier = readFileSync(file);
+  loseIndexEntries(database);
+  const { exitCode, err } = await refused(file, '--force');
+  assert.deepEqual([exitCode, err.length], [1, 1]);
+  assert.match(
+    err[0]!,
+    /^headgate: the copy of \S+ does not pass SQLite's integrity check \(.+\), so the database /,
+  );
+  assert.ok(readFileSync(file).equals(earlier));
+});
+
+/** Makes an index with nothing in it for a table with a row, as a lost write would. */
+function loseIndexEntries(path: string): void {
+  const database = new DatabaseSync(path, { defensive: false });
+  database.exec(`PRAGMA journal_mode = DELETE;
+    CREATE INDEX lost ON organisations (created_at_ms) WHERE created_at_ms < 0;
+    PRAGMA writable_schema = ON;
+    UPDATE sqlite_schema SET sql = 'CREATE INDEX lost ON organisations (created_at_ms)' WHERE name = 'lost';`);
+  database.close();
+}

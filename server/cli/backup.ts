@@ -1,0 +1,100 @@
+// `headgate backup`: copies a SQLite database into one file that can be put in its place.
+
+import { readSetting, SettingsProblem } from '../settings.ts';
+import { readPlace } from '../store/place.ts';
+import type { BackupFacts, BackupProgress, RunningBackup } from '../store/sqlite/backup.ts';
+import type { Call } from './call.ts';
+import { type ExitCode, exitCodes, failed, type Io, misused, printJson } from './io.ts';
+import { type ProgressLine, progressLine } from './progress.ts';
+
+const BAR_CHARACTERS = 20;
+const MIB = 1024 * 1024;
+const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode> {
+  const database = readSetting('database', io.env, { database: option('database') });
+  if (database instanceof SettingsProblem) return misused(io, database.message);
+  const file = args[0]!;
+  if (file === '') return misused(io, 'FILE is empty; name the backup to make');
+  const place = readPlace(database);
+  if (typeof place === 'string') return misused(io, place);
+  if (place.kind === 'postgres') {
+    return misused(
+      io,
+      'the database is PostgreSQL, which is backed up with its own pg_dump --format=custom --file=FILE; ' +
+        'docs/backup.md says how, and how to restore',
+    );
+  }
+  const { startBackup } = await import('../store/sqlite/backup.ts');
+  const startedAtMs = performance.now();
+  const line = progressLine(io);
+  // Not into the mail of a cron job, for which the result is enough.
+  const onProgress = (progress: BackupProgress): void => {
+    if (io.isTerminal) line.show(sentence(progress));
+  };
+  const running = startBackup(place.path, file, isOn('force'), onProgress);
+  const stopListening = abandonWhenStopped(running, line, io);
+  const backedUp = await running.ended.finally(() => {
+    stopListening();
+    line.end();
+  });
+  if (backedUp.kind === 'refused') return failed(io, backedUp.reason);
+  const elapsedMs = Math.round(performance.now() - startedAtMs);
+  if (isOn('json')) return printJson(io, asJson(file, backedUp.facts, elapsedMs));
+  io.out(resultOf(file, backedUp.facts, elapsedMs));
+  return exitCodes.done;
+}
+
+/** Ends by the signal itself, so that a shell or a timer sees what has ended the command. */
+function abandonWhenStopped(running: RunningBackup, line: ProgressLine, io: Io): () => void {
+  const onSignal = (signal: NodeJS.Signals): void => {
+    stopListening();
+    line.end();
+    running.abandon();
+    io.err('headgate: stopped before the backup was complete; nothing of it is left');
+    process.kill(process.pid, signal);
+  };
+  const stopListening = (): void => {
+    for (const signal of stopSignals) process.removeListener(signal, onSignal);
+  };
+  for (const signal of stopSignals) process.on(signal, onSignal);
+  return stopListening;
+}
+
+function sentence({ doing, doneBytes, totalBytes }: BackupProgress): string {
+  if (doing === 'checking') return `checking ${mebibytes(totalBytes)} MiB`;
+  const share = totalBytes === 0 ? 1 : doneBytes / totalBytes;
+  const filled = Math.round(share * BAR_CHARACTERS);
+  const bar = `${'█'.repeat(filled)}${'░'.repeat(BAR_CHARACTERS - filled)}`;
+  return `copying  ${bar}  ${Math.floor(share * 100)} %  ${mebibytes(doneBytes)} of ${mebibytes(totalBytes)} MiB`;
+}
+
+function resultOf(file: string, facts: BackupFacts, elapsedMs: number): string {
+  const { bytes, organisations, records, interactions } = facts;
+  return (
+    `Backed up ${counted(organisations, 'organisation')}, ${counted(records, 'record')} and ` +
+    `${counted(interactions, 'interaction')} to ${file}: ${mebibytes(bytes)} MiB in ` +
+    `${(elapsedMs / 1000).toFixed(1)} s, and the integrity check has passed.`
+  );
+}
+
+function asJson(file: string, facts: BackupFacts, elapsedMs: number): object {
+  const { bytes, schemaVersion, organisations, records, interactions } = facts;
+  return {
+    file,
+    bytes,
+    duration_ms: elapsedMs,
+    schema_version: schemaVersion,
+    organisations,
+    records,
+    interactions,
+  };
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function mebibytes(bytes: number): string {
+  return (bytes / MIB).toFixed(1);
+}

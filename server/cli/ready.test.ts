@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { runHeadgate } from './run.ts';
+
+async function ready(
+  env: Record<string, string>,
+  ...args: string[]
+): Promise<{ exitCode: number; out: string[]; err: string[] }> {
+  const out: string[] = [];
+  const err: string[] = [];
+  const exitCode = await runHeadgate(['ready', ...args], {
+    out: (line) => out.push(line),
+    err: (line) => err.push(line),
+    isTerminal: false,
+    rewrite: (text) => err.push(text),
+    env,
+    nowMs: Date.now,
+  });
+  return { exitCode, out, err };
+}
+
+/** Something that listens, and is no Headgate: what a server says of itself is tested with a real one. */
+async function listening(
+  t: TestContext,
+  listener: RequestListener,
+): Promise<{ port: string; server: Server }> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return { port: String((server.address() as AddressInfo).port), server };
+}
+
+test('a server that is ready', async (t) => {
+  const paths: (string | undefined)[] = [];
+  const { port } = await listening(t, ({ url }, response) => {
+    paths.push(url);
+    response.end();
+  });
+  assert.deepEqual(await ready({ HEADGATE_PORT: port }), { exitCode: 0, out: ['ready'], err: [] });
+  assert.deepEqual((await ready({}, '--port', port)).exitCode, 0);
+  const everywhere = { HEADGATE_HOST: '0.0.0.0', HEADGATE_BEHIND_PROXY: 'true', HEADGATE_PORT: port };
+  assert.deepEqual((await ready(everywhere)).exitCode, 0);
+  assert.deepEqual(paths, ['/readyz', '/readyz', '/readyz']);
+});
+
+test('a server that cannot serve', async (t) => {
+  const { port } = await listening(t, (_, response) => response.writeHead(503).end());
+  assert.deepEqual(await ready({ HEADGATE_PORT: port }), {
+    exitCode: 1,
+    out: [],
+    err: [`headgate: the server at http://127.0.0.1:${port} is not ready: it answered 503`],
+  });
+});
+
+test('no server', async (t) => {
+  const { port, server } = await listening(t, (_, response) => response.end());
+  await new Promise((resolve) => server.close(resolve));
+  const { exitCode, out, err } = await ready({ HEADGATE_PORT: port });
+  assert.deepEqual([exitCode, out, err.length], [1, [], 1]);
+  assert.match(
+    err[0]!,
+    new RegExp(`^headgate: no server answers at http://127\\.0\\.0\\.1:${port}: .*ECONNREFUSED`),
+  );
+});
+
+test('settings that no server starts with', async () => {
+  const { exitCode, err } = await ready({ HEADGATE_PORT: 'http' });
+  assert.deepEqual([exitCode, err.length], [2, 1]);
+});

@@ -1,0 +1,59 @@
+// `headgate ready`: asks the server of these settings whether it can serve, for supervisors and scripts.
+
+import { request as requestByHttp } from 'node:http';
+import { request as requestByHttps } from 'node:https';
+import { isIPv6 } from 'node:net';
+import { apiRoutes } from '../http/routes.ts';
+import { readSettings, type Settings, SettingsProblem } from '../settings.ts';
+import type { Call } from './call.ts';
+import { type ExitCode, exitCodes, failed, misused } from './io.ts';
+
+const PATIENCE_MS = 5000;
+const OK = 200;
+/** Addresses to listen on that stand for all of a machine's, and the one by which it reaches itself. */
+const ownAddresses: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+export async function ready({ io, option }: Call): Promise<ExitCode> {
+  const settings = readSettings(io.env, { host: option('host'), port: option('port') });
+  if (settings instanceof SettingsProblem) return misused(io, settings.message);
+  const url = readinessUrl(settings);
+  const answer = await statusOf(url);
+  if (answer === OK) {
+    io.out('ready');
+    return exitCodes.done;
+  }
+  return failed(
+    io,
+    typeof answer === 'number'
+      ? `the server at ${url.origin} is not ready: it answered ${answer}`
+      : `no server answers at ${url.origin}: ${answer}`,
+  );
+}
+
+function readinessUrl({ host, port, tlsCertFile }: Settings): URL {
+  const address = ownAddresses[host] ?? host;
+  const shownAddress = isIPv6(address) ? `[${address}]` : address;
+  const scheme = tlsCertFile === null ? 'http' : 'https';
+  return new URL(apiRoutes.getReadiness.path, `${scheme}://${shownAddress}:${port}`);
+}
+
+/** The status, or why there is none. */
+function statusOf(url: URL): Promise<number | string> {
+  const { promise, resolve } = Promise.withResolvers<number | string>();
+  const deadline = { signal: AbortSignal.timeout(PATIENCE_MS) };
+  // The certificate is for the name by which clients know the server, not for the machine's own address.
+  const asking =
+    url.protocol === 'https:'
+      ? requestByHttps(url, { ...deadline, rejectUnauthorized: false })
+      : requestByHttp(url, deadline);
+  asking
+    .on('response', (response) => {
+      response.resume();
+      resolve(response.statusCode!);
+    })
+    .on('error', (error) =>
+      resolve(deadline.signal.aborted ? `nothing came within ${PATIENCE_MS / 1000} s` : error.message),
+    )
+    .end();
+  return promise;
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { type BackupProgress, startBackup } from './backup.ts';
+import { testFolder } from './test-folder.ts';
+import { startProcess } from './test-process.ts';
+import { openForWriting } from './writing-connection.ts';
+
+const ANSWERS = 1200;
+const ANSWER_BYTES = 20_000;
+
+/** Commits one organisation after the other, as fast as it can, and says when it has begun. */
+const writingWithoutPause = `
+  import { DatabaseSync } from 'node:sqlite';
+  const database = new DatabaseSync(process.argv[1], { timeout: 30_000 });
+  const insert = database.prepare("INSERT INTO organisations VALUES (NULL, hex(randomblob(16)), hex(randomblob(16)), 0)");
+  for (let written = 0; ; written++) {
+    insert.run();
+    if (written === 0) process.stdout.write('writing');
+  }`;
+
+test('a writer that never rests does not make the copying begin again, and ends up in it up to one moment', async (t) => {
+  const folder = testFolder(t);
+  const [path, file] = [join(folder, 'headgate.db'), join(folder, 'backup.db')];
+  const database = openForWriting(path);
+  t.after(() => database.close());
+  fill(database);
+  const writer = startProcess(writingWithoutPause, path);
+  t.after(() => writer.kill('SIGKILL'));
+  await once(writer.stdout, 'data');
+  const organisations = (): number =>
+    Number(database.prepare('SELECT count(*) AS count FROM organisations').get()?.count);
+
+  const before = organisations();
+  const progress: BackupProgress[] = [];
+  const backedUp = await startBackup(path, file, false, (step) => progress.push(step)).ended;
+  const after = organisations();
+
+  assert.ok(backedUp.kind === 'done');
+  assert.ok(after > before, 'nothing was written meanwhile');
+  assert.ok(backedUp.facts.organisations >= before && backedUp.facts.organisations <= after);
+  const copied = progress.filter(({ doing }) => doing === 'copying').map(({ doneBytes }) => doneBytes);
+  assert.ok(copied.length >= 5, `it was copied in ${copied.length} steps`);
+  assert.deepEqual(
+    copied,
+    copied.toSorted((one, other) => one - other),
+  );
+});
+
+function fill(database: DatabaseSync): void {
+  database
+    .prepare(
+      `WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT ${ANSWERS})
+      INSERT INTO idempotency_answers
+      SELECT 1, '/v1/data/shops', number, '', randomblob(${ANSWER_BYTES}), '[]', 0, 0 FROM numbers`,
+    )
+    .run();
+}

@@ -1,0 +1,251 @@
+// `headgate backup` beside a real server that takes uploads without pause. SQLite-specific by nature.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { type Api, apiOf } from './harness/api.ts';
+import { commandLine, type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
+import { mountNamespaceFlags, noMountNamespace } from './harness/mount-namespace.ts';
+import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
+import { idOf, leastRecord, type TestRecord } from './harness/records.ts';
+import { waitUntil } from './harness/waiting.ts';
+
+/** Large enough for a backup of several steps, and for a check that takes longer than a test takes to look. */
+const UPLOADS_BEFORE = 30;
+const RECORDS_PER_UPLOAD = 1000;
+const CLIENTS = 2;
+const NAME_CHARACTERS = 300;
+
+describe('a backup beside a server under load', () => {
+  let headgate: Headgate;
+  let key: string;
+  let api: Api;
+  let folder: string;
+  let removeFolder: () => Promise<void>;
+  let load: Load;
+  const shop = leastRecord('shops');
+  let interaction: Record<string, unknown>;
+
+  before(async () => {
+    ({ folder, remove: removeFolder } = await newDatabaseFolder());
+    mkdirSync(join(folder, 'backups'));
+    headgate = await startHeadgate(`sqlite:${join(folder, 'headgate.db')}`);
+    ({ key } = await headgate.newKey());
+    api = apiOf(headgate.url, key);
+    assert.equal((await api.upload('shops', [shop])).status, 200);
+    const recorded = await api.record({
+      interaction_type: 'SHARE',
+      item_type: 'SHOP',
+      item_id: idOf('shops', shop),
+      event_timestamp: 1_700_000_000,
+    });
+    assert.equal(recorded.status, 201, recorded.text);
+    interaction = recorded.body;
+    load = new Load(api);
+    await waitUntil('there is something to back up', () => load.acknowledged.size >= UPLOADS_BEFORE);
+  });
+  after(async () => {
+    await load?.stop();
+    await headgate?.kill();
+    await removeFolder?.();
+  });
+
+  const start = (file: string): ChildProcess => {
+    const [program, ...args] = commandLine(['backup', file, '--database', headgate.database]);
+    return spawn(program!, args, { stdio: 'ignore' });
+  };
+  const inBackups = (): string[] => readdirSync(join(folder, 'backups')).sort();
+
+  test('it holds all that was acknowledged before, and of every upload the whole or nothing', async (t) => {
+    const file = join(folder, 'backups', 'first.db');
+    const acknowledgedBefore = new Set(load.acknowledged);
+    const facts = await headgate.command<{ bytes: number; records: number }>('backup', file);
+    const acknowledgedMeanwhile = load.acknowledged.size - acknowledgedBefore.size;
+    await load.stop();
+    assert.ok(acknowledgedMeanwhile > 0, 'nothing was uploaded while the backup was made');
+    assert.deepEqual(inBackups(), ['first.db']);
+    assert.deepEqual(damagesOf(file), []);
+    assert.equal(facts.bytes, statSync(file).size);
+    t.diagnostic(`${acknowledgedMeanwhile} uploads were acknowledged meanwhile; ${JSON.stringify(facts)}`);
+
+    const restored = join(folder, 'restored.db');
+    copyFileSync(file, restored);
+    const second = await startHeadgate(`sqlite:${restored}`);
+    try {
+      const restoredApi = apiOf(second.url, key);
+      const counts = new Map<string, number>();
+      for (const { name } of await readAllRecords(restoredApi, 'courses')) {
+        const upload = String(name).trimEnd();
+        counts.set(upload, (counts.get(upload) ?? 0) + 1);
+      }
+      assert.equal(facts.records, counts.size * RECORDS_PER_UPLOAD + 1);
+      for (const [upload, count] of counts)
+        assert.equal(count, RECORDS_PER_UPLOAD, `half of upload ${upload}`);
+      for (const upload of acknowledgedBefore) assert.ok(counts.has(upload), `upload ${upload} is missing`);
+      for (let client = 0; client < CLIENTS; client++) {
+        const numbers = [...counts.keys()].filter((upload) => upload.startsWith(`${client}/`));
+        assert.deepEqual(new Set(numbers), new Set(numbers.map((_, number) => `${client}/${number}`)));
+      }
+      assert.deepEqual(await readAllInteractions(restoredApi), [interaction]);
+
+      const again = await load.repeatFirst(restoredApi);
+      assert.equal(again.status, 200, again.text);
+      assert.equal(again.headers.get('idempotency-replayed'), 'true');
+      const other = leastRecord('shops');
+      assert.equal((await restoredApi.upload('shops', [other])).status, 200);
+      assert.equal((await api.read('shops', idOf('shops', other))).status, 404);
+    } finally {
+      await second.kill();
+    }
+  });
+
+  /** Ends it half-way; one that was faster than the signal is no proof of anything, and is made again. */
+  const stoppedHalfWay = async (file: string, signal: NodeJS.Signals): Promise<void> => {
+    for (let ending: unknown = null; ending !== signal; ) {
+      rmSync(file, { force: true });
+      const child = start(file);
+      const exited = once(child, 'exit');
+      await waitUntil('the backup is being written', () => existsSync(`${file}.partial`) || existsSync(file));
+      child.kill(signal);
+      const [exitCode, endedBy] = await exited;
+      ending = endedBy ?? exitCode;
+      assert.ok(ending === signal || ending === 0, `it ended with ${ending}`);
+    }
+  };
+
+  test('killed, it leaves only its partial file, which the next one replaces', async () => {
+    const file = join(folder, 'backups', 'killed.db');
+    const left = (): string[] => inBackups().filter((name) => name.startsWith('killed'));
+    await stoppedHalfWay(file, 'SIGKILL');
+    assert.ok(left().length > 0);
+    assert.ok(left().every((name) => name.startsWith('killed.db.partial')));
+    await headgate.command('backup', file);
+    assert.deepEqual(damagesOf(file), []);
+    assert.deepEqual(left(), ['killed.db']);
+  });
+
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    test(`stopped by ${signal}, it ends by it and leaves nothing`, async () => {
+      const before = inBackups();
+      await stoppedHalfWay(join(folder, 'backups', 'stopped.db'), signal);
+      assert.deepEqual(inBackups(), before);
+    });
+  }
+
+  test('the server has served all the while', async () => {
+    assert.equal((await api.request('/readyz')).status, 200);
+    assert.equal(await headgate.stop(), 0);
+    assert.deepEqual(damagesOf(join(folder, 'headgate.db')), []);
+  });
+});
+
+describe('a backup for which there is no room', async () => {
+  const flags = await mountNamespaceFlags();
+  const skip = flags === null && noMountNamespace;
+  const cases = [
+    { missing: 'a page', spareBytes: -4096, sentence: /^headgate: there is no room for the backup in \S+: / },
+    // SQLite's journal does not fit beside the last page.
+    {
+      missing: 'what SQLite needs beside it',
+      spareBytes: 0,
+      sentence: /^headgate: the disk got full while \S+ was /,
+    },
+  ];
+  for (const { missing, spareBytes, sentence } of cases) {
+    test(`is refused in one sentence, and leaves nothing, where ${missing} does not fit`, {
+      skip,
+    }, async (t) => {
+      const { folder, remove } = await newDatabaseFolder();
+      t.after(remove);
+      const database = join(folder, 'headgate.db');
+      const disk = join(folder, 'disk');
+      mkdirSync(disk);
+      await runCommand(commandLine(['orgs', 'create', 'acme', '--database', database]));
+      const script =
+        'mount -t tmpfs -o size="$1" headgate-test "$2" && cd "$2" && shift 2 && "$@"; echo "exit code $?"; ls -A';
+      const sizeBytes = statSync(database).size + spareBytes;
+      const backup = commandLine(['backup', join(disk, 'monday.db'), '--database', database]);
+      const args = [...flags!, 'sh', '-c', script, 'sh', String(sizeBytes), disk, ...backup];
+      const { stdout, stderr } = await promisify(execFile)('unshare', args);
+      assert.match(stderr, sentence);
+      assert.match(stderr, /^[^\n]+\n$/);
+      assert.equal(stdout, 'exit code 1\n');
+    });
+  }
+});
+
+test('a write that fails half-way is told of in one sentence, and leaves nothing', async (t) => {
+  const { folder, remove } = await newDatabaseFolder();
+  t.after(remove);
+  const database = join(folder, 'headgate.db');
+  await runCommand(commandLine(['orgs', 'create', 'acme', '--database', database]));
+  const limitBlocks = Math.floor(statSync(database).size / 512 / 2);
+  const backup = commandLine(['backup', join(folder, 'monday.db'), '--database', database]);
+  const { stdout, stderr } = await promisify(execFile)('sh', [
+    '-c',
+    `ulimit -f ${limitBlocks}; "$@"; echo "exit code $?"`,
+    'sh',
+    ...backup,
+  ]);
+  assert.match(stderr, /^headgate: the backup could not be written to \S+monday\.db\.partial: [^\n]+\n$/);
+  assert.equal(stdout, 'exit code 1\n');
+  assert.deepEqual(readdirSync(folder), ['headgate.db']);
+});
+
+function runCommand([program, ...args]: readonly string[]): Promise<unknown> {
+  return promisify(execFile)(program!, args);
+}
+
+function damagesOf(file: string): readonly unknown[] {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const findings = database.prepare('PRAGMA integrity_check').all();
+    return findings.map((finding) => finding.integrity_check).filter((finding) => finding !== 'ok');
+  } finally {
+    database.close();
+  }
+}
+
+/** Clients that upload one after the other, each record named by the client and the number of its upload. */
+class Load {
+  readonly acknowledged = new Set<string>();
+  readonly #ended: Promise<unknown>;
+  #isOver = false;
+  #first: { records: readonly TestRecord[]; headers: Record<string, string> } | null = null;
+
+  constructor(api: Api) {
+    this.#ended = Promise.all(Array.from({ length: CLIENTS }, (_, client) => this.#run(api, client)));
+    // Whoever waits for the end is told; until then a failure shows in uploads that are not acknowledged.
+    this.#ended.catch(() => {});
+  }
+
+  async #run(api: Api, client: number): Promise<void> {
+    for (let number = 0; !this.#isOver; number++) {
+      const upload = `${client}/${number}`;
+      const records = Array.from({ length: RECORDS_PER_UPLOAD }, () =>
+        leastRecord('courses', { name: upload.padEnd(NAME_CHARACTERS) }),
+      );
+      const headers = { 'Idempotency-Key': randomUUID() };
+      this.#first ??= { records, headers };
+      const { status, text } = await api.upload('courses', records, { headers });
+      assert.equal(status, 200, text);
+      this.acknowledged.add(upload);
+    }
+  }
+
+  repeatFirst(api: Api): ReturnType<Api['upload']> {
+    const { records, headers } = this.#first!;
+    return api.upload('courses', records, { headers });
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await this.#ended;
+  }
+}
