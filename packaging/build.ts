@@ -1,0 +1,139 @@
+// Builds what the package `headgate` ships: the executable's sources, and everything that they name, as plain
+// JavaScript under server/dist. Node does not strip types from files below node_modules.
+//
+// The tree below dist is that of the repository, so paths between files stay as they are; only the ending of
+// modules changes, and what names a workspace by its package name becomes a path.
+
+import {
+  copyFileSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { isBuiltin, stripTypeScriptTypes } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const server = join(root, 'server');
+const dist = join(server, 'dist');
+const entry = join(server, 'cli', 'headgate.ts');
+
+/** The packages of this repository, which are built in, and where their files are. */
+const workspaces: Readonly<Record<string, string>> = {
+  '@headgate/catalogue/': join(root, 'catalogue'),
+  '@headgate/client/': join(root, 'client'),
+};
+
+const { dependencies } = JSON.parse(readFileSync(join(server, 'package.json'), 'utf8')) as {
+  readonly dependencies: Readonly<Record<string, string>>;
+};
+
+/** A module's name in an `import` or an `export … from`, which begin a line, or in a dynamic import. */
+const importedName = /(^(?:(?:import|export)\b[^'"();]*?\bfrom|import)\s*|\bimport\(\s*)(['"])([^'"\n]+)\2/gm;
+/** A file that a module names relative to itself. A template may stand for several. */
+const namedFile = /(new URL\(\s*)(['"`])([^'"`\n]+)\2(?=\s*,\s*import\.meta\.url\b)/g;
+/** A name that is worked out when the program runs: it may be that of any file beside the module. */
+const workedOutFile = /new URL\(\s*[\w$.]+(?=\s*,\s*import\.meta\.url\b)/;
+/** What else a module may know of its own place; it would have to be followed, too. */
+const otherPlaces = /\bimport\.meta\.(?:dirname|filename|resolve)\b/;
+
+class BuildProblem extends Error {}
+
+function build(): { readonly modules: number; readonly assets: number } {
+  rmSync(dist, { recursive: true, force: true });
+  const modules = new Set([entry]);
+  const assets = new Set<string>();
+  // A set that grows while it is walked through is walked through to its end.
+  for (const module of modules) {
+    for (const file of buildModule(module)) (file.endsWith('.ts') ? modules : assets).add(file);
+  }
+  for (const asset of assets) copy(asset);
+  copyFileSync(join(root, 'LICENSE'), join(server, 'LICENSE'));
+  return { modules: modules.size, assets: assets.size };
+}
+
+/** Writes the module, and answers the files of this repository that it names. */
+function buildModule(module: string): readonly string[] {
+  const shown = relative(root, module);
+  const code = stripTypeScriptTypes(readFileSync(module, 'utf8'));
+  const place = otherPlaces.exec(code)?.[0];
+  if (place !== undefined) throw new BuildProblem(`${shown} uses ${place}; use new URL(…, import.meta.url)`);
+  const found: string[] = workedOutFile.test(code) ? assetsBeside(module) : [];
+  const built = code
+    .replace(importedName, (whole, keyword: string, quote: string, name: string) => {
+      const target = importTarget(shown, module, name);
+      if (target === null) return whole;
+      found.push(target);
+      return `${keyword}${quote}${asJavaScript(pathFrom(module, target))}${quote}`;
+    })
+    .replace(namedFile, (_, opening: string, quote: string, name: string) => {
+      found.push(...filesNamed(shown, module, name));
+      return `${opening}${quote}${asJavaScript(name)}${quote}`;
+    });
+  const target = distPathOf(asJavaScript(module));
+  mkdirSync(dirname(target), { recursive: true });
+  writeFileSync(target, built);
+  return found;
+}
+
+/** The file of this repository that is imported; null where it is a part of Node or a dependency. */
+function importTarget(shown: string, module: string, name: string): string | null {
+  if (name.startsWith('.')) return resolve(dirname(module), name);
+  const workspace = Object.keys(workspaces).find((prefix) => name.startsWith(prefix));
+  if (workspace !== undefined) return join(workspaces[workspace]!, name.slice(workspace.length));
+  if (isBuiltin(name)) return null;
+  const dependency = name.split('/', name.startsWith('@') ? 2 : 1).join('/');
+  if (Object.hasOwn(dependencies, dependency)) return null;
+  throw new BuildProblem(`${shown} imports ${name}, which is no dependency of the package headgate`);
+}
+
+function filesNamed(shown: string, module: string, name: string): readonly string[] {
+  const pattern = name.replace(/\$\{[^}]*\}/g, '*');
+  const files = globSync(pattern, { cwd: dirname(module) }).map((path) => resolve(dirname(module), path));
+  if (files.length > 0) return files;
+  throw new BuildProblem(`${shown} names ${name}, which is not there`);
+}
+
+function assetsBeside(module: string): string[] {
+  return readdirSync(dirname(module), { withFileTypes: true })
+    .filter((item) => item.isFile() && !item.name.endsWith('.ts'))
+    .map(({ name }) => join(dirname(module), name));
+}
+
+function pathFrom(module: string, target: string): string {
+  const path = relative(dirname(module), target);
+  return path.startsWith('.') ? path : `./${path}`;
+}
+
+function asJavaScript(path: string): string {
+  return path.replace(/\.ts$/, '.js');
+}
+
+function distPathOf(file: string): string {
+  return join(dist, relative(root, file));
+}
+
+function copy(asset: string): void {
+  const target = distPathOf(asset);
+  mkdirSync(dirname(target), { recursive: true });
+  if (statSync(asset).isDirectory()) cpSync(asset, target, { recursive: true });
+  else copyFileSync(asset, target);
+}
+
+try {
+  const { modules, assets } = build();
+  // On standard error: npm prints what it packs on standard output.
+  console.error(
+    `built ${modules} modules and ${assets} other files into ${relative(process.cwd(), dist) || '.'}`,
+  );
+} catch (error) {
+  if (!(error instanceof BuildProblem)) throw error;
+  console.error(`cannot build: ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env -S node --disable-warning=ExperimentalWarning
+// Starts Headgate: from its sources in a checkout, in a package from what was built out of them.
+// Kept to what old releases of Node understand, so that they can say what is wrong.
+
+import { existsSync, readFileSync } from 'node:fs';
+
+const facts = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const oldestMajor = Number(/\d+/.exec(facts.engines.node)[0]);
+
+if (Number(process.versions.node.split('.')[0]) < oldestMajor) {
+  process.stderr.write(
+    `headgate: Node ${process.versions.node} is too old: Headgate needs Node ${oldestMajor} or newer\n`,
+  );
+  process.exitCode = 2;
+} else {
+  // Where the sources are, what was once built from them may be out of date.
+  const source = new URL('../cli/headgate.ts', import.meta.url);
+  await import(
+    existsSync(source) ? source.href : new URL('../dist/server/cli/headgate.js', import.meta.url).href
+  );
+}

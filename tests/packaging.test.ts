@@ -1,0 +1,190 @@
+// The package `headgate` as its users get it: packed, installed into an empty project, and run from there.
+
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import packageFacts from '../server/package.json' with { type: 'json' };
+import { type Api, apiOf } from './harness/api.ts';
+import { npmEnvironment, runIn } from './harness/npm.ts';
+import { idOf, leastRecord } from './harness/records.ts';
+import { takesConnections, waitUntil } from './harness/waiting.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const MOST_BYTES = 600_000;
+const MOST_UNPACKED_BYTES = 3_000_000;
+
+interface Packed {
+  readonly filename: string;
+  readonly size: number;
+  readonly unpackedSize: number;
+  readonly files: readonly { readonly path: string }[];
+}
+
+describe('the package', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-package-'));
+  const project = join(folder, 'project');
+  let packed: Packed;
+  before(async () => {
+    const args = ['pack', '--workspace=headgate', '--json', '--silent', `--pack-destination=${folder}`];
+    [packed] = JSON.parse(await runIn(root, 'npm', args)) as [Packed];
+    mkdirSync(project);
+    writeFileSync(join(project, 'package.json'), '{"private": true}');
+    await runIn(project, 'npm', ['install', join(folder, packed.filename)]);
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const headgate = (...args: string[]): Promise<string> =>
+    runIn(project, 'npx', ['--no', '--', 'headgate', ...args]);
+
+  test('holds what runs, and nothing else', () => {
+    const paths = packed.files.map(({ path }) => path);
+    const wanted = /^(LICENSE|README\.md|package\.json|bin\/headgate\.js|dist\/.+\.(js|json|css|svg))$/;
+    assert.deepEqual(
+      paths.filter((path) => !wanted.test(path) || /test/i.test(path)),
+      [],
+    );
+    for (const thread of ['writer', 'reader', 'checkpointer', 'backup']) {
+      assert.ok(paths.includes(`dist/server/store/sqlite/${thread}-thread.js`), thread);
+    }
+    assert.ok(packed.size < MOST_BYTES, `it has ${packed.size} bytes`);
+    assert.ok(packed.unpackedSize < MOST_UNPACKED_BYTES, `unpacked, it has ${packed.unpackedSize} bytes`);
+  });
+
+  test('names no file that only a checkout has', () => {
+    const sourceName = /(?:from|import|import\(|new URL\()\s*['"`][^'"`\n]*\.ts['"`]/;
+    for (const { path } of packed.files.filter(({ path }) => path.endsWith('.js'))) {
+      const code = readFileSync(join(project, 'node_modules/headgate', path), 'utf8');
+      const named = path === 'bin/headgate.js' ? null : sourceName.exec(code)?.[0];
+      assert.equal(named ?? null, null, path);
+      assert.doesNotMatch(code, /^(import|export)\b[^'"();]*from ['"]@headgate\//m, path);
+    }
+  });
+
+  test('tells its version and its help', async () => {
+    assert.equal(await headgate('--version'), `${packageFacts.version}\n`);
+    assert.match(await headgate('serve', '--help'), /HEADGATE_DATABASE/);
+  });
+
+  test('serves: uploads, interactions and the pages of the reference, and stops in good order', async (t) => {
+    const { url, key, signal } = await serve(project);
+    t.after(() => signal('SIGKILL'));
+    const api: Api = apiOf(url, key);
+    const shop = leastRecord('shops');
+    const uploaded = await api.upload('shops', [shop]);
+    assert.equal(uploaded.status, 200, uploaded.text);
+    const recorded = await api.record({
+      interaction_type: 'SHARE',
+      item_type: 'SHOP',
+      item_id: idOf('shops', shop),
+      event_timestamp: 1_700_000_000,
+    });
+    assert.equal(recorded.status, 201, recorded.text);
+    assert.equal((await api.read('shops', idOf('shops', shop))).body.name, shop.name);
+    for (const path of ['/docs', '/docs/reference.css', '/docs/reference.js', '/openapi.json', '/readyz']) {
+      const response = await fetch(url + path);
+      await response.arrayBuffer();
+      assert.equal(response.status, 200, path);
+    }
+
+    const keys = JSON.parse(await headgate('keys', 'list', '--org', 'demo', '--json')) as unknown[];
+    assert.equal(keys.length, 1);
+    const { records } = JSON.parse(await headgate('backup', 'backup.db', '--json')) as { records: number };
+    assert.equal(records, 1);
+    assert.equal(await headgate('ready', '--port', new URL(url).port), 'ready\n');
+    signal('SIGTERM');
+    await waitUntil('the server is gone', async () => !(await takesConnections(url)));
+    // The last thing that a stop in good order does is to put the log into the database.
+    await waitUntil('the database is closed', () => !existsSync(join(project, 'data/headgate.db-wal')));
+  });
+
+  test('on a Node that is too old it says so', async (t) => {
+    const old = await oldNode();
+    if (old === null) return t.skip('this machine has no Node that is too old');
+    const launcher = join(project, 'node_modules/headgate/bin/headgate.js');
+    await assert.rejects(promisify(execFile)(old.path, [launcher, 'serve']), {
+      code: 2,
+      stdout: '',
+      stderr: `headgate: Node ${old.version} is too old: Headgate needs Node 24 or newer\n`,
+    });
+  });
+});
+
+test('the launcher prefers sources to what was built from them', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-launcher-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const path of ['bin', 'cli', 'dist/server/cli']) mkdirSync(join(folder, path), { recursive: true });
+  for (const path of ['bin/headgate.js', 'package.json']) {
+    copyFileSync(join(root, 'server', path), join(folder, path));
+  }
+  writeFileSync(join(folder, 'cli/headgate.ts'), "console.log('source' satisfies string)");
+  writeFileSync(join(folder, 'dist/server/cli/headgate.js'), "console.log('built')");
+  const run = (): Promise<string> => runIn(folder, process.execPath, ['bin/headgate.js']);
+  assert.equal(await run(), 'source\n');
+  rmSync(join(folder, 'cli'), { recursive: true });
+  assert.equal(await run(), 'built\n');
+});
+
+interface Serving {
+  readonly url: string;
+  readonly key: string;
+  /** To npx and all that it has started, as a terminal does it: npx passes nothing on. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+async function serve(project: string): Promise<Serving> {
+  const child = spawn('npx', ['--no', '--', 'headgate', 'serve', '--port', '0'], {
+    cwd: project,
+    env: npmEnvironment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const signal = (name: NodeJS.Signals): void => {
+    try {
+      process.kill(-child.pid!, name);
+    } catch (error) {
+      // All of them have ended already.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  };
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+  }
+  const url = (): string | undefined => /^listening on (\S+)$/m.exec(output)?.[1];
+  try {
+    await waitUntil('the server answers', () => url() !== undefined || child.exitCode !== null);
+    assert.ok(url() !== undefined, output);
+  } catch (error) {
+    signal('SIGKILL');
+    throw error;
+  }
+  return { url: url()!, key: /^ {2}(hg_\S+)$/m.exec(output)![1]!, signal };
+}
+
+/** A Node of this machine on which Headgate does not run. */
+async function oldNode(): Promise<{ path: string; version: string } | null> {
+  for (const folder of process.env.PATH!.split(delimiter)) {
+    const path = join(folder, 'node');
+    const version = await promisify(execFile)(path, ['--version']).then(
+      ({ stdout }) => stdout.trim().slice(1),
+      () => null,
+    );
+    if (version !== null && Number(version.split('.')[0]) < 24) return { path, version };
+  }
+  return null;
+}
