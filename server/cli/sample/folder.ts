@@ -1,0 +1,90 @@
+// The folder of a sample: which files it may hold, and whether a new sample may be written there.
+
+import type { Dirent } from 'node:fs';
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { type Format, formatFor, formats } from './lines.ts';
+import { type SampleType, sampleTypes } from './records.ts';
+
+/** Why the folder is not written to. Returned, not thrown. */
+export class Unwritable {
+  readonly reason: string;
+  constructor(reason: string) {
+    this.reason = reason;
+  }
+}
+
+/** The end of the name of a file that is not complete. */
+export const PARTIAL = '.partial';
+
+export function fileName(type: SampleType, wanted: Format, isPacked: boolean): string {
+  return `${type}.${formatFor(type, wanted)}${isPacked ? '.gz' : ''}`;
+}
+
+const everyName: ReadonlySet<string> = new Set(
+  sampleTypes.flatMap((type) =>
+    formats.flatMap((format) => [fileName(type, format, false), fileName(type, format, true)]),
+  ),
+);
+
+function isLeftOver(name: string): boolean {
+  return name.endsWith(PARTIAL) && everyName.has(name.slice(0, -PARTIAL.length));
+}
+
+export interface SampleFolder {
+  /** The files of an earlier sample, which the new one replaces. */
+  readonly earlier: readonly string[];
+  /** Whether it was made for the sample. */
+  readonly isNew: boolean;
+}
+
+/** Makes the folder ready, or says why it is not to be written to. */
+export async function prepareFolder(folder: string, mayReplace: boolean): Promise<SampleFolder | Unwritable> {
+  let entries: Dirent[];
+  let isNew: boolean;
+  try {
+    isNew = (await mkdir(folder, { recursive: true })) !== undefined;
+    entries = await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // Node says ENOENT where it cannot make a folder because nothing can be written.
+    return new Unwritable(whyUnwritable({ code: code === 'ENOENT' ? 'EROFS' : code, message }, folder));
+  }
+  const strangers = entries.filter(
+    (entry) => !(entry.isFile() && (everyName.has(entry.name) || isLeftOver(entry.name))),
+  );
+  if (strangers.length > 0) {
+    const others = strangers.length === 1 ? '' : ` and ${strangers.length - 1} more`;
+    return new Unwritable(
+      `${quote(folder)} holds ${quote(strangers[0]!.name)}${others}, which no sample has made; choose a new folder`,
+    );
+  }
+  const earlier = entries.map(({ name }) => name).filter((name) => everyName.has(name));
+  if (earlier.length > 0 && !mayReplace) {
+    return new Unwritable(
+      `${quote(folder)} holds ${quote(earlier[0]!)} already; choose a new folder, or replace the sample in it ` +
+        'with --force',
+    );
+  }
+  // What an earlier run left when it was killed.
+  for (const { name } of entries) if (isLeftOver(name)) await rm(join(folder, name), { force: true });
+  return { earlier, isNew };
+}
+
+/** In words for the person who named the folder. */
+export function whyUnwritable(
+  { code, message }: { readonly code?: string | undefined; readonly message: string },
+  folder: string,
+): string {
+  const shown = quote(folder);
+  if (code === 'EACCES' || code === 'EPERM') {
+    return `this user may not write to ${shown}; choose another folder, or change its permissions`;
+  }
+  if (code === 'EEXIST' || code === 'ENOTDIR') return `${shown} is not a folder; choose another name`;
+  if (code === 'EROFS') return `${shown} is on a file system that can only be read; choose another folder`;
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return `there is no room left for ${shown}; free some, choose another disk, or ask for fewer --customers`;
+  }
+  return `${shown} cannot be written to: ${message}`;
+}

@@ -1,0 +1,145 @@
+// `headgate sample`: writes made-up records of every type, and interactions, for trying and for benchmarks.
+
+import { date } from '@headgate/catalogue/kinds/date.ts';
+import { Flaw, quote } from '@headgate/catalogue/kinds/kind.ts';
+import { recordTypes } from '@headgate/catalogue/record-types.ts';
+import { uploadOrder } from '@headgate/catalogue/references.ts';
+import type { Call } from '../call.ts';
+import { columns } from '../columns.ts';
+import { type ExitCode, exitCodes, failed, type Io, misused, printJson } from '../io.ts';
+import { Misuse } from '../options.ts';
+import { type ProgressLine, progressLine } from '../progress.ts';
+import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './defaults.ts';
+import { type FileFacts, SampleFiles } from './files.ts';
+import { prepareFolder, Unwritable, whyUnwritable } from './folder.ts';
+import { type Format, formats } from './lines.ts';
+import { makeSample } from './make.ts';
+import { DAY_MS, type SamplePlan, samplePlan } from './plan.ts';
+
+const MOST_CUSTOMERS = 10_000_000;
+const LARGEST_SEED = 2 ** 32 - 1;
+/** Seconds and milliseconds since 1970 are told apart by their size, which works for the years between. */
+const EARLIEST_UNTIL = '1980-01-01';
+const LATEST_UNTIL = '2999-12-31';
+const KILOBYTE = 1000;
+const MEGABYTE = 1e6;
+const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+export async function sample({ io, args, option, isOn }: Call): Promise<ExitCode> {
+  const folder = args[0]!;
+  if (folder === '') return misused(io, 'DIR is empty; name the folder to write to');
+  const customers = wholeNumber(
+    'customers',
+    option('customers') ?? `${DEFAULT_CUSTOMERS}`,
+    1,
+    MOST_CUSTOMERS,
+  );
+  if (customers instanceof Misuse) return misused(io, customers.message);
+  const seed = wholeNumber('seed', option('seed') ?? `${DEFAULT_SEED}`, 0, LARGEST_SEED);
+  if (seed instanceof Misuse) return misused(io, seed.message);
+  const untilDay = dayOf(option('until') ?? DEFAULT_UNTIL);
+  if (untilDay instanceof Misuse) return misused(io, untilDay.message);
+  const format = formatOf(option('format') ?? 'csv');
+  if (format instanceof Misuse) return misused(io, format.message);
+
+  const prepared = await prepareFolder(folder, isOn('force'));
+  if (prepared instanceof Unwritable) return failed(io, prepared.reason);
+  const files = new SampleFiles(folder, prepared, format, isOn('gzip'));
+  const plan = samplePlan(seed, customers, untilDay);
+  const written = await write(plan, files, folder, io);
+  if (written instanceof Unwritable) return failed(io, written.reason);
+  const facts = uploadOrdered(written);
+  if (isOn('json')) {
+    return printJson(io, { folder, customers, seed, until: option('until') ?? DEFAULT_UNTIL, files: facts });
+  }
+  for (const row of columns(tableOf(facts))) io.out(row);
+  io.out('');
+  io.out(`Load it into a server that is running: HEADGATE_KEY=hg_… headgate load ${shellWord(folder)}`);
+  return exitCodes.done;
+}
+
+async function write(
+  plan: SamplePlan,
+  files: SampleFiles,
+  folder: string,
+  io: Io,
+): Promise<readonly FileFacts[] | Unwritable> {
+  const line = progressLine(io);
+  const stopListening = discardWhenStopped(files, line, io);
+  try {
+    for (const customersDone of makeSample(plan, files.put)) {
+      if (!files.isFull()) continue;
+      await files.write();
+      if (io.isTerminal) line.show(`writing: ${customersDone} of ${plan.customers} customers`);
+    }
+    return await files.finish();
+  } catch (error) {
+    files.discard();
+    if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
+    return new Unwritable(whyUnwritable(error as NodeJS.ErrnoException, folder));
+  } finally {
+    stopListening();
+    line.end();
+  }
+}
+
+/** Ends by the signal itself, so that a shell sees what has ended the command. */
+function discardWhenStopped(files: SampleFiles, line: ProgressLine, io: Io): () => void {
+  const onSignal = (signal: NodeJS.Signals): void => {
+    stopListening();
+    line.end();
+    files.discard();
+    io.err('headgate: stopped before the sample was complete; nothing of it is left');
+    process.kill(process.pid, signal);
+  };
+  const stopListening = (): void => {
+    for (const signal of stopSignals) process.removeListener(signal, onSignal);
+  };
+  for (const signal of stopSignals) process.on(signal, onSignal);
+  return stopListening;
+}
+
+function wholeNumber(name: string, text: string, least: number, most: number): number | Misuse {
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= least && number <= most) return number;
+  return new Misuse(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
+}
+
+/** Days since 1970. */
+function dayOf(text: string): number | Misuse {
+  const isInTime = text >= EARLIEST_UNTIL && text <= LATEST_UNTIL;
+  if (date.check(text, true) instanceof Flaw || !isInTime) {
+    return new Misuse(
+      `--until must be a day from ${EARLIEST_UNTIL} to ${LATEST_UNTIL}, as YYYY-MM-DD, not ${quote(text)}`,
+    );
+  }
+  return Date.parse(`${text}T00:00:00Z`) / DAY_MS;
+}
+
+function formatOf(text: string): Format | Misuse {
+  const known = formats.find((format) => format === text);
+  return known ?? new Misuse(`--format must be ${formats.join(' or ')}, not ${quote(text)}`);
+}
+
+/** As they are to be uploaded, interactions last. */
+function uploadOrdered(facts: readonly FileFacts[]): FileFacts[] {
+  const order: readonly string[] = uploadOrder(recordTypes);
+  const placeOf = ({ type }: FileFacts): number =>
+    order.includes(type) ? order.indexOf(type) : order.length;
+  return facts.toSorted((one, other) => placeOf(one) - placeOf(other));
+}
+
+function tableOf(facts: readonly FileFacts[]): string[][] {
+  return [
+    ['FILE', 'RECORDS', 'SIZE'],
+    ...facts.map(({ file, records, bytes }) => [file, String(records), sizeInWords(bytes)]),
+  ];
+}
+
+function sizeInWords(bytes: number): string {
+  return bytes < MEGABYTE ? `${Math.ceil(bytes / KILOBYTE)} kB` : `${(bytes / MEGABYTE).toFixed(1)} MB`;
+}
+
+function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,151 @@
+// `headgate sample` as a process of its own: what it writes is taken in whole, and what ends it leaves nothing.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
+import { uploadOrder } from '@headgate/catalogue/references.ts';
+import { apiOf, type Counts, totals } from './harness/api.ts';
+import { forEachStore } from './harness/for-each-store.ts';
+import { commandLine, newDatabaseFolder, runHeadgate } from './harness/headgate.ts';
+import { mountNamespaceFlags, noMountNamespace } from './harness/mount-namespace.ts';
+import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
+import { idOf, type TestRecord } from './harness/records.ts';
+import { runningHeadgate } from './harness/running-headgate.ts';
+import { waitUntil } from './harness/waiting.ts';
+
+const CUSTOMERS = 200;
+const FEW_CUSTOMERS = 30;
+const MOST_RECORDS = 5000;
+const INTERACTIONS_AT_ONCE = 16;
+
+let folder: Awaited<ReturnType<typeof newDatabaseFolder>>;
+before(async () => {
+  folder = await newDatabaseFolder();
+});
+after(() => folder.remove());
+
+function recordsIn(ndjson: Buffer): TestRecord[] {
+  return ndjson
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as TestRecord);
+}
+
+function withoutNulls(record: TestRecord): TestRecord {
+  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null));
+}
+
+forEachStore((store) => {
+  const running = runningHeadgate(store);
+
+  test('everything is accepted, the types in the order of upload', async () => {
+    const api = await running.newApi();
+    const path = join(folder.folder, `for ${store.name}`);
+    await runHeadgate(['sample', path, '--customers', `${CUSTOMERS}`, '--format', 'ndjson'], process.env);
+    for (const type of [...uploadOrder(recordTypes), 'user-interactions']) {
+      const records = recordsIn(await readFile(join(path, `${type}.ndjson`)));
+      if (type === 'user-interactions') {
+        const waiting = records.values();
+        const sendAll = async (): Promise<void> => {
+          for (const record of waiting) {
+            const { status, text } = await api.record(record);
+            assert.equal(status, 201, text);
+          }
+        };
+        await Promise.all(Array.from({ length: INTERACTIONS_AT_ONCE }, sendAll));
+        continue;
+      }
+      for (let first = 0; first < records.length; first += MOST_RECORDS) {
+        const slice = records.slice(first, first + MOST_RECORDS);
+        const { status, body, text } = await api.upload(type, slice);
+        assert.equal(status, 200, text);
+        const expected: Counts = {
+          received: slice.length,
+          created: slice.length,
+          updated: 0,
+          unchanged: 0,
+          rejected: 0,
+        };
+        assert.deepEqual(totals(body), expected, type);
+      }
+    }
+  });
+
+  test('`headgate load` takes the folder as it is, and what comes back is what was written', async () => {
+    const { key } = await running.headgate.newKey();
+    const path = join(folder.folder, `loaded into ${store.name}`);
+    const [plain, packed] = [join(path, 'ndjson'), join(path, 'csv')];
+    await runHeadgate(
+      ['sample', plain, '--customers', `${FEW_CUSTOMERS}`, '--format', 'ndjson'],
+      process.env,
+    );
+    await runHeadgate(['sample', packed, '--customers', `${FEW_CUSTOMERS}`, '--gzip'], process.env);
+    await runHeadgate(['load', packed, '--rejected', join(path, 'rejected')], {
+      ...process.env,
+      HEADGATE_URL: running.headgate.url,
+      HEADGATE_KEY: key,
+    });
+    const api = apiOf(running.headgate.url, key);
+    for (const type of recordTypeNames) {
+      const stored = await readAllRecords(api, type, '&include_deleted=true');
+      const written = recordsIn(await readFile(join(plain, `${type}.ndjson`)));
+      const byId = (one: TestRecord, other: TestRecord): number =>
+        idOf(type, one) < idOf(type, other) ? -1 : 1;
+      assert.deepEqual(stored.map(withoutNulls).sort(byId), written.sort(byId), type);
+    }
+    const interactions = await readAllInteractions(api);
+    const written = recordsIn(await readFile(join(plain, 'user-interactions.ndjson')));
+    assert.equal(interactions.length, written.length);
+  });
+});
+
+test('a full disk ends it with a sentence, and nothing is left', async (t) => {
+  const flags = await mountNamespaceFlags();
+  if (flags === null) return t.skip(noMountNamespace);
+  const disk = join(folder.folder, 'disk');
+  await mkdir(disk);
+  const script = `mount -t tmpfs -o size=4m tmpfs "$0" && { "$@"; echo "exit code $?"; ls -A "$0/sample" "$0"; }`;
+  const [program, ...args] = commandLine(['sample', join(disk, 'sample'), '--customers', '20000']);
+  const { stdout, stderr } = await promisify(execFile)('unshare', [
+    ...flags,
+    'sh',
+    '-c',
+    `${script} || true`,
+    disk,
+    program!,
+    ...args,
+  ]);
+  assert.match(stderr, /^headgate: there is no room left for [^\n]+\n/);
+  assert.match(stdout, /^exit code 1\n/);
+  assert.doesNotMatch(stdout, /csv|ndjson|partial/);
+});
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  test(`${signal} in the middle leaves nothing`, async () => {
+    const path = join(folder.folder, `interrupted by ${signal}`);
+    const running = runHeadgate(['sample', path, '--customers', '1000000'], process.env);
+    const ended = running.then(
+      () => assert.fail('it was not interrupted'),
+      (error: { signal: string | null; stderr: string }) => error,
+    );
+    const partial = join(path, 'transactions.csv.partial');
+    const isWriting = (): Promise<boolean> =>
+      stat(partial).then(
+        ({ size }) => size > 0,
+        () => false,
+      );
+    await Promise.race([waitUntil('the first transactions are written', isWriting), ended]);
+    assert.ok(!existsSync(join(path, 'shops.csv')), 'a file has its name before all are complete');
+    running.child.kill(signal);
+    const { signal: endedBy, stderr } = await ended;
+    assert.equal(endedBy, signal);
+    assert.equal(stderr, 'headgate: stopped before the sample was complete; nothing of it is left\n');
+    assert.ok(!existsSync(path));
+  });
+}
