@@ -9,6 +9,7 @@ import { PostgresDatabases, SqliteDatabases } from './databases.ts';
 import type { Bench, Experiment, Findings, Peer, Peers } from './experiments/experiment.ts';
 import { interactions } from './experiments/interactions.ts';
 import { livez } from './experiments/latency.ts';
+import { load } from './experiments/load.ts';
 import { memory, start } from './experiments/resources.ts';
 import {
   uploadsByClients,
@@ -32,6 +33,7 @@ const experiments: Readonly<Record<string, Experiment>> = {
   rows: uploadsToFullTables,
   clients: uploadsByClients,
   growth: uploadsToGrowingTable,
+  load,
   memory,
 };
 

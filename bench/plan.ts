@@ -13,6 +13,8 @@ export interface Plan {
   readonly rowsPresent: readonly number[];
   /** The same server's speed at these two sizes is compared. */
   readonly growth: { readonly small: number; readonly large: number } | null;
+  /** Transactions in the file that `headgate load` loads. */
+  readonly loadRecords: number;
   readonly interactions: number;
   readonly connections: number;
   readonly memoryClients: number;
@@ -23,7 +25,13 @@ export interface Plan {
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 
-const usual = { recordsPerUpload: 5000, connections: 64, memoryClients: 32, withPeers: true };
+const usual = {
+  recordsPerUpload: 5000,
+  loadRecords: 1_000_000,
+  connections: 64,
+  memoryClients: 32,
+  withPeers: true,
+};
 
 export const plans: Readonly<Record<Mode, Plan>> = {
   quick: {
@@ -56,6 +64,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     clients: [1, 4],
     rowsPresent: [1000],
     growth: { small: 500, large: 1000 },
+    loadRecords: 1000,
     interactions: 200,
     connections: 8,
     memoryClients: 4,

@@ -1,6 +1,6 @@
 // What takes part: something that takes in records, started on a store of its own, measured, stopped.
 
-import { type PreparedChild, prepareChild } from '../child.ts';
+import { type PreparedChild, prepareChild } from '../../tests/harness/prepared-child.ts';
 import type { Timed, UploadJob, UploadOrder, UploadTarget } from '../load/uploads.ts';
 
 export interface Contender {

@@ -1,7 +1,7 @@
 // Headgate itself: the real executable, over real HTTP, with a real key.
 
 import { type Headgate, startHeadgate } from '../../tests/harness/headgate.ts';
-import type { PreparedChild } from '../child.ts';
+import type { PreparedChild } from '../../tests/harness/prepared-child.ts';
 import type { BenchDatabases } from '../databases.ts';
 import type { Timed, UploadOrder, UploadTarget } from '../load/uploads.ts';
 import { type WorkloadName, workloads } from '../workloads.ts';

@@ -1,7 +1,7 @@
 // The ceiling on PostgreSQL: COPY of the same rows into Headgate's own table, one durable commit per upload.
 
 import pg from 'pg';
-import { prepareChild, takeOrder } from '../child.ts';
+import { prepareChild, takeOrder } from '../../tests/harness/prepared-child.ts';
 import { copy, copySql, copyText } from '../copy.ts';
 import type { PostgresDatabases } from '../databases.ts';
 import type { Timed, UploadOrder } from '../load/uploads.ts';

@@ -7,7 +7,7 @@ import { defaultTuning } from '../../server/store/sqlite/tuning.ts';
 import { keepWal } from '../../server/store/sqlite/wal.ts';
 import { openForWriting } from '../../server/store/sqlite/writing-connection.ts';
 import { catalogueTables, recordTable } from '../../server/store/tables.ts';
-import { prepareChild, takeOrder } from '../child.ts';
+import { prepareChild, takeOrder } from '../../tests/harness/prepared-child.ts';
 import type { SqliteDatabases } from '../databases.ts';
 import type { Timed } from '../load/uploads.ts';
 import { bindable, rowsOf, upsertSql } from '../rows.ts';

@@ -1,7 +1,7 @@
 // Single interactions from many connections, each answered after a durable commit, against an echo that keeps nothing.
 
+import { prepareChild } from '../../tests/harness/prepared-child.ts';
 import { Random } from '../../tests/harness/random.ts';
-import { prepareChild } from '../child.ts';
 import { startEcho } from '../contenders/echo.ts';
 import { headgate } from '../contenders/headgate.ts';
 import type { InteractionJob, InteractionTarget } from '../load/interactions.ts';

@@ -1,27 +1,20 @@
 // What Headgate takes of the machine: memory under many concurrent uploads, and time to start on a large database.
 
-import { readFile } from 'node:fs/promises';
 import { startHeadgate } from '../../tests/harness/headgate.ts';
 import { headgate } from '../contenders/headgate.ts';
 import type { UploadOrder } from '../load/uploads.ts';
 import { median } from '../report/statistics.ts';
+import { type ResidentMemory, residentMemory } from '../resident-memory.ts';
 import { inRounds } from '../rounds.ts';
 import { type Experiment, figure } from './experiment.ts';
 
 const SAMPLE_EVERY_MS = 250;
 const BODIES_PER_CLIENT = 2;
-const BYTES_PER_MB = 1e6;
-const KIB_BYTES = 1024;
 
-/** In megabytes, from the figures that Linux keeps of every process: now, and the highest ever. */
-async function residentMemory(pid: number): Promise<{ nowMb: number; peakMb: number }> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  const read = (name: string): number => {
-    const kib = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
-    if (kib === undefined) throw new Error(`this system does not tell ${name} of a process`);
-    return (Number(kib) * KIB_BYTES) / BYTES_PER_MB;
-  };
-  return { nowMb: read('VmRSS'), peakMb: read('VmHWM') };
+async function memoryOf(pid: number): Promise<ResidentMemory> {
+  const memory = await residentMemory(pid);
+  if (memory === null) throw new Error('the server has ended');
+  return memory;
 }
 
 export const memory: Experiment = async ({ plan, sqlite, say }) => {
@@ -41,14 +34,14 @@ export const memory: Experiment = async ({ plan, sqlite, say }) => {
     const { pid } = running.headgate.process;
     const sampling = (async () => {
       while (!isOver) {
-        samplesMb.push((await residentMemory(pid!)).nowMb);
+        samplesMb.push((await memoryOf(pid!)).nowMb);
         await new Promise((resolve) => setTimeout(resolve, SAMPLE_EVERY_MS));
       }
     })();
     await load.run();
     isOver = true;
     await sampling;
-    const { peakMb } = await residentMemory(pid!);
+    const { peakMb } = await memoryOf(pid!);
     const third = Math.ceil(samplesMb.length / 3);
     const afterFirstThird = median(samplesMb.slice(third, 2 * third));
     const atEnd = median(samplesMb.slice(-third));

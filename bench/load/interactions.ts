@@ -3,7 +3,7 @@
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { takeOrder } from '../child.ts';
+import { takeOrder } from '../../tests/harness/prepared-child.ts';
 import type { Timed } from './uploads.ts';
 
 export interface InteractionTarget {

@@ -1,13 +1,11 @@
 // The load of uploads: a process that has all bodies ready as bytes, and sends them from several connections.
 
-import { Agent, request } from 'node:http';
-import { takeOrder } from '../child.ts';
+import { takeOrder } from '../../tests/harness/prepared-child.ts';
+import { sendUploads, type UploadAddress } from '../../tests/harness/upload-clients.ts';
 import { recordsOf, type WorkloadName } from '../workloads.ts';
 
 /** Where and in which dress a contender takes a batch of records. */
-export interface UploadTarget {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
+export interface UploadTarget extends UploadAddress {
   /** What stands around the records, which are separated by commas. */
   readonly opening: string;
   readonly closing: string;
@@ -33,37 +31,6 @@ export interface UploadJob {
   readonly durationMs: number | null;
 }
 
-/** Some records of the upload were refused: as it should be where some are bad. */
-const PARTLY_TAKEN = 207;
-/** The first lines of an answer that is no success, as much as helps to see why. */
-const SHOWN_ANSWER_CHARACTERS = 500;
-
-function post({ url, headers }: UploadTarget, agent: Agent, body: Buffer, mayRefuse: boolean): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const sending = request(url, {
-      method: 'POST',
-      agent,
-      headers: { ...headers, 'Content-Type': 'application/json', 'Content-Length': body.length },
-    });
-    sending.on('response', (response) => {
-      const status = response.statusCode!;
-      const isTaken = status === PARTLY_TAKEN ? mayRefuse : status >= 200 && status < 300;
-      if (isTaken) {
-        response.resume().on('end', resolve);
-        return;
-      }
-      let text = '';
-      response.on('data', (chunk: Buffer) => {
-        text += chunk.toString();
-      });
-      response.on('end', () =>
-        reject(new Error(`${url} answered ${status}: ${text.slice(0, SHOWN_ANSWER_CHARACTERS)}`)),
-      );
-    });
-    sending.on('error', reject).end(body);
-  });
-}
-
 function bodiesOf({ opening, closing }: UploadTarget, order: UploadOrder): Buffer[] {
   const { workload, seed, uploads, recordsPerUpload } = order;
   return Array.from({ length: uploads }, (_, upload) => {
@@ -85,24 +52,22 @@ function revise(body: Buffer, pass: number): void {
 if (import.meta.main) {
   takeOrder<UploadJob, Timed>(async ({ target, order, durationMs }) => {
     const bodies = bodiesOf(target, order);
-    const agent = new Agent({ keepAlive: true, maxSockets: order.clients });
     return async () => {
       const startedAtMs = performance.now();
-      let sent = 0;
+      let taken = 0;
       const isOver = (): boolean =>
-        durationMs === null ? sent >= bodies.length : performance.now() - startedAtMs >= durationMs;
-      const client = async (): Promise<void> => {
-        while (!isOver()) {
-          const body = bodies[sent % bodies.length]!;
-          if (durationMs !== null) revise(body, Math.floor(sent / bodies.length));
-          sent++;
-          await post(target, agent, body, order.workload === 'mixed');
-        }
+        durationMs === null ? taken >= bodies.length : performance.now() - startedAtMs >= durationMs;
+      const nextBody = (): Buffer | null => {
+        if (isOver()) return null;
+        const body = bodies[taken % bodies.length]!;
+        if (durationMs !== null) revise(body, Math.floor(taken / bodies.length));
+        taken++;
+        return body;
       };
-      await Promise.all(Array.from({ length: order.clients }, client));
-      const elapsedMs = performance.now() - startedAtMs;
-      agent.destroy();
-      return { count: sent * order.recordsPerUpload, elapsedMs };
+      const { clients, recordsPerUpload, workload } = order;
+      const mayRefuse = workload === 'mixed';
+      const { uploads, elapsedMs } = await sendUploads({ to: target, clients, nextBody, mayRefuse });
+      return { count: uploads * recordsPerUpload, elapsedMs };
     };
   });
 }

@@ -1,12 +1,11 @@
 // A process of its own that uploads transactions without pause from several connections, so that its work
-// does not disturb what is measured elsewhere. Told what to do by its first message; answers when it is over.
+// does not disturb what is measured elsewhere. Every upload has ids that were never used before.
 
 import assert from 'node:assert/strict';
-import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { Agent, request } from 'node:http';
+import { prepareChild, takeOrder } from './prepared-child.ts';
 import { leastRecord } from './records.ts';
+import { sendUploads } from './upload-clients.ts';
 
 export interface LoadOrder {
   readonly url: string;
@@ -23,17 +22,10 @@ export interface LoadResult {
   readonly elapsedMs: number;
 }
 
-/** Resolves when the first uploads are under way; `ended`, when all are answered. */
+/** Resolves when all bodies are ready and the first are being sent; `ended`, when all are answered. */
 export async function startTransactionLoad(order: LoadOrder): Promise<{ ended: Promise<LoadResult> }> {
-  const child = fork(new URL(import.meta.url).pathname, { execArgv: process.execArgv });
-  const exited = once(child, 'exit').then(([code]) => {
-    throw new Error(`the load ended with ${code}`);
-  });
-  child.send(order);
-  await Promise.race([once(child, 'message'), exited]);
-  const ended = Promise.race([once(child, 'message'), exited]).then(([result]) => result as LoadResult);
-  exited.catch(() => {});
-  return { ended };
+  const load = await prepareChild<LoadOrder, LoadResult>(new URL(import.meta.url), order);
+  return { ended: load.run() };
 }
 
 /** An upload as bytes, in which only the ids change from one sending to the next. */
@@ -68,46 +60,16 @@ class UploadBytes {
   }
 }
 
-function post(order: LoadOrder, agent: Agent, body: Buffer): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const sending = request(`${order.url}/v1/data/transactions`, {
-      method: 'POST',
-      agent,
-      headers: {
-        Authorization: `Bearer ${order.key}`,
-        'Content-Type': 'application/json',
-        'Content-Length': body.length,
-      },
-    });
-    sending.on('response', (response) => {
-      response.resume().on('end', () => resolve(response.statusCode!));
-    });
-    sending.on('error', reject).end(body);
-  });
-}
-
-async function carryOut(order: LoadOrder): Promise<LoadResult> {
-  const { clients, recordsPerUpload, shopId, durationMs } = order;
-  const agent = new Agent({ keepAlive: true, maxSockets: clients });
-  const bodies = Array.from({ length: clients }, () => new UploadBytes(recordsPerUpload, shopId));
-  process.send!('begun');
-  const startedAtMs = performance.now();
-  let uploads = 0;
-  const client = async (bytes: UploadBytes): Promise<void> => {
-    while (performance.now() - startedAtMs < durationMs) {
-      const status = await post(order, agent, bytes.withNewIds());
-      if (status !== 200) throw new Error(`an upload of the load answered ${status}`);
-      uploads++;
-    }
-  };
-  await Promise.all(bodies.map(client));
-  agent.destroy();
-  return { records: uploads * recordsPerUpload, uploads, elapsedMs: performance.now() - startedAtMs };
-}
-
-if (import.meta.main && process.send !== undefined) {
-  process.once('message', async (order: LoadOrder) => {
-    process.send!(await carryOut(order));
-    process.disconnect();
+if (import.meta.main) {
+  takeOrder<LoadOrder, LoadResult>(async ({ url, key, shopId, clients, recordsPerUpload, durationMs }) => {
+    const to = { url: `${url}/v1/data/transactions`, headers: { Authorization: `Bearer ${key}` } };
+    const bodies = Array.from({ length: clients }, () => new UploadBytes(recordsPerUpload, shopId));
+    return async () => {
+      const endsAtMs = performance.now() + durationMs;
+      const nextBody = (client: number): Buffer | null =>
+        performance.now() < endsAtMs ? bodies[client]!.withNewIds() : null;
+      const { uploads, elapsedMs } = await sendUploads({ to, clients, nextBody });
+      return { records: uploads * recordsPerUpload, uploads, elapsedMs };
+    };
   });
 }
