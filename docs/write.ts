@@ -13,8 +13,10 @@ import {
 } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
+import { openApiJson } from '../server/http/openapi/document.ts';
 import { refusals } from '../server/http/refusals.ts';
-import { settingsTable } from '../server/settings.ts';
+import { metricsTable } from '../server/observe/metric-table.ts';
+import { readSettings, SettingsProblem, settingsTable } from '../server/settings.ts';
 import { columnTypes as postgresTypes } from '../server/store/postgres/schema.ts';
 import { columnTypes as sqliteTypes } from '../server/store/sqlite/schema.ts';
 import { catalogueTables } from '../server/store/tables.ts';
@@ -27,6 +29,8 @@ const targets: Readonly<Record<string, string | Readonly<Record<string, string>>
   'docs/record-types.md': recordTypesPage(),
   'docs/errors.md': { codes: codesTable(), statuses: statusesTable() },
   'docs/record-types.schema.json': schemas(),
+  'docs/openapi.json': openApi(),
+  'docs/observing.md': { metrics: metricsTable() },
   'docs/sql.md': { tables: columnTables() },
   'client/records.ts': clientTypes(),
 };
@@ -142,6 +146,13 @@ function columnTables(): string {
       return head + table(['Column', 'SQLite', 'PostgreSQL', 'May be null'], rows);
     })
     .join('\n');
+}
+
+/** With the limits of a server that is left as it is. */
+function openApi(): string {
+  const settings = readSettings({});
+  if (settings instanceof SettingsProblem) throw new Error(settings.message);
+  return openApiJson(settings);
 }
 
 function schemas(): string {

@@ -1,0 +1,217 @@
+// Every example in the docs is tried: what a page tells its reader to type works, and prints what the page shows.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { freePort } from '../server/store/postgres/test-server.ts';
+import {
+  assertPrints,
+  assertShows,
+  type Example,
+  examplesOf,
+  markOf,
+  partAt,
+  runInOneShell,
+  type Shown,
+} from './harness/docs-page.ts';
+import { forEachStore } from './harness/for-each-store.ts';
+import { type Headgate, newDatabaseFolder, runHeadgate, startHeadgate } from './harness/headgate.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** Why an example may be left out: what it needs cannot be had in a test, and other tests check it by other means. */
+const reasonsToLeaveOut: Readonly<Record<string, string>> = {
+  checkout: 'installs and starts the checkout, which is how these tests were started',
+  server: 'starts a server, which goes on until it is stopped; one is running beside the examples',
+  docker: 'needs a container engine; packaging-deploy.test.ts runs the steps of the Dockerfile',
+  kubernetes: 'needs a cluster; packaging-deploy.test.ts checks the manifest against the code',
+  systemd: 'needs a running systemd; packaging-deploy.test.ts has the unit verified',
+  postgres: 'needs a database server at the address in the example; the store is tested on a real one',
+  citus: 'needs a cluster; the suites run on one where HEADGATE_TEST_CITUS_URL names it',
+  grafana: 'needs Grafana; metrics-prometheus.test.ts evaluates every expression in a real Prometheus',
+  publishing: 'fetches a package from a registry; the tests of packages install the packed ones',
+  prometheus: 'configures a Prometheus; metrics-prometheus.test.ts has a real one scrape with the same rules',
+  log: 'is printed by the server; request-log.test.ts checks every field of such a line',
+};
+
+const languages = ['sh', 'ts', 'sql', 'json', 'text'];
+
+const pages = ['README.md', 'client/README.md', ...(await pagesIn('docs'))];
+
+async function pagesIn(folder: string): Promise<readonly string[]> {
+  const names = await readdir(join(root, folder));
+  return names.filter((name) => name.endsWith('.md')).map((name) => `${folder}/${name}`);
+}
+
+const examplesByPage = new Map(
+  await Promise.all(
+    pages.map(async (page) => [page, examplesOf(await readFile(join(root, page), 'utf8'))] as const),
+  ),
+);
+
+for (const [page, examples] of examplesByPage) describe(page, () => checkPage(examples));
+
+function checkPage(examples: readonly Example[]): void {
+  for (const example of examples) {
+    const { line, language } = example;
+    const needs = markOf(example, 'needs');
+    if (needs === null) {
+      it(`line ${line} is in a language that can be tried`, () =>
+        assert.ok(languages.includes(language), `${language} is none of ${languages.join(', ')}`));
+    } else {
+      it(`line ${line} is left out for a reason that is known`, () =>
+        assert.ok(Object.hasOwn(reasonsToLeaveOut, needs), `${needs} is no such reason`));
+    }
+  }
+  const typed = examples.filter((example) => isTyped(example));
+  if (typed.length === 0) return;
+  const tried: { shown?: readonly Shown[]; given?: string } = {};
+  let place: Place | undefined;
+  before(async () => {
+    place = await preparePlace();
+    if (typed.some(({ language }) => language === 'ts')) {
+      await installClient(join(place.folder, 'node_modules/@headgate/client'));
+    }
+    const scripts = scriptsOf(typed, place);
+    tried.given = scripts.join('\n');
+    tried.shown = await runInOneShell(scripts, place.folder, environmentOf(place));
+  });
+  after(async () => {
+    await place?.headgate.stop();
+    await place?.remove();
+  });
+  for (const [at, example] of typed.entries()) {
+    it(`line ${example.line} works`, () => {
+      const { exitCode, stdout, stderr } = tried.shown![at]!;
+      assert.equal(exitCode, Number(markOf(example, 'exit') ?? 0), `it printed:\n${stdout}\n${stderr}`);
+    });
+  }
+  for (const [at, example] of examples.entries()) {
+    if (markOf(example, 'needs') !== null || !['json', 'text'].includes(example.language)) continue;
+    it(`line ${example.line} is what is printed`, () => {
+      const source = examples[at - 1];
+      assert.ok(source !== undefined && isTyped(source), 'there is no example before it that prints it');
+      const { stdout, stderr } = tried.shown![typed.indexOf(source)]!;
+      if (example.language === 'text') {
+        assertPrints(stdout === '' ? stderr : stdout, example.text, tried.given!);
+      } else {
+        const answer = JSON.parse(stdout) as unknown;
+        const part = example.shows === null ? answer : partAt(answer, example.shows);
+        assertShows(part, JSON.parse(example.text), tried.given!);
+      }
+    });
+  }
+}
+
+function isTyped(example: Example): boolean {
+  return ['sh', 'ts'].includes(example.language) && markOf(example, 'needs') === null;
+}
+
+interface Place {
+  readonly folder: string;
+  readonly headgate: Headgate;
+  readonly metricsPort: number;
+  remove(): Promise<void>;
+}
+
+/** An empty folder in which `npx headgate` is installed, and a server on ./data in it. */
+async function preparePlace(): Promise<Place> {
+  const { folder, remove } = await newDatabaseFolder();
+  try {
+    await mkdir(join(folder, 'data'));
+    const packages = join(folder, 'node_modules');
+    await mkdir(join(packages, '.bin'), { recursive: true });
+    await symlink(join(root, 'node_modules/.bin/headgate'), join(packages, '.bin/headgate'));
+    // Without progress, which no page shows; 22 is the exit code where the answer is an error, which a page has to say.
+    await writeFile(join(folder, '.curlrc'), 'silent\nshow-error\nfail-with-body\n');
+    const metricsPort = await freePort();
+    const headgate = await startHeadgate(`sqlite:${join(folder, 'data/headgate.db')}`, {
+      HEADGATE_METRICS_PORT: String(metricsPort),
+    });
+    return { folder, headgate, metricsPort, remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/** As it is published: compiled, and found by its name. */
+async function installClient(target: string): Promise<void> {
+  await mkdir(target, { recursive: true });
+  await cp(join(root, 'client/package.json'), join(target, 'package.json'));
+  const compiler = join(root, 'node_modules/.bin/tsc');
+  const project = join(root, 'client/tsconfig.build.json');
+  await promisify(execFile)(process.execPath, [compiler, '-p', project, '--outDir', join(target, 'dist')]);
+}
+
+/** With what a reader puts in by hand: the address and the key of their own server. */
+function scriptsOf(typed: readonly Example[], place: Place): readonly string[] {
+  const { headgate, metricsPort } = place;
+  const texts = typed.map(({ text }) =>
+    text
+      .replaceAll('http://127.0.0.1:8080', headgate.url)
+      .replaceAll(':9464', `:${metricsPort}`)
+      .replaceAll('hg_…', keyOf(headgate)),
+  );
+  // The TypeScript of a page is one program, which runs where its last part stands.
+  const lastPart = typed.findLastIndex(({ language }) => language === 'ts');
+  const program = texts.filter((_, at) => typed[at]!.language === 'ts').join('\n\n');
+  return typed.map(({ language }, at) => {
+    if (language === 'sh') return texts[at]!;
+    return at === lastPart ? `cat >page.ts <<'END OF PAGE'\n${program}\nEND OF PAGE\nnode page.ts` : ':';
+  });
+}
+
+/** Of the organisation `demo`, which the first start made. */
+function keyOf(headgate: Headgate): string {
+  return /hg_\w+/.exec(headgate.output())![0];
+}
+
+function environmentOf({ folder, headgate }: Place): NodeJS.ProcessEnv {
+  const node = join(process.execPath, '..');
+  const environment = Object.entries(process.env).filter(([name]) => !name.startsWith('HEADGATE_'));
+  return {
+    ...Object.fromEntries(environment),
+    PATH: [node, process.env.PATH].join(delimiter),
+    HOME: folder,
+    HEADGATE_URL: headgate.url,
+    HEADGATE_KEY: keyOf(headgate),
+    NODE_OPTIONS: '--disable-warning=ExperimentalWarning',
+  };
+}
+
+describe('the queries of docs/sql.md', () => {
+  const queries = examplesByPage.get('docs/sql.md')!.filter(({ language }) => language === 'sql');
+  it('are at least five', () => assert.ok(queries.length >= 5));
+  forEachStore((store) => {
+    let place: { database: string; remove(): Promise<void> } | undefined;
+    before(async () => {
+      place = await store.newDatabase();
+      const { folder, remove } = await newDatabaseFolder();
+      const headgate = await startHeadgate(place.database);
+      try {
+        const env = {
+          ...process.env,
+          HEADGATE_URL: headgate.url,
+          HEADGATE_KEY: keyOf(headgate),
+        };
+        await runHeadgate(['sample', join(folder, 'sample'), '--customers', '50'], env);
+        await runHeadgate(['load', join(folder, 'sample'), '--rejected', join(folder, 'rejected')], env);
+      } finally {
+        await headgate.stop();
+        await remove();
+      }
+    });
+    after(() => place?.remove());
+    for (const { line, text } of queries) {
+      it(`line ${line} finds something`, async () => {
+        const rows = await store.ask(place!.database, text);
+        assert.ok(rows.length > 0, 'it found no rows');
+      });
+    }
+  });
+});
