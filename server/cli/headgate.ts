@@ -13,6 +13,9 @@ const exitCode = await runHeadgate(process.argv.slice(2), {
   out: (line) => process.stdout.write(`${line}\n`),
   err: (line) => process.stderr.write(`${line}\n`),
   isTerminal: process.stderr.isTTY === true,
+  get widthCharacters() {
+    return process.stderr.columns;
+  },
   rewrite: (text) => process.stderr.write(`\r\x1b[2K${text}`),
   env: process.env,
   nowMs: () => Date.now(),

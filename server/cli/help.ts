@@ -75,7 +75,7 @@ export function commandHelp(command: Command): string[] {
     '',
     'Options:',
     ...optionLines([...command.requiredOptions, ...command.options, 'help']),
-    ...(command.words[0] === 'serve' ? ['', 'Settings, from the environment:', ...settingLines()] : []),
+    ...settingLines(command),
     '',
     'Examples:',
     ...command.examples.map((example) => `  ${example}`),
@@ -92,7 +92,7 @@ export function usage(command: Command): string {
 }
 
 function shortUsage({ words, args }: Command): string {
-  return [...words, ...args.map(({ name }) => name)].join(' ');
+  return [...words, ...args.map(({ name, repeats }) => (repeats ? `${name}...` : name))].join(' ');
 }
 
 function optionUsage(name: string): string {
@@ -108,10 +108,13 @@ function optionLines(names: readonly string[]): string[] {
   return columns(rows, '  ');
 }
 
-function settingLines(): string[] {
-  const rows = settingFacts.map(({ env, accepts, default: defaultText, help }) => [
+/** For the commands whose settings are more than the options that they take. */
+function settingLines({ words: [word], options: taken }: Command): string[] {
+  if (word !== 'serve' && !taken.includes('key-file')) return [];
+  const facts = settingFacts.filter(({ isOfServer }) => isOfServer === (word === 'serve'));
+  const rows = facts.map(({ env, accepts, default: defaultText, help }) => [
     env,
     `${help} Takes ${accepts}.${defaultText === null ? '' : ` Default: ${defaultText}.`}`,
   ]);
-  return columns(rows, '  ');
+  return ['', 'Settings, from the environment:', ...columns(rows, '  ')];
 }

@@ -9,6 +9,8 @@ export interface Io {
   readonly isTerminal: boolean;
   /** On a terminal: puts the text in the place of what was last put there. */
   rewrite(text: string): void;
+  /** How wide the terminal is, where that is known. */
+  readonly widthCharacters?: number | undefined;
   readonly env: { readonly [name: string]: string | undefined };
   nowMs(): number;
 }

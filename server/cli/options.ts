@@ -5,6 +5,7 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { actions } from '../access/scopes.ts';
 import { nearName } from '../near-name.ts';
 import { durationForm, settingFacts } from '../settings.ts';
+import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './sample/defaults.ts';
 
 interface Option {
   /** What stands for its value in help; null for a switch, which has none. */
@@ -15,7 +16,14 @@ interface Option {
   readonly repeats?: boolean;
 }
 
-const valueNames: Readonly<Record<string, string>> = { host: 'H', port: 'P', database: 'D', workers: 'N' };
+const valueNames: Readonly<Record<string, string>> = {
+  host: 'H',
+  port: 'P',
+  database: 'D',
+  workers: 'N',
+  url: 'URL',
+  'key-file': 'FILE',
+};
 
 const settingOptions = Object.fromEntries(
   settingFacts.flatMap(({ flag, env, accepts, default: defaultText, help }) =>
@@ -26,7 +34,7 @@ const settingOptions = Object.fromEntries(
             flag,
             {
               value: valueNames[flag] ?? 'VALUE',
-              help: `${help} Takes ${accepts}. Default: ${env}, or else ${defaultText}.`,
+              help: `${help} Takes ${accepts}. Default: ${env}${defaultText === null ? '' : `, or else ${defaultText}`}.`,
             },
           ],
         ],
@@ -51,6 +59,32 @@ export const options: Readonly<Record<string, Option>> = {
   },
   from: { value: 'D', help: 'The database to copy from: sqlite:PATH or postgres://…. It is only read.' },
   to: { value: 'D', help: 'The database to copy to. It is made ready if it is new.' },
+  customers: {
+    value: 'N',
+    help: `How many customers; the rest follows from that. Default: ${DEFAULT_CUSTOMERS}.`,
+  },
+  seed: { value: 'S', help: `A whole number; another one gives other records. Default: ${DEFAULT_SEED}.` },
+  until: { value: 'DATE', help: `The last day on which anything happens. Default: ${DEFAULT_UNTIL}.` },
+  format: {
+    value: 'csv|ndjson',
+    help: 'How records are written: csv or ndjson. Default: csv for sample, ndjson for export.',
+  },
+  gzip: { value: null, help: 'Pack every file with gzip.' },
+  force: { value: null, help: 'Replace what is there already, once the new is complete.' },
+  type: {
+    value: 'TYPE',
+    help: 'The type of every file, instead of what their names say: a record type, or user-interactions.',
+  },
+  'dry-run': { value: null, help: 'Have everything checked, and nothing stored.' },
+  rejected: { value: 'DIR', help: 'The folder to write rejected records to. Default: ./rejected.' },
+  concurrency: {
+    value: 'N',
+    help: 'How many requests are under way at once, 1 to 64. Default: 4, or 32 for interactions.',
+  },
+  lenient: { value: null, help: 'Drop fields that a type does not have, instead of rejecting the record.' },
+  restart: { value: null, help: 'Begin anew, even if an earlier run of the same load was interrupted.' },
+  out: { value: 'FILE', help: 'Write to this file, which is there only once it is complete.' },
+  'include-deleted': { value: null, help: 'Also write the records that are marked as deleted.' },
   json: { value: null, help: 'Print one JSON value, for programs.' },
   help: { value: null, short: 'h', help: 'Show help, also after a command.' },
   version: { value: null, short: 'v', help: 'Show the version.' },

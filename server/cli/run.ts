@@ -80,7 +80,7 @@ function callOf(command: Command, given: Given, io: Io): Call | Misuse {
       .map((name) => `--${name} ${options[name]!.value}`)[0];
   if (missing !== undefined) return new Misuse(`${called} needs ${missing}: ${usage(command)}`);
   const surplus = args[command.args.length];
-  if (surplus !== undefined) {
+  if (surplus !== undefined && !command.args.at(-1)?.repeats) {
     return new Misuse(`${called} does not know what to do with ${quote(surplus)}: ${usage(command)}`);
   }
   return {

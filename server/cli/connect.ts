@@ -1,0 +1,107 @@
+// What the commands that speak to a server have in common: where it is, with which key, and what to say when it
+// does not serve.
+
+import { readFile } from 'node:fs/promises';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import {
+  AbortedError,
+  ForbiddenError,
+  HeadgateClient,
+  RefusedError,
+  UnauthorizedError,
+  UnreachableError,
+} from '@headgate/client/client.ts';
+import { readSetting, SettingsProblem } from '../settings.ts';
+import type { Call } from './call.ts';
+import { version } from './version.ts';
+
+/** At the start a server that is away is one that was not started: nobody should wait for it. */
+const FIRST_PATIENCE_MS = 3000;
+const FIRST_TIMEOUT_MS = 10_000;
+/** Half of what a server takes: nearly as fast, and what is under way takes half the memory. */
+const RECORDS_PER_REQUEST = 2500;
+const NO_SUCH_ID = '00000000-0000-0000-0000-000000000000';
+const USER_AGENT = `headgate-cli/${version}`;
+
+export interface Server {
+  readonly url: string;
+  /** Of the key, without its secret. */
+  readonly keyId: string;
+  readonly client: HeadgateClient;
+  /** A sentence where the server cannot be reached or does not take the key; null where it does. */
+  whyNotServing(): Promise<string | null>;
+}
+
+/** A string is the sentence that says what is wrong with the settings. */
+export async function connect({ io, option }: Call, command: string): Promise<Server | string> {
+  const flags = { url: option('url'), 'key-file': option('key-file') };
+  const url = readSetting('url', io.env, flags);
+  if (url instanceof SettingsProblem) return url.message;
+  const apiKey = await readKey(io.env, flags, command);
+  if (typeof apiKey !== 'string') return apiKey.problem;
+  const keyId = apiKey.split('_')[1] ?? '';
+  const options = { url, apiKey, userAgent: USER_AGENT, maxRecordsPerRequest: RECORDS_PER_REQUEST };
+  return {
+    url,
+    keyId,
+    client: new HeadgateClient(options),
+    async whyNotServing() {
+      const retry = { patienceMs: FIRST_PATIENCE_MS };
+      const impatient = new HeadgateClient({ ...options, retry, requestTimeoutMs: FIRST_TIMEOUT_MS });
+      try {
+        await impatient.get('shops', NO_SUCH_ID);
+        return null;
+      } catch (error) {
+        // It knows the key; whether the key may do what will be asked is seen then.
+        return error instanceof ForbiddenError ? null : whyFailed(error, url);
+      }
+    },
+  };
+}
+
+async function readKey(
+  env: Call['io']['env'],
+  flags: Readonly<Record<string, string | undefined>>,
+  command: string,
+): Promise<string | { readonly problem: string }> {
+  const file = readSetting('apiKeyFile', env, flags);
+  if (file instanceof SettingsProblem) return { problem: file.message };
+  // A file that is named on the command line is meant more than a variable.
+  const isMeant = file !== null && (flags['key-file'] !== undefined || !env.HEADGATE_KEY);
+  const given = isMeant ? await keyIn(file) : readSetting('apiKey', env);
+  if (given === null) {
+    return {
+      problem: `${command} needs an API key: set HEADGATE_KEY, or give --key-file FILE; \`headgate keys issue\` makes one`,
+    };
+  }
+  if (given instanceof SettingsProblem) return { problem: given.message };
+  return given;
+}
+
+async function keyIn(file: string): Promise<string | SettingsProblem> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    return new SettingsProblem(`the key file ${quote(file)} cannot be read: ${(error as Error).message}`);
+  }
+  const key = readSetting('apiKey', { HEADGATE_KEY: text.trim() });
+  if (key instanceof SettingsProblem || key === null) {
+    return new SettingsProblem(`the key file ${quote(file)} must hold an API key, hg_…, and nothing else`);
+  }
+  return key;
+}
+
+/** In words for the person at the terminal; what is no answer of the server is thrown on. */
+export function whyFailed(error: unknown, url: string): string {
+  if (error instanceof UnauthorizedError) {
+    return `${url} does not take the API key: it is wrong, expired or revoked. Give another in HEADGATE_KEY or with --key-file`;
+  }
+  if (error instanceof ForbiddenError) {
+    return `${error.message.replace(/\.$/, '')}; ask the operator for a key that has it`;
+  }
+  if (error instanceof UnreachableError) return `${error.message}. Is the server running there?`;
+  if (error instanceof AbortedError) return 'it was interrupted';
+  if (error instanceof RefusedError) return `${url} answered ${error.status}: ${error.message}`;
+  throw error;
+}

@@ -1,0 +1,158 @@
+// `headgate export`: writes all records of a type, or the interactions, in a form that `load` takes back.
+
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { AbortedError, type HeadgateClient, HeadgateError } from '@headgate/client/client.ts';
+import type { Call } from './call.ts';
+import { connect, whyFailed } from './connect.ts';
+import { type CsvValue, csvLine } from './csv-lines.ts';
+import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
+import { shown } from './load/display.ts';
+import {
+  fieldsOf,
+  INTERACTIONS,
+  type LoadType,
+  loadOrder,
+  nearType,
+  readFileName,
+  typeNamed,
+} from './load/file-types.ts';
+import { type ProgressLine, progressLine } from './progress.ts';
+
+type Format = 'csv' | 'ndjson';
+
+interface Choices {
+  readonly type: LoadType;
+  readonly format: Format;
+  readonly out: string | null;
+  readonly isPacked: boolean;
+  readonly includeDeleted: boolean;
+}
+
+/** So much text is collected before it is written. */
+const PIECE_CHARACTERS = 64 * 1024;
+
+export async function exportRecords(call: Call): Promise<ExitCode> {
+  const { io } = call;
+  const choices = readChoices(call);
+  if (typeof choices === 'string') return misused(io, choices);
+  const server = await connect(call, 'export');
+  if (typeof server === 'string') return misused(io, server);
+  const reason = await server.whyNotServing();
+  if (reason !== null) return failed(io, reason);
+
+  const interruption = new AbortController();
+  const onSignal = (): void => interruption.abort();
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  const progress = progressOf(io, choices);
+  let count = 0;
+  const pieces = piecesOf(server.client, choices, interruption.signal, (total) => {
+    count = total;
+    progress?.show(`${choices.type}: ${shown(total)} written`);
+  });
+  try {
+    if (choices.out === null) await writeToOutput(pieces);
+    else await writeToFile(pieces, choices.out, choices.isPacked);
+  } catch (error) {
+    const sentence = whyNotWritten(error, server.url, choices.out);
+    return failed(io, choices.out === null ? sentence : `${sentence}; ${choices.out} was not written`);
+  } finally {
+    progress?.end();
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  }
+  if (choices.out !== null) io.err(`${shown(count)} ${choices.type} are in ${choices.out}`);
+  return exitCodes.done;
+}
+
+function readChoices({ args, option, isOn }: Call): Choices | string {
+  const word = args[0]!;
+  const type = typeNamed(word);
+  if (type === null) {
+    const near = nearType(word);
+    const hint = near === null ? `there are ${loadOrder.join(', ')}` : `did you mean ${near}?`;
+    return `TYPE must be a record type or ${INTERACTIONS}, not ${quote(word)}; ${hint}`;
+  }
+  const out = option('out') ?? null;
+  const named = out === null ? null : readFileName(out);
+  const formatOfName = named === null || named.format === 'json' ? null : named.format;
+  const format = option('format') ?? formatOfName ?? 'ndjson';
+  if (format !== 'csv' && format !== 'ndjson') return `--format must be csv or ndjson, not ${quote(format)}`;
+  if (out === '') return '--out must be the path of a file';
+  if (named !== null && formatOfName !== format) {
+    return `--out ${quote(out)} has the name of a ${named.format} file, and the format is ${format}`;
+  }
+  if (named?.compression === 'zst' || named?.compression === 'br') {
+    return `--out ${quote(out)} would have to be packed; export packs with gzip only, for names that end in .gz`;
+  }
+  const isPacked = named?.compression === 'gz';
+  return { type, format, out, isPacked, includeDeleted: isOn('include-deleted') };
+}
+
+/** On a terminal, unless the records themselves go there. */
+function progressOf(io: Io, { out }: Choices): ProgressLine | null {
+  const isInTheWay = out === null && process.stdout.isTTY === true;
+  return io.isTerminal && !isInTheWay ? progressLine(io) : null;
+}
+
+async function* piecesOf(
+  client: HeadgateClient,
+  { type, format, includeDeleted }: Choices,
+  signal: AbortSignal,
+  onWritten: (total: number) => void,
+): AsyncGenerator<string, void> {
+  const names = Object.keys(fieldsOf(type));
+  const records: AsyncIterable<object> =
+    type === INTERACTIONS ? client.interactions({ signal }) : client.list(type, { signal, includeDeleted });
+  let piece = format === 'csv' ? csvLine(names) : '';
+  let total = 0;
+  for await (const record of records) {
+    const values = record as Readonly<Record<string, CsvValue>>;
+    // Only the declared fields: of an interaction, what the server assigned is left out.
+    piece +=
+      format === 'csv'
+        ? csvLine(names.map((name) => values[name] ?? null))
+        : `${JSON.stringify(values, names)}\n`;
+    total++;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield piece;
+    piece = '';
+    onWritten(total);
+  }
+  yield piece;
+  onWritten(total);
+}
+
+/** Never more than the reader of the output takes; standard output stays open for others. */
+async function writeToOutput(pieces: AsyncGenerator<string, void>): Promise<void> {
+  await pipeline(pieces, process.stdout, { end: false });
+}
+
+/** Under another name until it is complete: a file of the name is a whole one. */
+async function writeToFile(
+  pieces: AsyncGenerator<string, void>,
+  path: string,
+  isPacked: boolean,
+): Promise<void> {
+  const part = `${path}.${process.pid}.part`;
+  try {
+    const file = createWriteStream(part, { flags: 'wx' });
+    if (isPacked) await pipeline(pieces, createGzip(), file);
+    else await pipeline(pieces, file);
+    await rename(part, path);
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+function whyNotWritten(error: unknown, url: string, out: string | null): string {
+  if (error instanceof AbortedError) return 'the export was interrupted';
+  if (error instanceof HeadgateError) return whyFailed(error, url);
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === undefined) throw error;
+  if (code === 'EPIPE') return 'whoever read the output has closed it';
+  return `${out ?? 'the output'} cannot be written: ${message}`;
+}

@@ -1,0 +1,130 @@
+// What a person sees while a load runs: a bar that is redrawn in place on a terminal, plain lines elsewhere.
+
+import type { RetryNotice } from '@headgate/client/patience.ts';
+import type { Io } from '../io.ts';
+import { progressLine } from '../progress.ts';
+import type { Counts } from './tally.ts';
+
+const BAR_CHARACTERS = 24;
+const USUAL_WIDTH_CHARACTERS = 80;
+/** A rate over less time than this would be a guess. */
+const LEAST_RATE_MS = 500;
+
+/** Elsewhere than on a terminal a file that is done sooner needs no line but the one that says so. */
+const FIRST_LINE_MS = 5000;
+
+const inWords = new Intl.NumberFormat('en');
+
+export function shown(count: number): string {
+  return inWords.format(count);
+}
+
+export class Display {
+  readonly #io: Io;
+  readonly #bar: ReturnType<typeof progressLine>;
+  readonly #isQuiet: boolean;
+  #file = '';
+  #sizeBytes = 0;
+  #startBytes = 0;
+  #startMs = 0;
+  #isRetrying = false;
+  /** Of one file's bar; it gives way to longer figures, and does not come back between shorter ones. */
+  #barCharacters = BAR_CHARACTERS;
+
+  constructor(io: Io, isQuiet: boolean) {
+    this.#io = io;
+    this.#isQuiet = isQuiet;
+    this.#bar = progressLine(io);
+  }
+
+  start(file: string, sizeBytes: number, line: number, startBytes: number, isGoingOn: boolean): void {
+    this.#file = file;
+    this.#sizeBytes = sizeBytes;
+    this.#startBytes = startBytes;
+    this.#barCharacters = BAR_CHARACTERS;
+    this.#startMs = performance.now();
+    this.#isRetrying = false;
+    if (isGoingOn) this.note(`${file}: going on at line ${shown(line)}`);
+  }
+
+  update(counts: Counts, readBytes: number): void {
+    this.#isRetrying = false;
+    const isEarly = performance.now() - this.#startMs < FIRST_LINE_MS;
+    if (this.#isQuiet || (isEarly && !this.#io.isTerminal)) return;
+    this.#bar.show(this.#line(counts, readBytes));
+  }
+
+  retry({ pauseMs, reason }: RetryNotice): void {
+    const sentence = `${this.#file}: ${reason}; trying again in ${Math.max(1, Math.round(pauseMs / 1000))} s`;
+    if (this.#io.isTerminal && !this.#isQuiet) this.#bar.show(this.#fitted(sentence));
+    else if (!this.#isRetrying) this.note(`${this.#file}: ${reason}; trying again`);
+    this.#isRetrying = true;
+  }
+
+  /** One line that stays, for the file that is done. */
+  end(counts: Counts): void {
+    const seconds = (performance.now() - this.#startMs) / 1000;
+    const { received } = counts;
+    this.note(
+      `${this.#file}: ${shown(received)} ${received === 1 ? 'record' : 'records'} in ${duration(seconds)}, ${outcome(counts)}`,
+    );
+  }
+
+  /** The bar goes; nothing stays of it. */
+  clear(): void {
+    if (this.#io.isTerminal) this.#io.rewrite('');
+  }
+
+  note(sentence: string): void {
+    this.clear();
+    if (!this.#isQuiet) this.#io.err(sentence);
+  }
+
+  #line(counts: Counts, readBytes: number): string {
+    const share = this.#sizeBytes === 0 ? 1 : Math.min(1, readBytes / this.#sizeBytes);
+    const elapsedMs = performance.now() - this.#startMs;
+    const isSure = elapsedMs >= LEAST_RATE_MS && readBytes > this.#startBytes;
+    const leftSeconds = ((this.#sizeBytes - readBytes) / (readBytes - this.#startBytes)) * (elapsedMs / 1000);
+    const facts = [
+      `${Math.floor(share * 100)} %`,
+      outcome(counts),
+      ...(isSure
+        ? [`${shown(Math.round(counts.received / (elapsedMs / 1000)))}/s`, `${duration(leftSeconds)} left`]
+        : []),
+    ].join('  ');
+    if (!this.#io.isTerminal) return `${this.#file}: ${facts.replaceAll('  ', ', ')}`;
+    const width = this.#width();
+    const file = this.#file.length > width / 3 ? `…${this.#file.slice(-Math.floor(width / 3))}` : this.#file;
+    this.#barCharacters = Math.min(this.#barCharacters, width - file.length - facts.length - 4);
+    const barWidth = this.#barCharacters;
+    const filled = Math.round(share * barWidth);
+    const bar = barWidth < 5 ? '' : `${'█'.repeat(filled)}${'░'.repeat(barWidth - filled)}  `;
+    return this.#fitted(`${file}  ${bar}${facts}`);
+  }
+
+  /** A line that is wider than the terminal could not be drawn over. */
+  #fitted(line: string): string {
+    const characters = [...line];
+    const width = this.#width();
+    return characters.length <= width ? line : `${characters.slice(0, width - 1).join('')}…`;
+  }
+
+  #width(): number {
+    return Math.max(20, (this.#io.widthCharacters ?? USUAL_WIDTH_CHARACTERS) - 1);
+  }
+}
+
+function outcome({ received, rejected, unchecked }: Counts): string {
+  const accepted = `${shown(received - rejected - unchecked)} accepted`;
+  const others = unchecked === 0 ? '' : `  ${shown(unchecked)} unchecked`;
+  return `${accepted}${others}  ${shown(rejected)} rejected`.replaceAll('  ', ', ');
+}
+
+function duration(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  const rest = String(whole % 60).padStart(2, '0');
+  if (hours > 0) return `${hours}:${String(minutes).padStart(2, '0')}:${rest} h`;
+  return whole < 60 ? `${whole} s` : `${minutes}:${rest} min`;
+}

@@ -1,0 +1,159 @@
+// Hands the records of one file over, one after the other, and remembers where in the file each one is until it is
+// settled.
+
+import { crc32 } from 'node:zlib';
+import type { Chunk, Place, Reader } from './chunk.ts';
+import { unwrapped } from './rejected-form.ts';
+import { type Source, Unreadable } from './source.ts';
+
+const LINE_FEED = 0x0a;
+
+interface HeldChunk {
+  readonly chunk: Chunk;
+  /** Of its first record, among those that were handed over. */
+  readonly firstIndex: number;
+  /** How much of the file itself was read when it came. */
+  readonly readBytes: number;
+}
+
+export interface Settled {
+  readonly offset: number;
+  readonly crc32: number;
+  /** How much of the file itself, packed as it is. */
+  readonly readBytes: number;
+}
+
+export class Feed {
+  readonly #reader: Reader;
+  readonly #source: Source;
+  /** The records may have the form of rejected ones. */
+  readonly #mayBeRejected: boolean;
+  readonly #isStopping: () => boolean;
+  readonly #held: HeldChunk[] = [];
+  #handedOver = 0;
+  #settled: Settled;
+  /** Why the file could not be read to its end. */
+  broken: Unreadable | null = null;
+  isAtEnd = false;
+
+  constructor(
+    reader: Reader,
+    source: Source,
+    from: { readonly offset: number; readonly crc32: number },
+    mayBeRejected: boolean,
+    isStopping: () => boolean,
+  ) {
+    this.#reader = reader;
+    this.#source = source;
+    this.#mayBeRejected = mayBeRejected;
+    this.#isStopping = isStopping;
+    this.#settled = { ...from, readBytes: source.readBytes() };
+  }
+
+  /** Not a generator: what is there already is handed over without its turns, which would cost more than reading. */
+  records(): AsyncIterable<unknown> {
+    let records: readonly unknown[] = [];
+    let at = 0;
+    const next = async (): Promise<IteratorResult<unknown, undefined>> => {
+      while (at >= records.length) {
+        const more = await this.nextRecords();
+        if (more === null) return { done: true, value: undefined };
+        records = more;
+        at = 0;
+      }
+      return { done: false, value: records[at++] };
+    };
+    return {
+      [Symbol.asyncIterator]: () => ({
+        next: () => {
+          if (this.#isStopping()) return Promise.resolve({ done: true, value: undefined });
+          return at < records.length ? Promise.resolve({ done: false, value: records[at++] }) : next();
+        },
+      }),
+    };
+  }
+
+  /** Some records, of which every one counts as handed over; null at the end, or where there is nothing to go on with. */
+  async nextRecords(): Promise<readonly unknown[] | null> {
+    if (this.broken !== null || this.isAtEnd || this.#isStopping()) return null;
+    const chunk = await this.#reader.next();
+    if (chunk === null) {
+      this.isAtEnd = true;
+      return null;
+    }
+    this.broken = chunk.broken;
+    this.#held.push({ chunk, firstIndex: this.#handedOver, readBytes: this.#source.readBytes() });
+    this.#handedOver += chunk.records.length;
+    return this.#mayBeRejected ? chunk.records.map(unwrapped) : chunk.records;
+  }
+
+  /** It was told to hand over no more. */
+  isStopping(): boolean {
+    return this.#isStopping();
+  }
+
+  lineOf(index: number): number {
+    const { chunk, firstIndex } = this.#held.findLast((held) => held.firstIndex <= index)!;
+    return chunk.lines[index - firstIndex]!;
+  }
+
+  /** Everything before the index is settled. */
+  settle(nextIndex: number): Settled {
+    let { offset, crc32: checksum, readBytes } = this.#settled;
+    for (;;) {
+      const { chunk, firstIndex, readBytes: readThen } = this.#held[0]!;
+      const count = nextIndex - firstIndex;
+      const isPassed = count > chunk.records.length;
+      // After its last record a chunk may have a comma or a bracket, which belong to what comes next.
+      const end = isPassed ? chunk.start + chunk.bytes.length : count > 0 ? chunk.ends[count - 1]! : offset;
+      checksum = crc32(chunk.bytes.subarray(offset - chunk.start, end - chunk.start), checksum);
+      offset = end;
+      if (count >= chunk.records.length) readBytes = readThen;
+      if (!isPassed) break;
+      this.#held.shift();
+    }
+    this.#settled = { offset, crc32: checksum, readBytes };
+    return this.#settled;
+  }
+}
+
+/**
+ * Passes over the bytes before an offset. Answers the place there and a source for what follows, or null where the file
+ * is not the one that the checksum was made of.
+ */
+export async function passOver(
+  source: Source,
+  offset: number,
+  checksum: number | null,
+): Promise<{ readonly place: Place; readonly rest: Source; readonly crc32: number } | Unreadable | null> {
+  let passed = 0;
+  let line = 1;
+  let found = 0;
+  let after: Buffer | null = null;
+  while (passed < offset) {
+    const block = await source.next();
+    if (block instanceof Unreadable) return block;
+    if (block === null) return null;
+    const before = block.subarray(0, offset - passed);
+    found = crc32(before, found);
+    line += lineFeedsIn(before);
+    passed += before.length;
+    if (before.length < block.length) after = block.subarray(before.length);
+  }
+  if (checksum !== null && found !== checksum) return null;
+  const rest: Source = {
+    ...source,
+    next: () => {
+      const block = after;
+      after = null;
+      return block === null ? source.next() : Promise.resolve(block);
+    },
+  };
+  return { place: { offset, line }, rest, crc32: found };
+}
+
+function lineFeedsIn(bytes: Buffer): number {
+  let count = 0;
+  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) count++;
+  return count;
+}

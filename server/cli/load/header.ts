@@ -1,0 +1,56 @@
+// Tells from the names of a file's columns, or of its first record's fields, whether the file holds what it should.
+
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { nearName } from '../../near-name.ts';
+import { fieldsOf, type LoadType, loadOrder } from './file-types.ts';
+
+/** Everything that is wrong with a CSV file's first line, each in a sentence. */
+export function headerProblems(
+  names: readonly string[],
+  type: LoadType,
+  isLenient: boolean,
+): readonly string[] {
+  const fields = fieldsOf(type);
+  const known = Object.keys(fields);
+  const isKnown = (name: string): boolean => Object.hasOwn(fields, name);
+  const other = otherType(names, type);
+  if (other !== null) return [`its columns are those of ${other}, not of ${type}${otherTypeRemedy(other)}`];
+  const separator = names.length === 1 ? /[;\t|]/.exec(names[0]!)?.[0] : undefined;
+  if (separator !== undefined) {
+    return [`its columns are separated by ${quote(separator)}; save it with commas`];
+  }
+  const missing = known.filter((name) => fields[name]!.required && !names.includes(name));
+  const unknown = isLenient ? [] : [...new Set(names.filter((name) => name !== '' && !isKnown(name)))];
+  const repeated = [...new Set(names.filter((name, place) => name !== '' && names.indexOf(name) !== place))];
+  return [
+    ...(names.includes('') ? ['a column has no name'] : []),
+    ...repeated.map((name) => `the column ${quote(name)} is there twice`),
+    ...unknown.map((name) => {
+      const near = nearName(name.trim(), known);
+      return `${type} have no column ${quote(name)}${near === null ? '' : ` (did you mean ${near}?)`}`;
+    }),
+    ...(missing.length === 0 ? [] : [`required, and not there: ${missing.join(', ')}`]),
+    ...(unknown.length === 0 ? [] : [`the columns of ${type} are ${known.join(', ')}`]),
+  ];
+}
+
+/** What is wrong with the names of a first record's fields; all else is for the server to say. */
+export function firstRecordProblem(record: unknown, type: LoadType): string | null {
+  if (typeof record !== 'object' || record === null) return null;
+  const other = otherType(Object.keys(record), type);
+  return other === null ? null : `its records are ${other}, not ${type}${otherTypeRemedy(other)}`;
+}
+
+function otherTypeRemedy(other: LoadType): string {
+  return `; let its name begin with ${other}, or give --type ${other}`;
+}
+
+/** The other type that the names fit as a whole, where they do not fit this one. */
+function otherType(names: readonly string[], type: LoadType): LoadType | null {
+  const lacksRequired = (of: LoadType): boolean =>
+    Object.entries(fieldsOf(of)).some(([name, { required }]) => required && !names.includes(name));
+  if (!lacksRequired(type)) return null;
+  const fits = (of: LoadType): boolean =>
+    !lacksRequired(of) && names.every((name) => Object.hasOwn(fieldsOf(of), name));
+  return loadOrder.find(fits) ?? null;
+}

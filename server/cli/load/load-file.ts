@@ -1,0 +1,176 @@
+// Loads one file: from its beginning, or from where an earlier run of the same load had confirmed it.
+
+import { dependenciesOf } from '@headgate/catalogue/references.ts';
+import {
+  AbortedError,
+  type HeadgateClient,
+  type RecordTypeName,
+  type SentRecord,
+  type UploadedSlice,
+  UploadInterruptedError,
+} from '@headgate/client/client.ts';
+import type { RetryNotice } from '@headgate/client/patience.ts';
+import { Feed, passOver, type Settled } from './feed.ts';
+import { fieldsOf, INTERACTIONS, type LoadType } from './file-types.ts';
+import { sendInteractions } from './interactions.ts';
+import type { Confirmed } from './journal.ts';
+import { type PlannedFile, readerOf } from './plan.ts';
+import type { Rejected, RejectedProblem } from './rejected-form.ts';
+import { openSource, Unreadable } from './source.ts';
+import { type Counts, noCounts } from './tally.ts';
+
+/** What became of some consecutive records of the file. */
+export interface Outcome {
+  readonly counts: Counts;
+  readonly rejected: readonly Rejected[];
+  readonly dropped: readonly { readonly field: string | null; readonly count: number }[];
+  readonly settled: Settled;
+}
+
+export interface LoadingFile {
+  readonly client: HeadgateClient;
+  readonly file: PlannedFile;
+  /** What an earlier run had confirmed. */
+  readonly confirmed: Confirmed | null;
+  readonly isDryRun: boolean;
+  readonly isLenient: boolean;
+  readonly concurrency: number | null;
+  /** The types of which a dry run has not stored what a real one would have. */
+  readonly notStored: ReadonlySet<LoadType>;
+  readonly signal: AbortSignal;
+  isStopping(): boolean;
+  onStart(from: { readonly line: number; readonly readBytes: number }): void;
+  onRetry(retry: RetryNotice): void;
+  /** Told in the order of the file. */
+  onOutcome(outcome: Outcome): void;
+}
+
+/** How it ended: at the file's end, because it was told to stop, at a broken line, or because of what was thrown. */
+export type FileEnd =
+  | { readonly kind: 'whole' }
+  | { readonly kind: 'stopped' }
+  | { readonly kind: 'broken'; readonly broken: Unreadable }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+const INTERACTIONS_AT_ONCE = 32;
+
+export async function loadFile(loading: LoadingFile): Promise<FileEnd> {
+  const { file, confirmed } = loading;
+  const begun = await begin(file, confirmed);
+  if (begun === null) return { kind: 'broken', broken: new Unreadable('it was changed just now') };
+  if (begun instanceof Unreadable) return { kind: 'broken', broken: begun };
+  const { source, rest, place, crc32 } = begun;
+  loading.onStart({ line: place.line, readBytes: source.readBytes() });
+  const feed = new Feed(
+    readerOf(file, rest, place),
+    source,
+    { offset: place.offset, crc32 },
+    file.format !== 'csv',
+    loading.isStopping,
+  );
+  try {
+    if (file.type === INTERACTIONS) await recordInteractions(loading, feed);
+    else await uploadRecords(loading, feed, file.type);
+  } catch (error) {
+    const cause = error instanceof UploadInterruptedError ? error.cause : error;
+    return cause instanceof AbortedError ? { kind: 'stopped' } : { kind: 'failed', error: cause };
+  } finally {
+    source.close();
+  }
+  if (feed.isStopping()) return { kind: 'stopped' };
+  return feed.broken === null ? { kind: 'whole' } : { kind: 'broken', broken: feed.broken };
+}
+
+/** Whether the file still begins with what was confirmed; one that was done must be the same as a whole. */
+export async function isStillConfirmed(file: PlannedFile, confirmed: Confirmed): Promise<boolean> {
+  if (confirmed.isDone && confirmed.sizeBytes !== file.sizeBytes) return false;
+  const begun = await begin(file, confirmed);
+  if (begun === null || begun instanceof Unreadable) return false;
+  begun.source.close();
+  return true;
+}
+
+/** Null where the file is no longer the one of which a part was confirmed. */
+async function begin(file: PlannedFile, confirmed: Confirmed | null) {
+  const source = openSource(file.path, file.compression);
+  const offset = confirmed?.offset ?? file.start.offset;
+  const passed = await passOver(source, offset, confirmed?.crc32 ?? null);
+  if (passed === null || passed instanceof Unreadable) {
+    source.close();
+    return passed;
+  }
+  return { source, ...passed };
+}
+
+async function uploadRecords(loading: LoadingFile, feed: Feed, type: RecordTypeName): Promise<void> {
+  const { client, isDryRun, isLenient, concurrency, signal } = loading;
+  const records = feed.records() as AsyncIterable<SentRecord<RecordTypeName>>;
+  await client.upload(type, records, {
+    dryRun: isDryRun,
+    lenient: isLenient,
+    signal,
+    ...(concurrency === null ? {} : { concurrency }),
+    onRetry: loading.onRetry,
+    onSlice: (slice) => loading.onOutcome(outcomeOf(slice, feed, loading)),
+  });
+}
+
+function outcomeOf(
+  { firstIndex, count, counts, rejected, warnings }: UploadedSlice<RecordTypeName>,
+  feed: Feed,
+  { file, notStored }: LoadingFile,
+): Outcome {
+  const placed = rejected.map(({ index, record, errors }) => ({ record, errors, line: feed.lineOf(index) }));
+  const unsure = unstoredReferences(file.type, notStored);
+  const flawed = placed.flatMap(({ record, errors, line }) => {
+    const certain = errors.filter((error) => !unsure(error));
+    return certain.length === 0 ? [] : [{ record, errors: certain, line }];
+  });
+  const unchecked = placed.length - flawed.length;
+  return {
+    counts: { ...noCounts(), ...counts, rejected: counts.rejected - unchecked, unchecked },
+    rejected: flawed,
+    dropped: warnings,
+    settled: feed.settle(firstIndex + count),
+  };
+}
+
+/** Whether a problem is only that a dry run has not stored what the record refers to. */
+function unstoredReferences(
+  type: LoadType,
+  notStored: ReadonlySet<LoadType>,
+): (problem: RejectedProblem) => boolean {
+  const fields = fieldsOf(type);
+  return ({ code, field }) =>
+    code === 'unknown_reference' &&
+    field !== null &&
+    Object.hasOwn(fields, field) &&
+    dependenciesOf({ [field]: fields[field]! }).some((target) => notStored.has(target as LoadType));
+}
+
+async function recordInteractions(loading: LoadingFile, feed: Feed): Promise<void> {
+  const { client, file, isLenient, signal, isDryRun, onRetry } = loading;
+  const onGroup = (nextIndex: number, count: number, rejected: readonly Rejected[]): void =>
+    loading.onOutcome({
+      counts: {
+        ...noCounts(),
+        received: count,
+        rejected: rejected.length,
+        [isDryRun ? 'unchecked' : 'created']: count - rejected.length,
+      },
+      rejected,
+      dropped: [],
+      settled: feed.settle(nextIndex),
+    });
+  if (isDryRun) {
+    // The server has no dry run for interactions; that the file can be read to its end is worth knowing.
+    let nextIndex = 0;
+    for (let records = await feed.nextRecords(); records !== null; records = await feed.nextRecords()) {
+      nextIndex += records.length;
+      onGroup(nextIndex, records.length, []);
+    }
+    return;
+  }
+  const concurrency = loading.concurrency ?? INTERACTIONS_AT_ONCE;
+  await sendInteractions(client, feed, { path: file.path, isLenient, concurrency, signal, onRetry, onGroup });
+}

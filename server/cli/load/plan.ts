@@ -1,0 +1,215 @@
+// Which files a load is made of, in which order: all of them are looked at before the first record is sent.
+
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import type { Place, Reader } from './chunk.ts';
+import { type Column, CsvReader, columnsOf, readHeader } from './csv.ts';
+import {
+  type Format,
+  fieldsOf,
+  INTERACTIONS,
+  knownEndings,
+  type LoadType,
+  loadOrder,
+  type NamedFile,
+  nearType,
+  readFileName,
+  typeNamed,
+} from './file-types.ts';
+import { firstRecordProblem, headerProblems } from './header.ts';
+import { JsonArrayReader } from './json-array.ts';
+import { NdjsonReader } from './ndjson.ts';
+import { PART_ENDING, unwrapped } from './rejected-form.ts';
+import { type Compression, notText, openSource, type Source, Unreadable, whyUnreadable } from './source.ts';
+
+export interface PlannedFile {
+  /** As the user would write it. */
+  readonly path: string;
+  readonly realPath: string;
+  readonly type: LoadType;
+  readonly format: Format;
+  readonly compression: Compression | null;
+  readonly sizeBytes: number;
+  /** Of CSV. */
+  readonly columns: readonly Column[];
+  /** Where its records begin. */
+  readonly start: Place;
+  /** Its first record has the form in which rejected records are written. */
+  readonly isOfRejected: boolean;
+}
+
+export interface FileProblem {
+  readonly path: string;
+  readonly line: number | null;
+  readonly reason: string;
+}
+
+export interface Plan {
+  readonly files: readonly PlannedFile[];
+  /** Files in folders that are none of a load. */
+  readonly leftAlone: readonly string[];
+  readonly problems: readonly FileProblem[];
+}
+
+interface Found {
+  readonly path: string;
+  readonly type: LoadType;
+  readonly name: NamedFile;
+}
+
+export async function planLoad(
+  paths: readonly string[],
+  given: { readonly type: LoadType | null; readonly isLenient: boolean; readonly folder: string },
+): Promise<Plan> {
+  const found: Found[] = [];
+  const leftAlone: string[] = [];
+  const problems: FileProblem[] = [];
+  for (const path of paths) {
+    const some = await findFiles(path, given.type, resolve(given.folder));
+    if ('reason' in some) problems.push(some);
+    else {
+      found.push(...some.found);
+      leftAlone.push(...some.leftAlone);
+    }
+  }
+  const files = new Map<string, PlannedFile>();
+  for (const file of found) {
+    const planned = await lookAt(file, given.isLenient);
+    if ('reason' in planned) problems.push(planned);
+    else files.set(planned.realPath, planned);
+  }
+  const ordered = [...files.values()].sort((a, b) => loadOrder.indexOf(a.type) - loadOrder.indexOf(b.type));
+  return { files: ordered, leftAlone, problems };
+}
+
+type FoundSome = { readonly found: readonly Found[]; readonly leftAlone: readonly string[] };
+
+/** The folder of rejected records is passed over where it is within another: what is in it was loaded before. */
+async function findFiles(
+  path: string,
+  type: LoadType | null,
+  rejectedFolder: string,
+): Promise<FoundSome | FileProblem> {
+  try {
+    if ((await stat(path)).isDirectory()) return await filesInFolder(path, type, rejectedFolder, true);
+  } catch (error) {
+    const cause = error as NodeJS.ErrnoException;
+    return { path: cause.path ?? path, line: null, reason: whyUnreadable(cause, null) };
+  }
+  const name = readFileName(basename(path));
+  if (name === null) return { path, line: null, reason: `its name must end in ${knownEndings}` };
+  const fileType = type ?? typeNamed(name.stem);
+  if (fileType !== null) return { found: [{ path, type: fileType, name }], leftAlone: [] };
+  const near = nearType(name.stem);
+  const hint =
+    near === null
+      ? `give one of ${loadOrder.join(', ')} with --type`
+      : `did you mean ${basename(path).replace(name.stem, near)}? Otherwise give --type`;
+  return {
+    path,
+    line: null,
+    reason: `a file's name begins with the type that it holds, and there is no type ${quote(name.stem)}; ${hint}`,
+  };
+}
+
+/** Files are named by their type, or are in a folder that is. */
+async function filesInFolder(
+  folder: string,
+  type: LoadType | null,
+  rejectedFolder: string,
+  isOutermost: boolean,
+): Promise<FoundSome> {
+  const found: Found[] = [];
+  const leftAlone: string[] = [];
+  const typeOfFolder = typeNamed(basename(await realpath(folder)));
+  const entries = await readdir(folder, { withFileTypes: true });
+  for (const { name: fileName } of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    if (fileName.startsWith('.') || fileName.endsWith(PART_ENDING)) continue;
+    const path = join(folder, fileName);
+    if (resolve(path) === rejectedFolder) continue;
+    if ((await stat(path)).isDirectory()) {
+      const isTyped = typeNamed(fileName) !== null;
+      if (!isTyped || !isOutermost) leftAlone.push(path);
+      else {
+        const inside = await filesInFolder(path, type, rejectedFolder, false);
+        found.push(...inside.found);
+        leftAlone.push(...inside.leftAlone);
+      }
+      continue;
+    }
+    const name = readFileName(fileName);
+    const fileType = name && (type ?? typeNamed(name.stem) ?? typeOfFolder);
+    if (name === null || fileType === null) leftAlone.push(path);
+    else found.push({ path, type: fileType, name });
+  }
+  return { found, leftAlone };
+}
+
+async function lookAt(
+  { path, type, name: { format, compression } }: Found,
+  isLenient: boolean,
+): Promise<PlannedFile | FileProblem> {
+  const problem = (reason: string, line: number | null = null): FileProblem => ({ path, line, reason });
+  const source = openSource(path, compression);
+  try {
+    const first = await source.next();
+    if (first instanceof Unreadable) return problem(first.reason);
+    const odd = first === null ? null : notText(first);
+    if (odd !== null) return problem(odd);
+    const rest = withFirst(first, source);
+    const file = {
+      path,
+      realPath: await realpath(path),
+      type,
+      format,
+      compression,
+      sizeBytes: (await stat(path)).size,
+    };
+    if (format === 'csv') {
+      const header = await readHeader(rest);
+      if (header instanceof Unreadable) return problem(header.reason, header.line);
+      const wrong = headerProblems(header.names, type, isLenient);
+      if (wrong.length > 0) return problem(wrong.join('; '), 1);
+      const columns = columnsOf(header.names, fieldsOf(type));
+      return { ...file, columns, start: header.place, isOfRejected: false };
+    }
+    const planned = { ...file, columns: [], start: { offset: 0, line: 1 }, isOfRejected: false };
+    const chunk = await readerOf(planned, rest, planned.start).next();
+    if (chunk === null) return planned;
+    if (chunk.records.length === 0 && chunk.broken !== null) {
+      return problem(chunk.broken.reason, chunk.broken.line);
+    }
+    const record = unwrapped(chunk.records[0]);
+    const wrong = firstRecordProblem(record, type);
+    if (wrong !== null) return problem(wrong, chunk.lines[0]);
+    // The mark of UTF-8 text is no part of the first chunk.
+    const start = { offset: chunk.start, line: 1 };
+    return { ...planned, start, isOfRejected: record !== chunk.records[0] };
+  } finally {
+    source.close();
+  }
+}
+
+/** The source with what was already taken from it. */
+function withFirst(first: Buffer | null, source: Source): Source {
+  let isTaken = false;
+  return {
+    ...source,
+    next: async () => {
+      if (isTaken) return source.next();
+      isTaken = true;
+      return first;
+    },
+  };
+}
+
+export function readerOf(
+  { format, columns, type }: Pick<PlannedFile, 'format' | 'columns' | 'type'>,
+  source: Source,
+  place: Place,
+): Reader {
+  if (format === 'csv') return new CsvReader(source, place, columns);
+  if (format === 'ndjson') return new NdjsonReader(source, place);
+  return new JsonArrayReader(source, place, type === INTERACTIONS ? 'interactions' : 'records');
+}

@@ -1,0 +1,288 @@
+// The readers of the file formats: the same records with the same places, however the bytes come in pieces.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { recordTypes } from '@headgate/catalogue/record-types.ts';
+import fc from 'fast-check';
+import { csvLine } from '../csv-lines.ts';
+import { LONGEST_RECORD_BYTES, type Reader } from './chunk.ts';
+import { CsvReader, columnsOf, readHeader } from './csv.ts';
+import { JsonArrayReader } from './json-array.ts';
+import { NdjsonReader } from './ndjson.ts';
+import { type Source, Unreadable } from './source.ts';
+
+function inPieces(bytes: Buffer, pieceBytes: number): Source {
+  let at = 0;
+  return {
+    next: async () => {
+      if (at >= bytes.length) return null;
+      at += pieceBytes;
+      return bytes.subarray(at - pieceBytes, at);
+    },
+    readBytes: () => at,
+    close: () => {},
+  };
+}
+
+interface ReadAll {
+  readonly records: unknown[];
+  readonly lines: number[];
+  readonly ends: number[];
+  readonly broken: { readonly reason: string; readonly line: number | null } | null;
+}
+
+async function readAll(reader: Reader, start = 0): Promise<ReadAll> {
+  const all: ReadAll = { records: [], lines: [], ends: [], broken: null };
+  let offset: number | null = null;
+  let broken: Unreadable | null = null;
+  for (let chunk = await reader.next(); chunk !== null; chunk = await reader.next()) {
+    assert.equal(broken, null, 'nothing comes after a broken line');
+    if (offset !== null) assert.equal(chunk.start, offset, 'chunks follow each other without a gap');
+    else assert.ok(chunk.start - start <= 3, 'only the mark of UTF-8 text is left out');
+    offset = chunk.start + chunk.bytes.length;
+    assert.ok(chunk.ends.every((end) => end <= offset!));
+    // Records may come as what JSON.stringify makes them of.
+    all.records.push(...(JSON.parse(JSON.stringify(chunk.records)) as unknown[]));
+    all.lines.push(...chunk.lines);
+    all.ends.push(...chunk.ends);
+    broken = chunk.broken;
+  }
+  return { ...all, broken: broken === null ? null : { reason: broken.reason, line: broken.line } };
+}
+
+const pieceSizes = [1, 2, 3, 7, 64, 1_000_000];
+const { fields } = recordTypes.branches;
+
+async function csv(text: string | Buffer, pieceBytes: number): Promise<ReadAll> {
+  const bytes = Buffer.from(text as string);
+  const header = await readHeader(inPieces(bytes, pieceBytes));
+  if (header instanceof Unreadable) assert.fail(header.reason);
+  const { names, place } = header;
+  const rest = inPieces(bytes.subarray(place.offset), pieceBytes);
+  return readAll(new CsvReader(rest, place, columnsOf(names, fields)), place.offset);
+}
+
+async function csvInAnyPieces(text: string | Buffer): Promise<ReadAll> {
+  const results = await Promise.all(pieceSizes.map((pieceBytes) => csv(text, pieceBytes)));
+  for (const result of results) assert.deepEqual(result, results[0]);
+  return results[0]!;
+}
+
+test('CSV cells are typed by the catalogue, and empty ones are absent', async () => {
+  const { records, lines, broken } = await csvInAnyPieces(
+    'branch_id,name,latitude,longitude,is_deleted,created\n' +
+      'b1,Shop,51.5,-0.12,TRUE,2024-05-01T09:30:00Z\n' +
+      'b2,,,abc,no,\n' +
+      'b3,7,+1,.5e1,False,x\n' +
+      'b4,"","",1e999,"",""\n',
+  );
+  assert.equal(broken, null);
+  assert.deepEqual(records, [
+    {
+      branch_id: 'b1',
+      name: 'Shop',
+      latitude: 51.5,
+      longitude: -0.12,
+      is_deleted: true,
+      created: '2024-05-01T09:30:00Z',
+    },
+    { branch_id: 'b2', longitude: 'abc', is_deleted: 'no' },
+    { branch_id: 'b3', name: '7', latitude: 1, longitude: 5, is_deleted: false, created: 'x' },
+    { branch_id: 'b4', name: '', longitude: '1e999' },
+  ]);
+  assert.deepEqual(lines, [2, 3, 4, 5]);
+});
+
+test('CSV may have quotes, line breaks in cells, CRLF, a byte-order mark, blank lines and no last line break', async () => {
+  const text =
+    '\ufeffname,"branch_id"\r\n"a, ""b"" – ü\r\n2nd",1\r\n\r\nplain 5" pipe,"2"\r\n\r\n"q","3"\n"","4"\n,5\nlast,🎓';
+  const { records, lines, ends, broken } = await csvInAnyPieces(text);
+  assert.equal(broken, null);
+  assert.deepEqual(records, [
+    { name: 'a, "b" – ü\r\n2nd', branch_id: '1' },
+    { name: 'plain 5" pipe', branch_id: '2' },
+    { name: 'q', branch_id: '3' },
+    { name: '', branch_id: '4' },
+    { branch_id: '5' },
+    { name: 'last', branch_id: '🎓' },
+  ]);
+  assert.deepEqual(lines, [2, 5, 7, 8, 9, 10]);
+  assert.equal(ends.at(-1), Buffer.byteLength(text));
+});
+
+test('a broken CSV line is named, and everything before it is read', async () => {
+  const good = 'branch_id,name\n1,a\n2,b\n';
+  const broken: [text: string | Buffer, line: number, reason: RegExp][] = [
+    [`${good}3\n4,d\n`, 4, /has 1 cell, and the header 2/],
+    [`${good}3,c,x\n4,d\n`, 4, /has 3 cells, and the header 2/],
+    [`${good}\n3,"c\n4,d\n`, 5, /opened here is never closed/],
+    [`${good}3,"c"d\n4,d\n`, 4, /followed by "d"/],
+    [`${good}"x\ny","c\n4,d"e`, 5, /followed by "e"/],
+    [Buffer.concat([Buffer.from(`${good}ü`), Buffer.from([0xff]), Buffer.from(',c\n4,d\n')]), 4, /not UTF-8/],
+    [Buffer.concat([Buffer.from(good), Buffer.from('3,\xe9', 'latin1')]), 4, /not UTF-8/],
+  ];
+  for (const [text, line, reason] of broken) {
+    const read = await csvInAnyPieces(text);
+    assert.deepEqual(read.records.slice(0, 2), [
+      { branch_id: '1', name: 'a' },
+      { branch_id: '2', name: 'b' },
+    ]);
+    assert.equal(read.records.length, 2, String(text));
+    assert.equal(read.ends[1], good.length);
+    assert.match(read.broken!.reason, reason);
+    assert.equal(read.broken!.line, line, String(text));
+  }
+});
+
+test('what has no end is given up after a bounded number of bytes', async () => {
+  const endless = 'x'.repeat(LONGEST_RECORD_BYTES + 300_000);
+  const openQuote = await csv(`branch_id,name\n1,a\n2,"${endless.replaceAll('xxx', 'x,\n')}`, 256 * 1024);
+  assert.deepEqual([openQuote.records.length, openQuote.broken!.line], [1, 3]);
+  assert.match(openQuote.broken!.reason, /longer than 8 MiB; is a closing quote missing/);
+  const oneLine = await readAll(
+    new NdjsonReader(inPieces(Buffer.from(`{}\n"${endless}`), 256 * 1024), { offset: 0, line: 1 }),
+  );
+  assert.deepEqual([oneLine.records.length, oneLine.broken!.line], [1, 2]);
+  const oneElement = await readAll(
+    new JsonArrayReader(inPieces(Buffer.from(`[{},\n"${endless}`), 256 * 1024), { offset: 0, line: 1 }, 'x'),
+  );
+  assert.deepEqual([oneElement.records.length, oneElement.broken!.line], [1, 2]);
+});
+
+test('whatever is written as CSV is read back, and reading may begin after any record', async () => {
+  const cell = fc.oneof(
+    fc.constant(null),
+    fc.string({ unit: 'binary', maxLength: 20 }).map((text) => text.toWellFormed()),
+    fc.string({ unit: fc.constantFrom('"', ',', '\n', '\r', 'a', 'é', '🎓') }),
+  );
+  const row = fc.record({ branch_id: fc.constant('b'), name: cell, gender: cell, discount_name: cell });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(row, { maxLength: 20 }),
+      fc.integer({ min: 1, max: 50 }),
+      async (rows, pieceBytes) => {
+        const columns = ['branch_id', 'name', 'gender', 'discount_name'].map(
+          (name) => ({ name, typing: 'text' }) as const,
+        );
+        const text = rows.map(({ branch_id, name, gender, discount_name }) =>
+          csvLine([branch_id, name, gender, discount_name]),
+        );
+        const bytes = Buffer.from(text.join(''));
+        const expected = rows.map((given) =>
+          Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)),
+        );
+        // A byte-order mark may only be the first thing in a file, where the header is.
+        const place = { offset: 10, line: 2 };
+        const whole = await readAll(new CsvReader(inPieces(bytes, pieceBytes), place, columns), 10);
+        assert.deepEqual(whole.records, expected);
+        assert.equal(whole.broken, null);
+        for (const [index, end] of whole.ends.entries()) {
+          const done = bytes.subarray(0, end - 10);
+          const line = 2 + done.filter((byte) => byte === 0x0a).length;
+          const rest = new CsvReader(
+            inPieces(bytes.subarray(end - 10), pieceBytes),
+            { offset: end, line },
+            columns,
+          );
+          const { records, lines } = await readAll(rest, end);
+          assert.deepEqual(records, expected.slice(index + 1));
+          assert.deepEqual(lines, whole.lines.slice(index + 1));
+        }
+      },
+    ),
+    { numRuns: 100 },
+  );
+});
+
+async function ndjsonInAnyPieces(text: string | Buffer): Promise<ReadAll> {
+  const read = (pieceBytes: number) =>
+    readAll(new NdjsonReader(inPieces(Buffer.from(text as string), pieceBytes), { offset: 0, line: 1 }));
+  const results = await Promise.all(pieceSizes.map(read));
+  for (const result of results) assert.deepEqual(result, results[0]);
+  return results[0]!;
+}
+
+test('NDJSON has a value in each line, and a broken line is named', async () => {
+  const good = '\ufeff{"a":"ü"}\r\n\n   \n5\n["x"]';
+  const { records, lines, ends, broken } = await ndjsonInAnyPieces(good);
+  assert.deepEqual([records, lines, broken], [[{ a: 'ü' }, 5, ['x']], [1, 4, 5], null]);
+  assert.equal(ends.at(-1), Buffer.byteLength(good));
+  const cut = await ndjsonInAnyPieces('{"a":1}\n{"a":2\n{"a":3}\n');
+  assert.deepEqual([cut.records, cut.broken!.line], [[{ a: 1 }], 2]);
+  assert.match(cut.broken!.reason, /not JSON: .*; it begins with \{"a":2/);
+  const notUtf8 = await ndjsonInAnyPieces(Buffer.from('{"a":1}\n{"a":"\xe9"}\n', 'latin1'));
+  assert.deepEqual([notUtf8.records, notUtf8.broken!.line], [[{ a: 1 }], 2]);
+});
+
+async function jsonInAnyPieces(text: string | Buffer): Promise<ReadAll> {
+  const read = (pieceBytes: number) =>
+    readAll(
+      new JsonArrayReader(
+        inPieces(Buffer.from(text as string), pieceBytes),
+        { offset: 0, line: 1 },
+        'records',
+      ),
+    );
+  const results = await Promise.all(pieceSizes.map(read));
+  for (const result of results) assert.deepEqual(result, results[0]);
+  return results[0]!;
+}
+
+test('a JSON array is read element by element, bare or in an object', async () => {
+  const records = [{ a: '],"\\\\\\"{', b: [1, [2]] }, { c: 'ü\n' }, 5, 'x', null, [[]], {}];
+  for (const text of [
+    JSON.stringify(records),
+    `\ufeff \n${JSON.stringify(records, null, 2)}\n`,
+    JSON.stringify({ type: 'shops', records, next_cursor: null }),
+    JSON.stringify({ more: { records: [1] }, list: [{ records: [2] }], a: 'records', records }, null, 1),
+  ]) {
+    const read = await jsonInAnyPieces(text);
+    assert.deepEqual([read.records, read.broken], [records, null], text);
+  }
+  const { records: spread, lines } = await jsonInAnyPieces('[\n {"a":\n1},\n\n {"a":2}\n]\n');
+  assert.deepEqual(
+    [spread, lines],
+    [
+      [{ a: 1 }, { a: 2 }],
+      [2, 5],
+    ],
+  );
+  assert.deepEqual((await jsonInAnyPieces('[]')).records, []);
+  assert.deepEqual((await jsonInAnyPieces('{"records": [ ] }')).records, []);
+});
+
+test('a broken JSON array is named with its line, and what is before it is read', async () => {
+  const broken: [text: string | Buffer, count: number, line: number, reason: RegExp][] = [
+    ['[{"a":1},\n{"a":2}', 2, 2, /ends before its array/],
+    ['[{"a":1},\n{"a":2', 1, 2, /ends before its array/],
+    ['[{"a":1},\n{"a":}]', 1, 2, /not JSON/],
+    ['[{"a":1}\n{"a":2}]', 1, 2, /comma is missing/],
+    ['[1\n2]', 0, 1, /not JSON/],
+    ['[{"a":1},\n]', 1, 2, /a record is missing/],
+    ['[{"a":1}]\n[{"a":2}]', 1, 2, /something else/],
+    ['', 0, 1, /empty/],
+    [' \n', 0, 1, /empty/],
+    ['{"a":1}\n{"a":2}\n', 0, 1, /name end in \.ndjson/],
+    ['{"data":[{"a":1}]}', 0, 1, /under "records"/],
+    ['"records"', 0, 1, /no array/],
+    ['shop_id,name\n', 0, 1, /no array/],
+    [Buffer.from('[{"a":1},{"a":"\xe9"}]', 'latin1'), 1, 1, /not UTF-8/],
+  ];
+  for (const [text, count, line, reason] of broken) {
+    const read = await jsonInAnyPieces(text);
+    assert.deepEqual([read.records.length, read.broken!.line], [count, line], String(text));
+    assert.match(read.broken!.reason, reason);
+  }
+});
+
+test('reading a JSON array may begin after any record', async () => {
+  const text = Buffer.from(`[{"a":"é"} ,\n ${JSON.stringify({ b: [1, 2] })},3\n]`);
+  const whole = await readAll(new JsonArrayReader(inPieces(text, 5), { offset: 0, line: 1 }, 'records'));
+  for (const [index, end] of whole.ends.entries()) {
+    const line = 1 + text.subarray(0, end).filter((byte) => byte === 0x0a).length;
+    const rest = new JsonArrayReader(inPieces(text.subarray(end), 5), { offset: end, line }, 'records');
+    const { records, lines, broken } = await readAll(rest, end);
+    assert.deepEqual([records, broken], [whole.records.slice(index + 1), null]);
+    assert.deepEqual(lines, whole.lines.slice(index + 1));
+  }
+});

@@ -1,0 +1,82 @@
+// What became of the records of a load so far, by type, and why some were rejected. It is kept in the journal, so it
+// is plain data.
+
+import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
+import { type LoadType, loadOrder } from './file-types.ts';
+import type { Rejected } from './rejected-form.ts';
+
+export interface Counts {
+  received: number;
+  created: number;
+  updated: number;
+  unchanged: number;
+  rejected: number;
+  /** In a dry run: fine but for references to records that the same run would have stored before. */
+  unchecked: number;
+}
+
+export interface Example {
+  readonly file: string;
+  readonly line: number;
+  readonly field: string | null;
+  readonly message: string;
+}
+
+export interface ProblemGroup {
+  readonly type: LoadType;
+  readonly code: ProblemCode;
+  /** How many records had it; each may have several. */
+  records: number;
+  readonly examples: Example[];
+}
+
+export interface Tally {
+  readonly types: { [Type in LoadType]?: Counts };
+  readonly problems: ProblemGroup[];
+  /** Fields that lenient uploads dropped, with how often. */
+  readonly dropped: { [typeAndField: string]: number };
+}
+
+const MOST_EXAMPLES = 3;
+
+export function newTally(): Tally {
+  return { types: {}, problems: [], dropped: {} };
+}
+
+export function noCounts(): Counts {
+  return { received: 0, created: 0, updated: 0, unchanged: 0, rejected: 0, unchecked: 0 };
+}
+
+export function countsOf(tally: Tally, type: LoadType): Counts {
+  tally.types[type] ??= noCounts();
+  return tally.types[type];
+}
+
+export function addCounts(to: Counts, from: Readonly<Partial<Counts>>): void {
+  for (const [name, count] of Object.entries(from)) to[name as keyof Counts] += count;
+}
+
+export function addRejected(tally: Tally, type: LoadType, file: string, { errors, line }: Rejected): void {
+  for (const code of new Set(errors.map((error) => error.code))) {
+    let group = tally.problems.find((known) => known.type === type && known.code === code);
+    if (group === undefined) {
+      group = { type, code, records: 0, examples: [] };
+      tally.problems.push(group);
+    }
+    group.records++;
+    if (group.examples.length >= MOST_EXAMPLES) continue;
+    const { field, message } = errors.find((error) => error.code === code)!;
+    group.examples.push({ file, line, field, message });
+  }
+}
+
+/** The types that were loaded, in the order of loading. */
+export function typesIn(tally: Tally): readonly { readonly type: LoadType; readonly counts: Counts }[] {
+  return loadOrder.flatMap((type) => (tally.types[type] ? [{ type, counts: tally.types[type] }] : []));
+}
+
+export function totalOf(tally: Tally): Counts {
+  const total = noCounts();
+  for (const { counts } of typesIn(tally)) addCounts(total, counts);
+  return total;
+}

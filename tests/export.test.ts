@@ -1,0 +1,198 @@
+// `headgate export`, the real executable against a real server: what it writes, `headgate load` takes back.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import type { Field } from '@headgate/catalogue/declaration.ts';
+import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
+import { uploadOrder } from '@headgate/catalogue/references.ts';
+import { testDatabases } from '../server/store/test-databases.ts';
+import { type Api, apiOf } from './harness/api.ts';
+import { startFaultyProxy } from './harness/faulty-proxy.ts';
+import { loadFolder, runWithin } from './harness/loading.ts';
+import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
+import { fullRecord, idOf, leastRecord, type TestRecord } from './harness/records.ts';
+import { type RunningHeadgate, runningHeadgate } from './harness/running-headgate.ts';
+import { waitUntil } from './harness/waiting.ts';
+
+/** What CSV could trip over. */
+const awkwardTexts = [
+  'a, "b"\r\nc\n',
+  '',
+  ' ',
+  '"',
+  '""',
+  'true',
+  '007',
+  'null',
+  '\ufeffé🎓',
+  '=1+1',
+  "it's; a\ttab",
+  '\r',
+];
+const awkwardNumbers = [0.1, 1e21, 5e-324, 123_456_789.125];
+
+/** Good records with values that are easily mistaken, and one with the required fields only. */
+function awkwardRecords(type: RecordTypeName, references: TestRecord): TestRecord[] {
+  const fields: Record<string, Field> = recordTypes[type].fields;
+  const records = awkwardTexts.map((text, at) => {
+    const values = Object.entries(fields).flatMap(([name, { kind, required }]) => {
+      if (kind.name === 'text') return [[name, required && text === '' ? 'x' : text]];
+      const isFree =
+        kind.name === 'number' && /^a number( greater than 0| of 0 or more)?$/.test(kind.accepts);
+      return isFree ? [[name, awkwardNumbers[at % awkwardNumbers.length]]] : [];
+    });
+    return fullRecord(type, { ...Object.fromEntries(values), is_deleted: at % 5 === 4, ...references });
+  });
+  return [...records, leastRecord(type, references)];
+}
+
+async function uploadAwkward(api: Api): Promise<Record<string, string>> {
+  const ids: Record<string, string> = {};
+  for (const type of uploadOrder(recordTypes)) {
+    const references = Object.entries(recordTypes[type].fields).flatMap(([name, { references: target }]) =>
+      typeof target === 'string' ? [[name, ids[target]]] : [],
+    );
+    const records = awkwardRecords(type, Object.fromEntries(references));
+    ids[type] = idOf(type, records[0]!);
+    const { status, text } = await api.upload(type, records);
+    assert.equal(status, 200, text);
+  }
+  return ids;
+}
+
+async function asNewOrganisation(t: TestContext, { headgate }: RunningHeadgate) {
+  const { key } = await headgate.newKey();
+  const folder = await loadFolder(t, { HEADGATE_URL: headgate.url, HEADGATE_KEY: key });
+  return { folder, api: apiOf(headgate.url, key) };
+}
+
+describe('with awkward records of every type', () => {
+  const running = runningHeadgate(testDatabases[0]!);
+
+  test('everything that is exported is loaded back as it was, as CSV and as NDJSON', async (t) => {
+    const source = await asNewOrganisation(t, running);
+    const ids = await uploadAwkward(source.api);
+    for (const [at, event_timestamp] of [1_700_000_000, '2024-05-01T09:30:00+02:00'].entries()) {
+      const interaction = {
+        interaction_type: 'SHARE',
+        item_type: 'SHOP',
+        item_id: ids.shops,
+        city: awkwardTexts[at],
+        event_timestamp,
+        ...(at === 0 ? {} : { source: 'SERVICE', recommendation_id: randomUUID() }),
+      };
+      assert.equal((await source.api.record(interaction)).status, 201);
+    }
+    const types = [...uploadOrder(recordTypes), 'user-interactions'];
+    const endings = ['csv', 'ndjson'] as const;
+    await Promise.all(
+      endings.map(async (ending) => {
+        for (const type of types) {
+          const out = join(source.folder.path, `${type}.${ending}`);
+          const args = type === 'user-interactions' ? [] : ['--include-deleted'];
+          const { exitCode, err } = await runWithin(
+            source.folder.environment,
+            'export',
+            type,
+            '--out',
+            out,
+            ...args,
+          );
+          assert.equal(exitCode, 0, err);
+        }
+        const target = await asNewOrganisation(t, running);
+        const paths = types.map((type) => join(source.folder.path, `${type}.${ending}`));
+        const { exitCode, out, err } = await target.folder.run('load', ...paths);
+        assert.equal(exitCode, 0, out + err);
+        for (const type of uploadOrder(recordTypes)) {
+          const everything = '&include_deleted=true';
+          const [had, has] = [
+            await readAllRecords(source.api, type, everything),
+            await readAllRecords(target.api, type, everything),
+          ];
+          assert.deepEqual(has, had, `${type} as ${ending}`);
+          assert.ok(has.length > awkwardTexts.length && has.some(({ is_deleted }) => is_deleted));
+        }
+        const withoutAssigned = (all: TestRecord[]) =>
+          all.map(({ interaction_id, created, ...others }) => others);
+        assert.deepEqual(
+          withoutAssigned(await readAllInteractions(target.api)),
+          withoutAssigned(await readAllInteractions(source.api)),
+        );
+      }),
+    );
+  });
+
+  test('it writes to standard output by itself, packs a file whose name says so, and leaves deleted ones out', async (t) => {
+    const { folder, api } = await asNewOrganisation(t, running);
+    const [kept, deleted] = [leastRecord('tags'), leastRecord('tags', { is_deleted: true })];
+    await api.upload('tags', [kept, deleted]);
+    const printed = await folder.run('export', 'tags');
+    assert.deepEqual([printed.exitCode, printed.err], [0, '']);
+    assert.deepEqual(
+      printed.out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown),
+      await readAllRecords(api, 'tags'),
+    );
+    const csv = await folder.run('export', 'tags', '--format', 'csv');
+    assert.equal(csv.out, `tag_id,name,created,updated,is_deleted\n${kept.tag_id},some text,,,false\n`);
+    const packed = await folder.run('export', 'tags', '--out', 'tags.csv.gz');
+    assert.equal(packed.err, '1 tags are in tags.csv.gz\n');
+    assert.equal(gunzipSync(await readFile(join(folder.path, 'tags.csv.gz'))).toString(), csv.out);
+  });
+});
+
+describe('what goes wrong', () => {
+  const running = runningHeadgate(testDatabases[0]!);
+
+  test('a wrong command line, a folder that is not there, a server that is not there', async (t) => {
+    const { folder } = await asNewOrganisation(t, running);
+    const wrong: [args: string[], exitCode: number, sentence: RegExp][] = [
+      [['shosp'], 2, /TYPE must be a record type or user-interactions, not "shosp"; did you mean shops\?/],
+      [['shops', '--format', 'xml'], 2, /--format must be csv or ndjson, not "xml"/],
+      [
+        ['shops', '--format', 'csv', '--out', 'shops.ndjson'],
+        2,
+        /name of a ndjson file, and the format is csv/,
+      ],
+      [['shops', '--out', 'shops.csv.zst'], 2, /packs with gzip only/],
+      [['shops', '--out', 'none/shops.csv'], 1, /none\/shops\.csv cannot be written/],
+      [['shops', '--url', 'http://127.0.0.1:9'], 1, /Is the server running there\?/],
+    ];
+    for (const [args, exitCode, sentence] of wrong) {
+      const ran = await runWithin(folder.environment, 'export', ...args);
+      assert.deepEqual([ran.exitCode, ran.out], [exitCode, ''], ran.err);
+      assert.match(ran.err, sentence);
+    }
+    assert.deepEqual(await folder.names('.'), []);
+  });
+
+  test('an export that is interrupted leaves the file as it was, and no part of a new one', async (t) => {
+    const { folder, api } = await asNewOrganisation(t, running);
+    const proxy = await startFaultyProxy(running.headgate.url);
+    t.after(() => proxy.close());
+    const records = Array.from({ length: 1500 }, () => leastRecord('tags'));
+    await api.upload('tags', records);
+    await folder.write('tags.csv', 'an earlier one');
+    const second = () => proxy.requests.some(({ path }) => path.includes('cursor='));
+    proxy.fault = ({ path }) => (path.includes('cursor=') ? 'silence' : null);
+    const exporting = folder.start('export', 'tags', '--out', 'tags.csv', '--url', proxy.url);
+    await waitUntil('it asks for the second page', second);
+    exporting.child.kill('SIGINT');
+    const { exitCode, err } = await exporting.ended;
+    assert.equal(exitCode, 1);
+    assert.match(err, /the export was interrupted; tags\.csv was not written/);
+    assert.equal(await folder.read('tags.csv'), 'an earlier one');
+    assert.deepEqual(await folder.names('.'), ['tags.csv']);
+
+    proxy.fault = () => null;
+    assert.equal((await folder.run('export', 'tags', '--out', 'tags.csv')).exitCode, 0);
+    assert.equal((await folder.read('tags.csv')).trimEnd().split('\n').length, 1501);
+  });
+});

@@ -1,0 +1,164 @@
+// `headgate load` when it is interrupted, or the server dies under it: everything arrives exactly once.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import { testDatabases } from '../server/store/test-databases.ts';
+import { apiOf } from './harness/api.ts';
+import { startFaultyProxy } from './harness/faulty-proxy.ts';
+import { forEachStore, type TestStore } from './harness/for-each-store.ts';
+import { type Headgate, startHeadgate } from './harness/headgate.ts';
+import { csvOf, loadFolder } from './harness/loading.ts';
+import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
+import { waitUntil } from './harness/waiting.ts';
+
+const COUNT = 30_000;
+const PER_REQUEST = 2500;
+const INTERACTIONS = 3000;
+
+/** A server that can be started again on the same database and port. */
+async function restartable(t: TestContext, store: TestStore) {
+  const { database, remove } = await store.newDatabase();
+  let headgate: Headgate = await startHeadgate(database);
+  t.after(async () => {
+    await headgate.kill();
+    await remove();
+  });
+  const { url } = headgate;
+  const { key } = await headgate.newKey();
+  return {
+    url,
+    key,
+    api: apiOf(url, key),
+    kill: () => headgate.kill(),
+    async startAgain() {
+      headgate = await startHeadgate(database, { HEADGATE_PORT: new URL(url).port });
+    },
+  };
+}
+
+function shopsCsv(count: number): string {
+  const rows = Array.from({ length: count }, (_, at) => [
+    randomUUID(),
+    `Shop ${at}`,
+    at % 1000 === 7 ? 'nowhere' : 'GB',
+  ]);
+  return csvOf(['shop_id', 'name', 'region'], rows);
+}
+
+const REJECTED = COUNT / 1000;
+
+forEachStore((store) => {
+  test('a server that is killed and started again in mid-load gets everything exactly once', async (t) => {
+    const { url, key, api, kill, startAgain } = await restartable(t, store);
+    const folder = await loadFolder(t, { HEADGATE_URL: url, HEADGATE_KEY: key });
+    const shopId = randomUUID();
+    await folder.write('d/shops.1.csv', shopsCsv(COUNT));
+    await folder.write('d/shops.2.csv', csvOf(['shop_id', 'name', 'region'], [[shopId, 'Last', 'GB']]));
+    const interactions = Array.from({ length: INTERACTIONS }, (_, at) => ({
+      interaction_type: 'PAGE_VIEW',
+      item_type: 'SHOP',
+      item_id: shopId,
+      event_timestamp: 1_700_000_000 + at,
+    }));
+    await folder.write('d/user-interactions.json', JSON.stringify(interactions));
+
+    const loading = folder.start('load', 'd', '--json', '--concurrency', '2');
+    await waitUntil(
+      'the first shops are stored',
+      async () => (await api.list('shops', '?limit=1')).body.records.length > 0,
+    );
+    await kill();
+    await startAgain();
+    await waitUntil(
+      'the first interactions are recorded',
+      async () => (await api.interactions('?limit=1')).body.interactions.length > 0,
+    );
+    await kill();
+    await startAgain();
+    const { exitCode, out, err } = await loading.ended;
+    assert.equal(exitCode, 1, err);
+    const { types } = JSON.parse(out) as { types: Record<string, unknown>[] };
+    const none = { updated: 0, unchanged: 0, unchecked: 0 };
+    assert.deepEqual(types, [
+      { type: 'shops', received: COUNT + 1, created: COUNT + 1 - REJECTED, rejected: REJECTED, ...none },
+      { type: 'user-interactions', received: INTERACTIONS, created: INTERACTIONS, rejected: 0, ...none },
+    ]);
+    assert.equal((await readAllRecords(api, 'shops')).length, COUNT + 1 - REJECTED);
+    const recorded = await readAllInteractions(api);
+    assert.equal(recorded.length, INTERACTIONS);
+    assert.equal(new Set(recorded.map(({ event_timestamp }) => event_timestamp)).size, INTERACTIONS);
+    const lines = (await folder.read('rejected/shops.ndjson')).trimEnd().split('\n');
+    assert.equal(lines.length, REJECTED);
+  });
+});
+
+test('Ctrl-C lets what is under way finish, and the same command goes on from there', async (t) => {
+  const { url, key, api } = await restartable(t, testDatabases[0]!);
+  const proxy = await startFaultyProxy(url);
+  t.after(() => proxy.close());
+  const folder = await loadFolder(t, { HEADGATE_URL: proxy.url, HEADGATE_KEY: key });
+  await folder.write('shops.csv', shopsCsv(COUNT));
+  const uploads = () => proxy.requests.filter(({ method }) => method === 'POST').length;
+  const release = Promise.withResolvers<null>();
+  // The first four are answered, the others wait until they are let go.
+  proxy.fault = ({ method }) => (method === 'POST' && uploads() > 4 ? release.promise : null);
+
+  const first = folder.start('load', 'shops.csv', '--concurrency', '2');
+  await waitUntil('two requests are held', () => uploads() === 6);
+  first.child.kill('SIGINT');
+  await first.saying('stopping');
+  release.resolve(null);
+  const stopped = await first.ended;
+  assert.equal(stopped.exitCode, 2, stopped.err);
+  assert.match(stopped.err, /shops\.csv: it was interrupted\n.*Run the same command again to go on there/);
+  const stored = (await readAllRecords(api, 'shops')).length;
+  assert.ok(stored < COUNT - REJECTED, String(stored));
+  assert.ok(uploads() <= 8, 'nothing new is begun');
+
+  proxy.fault = () => null;
+  const before = uploads();
+  const second = await folder.run('load', 'shops.csv');
+  assert.equal(second.exitCode, 1, second.err);
+  const line = Number(/going on at line ([\d,]+)/.exec(second.err)![1]!.replace(',', ''));
+  assert.match(second.out, /^shops +30,000 +29,970 +0 +0 +30$/m);
+  const left = COUNT - (line - 2);
+  assert.equal(uploads() - before, Math.ceil(left / PER_REQUEST), 'only what was left is sent');
+  assert.equal((await readAllRecords(api, 'shops')).length, COUNT - REJECTED);
+  const lines = (await folder.read('rejected/shops.ndjson')).trimEnd().split('\n');
+  assert.deepEqual([lines.length, new Set(lines).size], [REJECTED, REJECTED]);
+  assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
+});
+
+test('a server that stays away can be left with Ctrl-C, and a loader that was killed goes on, too', async (t) => {
+  const { url, key, api, kill, startAgain } = await restartable(t, testDatabases[0]!);
+  const proxy = await startFaultyProxy(url);
+  t.after(() => proxy.close());
+  const folder = await loadFolder(t, { HEADGATE_URL: proxy.url, HEADGATE_KEY: key });
+  await folder.write('shops.csv', shopsCsv(COUNT));
+  const uploads = () => proxy.requests.filter(({ method }) => method === 'POST').length;
+  proxy.fault = ({ method }) => (method === 'POST' && uploads() > 3 ? 'silence' : null);
+
+  const killed = folder.start('load', 'shops.csv', '--concurrency', '1');
+  await waitUntil('the fourth request is there', () => uploads() === 4);
+  killed.child.kill('SIGKILL');
+  await killed.ended;
+
+  proxy.fault = ({ method }) => (method === 'POST' && uploads() > 6 ? 'cut before' : null);
+  const away = folder.start('load', 'shops.csv', '--concurrency', '1');
+  await away.saying('trying again');
+  await kill();
+  away.child.kill('SIGINT');
+  const left = await away.ended;
+  assert.equal(left.exitCode, 2, left.err);
+  assert.match(left.err, /going on at line 7,502/);
+
+  await startAgain();
+  proxy.fault = () => null;
+  const last = await folder.run('load', 'shops.csv');
+  assert.equal(last.exitCode, 1, last.err);
+  assert.match(last.err, /going on at line 12,502/);
+  assert.match(last.out, /^shops +30,000 +29,970 +0 +0 +30$/m);
+  assert.equal((await readAllRecords(api, 'shops')).length, COUNT - REJECTED);
+  assert.equal((await folder.read('rejected/shops.ndjson')).trimEnd().split('\n').length, REJECTED);
+});
