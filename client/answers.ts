@@ -3,7 +3,7 @@
 
 import type { FieldProblem, Refusal } from './errors.ts';
 import { keyFields, type RecordTypeName, type ShownInteraction, type ShownRecord } from './records.ts';
-import type { Counts, UploadError, UploadWarning } from './upload.ts';
+import type { Counts, UploadError, UploadWarning } from './result.ts';
 
 export interface Page<Item> {
   readonly items: readonly Item[];

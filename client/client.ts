@@ -19,7 +19,8 @@ import {
   type ShownRecord,
   uploadOrder,
 } from './records.ts';
-import { Upload, type UploadOptions, type UploadResult } from './upload.ts';
+import type { UploadResult } from './result.ts';
+import { Upload, type UploadOptions } from './upload.ts';
 
 export {
   AbortedError,
@@ -33,16 +34,8 @@ export {
 } from './errors.ts';
 export type { RetryNotice, RetryOptions } from './patience.ts';
 export * from './records.ts';
-export type {
-  Counts,
-  RejectedRecord,
-  UploadError,
-  UploadedSlice,
-  UploadOptions,
-  UploadProgress,
-  UploadResult,
-  UploadWarning,
-} from './upload.ts';
+export type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
+export type { RejectedRecord, UploadedSlice, UploadOptions, UploadProgress } from './upload.ts';
 
 export interface ClientOptions {
   /** Where Headgate is, such as `https://data.example.com`; a path in front of its own is kept. */

@@ -1,7 +1,7 @@
 // Everything that the client throws. All of it is a HeadgateError; `cause` has what lies behind it.
 
 import type { ProblemCode } from './records.ts';
-import type { UploadResult } from './upload.ts';
+import type { UploadResult } from './result.ts';
 
 export class HeadgateError extends Error {
   override readonly name: string = 'HeadgateError';

@@ -5,38 +5,9 @@ import type { Connection, Control } from './connection.ts';
 import { AbortedError, HeadgateError, RefusedError, UploadInterruptedError } from './errors.ts';
 import { randomKey } from './idempotency-key.ts';
 import type { Patience, RetryNotice } from './patience.ts';
-import { keyFields, type ProblemCode, type RecordTypeName, type SentRecord } from './records.ts';
+import { keyFields, type RecordTypeName, type SentRecord } from './records.ts';
+import type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
 import { InputFailure, type Slice, Slicer } from './slices.ts';
-
-export interface Counts {
-  readonly received: number;
-  readonly created: number;
-  readonly updated: number;
-  /** Identical to what is stored, older than it, or replaced by a later record of the same request. */
-  readonly unchanged: number;
-  readonly rejected: number;
-}
-
-/** One reason for which a record was not accepted. */
-export interface UploadError {
-  /** The record's position in the input, from 0. */
-  readonly index: number;
-  /** The record's own id where it could be read. */
-  readonly id: string | null;
-  readonly field: string | null;
-  readonly code: ProblemCode;
-  readonly message: string;
-  readonly retryable: boolean;
-}
-
-/** What was dropped from records in a lenient upload. */
-export interface UploadWarning {
-  readonly code: string;
-  /** Null for what a request with very many unknown names does not list one by one. */
-  readonly field: string | null;
-  readonly count: number;
-  readonly message: string;
-}
 
 export interface RejectedRecord<T extends RecordTypeName> {
   readonly index: number;
@@ -81,16 +52,6 @@ export interface UploadOptions<T extends RecordTypeName = RecordTypeName> {
   onSlice?: ((slice: UploadedSlice<T>) => void | Promise<void>) | undefined;
   /** Told of each pause before a try is repeated. */
   onRetry?: ((retry: RetryNotice) => void) | undefined;
-}
-
-export interface UploadResult {
-  readonly type: RecordTypeName;
-  readonly dryRun: boolean;
-  readonly counts: Counts;
-  /** In the order of the input. */
-  readonly errors: readonly UploadError[];
-  readonly warnings: readonly UploadWarning[];
-  readonly requestIds: readonly string[];
 }
 
 interface UploadLimits {

@@ -20,6 +20,7 @@ import { testDatabases } from '../server/store/test-databases.ts';
 import { type Fault, type FaultyProxy, startFaultyProxy } from './harness/faulty-proxy.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
+import { rejected } from './harness/rejected.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 
 const quick = { firstPauseMs: 1, longestPauseMs: 10 };
@@ -30,19 +31,6 @@ function shop(name = 'Corner Books'): SentShop {
 
 function shops(count: number): SentShop[] {
   return Array.from({ length: count }, (_, at) => shop(`Shop ${at}`));
-}
-
-async function rejected<E extends Error>(
-  promise: Promise<unknown>,
-  type: new (...args: never[]) => E,
-): Promise<E> {
-  try {
-    await promise;
-  } catch (error) {
-    assert.ok(error instanceof type, `not a ${type.name}: ${error}`);
-    return error;
-  }
-  throw new Error(`no ${type.name} came`);
 }
 
 const badGateway: Fault = {

@@ -23,6 +23,7 @@ import { testDatabases } from '../server/store/test-databases.ts';
 import { apiOf } from './harness/api.ts';
 import { type FaultyProxy, startFaultyProxy } from './harness/faulty-proxy.ts';
 import { readAllRecords } from './harness/read-all.ts';
+import { rejected } from './harness/rejected.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
@@ -56,20 +57,6 @@ describe('the client', () => {
 
   function shops(count: number): SentShop[] {
     return Array.from({ length: count }, (_, at) => shop({ name: `Shop ${at}` }));
-  }
-
-  /** What is rejected by the promise, which must be of the class. */
-  async function rejected<E extends Error>(
-    promise: Promise<unknown>,
-    type: new (...args: never[]) => E,
-  ): Promise<E> {
-    try {
-      await promise;
-    } catch (error) {
-      assert.ok(error instanceof type, `not a ${type.name}: ${error}`);
-      return error;
-    }
-    throw new Error(`no ${type.name} came`);
   }
 
   async function requestsDuring(work: () => Promise<unknown>): Promise<FaultyProxy['requests']> {

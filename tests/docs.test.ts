@@ -173,7 +173,8 @@ function keyOf(headgate: Headgate): string {
 
 function environmentOf({ folder, headgate }: Place): NodeJS.ProcessEnv {
   const node = join(process.execPath, '..');
-  const environment = Object.entries(process.env).filter(([name]) => !name.startsWith('HEADGATE_'));
+  // What npm tells the tests of itself is no part of a reader's environment.
+  const environment = Object.entries(process.env).filter(([name]) => !/^(?:HEADGATE|npm)_/.test(name));
   return {
     ...Object.fromEntries(environment),
     PATH: [node, process.env.PATH].join(delimiter),

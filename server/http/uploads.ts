@@ -3,8 +3,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Handling } from '../ingest/check-fields.ts';
 import type { IdempotencyKey } from '../ingest/memory.ts';
+import { epochMs } from '../observe/epoch-ms.ts';
 import type { Facts } from '../observe/facts.ts';
-import { epochMs } from '../observe/traces.ts';
 import { type Answer, keyRunning } from './answers.ts';
 import { lacksScope } from './gate.ts';
 import { readFlag, readQuery } from './query.ts';

@@ -3,10 +3,11 @@
 import type { Socket } from 'node:net';
 import { isRecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { epochMs } from '../observe/epoch-ms.ts';
 import type { EndedRequest, Facts } from '../observe/facts.ts';
 import type { Observer } from '../observe/observer.ts';
 import { readTraceParent } from '../observe/trace-parent.ts';
-import { type BodyTimes, epochMs, type RequestSpan } from '../observe/traces.ts';
+import type { BodyTimes, RequestSpan } from '../observe/traces.ts';
 import { refusals } from './refusals.ts';
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

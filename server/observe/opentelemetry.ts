@@ -31,9 +31,10 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { epochMs } from './epoch-ms.ts';
 import type { EndedRequest } from './facts.ts';
 import type { LogFacts } from './log.ts';
-import { type BodyTimes, epochMs, type TraceSettings, type Traces } from './traces.ts';
+import type { BodyTimes, TraceSettings, Traces } from './traces.ts';
 
 type Warn = (facts: LogFacts, message: string) => void;
 type Env = TraceSettings['env'];

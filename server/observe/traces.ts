@@ -44,8 +44,3 @@ export async function openTraces(settings: TraceSettings): Promise<Traces | null
   const { sendTraces } = await import('./opentelemetry.ts');
   return sendTraces(settings);
 }
-
-/** The clock of spans: the time of day, at the precision of the monotonic clock. */
-export function epochMs(): number {
-  return performance.timeOrigin + performance.now();
-}

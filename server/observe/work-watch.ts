@@ -2,8 +2,8 @@
 // write and when that was durable.
 
 import type { InteractionWrite, MemoryKey, Remembered, Store, Upload, Written } from '../store/store.ts';
+import { epochMs } from './epoch-ms.ts';
 import type { WorkTimes } from './facts.ts';
-import { epochMs } from './traces.ts';
 
 type WatchedCalls = Pick<Store, 'recall' | 'write' | 'writeInteraction'>;
 
