@@ -1,5 +1,7 @@
 // Cuts an input of any length into slices that fit into a request each. Only the slice that is being filled is held.
 
+import { jsonTextOf } from './json-text.ts';
+
 /** Consecutive records of the input, each written as JSON once. */
 export class Slice<Item> {
   readonly firstIndex: number;
@@ -129,7 +131,6 @@ export class InputFailure {
 
 export class Slicer<Item> {
   readonly #iterator: Iterator<Item> | AsyncIterator<Item>;
-  readonly #isAsync: boolean;
   readonly #limits: SliceLimits;
   #index = 0;
   #capacityBytes = FIRST_CAPACITY_BYTES;
@@ -145,7 +146,6 @@ export class Slicer<Item> {
     if (beginAsync === undefined && begin === undefined) {
       throw new TypeError('records must be an array, or anything else that can be iterated over');
     }
-    this.#isAsync = beginAsync !== undefined;
     this.#iterator = beginAsync?.call(input) ?? begin!.call(input);
     this.#limits = limits;
   }
@@ -178,14 +178,14 @@ export class Slicer<Item> {
 
   async #fill(writer: BodyWriter, records: Item[]): Promise<void> {
     while (!this.#hasEnded && records.length < this.#limits.records && writer.length < this.#limits.bytes) {
-      const step = this.#iterator.next();
+      const step: Promise<IteratorResult<Item>> | IteratorResult<Item> = this.#iterator.next();
       // Waiting for what is there already would cost more than all the rest.
-      const { done, value } = this.#isAsync ? await step : (step as IteratorResult<Item>);
+      const { done, value } = 'then' in step ? await step : step;
       if (done) {
         this.#hasEnded = true;
         return;
       }
-      writer.addText(JSON.stringify(value) ?? 'null');
+      writer.addText(jsonTextOf(value));
       if (writer.length > this.#limits.bytes && records.length > 0) {
         this.#carried = { record: value, json: writer.takeLast() };
         return;

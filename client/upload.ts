@@ -190,7 +190,12 @@ export class Upload<T extends RecordTypeName> {
 
   #idsOf({ records }: Slice<SentRecord<T>>): readonly string[] {
     if (this.#options.dryRun) return [];
-    return records.flatMap((record) => this.#idOf(record)?.toLowerCase() ?? []);
+    const ids: string[] = [];
+    for (const record of records) {
+      const id = this.#idOf(record);
+      if (id !== null) ids.push(id.toLowerCase());
+    }
+    return ids;
   }
 
   /** Null where there is none to be read: records may be anything that the caller had. */

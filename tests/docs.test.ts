@@ -20,6 +20,7 @@ import {
 } from './harness/docs-page.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, newDatabaseFolder, runHeadgate, startHeadgate } from './harness/headgate.ts';
+import { hasProgram } from './harness/waiting.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -32,11 +33,16 @@ const reasonsToLeaveOut: Readonly<Record<string, string>> = {
   systemd: 'needs a running systemd; packaging-deploy.test.ts has the unit verified',
   postgres: 'needs a database server at the address in the example; the store is tested on a real one',
   citus: 'needs a cluster; the suites run on one where HEADGATE_TEST_CITUS_URL names it',
-  grafana: 'needs Grafana; metrics-prometheus.test.ts evaluates every expression in a real Prometheus',
-  publishing: 'fetches a package from a registry; the tests of packages install the packed ones',
+  package: 'needs a package; packaging.test.ts and client-package.test.ts make, install and use them',
   prometheus: 'configures a Prometheus; metrics-prometheus.test.ts has a real one scrape with the same rules',
   log: 'is printed by the server; request-log.test.ts checks every field of such a line',
 };
+
+const compiler = join(root, 'node_modules/.bin/tsc');
+
+/** The programs that examples use beside npm's, and that this machine does not have. */
+const lacking: string[] = [];
+for (const program of ['curl', 'jq', 'sqlite3']) if (!(await hasProgram(program))) lacking.push(program);
 
 const languages = ['sh', 'ts', 'sql', 'json', 'text'];
 
@@ -68,15 +74,20 @@ function checkPage(examples: readonly Example[]): void {
     }
   }
   const typed = examples.filter((example) => isTyped(example));
-  if (typed.length === 0) return;
+  const parts = examples.filter(({ language }) => language === 'ts');
+  if (typed.length === 0 && parts.length === 0) return;
+  const missing = lacking.filter((program) => typed.some(({ text }) => text.includes(program)));
+  describe('tried', { skip: missing.length > 0 && `this machine has no ${missing.join(', ')}` }, () =>
+    tryPage(examples, typed, parts),
+  );
+}
+
+function tryPage(examples: readonly Example[], typed: readonly Example[], parts: readonly Example[]): void {
   const tried: { shown?: readonly Shown[]; given?: string } = {};
   let place: Place | undefined;
   before(async () => {
     place = await preparePlace();
-    if (typed.some(({ language }) => language === 'ts')) {
-      await installClient(join(place.folder, 'node_modules/@headgate/client'));
-    }
-    const scripts = scriptsOf(typed, place);
+    const scripts = typed.map(({ text }) => filledIn(text, place!));
     tried.given = scripts.join('\n');
     tried.shown = await runInOneShell(scripts, place.folder, environmentOf(place));
   });
@@ -89,6 +100,9 @@ function checkPage(examples: readonly Example[]): void {
       const { exitCode, stdout, stderr } = tried.shown![at]!;
       assert.equal(exitCode, Number(markOf(example, 'exit') ?? 0), `it printed:\n${stdout}\n${stderr}`);
     });
+  }
+  if (parts.length > 0) {
+    it('the parts of its TypeScript make a program that compiles and runs', () => tryProgram(parts, place!));
   }
   for (const [at, example] of examples.entries()) {
     if (markOf(example, 'needs') !== null || !['json', 'text'].includes(example.language)) continue;
@@ -108,7 +122,7 @@ function checkPage(examples: readonly Example[]): void {
 }
 
 function isTyped(example: Example): boolean {
-  return ['sh', 'ts'].includes(example.language) && markOf(example, 'needs') === null;
+  return example.language === 'sh' && markOf(example, 'needs') === null;
 }
 
 interface Place {
@@ -143,27 +157,31 @@ async function preparePlace(): Promise<Place> {
 async function installClient(target: string): Promise<void> {
   await mkdir(target, { recursive: true });
   await cp(join(root, 'client/package.json'), join(target, 'package.json'));
-  const compiler = join(root, 'node_modules/.bin/tsc');
   const project = join(root, 'client/tsconfig.build.json');
   await promisify(execFile)(process.execPath, [compiler, '-p', project, '--outDir', join(target, 'dist')]);
 }
 
 /** With what a reader puts in by hand: the address and the key of their own server. */
-function scriptsOf(typed: readonly Example[], place: Place): readonly string[] {
-  const { headgate, metricsPort } = place;
-  const texts = typed.map(({ text }) =>
-    text
-      .replaceAll('http://127.0.0.1:8080', headgate.url)
-      .replaceAll(':9464', `:${metricsPort}`)
-      .replaceAll('hg_…', keyOf(headgate)),
-  );
-  // The TypeScript of a page is one program, which runs where its last part stands.
-  const lastPart = typed.findLastIndex(({ language }) => language === 'ts');
-  const program = texts.filter((_, at) => typed[at]!.language === 'ts').join('\n\n');
-  return typed.map(({ language }, at) => {
-    if (language === 'sh') return texts[at]!;
-    return at === lastPart ? `cat >page.ts <<'END OF PAGE'\n${program}\nEND OF PAGE\nnode page.ts` : ':';
-  });
+function filledIn(text: string, { headgate, metricsPort }: Place): string {
+  return text
+    .replaceAll('http://127.0.0.1:8080', headgate.url)
+    .replaceAll(':9464', `:${metricsPort}`)
+    .replaceAll('hg_…', keyOf(headgate));
+}
+
+async function tryProgram(parts: readonly Example[], place: Place): Promise<void> {
+  const { folder } = place;
+  const packages = join(folder, 'node_modules');
+  await installClient(join(packages, '@headgate/client'));
+  await symlink(join(root, 'node_modules/@types'), join(packages, '@types'));
+  const program = parts.map(({ text }) => filledIn(text, place)).join('\n\n');
+  await writeFile(join(folder, 'page.ts'), program);
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+  const strictly = ['--noEmit', '--strict', '--target', 'esnext', '--module', 'nodenext', '--types', 'node'];
+  const node = (...args: string[]) =>
+    promisify(execFile)(process.execPath, args, { cwd: folder, env: environmentOf(place) });
+  await node(compiler, ...strictly, 'page.ts').catch(({ stdout }) => assert.fail(stdout));
+  await node('page.ts');
 }
 
 /** Of the organisation `demo`, which the first start made. */

@@ -35,7 +35,7 @@ export function overview(): string[] {
     ...wrap(
       'Every command works while a server runs on the same database. `headgate serve --help` lists the settings.',
     ),
-    'Exit codes: 0 done; 1 could not be done; 2 the command line or a setting is wrong.',
+    'Exit codes: 0 done; 1 could not be done; 2 the command line or a setting is wrong. `load` has its own.',
   ];
 }
 

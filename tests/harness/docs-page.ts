@@ -53,6 +53,9 @@ export interface Shown {
 
 const PAGE_TIMEOUT_MS = 120_000;
 
+/** The first command of a script that fails decides its exit code: no failure hides behind what follows it. */
+const noteFirstFailure = "trap 'status=$?; ((failed)) || failed=$status' ERR\nset -E\n";
+
 /** Runs the scripts one after the other in one shell, so that each sees the variables of those before it. */
 export async function runInOneShell(
   scripts: readonly string[],
@@ -62,10 +65,11 @@ export async function runInOneShell(
   const output = (at: number, what: string): string => join(folder, `.example-${at}.${what}`);
   const wrapped = scripts.map(
     (script, at) =>
-      `{\n${script}\n} >'${output(at, 'out')}' 2>'${output(at, 'err')}'\necho $? >'${output(at, 'exit')}'\n`,
+      `failed=0\n{\n${script}\n} >'${output(at, 'out')}' 2>'${output(at, 'err')}'\n` +
+      `echo $failed >'${output(at, 'exit')}'\n`,
   );
   const file = join(folder, '.examples.sh');
-  await writeFile(file, wrapped.join(''));
+  await writeFile(file, noteFirstFailure + wrapped.join(''));
   const shell = spawn('bash', ['-o', 'pipefail', file], {
     cwd: folder,
     env,

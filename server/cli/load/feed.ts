@@ -50,7 +50,7 @@ export class Feed {
     this.#settled = { ...from, readBytes: source.readBytes() };
   }
 
-  /** Not a generator: what is there already is handed over without its turns, which would cost more than reading. */
+  /** Not a generator, and no promise for what is there already: waiting for it would cost more than reading it. */
   records(): AsyncIterable<unknown> {
     let records: readonly unknown[] = [];
     let at = 0;
@@ -63,14 +63,13 @@ export class Feed {
       }
       return { done: false, value: records[at++] };
     };
-    return {
-      [Symbol.asyncIterator]: () => ({
-        next: () => {
-          if (this.#isStopping()) return Promise.resolve({ done: true, value: undefined });
-          return at < records.length ? Promise.resolve({ done: false, value: records[at++] }) : next();
-        },
-      }),
+    const iterator = {
+      next: (): Promise<IteratorResult<unknown>> | IteratorResult<unknown> => {
+        if (this.#isStopping()) return { done: true, value: undefined };
+        return at < records.length ? { done: false, value: records[at++] } : next();
+      },
     };
+    return { [Symbol.asyncIterator]: () => iterator as AsyncIterator<unknown> };
   }
 
   /** Some records, of which every one counts as handed over; null at the end, or where there is nothing to go on with. */

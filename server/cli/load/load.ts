@@ -123,6 +123,9 @@ function whyNotWritten(error: unknown, folder: string): string | null {
   );
 }
 
+/** A loader that is killed sends at most so much again; writing after every request took a tenth of a load's work. */
+const WRITE_EVERY_MS = 250;
+
 /** One run over all files. */
 class Load {
   readonly #io: Io;
@@ -136,6 +139,7 @@ class Load {
   readonly #interruption = new AbortController();
   #isStopping = false;
   #isRetrying = false;
+  #writtenAtMs = 0;
   #tally: Tally = newTally();
   #confirmed: { [realPath: string]: Confirmed } = {};
 
@@ -167,7 +171,10 @@ class Load {
       for (const file of this.#files) {
         if (this.#confirmed[file.realPath]?.isDone) continue;
         const stop = this.#stopOf(file, await this.#load(file));
-        if (stop !== null) return this.#end(stop, null);
+        if (stop !== null) {
+          if (!this.#choices.isDryRun) this.#write();
+          return this.#end(stop, null);
+        }
       }
     } finally {
       process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
@@ -254,10 +261,11 @@ class Load {
     if (this.#choices.isDryRun) return;
     const before = this.#confirmed[file.realPath] ?? { offset: 0, crc32: 0, isDone: false };
     this.#confirmed[file.realPath] = { ...before, ...now, sizeBytes: file.sizeBytes };
-    this.#write();
+    if (now.isDone || performance.now() - this.#writtenAtMs >= WRITE_EVERY_MS) this.#write();
   }
 
   #write(): void {
+    this.#writtenAtMs = performance.now();
     const rejectedBytes = this.#rejected.bytes();
     this.#journal.write({ files: this.#confirmed, rejectedBytes, tally: this.#tally });
   }

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { recordTypes } from '@headgate/catalogue/record-types.ts';
+import { interaction, recordTypes } from '@headgate/catalogue/record-types.ts';
+import { jsonTextOf } from '@headgate/client/json-text.ts';
 import fc from 'fast-check';
 import { csvLine } from '../csv-lines.ts';
 import { LONGEST_RECORD_BYTES, type Reader } from './chunk.ts';
@@ -161,9 +162,9 @@ test('whatever is written as CSV is read back, and reading may begin after any r
       fc.array(row, { maxLength: 20 }),
       fc.integer({ min: 1, max: 50 }),
       async (rows, pieceBytes) => {
-        const columns = ['branch_id', 'name', 'gender', 'discount_name'].map(
-          (name) => ({ name, typing: 'text' }) as const,
-        );
+        const { branches, customers, transactions } = recordTypes;
+        const fields = { ...transactions.fields, ...customers.fields, ...branches.fields };
+        const columns = columnsOf(['branch_id', 'name', 'gender', 'discount_name'], fields);
         const text = rows.map(({ branch_id, name, gender, discount_name }) =>
           csvLine([branch_id, name, gender, discount_name]),
         );
@@ -191,6 +192,31 @@ test('whatever is written as CSV is read back, and reading may begin after any r
       },
     ),
     { numRuns: 100 },
+  );
+});
+
+test('the text that a record of CSV writes of itself is the JSON of its values', async () => {
+  const { fields } = recordTypes.transactions;
+  const columns = columnsOf(['transaction_id', 'amount', 'is_deleted', 'source', 'event', 'no_field'], {
+    ...fields,
+    event: interaction.event_timestamp,
+  });
+  const digits = fc.string({ unit: fc.constantFrom('0', '1', '9', '.', '-', '+', 'e', 'E'), maxLength: 8 });
+  const cell = fc.oneof(
+    fc.constant(''),
+    fc.double().map(String),
+    digits,
+    fc.constantFrom('true', 'false', 'TRUE', 'yes', '1700000000', '-0', '1e999', 'Infinity'),
+    fc.string({ unit: fc.constantFrom('\\', '\t', '\u0001', 'a', 'é', '🎓', ' ', '\u2028'), maxLength: 5 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.tuple(fc.constant('id'), cell, cell, cell, cell, cell), async (cells) => {
+      const line = Buffer.from(`${cells.join(',')}\n`);
+      const chunk = await new CsvReader(inPieces(line, 100), { offset: 10, line: 2 }, columns).next();
+      const [record] = chunk!.records;
+      assert.equal(jsonTextOf(record), JSON.stringify(record));
+    }),
+    { numRuns: 1000 },
   );
 });
 
