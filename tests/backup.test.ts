@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { type Api, apiOf } from './harness/api.ts';
 import { commandLine, type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
@@ -106,12 +106,13 @@ describe('a backup beside a server under load', () => {
   });
 
   /** Ends it half-way; one that was faster than the signal is no proof of anything, and is made again. */
-  const stoppedHalfWay = async (file: string, signal: NodeJS.Signals): Promise<void> => {
+  const stoppedHalfWay = async (file: string, signal: NodeJS.Signals, sign = 'copy.db'): Promise<void> => {
+    const mark = join(`${file}.partial`, sign);
     for (let ending: unknown = null; ending !== signal; ) {
       rmSync(file, { force: true });
       const child = start(file);
       const exited = once(child, 'exit');
-      await waitUntil('the backup is being written', () => existsSync(`${file}.partial`) || existsSync(file));
+      await waitUntil('the backup is being written', () => existsSync(mark) || existsSync(file));
       child.kill(signal);
       const [exitCode, endedBy] = await exited;
       ending = endedBy ?? exitCode;
@@ -119,21 +120,23 @@ describe('a backup beside a server under load', () => {
     }
   };
 
-  test('killed, it leaves only its partial file, which the next one replaces', async () => {
+  test('killed, it leaves only its partial folder, which the next one replaces', async () => {
     const file = join(folder, 'backups', 'killed.db');
     const left = (): string[] => inBackups().filter((name) => name.startsWith('killed'));
     await stoppedHalfWay(file, 'SIGKILL');
-    assert.ok(left().length > 0);
-    assert.ok(left().every((name) => name.startsWith('killed.db.partial')));
+    assert.deepEqual(left(), ['killed.db.partial']);
     await headgate.command('backup', file);
     assert.deepEqual(damagesOf(file), []);
     assert.deepEqual(left(), ['killed.db']);
   });
 
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    test(`stopped by ${signal}, it ends by it and leaves nothing`, async () => {
+  for (const { signal, when, sign } of [
+    { signal: 'SIGINT', when: 'while it copies', sign: 'copy.db' },
+    { signal: 'SIGTERM', when: 'as soon as anything of it is there', sign: '.' },
+  ] as const) {
+    test(`stopped by ${signal} ${when}, it ends by it and leaves nothing`, async () => {
       const before = inBackups();
-      await stoppedHalfWay(join(folder, 'backups', 'stopped.db'), signal);
+      await stoppedHalfWay(join(folder, 'backups', 'stopped.db'), signal, sign);
       assert.deepEqual(inBackups(), before);
     });
   }
@@ -145,39 +148,72 @@ describe('a backup beside a server under load', () => {
   });
 });
 
-describe('a backup for which there is no room', async () => {
+describe('a backup on a small disk', async () => {
   const flags = await mountNamespaceFlags();
   const skip = flags === null && noMountNamespace;
+  const noRoom = /^headgate: there is no room for the backup in \S+: [^\n]+\n$/;
+
+  /** Backs up to the disk, and shows the exit code and what is on the disk then. `script` runs there before. */
+  const backUp = async (
+    database: string,
+    sizeBytes: number,
+    script = ':',
+  ): Promise<{ stdout: string; stderr: string }> => {
+    const disk = join(database, '../disk');
+    mkdirSync(disk);
+    const onDisk = `mount -t tmpfs -o size="$1" headgate-test "$2" && cd "$2" && shift 2 && ${script} && "$@"; echo "exit code $?"; ls -A`;
+    const backup = commandLine(['backup', join(disk, 'monday.db'), '--database', database]);
+    const args = [...flags!, 'sh', '-c', onDisk, 'sh', String(sizeBytes), disk, ...backup];
+    return promisify(execFile)('unshare', args);
+  };
+  const newDatabase = async (t: TestContext): Promise<string> => {
+    const { folder, remove } = await newDatabaseFolder();
+    t.after(remove);
+    const database = join(folder, 'headgate.db');
+    await runCommand(commandLine(['orgs', 'create', 'acme', '--database', database]));
+    return database;
+  };
+
   const cases = [
-    { missing: 'a page', spareBytes: -4096, sentence: /^headgate: there is no room for the backup in \S+: / },
+    { missing: 'a page', spareBytes: -4096, sentence: noRoom },
     // SQLite's journal does not fit beside the last page.
     {
       missing: 'what SQLite needs beside it',
       spareBytes: 0,
-      sentence: /^headgate: the disk got full while \S+ was /,
+      sentence: /^headgate: the disk got full while \S+ was [^\n]+\n$/,
     },
   ];
   for (const { missing, spareBytes, sentence } of cases) {
     test(`is refused in one sentence, and leaves nothing, where ${missing} does not fit`, {
       skip,
     }, async (t) => {
-      const { folder, remove } = await newDatabaseFolder();
-      t.after(remove);
-      const database = join(folder, 'headgate.db');
-      const disk = join(folder, 'disk');
-      mkdirSync(disk);
-      await runCommand(commandLine(['orgs', 'create', 'acme', '--database', database]));
-      const script =
-        'mount -t tmpfs -o size="$1" headgate-test "$2" && cd "$2" && shift 2 && "$@"; echo "exit code $?"; ls -A';
-      const sizeBytes = statSync(database).size + spareBytes;
-      const backup = commandLine(['backup', join(disk, 'monday.db'), '--database', database]);
-      const args = [...flags!, 'sh', '-c', script, 'sh', String(sizeBytes), disk, ...backup];
-      const { stdout, stderr } = await promisify(execFile)('unshare', args);
+      const database = await newDatabase(t);
+      const { stdout, stderr } = await backUp(database, statSync(database).size + spareBytes);
       assert.match(stderr, sentence);
-      assert.match(stderr, /^[^\n]+\n$/);
       assert.equal(stdout, 'exit code 1\n');
     });
   }
+
+  test('what is still in the log needs room as well', { skip }, async (t) => {
+    const database = await newDatabase(t);
+    const { size } = statSync(database);
+    const server = new DatabaseSync(database);
+    t.after(() => server.close());
+    server.exec(`PRAGMA wal_autocheckpoint = 0; CREATE TABLE logged AS SELECT randomblob(${size}) AS value`);
+    assert.equal(statSync(database).size, size);
+    const { stdout, stderr } = await backUp(database, size + size / 2);
+    assert.match(stderr, noRoom);
+    assert.equal(stdout, 'exit code 1\n');
+  });
+
+  test('what a killed backup has left there takes no room from the next', { skip }, async (t) => {
+    const database = await newDatabase(t);
+    const { size } = statSync(database);
+    const leftover = `mkdir monday.db.partial && head -c ${size} /dev/zero > monday.db.partial/copy.db`;
+    const { stdout, stderr } = await backUp(database, size + size / 2, leftover);
+    assert.equal(stderr, '');
+    assert.match(stdout, /^Backed up [^\n]+\nexit code 0\nmonday\.db\n$/);
+  });
 });
 
 test('a write that fails half-way is told of in one sentence, and leaves nothing', async (t) => {

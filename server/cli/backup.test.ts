@@ -6,6 +6,7 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -13,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
+import { takePartial } from '../store/sqlite/backup-partial.ts';
 import { runHeadgate } from './run.ts';
 
 interface Ran {
@@ -120,10 +122,10 @@ test('a file that is there stays as it is, unless it is to be replaced', async (
 test('what a killed backup has left is replaced', async (t) => {
   const { folder, run } = await place(t);
   const file = join(folder, 'monday.db');
-  for (const left of ['half of a database', '']) {
-    writeFileSync(`${file}.partial`, left);
-    writeFileSync(`${file}.partial-journal`, left);
-    assert.deepEqual((await run('backup', file, '--force')).exitCode, 0);
+  for (const left of [['copy.db', 'copy.db-journal', 'lock'], ['lock'], []]) {
+    mkdirSync(`${file}.partial`);
+    for (const name of left) writeFileSync(join(`${file}.partial`, name), name === 'lock' ? '' : 'half');
+    assert.deepEqual(await run('backup', file, '--force').then(({ err }) => err), []);
     assert.deepEqual(readdirSync(folder).sort(), ['headgate.db', 'monday.db']);
   }
 });
@@ -131,47 +133,113 @@ test('what a killed backup has left is replaced', async (t) => {
 test('what another backup is writing is left alone', async (t) => {
   const { folder, refused } = await place(t);
   const file = join(folder, 'monday.db');
-  const other = new DatabaseSync(`${file}.partial`);
-  t.after(() => other.close());
-  other.exec('CREATE TABLE half (done); BEGIN EXCLUSIVE');
+  const other = takePartial(`${file}.partial`);
+  assert.ok(typeof other === 'object');
+  t.after(() => other.release());
+  writeFileSync(other.copy, 'half');
   assert.deepEqual(await refused(file), {
     exitCode: 1,
     err: [`headgate: another backup is being written to ${file}.partial; wait for it, or name another file`],
   });
+  assert.equal(readFileSync(other.copy, 'utf8'), 'half');
+});
+
+test('what no backup has made is not removed for one', async (t) => {
+  const { folder, database, run, refused } = await place(t);
+  const path = (name: string): string => join(folder, name);
+  writeFileSync(path('text.db.partial'), 'precious');
+  await run('backup', path('backup.db.partial'));
+  mkdirSync(path('folder.db.partial'));
+  writeFileSync(join(path('folder.db.partial'), 'copy.db'), 'precious');
+  writeFileSync(join(path('folder.db.partial'), 'notes.txt'), 'precious');
+  mkdirSync(path('elsewhere'));
+  symlinkSync(path('elsewhere'), path('link.db.partial'));
+  for (const name of ['text.db', 'backup.db', 'folder.db', 'link.db']) {
+    assert.deepEqual(await refused(path(name), '--force', '--database', database), {
+      exitCode: 1,
+      err: [
+        `headgate: ${path(name)}.partial, where the backup is written until it is complete, is there already, ` +
+          'and no backup has left it; move it away, or name another file',
+      ],
+    });
+  }
+  assert.equal(readFileSync(path('text.db.partial'), 'utf8'), 'precious');
+  assert.equal((await run('orgs', 'list', '--database', path('backup.db.partial'))).exitCode, 0);
 });
 
 test('the database itself is never overwritten, whatever it is called', async (t) => {
   const { folder, database, refused } = await place(t);
-  linkSync(database, join(folder, 'hard-link.db'));
-  symlinkSync(database, join(folder, 'symbolic-link.db'));
-  for (const name of [
-    'headgate.db',
-    'headgate.db-wal',
-    'headgate.db-shm',
-    'hard-link.db',
-    'symbolic-link.db',
+  const server = new DatabaseSync(database);
+  t.after(() => server.close());
+  server.prepare('SELECT * FROM organisations').all();
+  const path = (name: string): string => join(folder, name);
+  linkSync(database, path('hard-link.db'));
+  linkSync(`${database}-wal`, path('hard-linked-log'));
+  symlinkSync(database, path('symbolic-link.db'));
+  symlinkSync(folder, path('same-folder'));
+  const names = ['headgate.db', 'headgate.db-wal', 'headgate.db-shm', 'headgate.db-journal'];
+  for (const file of [
+    ...names.map((name) => path(name)),
+    ...names.map((name) => join(path('same-folder'), name)),
+    path('hard-link.db'),
+    path('hard-linked-log'),
+    path('symbolic-link.db'),
   ]) {
-    const file = join(folder, name);
-    assert.deepEqual(await refused(file, '--force'), {
-      exitCode: 1,
-      err: [`headgate: ${file} belongs to the database itself; name another file for the backup`],
-    });
+    for (const named of [database, path('symbolic-link.db'), join(path('same-folder'), 'headgate.db')]) {
+      assert.deepEqual(await refused(file, '--force', '--database', named), {
+        exitCode: 1,
+        err: [`headgate: ${file} belongs to the database itself; name another file for the backup`],
+      });
+    }
   }
 });
 
-test('a database that is in use is not replaced', async (t) => {
+test('a database in the place where the backup would be written first is not removed', async (t) => {
+  const { folder, run, refused } = await place(t);
+  mkdirSync(join(folder, 'within.db.partial'));
+  symlinkSync(folder, join(folder, 'same-folder'));
+  for (const [file, database] of [
+    ['live.db', 'live.db.partial'],
+    ['same-folder/other.db', 'other.db.partial'],
+    ['within.db', 'within.db.partial/copy.db'],
+  ] as const) {
+    const path = join(folder, database);
+    await run('orgs', 'create', 'acme', '--database', path);
+    const server = new DatabaseSync(path);
+    t.after(() => server.close());
+    server.prepare("UPDATE organisations SET name = 'changed'").run();
+    assert.deepEqual(await refused(join(folder, file), '--database', path), {
+      exitCode: 1,
+      err: [
+        `headgate: ${join(folder, file)}.partial, where the backup is written until it is complete, belongs to ` +
+          'the database itself; name another file for the backup',
+      ],
+    });
+    assert.match((await run('orgs', 'list', '--database', path)).out.join('\n'), /changed/);
+  }
+});
+
+test('a name beside which files of another database lie is not taken', async (t) => {
   const { folder, run, refused } = await place(t);
   const file = join(folder, 'other.db');
+  const refusesFor = async (companion: string): Promise<void> =>
+    assert.deepEqual(await refused(file, '--force'), {
+      exitCode: 1,
+      err: [
+        `headgate: ${file}${companion} is there, of a database that is in use as ${file} or was not closed, ` +
+          'and would spoil the backup; name another file for the backup',
+      ],
+    });
+  for (const companion of ['-journal', '-wal', '-shm']) {
+    writeFileSync(file + companion, 'left');
+    await refusesFor(companion);
+    unlinkSync(file + companion);
+  }
   await run('orgs', 'create', 'other', '--database', file);
   const server = new DatabaseSync(file);
   t.after(() => server.close());
   server.prepare('SELECT * FROM organisations').all();
-  assert.deepEqual(await refused(file, '--force'), {
-    exitCode: 1,
-    err: [
-      `headgate: ${file}-wal shows that ${file} is in use as a database; name another file for the backup`,
-    ],
-  });
+  await refusesFor('-wal');
 });
 
 test('a place where no file can be made is told of in one sentence', async (t) => {

@@ -2,10 +2,10 @@
 
 import { readSetting, SettingsProblem } from '../settings.ts';
 import { readPlace } from '../store/place.ts';
-import type { BackupFacts, BackupProgress, RunningBackup } from '../store/sqlite/backup.ts';
+import type { BackupFacts, BackupProgress } from '../store/sqlite/backup.ts';
 import type { Call } from './call.ts';
-import { type ExitCode, exitCodes, failed, type Io, misused, printJson } from './io.ts';
-import { type ProgressLine, progressLine } from './progress.ts';
+import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
+import { progressLine } from './progress.ts';
 
 const BAR_CHARACTERS = 20;
 const MIB = 1024 * 1024;
@@ -32,8 +32,13 @@ export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode
   const onProgress = (progress: BackupProgress): void => {
     if (io.isTerminal) line.show(sentence(progress));
   };
+  // Before the first file is made, so that no moment is left in which a signal would leave it behind.
+  const stopListening = onStopSignal(() => {
+    line.end();
+    running.abandon();
+    io.err('headgate: stopped before the backup was complete; nothing of it is left');
+  });
   const running = startBackup(place.path, file, isOn('force'), onProgress);
-  const stopListening = abandonWhenStopped(running, line, io);
   const backedUp = await running.ended.finally(() => {
     stopListening();
     line.end();
@@ -46,12 +51,10 @@ export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode
 }
 
 /** Ends by the signal itself, so that a shell or a timer sees what has ended the command. */
-function abandonWhenStopped(running: RunningBackup, line: ProgressLine, io: Io): () => void {
+function onStopSignal(beforeTheEnd: () => void): () => void {
   const onSignal = (signal: NodeJS.Signals): void => {
     stopListening();
-    line.end();
-    running.abandon();
-    io.err('headgate: stopped before the backup was complete; nothing of it is left');
+    beforeTheEnd();
     process.kill(process.pid, signal);
   };
   const stopListening = (): void => {

@@ -69,3 +69,16 @@ test('settings that no server starts with', async () => {
   const { exitCode, err } = await ready({ HEADGATE_PORT: 'http' });
   assert.deepEqual([exitCode, err.length], [2, 1]);
 });
+
+test('a port that the server itself picks', async () => {
+  for (const [env, ...args] of [[{ HEADGATE_PORT: '0' }], [{}, '--port', '0']] as const) {
+    assert.deepEqual(await ready(env, ...args), {
+      exitCode: 2,
+      out: [],
+      err: [
+        'headgate: port 0 lets the server pick a free one, so it cannot be asked there; give --port the one that it ' +
+          'printed when it started',
+      ],
+    });
+  }
+});

@@ -16,6 +16,13 @@ const ownAddresses: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1',
 export async function ready({ io, option }: Call): Promise<ExitCode> {
   const settings = readSettings(io.env, { host: option('host'), port: option('port') });
   if (settings instanceof SettingsProblem) return misused(io, settings.message);
+  if (settings.port === 0) {
+    return misused(
+      io,
+      'port 0 lets the server pick a free one, so it cannot be asked there; give --port the one that it printed ' +
+        'when it started',
+    );
+  }
   const url = readinessUrl(settings);
   const answer = await statusOf(url);
   if (answer === OK) {

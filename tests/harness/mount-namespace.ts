@@ -2,8 +2,14 @@
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { nothingIsSkipped } from './waiting.ts';
 
-/** The flags with which `unshare` makes a mount namespace here; null where this machine does not let it. */
+export const noMountNamespace = 'this machine does not let the tests make a mount namespace';
+
+/**
+ * The flags with which `unshare` makes a mount namespace here; null where this machine does not let it. Throws where
+ * nothing may be skipped, but for users without rights, whom few machines let.
+ */
 export async function mountNamespaceFlags(): Promise<readonly string[] | null> {
   for (const flags of [['--mount'], ['--map-root-user', '--mount']]) {
     const isAllowed = await promisify(execFile)('unshare', [...flags, 'true']).then(
@@ -12,7 +18,8 @@ export async function mountNamespaceFlags(): Promise<readonly string[] | null> {
     );
     if (isAllowed) return flags;
   }
+  if (nothingIsSkipped && process.getuid?.() === 0) {
+    throw new Error(`${noMountNamespace}, and HEADGATE_TEST_ALL is 1`);
+  }
   return null;
 }
-
-export const noMountNamespace = 'this machine does not let the tests make a mount namespace';

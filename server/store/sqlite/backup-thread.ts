@@ -1,7 +1,7 @@
-// The thread that makes a backup: it copies one snapshot of the database to a partial file, proves that the copy
-// is whole, and only then gives it its name.
+// The thread that makes a backup: it copies one snapshot of the database, proves that the copy is whole, and only
+// then gives it its name.
 
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, statSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -13,7 +13,8 @@ import {
   type BackupNews,
   type BackupOrder,
   type BackupProgress,
-  removePartial,
+  isOfSystem,
+  whyTaken,
 } from './backup.ts';
 import { done, failed } from './calls.ts';
 import { asOpeningError, isBusy, isFull } from './database.ts';
@@ -48,88 +49,69 @@ function openSource(path: string): DatabaseSync {
  * half times as long and slowed the uploads by a quarter, and steps without the transaction were not done after
  * 12 s. Writers are never waited for and never wait; only their log cannot start anew meanwhile.
  */
-async function copySnapshot({ path, partial }: BackupOrder): Promise<void> {
+async function copySnapshot({ path, file, copy }: BackupOrder): Promise<void> {
   const source = openSource(path);
   try {
     const pageBytes = Number(source.prepare('PRAGMA page_size').get()?.page_size);
-    takePartial(partial);
-    await orRemove(partial, () =>
-      backup(source, partial, {
-        rate: STEP_PAGES,
-        progress: ({ totalPages, remainingPages }) =>
-          tellProgress('copying', (totalPages - remainingPages) * pageBytes, totalPages * pageBytes),
-      }),
-    );
+    const pages = Number(source.prepare('PRAGMA page_count').get()?.page_count);
+    refuseWithoutRoom(dirname(file), pages * pageBytes);
+    closeSync(openSync(copy, 'wx', OWNER_ONLY));
+    await backup(source, copy, {
+      rate: STEP_PAGES,
+      progress: ({ totalPages, remainingPages }) =>
+        tellProgress('copying', (totalPages - remainingPages) * pageBytes, totalPages * pageBytes),
+    });
   } finally {
     source.close();
   }
 }
 
-async function orRemove<T>(partial: string, work: () => T | Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    removePartial(partial);
-    throw error;
-  }
-}
-
-/** Makes the partial file. One that a killed backup has left goes; one that is being written to stays. */
-function takePartial(partial: string): void {
-  if (existsSync(partial) && isInUse(partial)) {
-    throw new Refusal(`another backup is being written to ${partial}; wait for it, or name another file`);
-  }
-  removePartial(partial);
-  closeSync(openSync(partial, 'wx', OWNER_ONLY));
-}
-
-function isInUse(partial: string): boolean {
-  let left: DatabaseSync | null = null;
-  try {
-    left = new DatabaseSync(partial, { timeout: 0 });
-    left.exec('BEGIN EXCLUSIVE');
-    return false;
-  } catch (error) {
-    // What a killed backup has left may be no database at all, but nobody has locked it.
-    return isBusy(error);
-  } finally {
-    left?.close();
-  }
+/** Asked before, because a disk that the backup fills may be the one that the server needs. */
+function refuseWithoutRoom(folder: string, neededBytes: number): void {
+  const { blocks, bavail, bsize } = statfsSync(folder);
+  const freeBytes = bavail * bsize;
+  // Some network file systems keep their size to themselves.
+  if (blocks === 0 || freeBytes >= neededBytes) return;
+  throw new Refusal(
+    `there is no room for the backup in ${folder}: the database has ${neededBytes} bytes, ` +
+      `and ${freeBytes} are free; make room, or name a file on another disk`,
+  );
 }
 
 /** Without a log a backup is one file, and can be read where nothing can be written. */
-function endLogging(partial: string): void {
-  const copy = new DatabaseSync(partial);
+function endLogging(file: string): void {
+  const copy = new DatabaseSync(file);
   try {
     copy.exec('PRAGMA journal_mode = DELETE');
   } finally {
     copy.close();
   }
-  sync(partial);
+  sync(file);
 }
 
-/** The copy stays locked until it has its name, so that no other backup takes the partial file for an abandoned one. */
-function checkAndName({ path, file, partial, replace }: BackupOrder): BackupFacts {
-  const { size } = statSync(partial);
+function checked({ path, copy: file }: BackupOrder): BackupFacts {
+  const { size } = statSync(file);
   tellProgress('checking', 0, size);
-  const copy = new DatabaseSync(partial, { readOnly: true, timeout: LOCK_PATIENCE_MS });
+  const copy = new DatabaseSync(file, { readOnly: true });
   try {
-    copy.exec('BEGIN');
     const flaws = copy.prepare('PRAGMA integrity_check').all();
     const first = flaws[0]?.integrity_check;
     if (first !== 'ok') throw new Refusal(damageOf(path, String(first), flaws.length));
-    const facts = {
+    return {
       bytes: size,
       schemaVersion: knownVersion(copy, path),
       ...contentOf(copy, catalogueTables),
     };
-    if (!replace && existsSync(file)) throw new Refusal(`${file} has appeared meanwhile; name another file`);
-    renameSync(partial, file);
-    sync(dirname(file));
-    return facts;
   } finally {
     copy.close();
   }
+}
+
+function giveName({ file, copy, replace }: BackupOrder): void {
+  const reason = whyTaken(file, replace);
+  if (reason !== null) throw new Refusal(reason);
+  renameSync(copy, file);
+  sync(dirname(file));
 }
 
 function damageOf(path: string, first: string, flaws: number): string {
@@ -183,17 +165,15 @@ function reasonOf(error: unknown, { path, partial }: BackupOrder): string | null
   if (isBusy(error)) return `the database ${path} stays locked by another program; try again later`;
   if (isFull(error))
     return `the disk got full while ${partial} was written; make room, or name a file on another disk`;
-  const isOfSystem = error instanceof Error && ('errcode' in error || 'syscall' in error);
-  return isOfSystem ? `the backup could not be written to ${partial}: ${error.message}` : null;
+  return isOfSystem(error) ? `the backup could not be written to ${partial}: ${error.message}` : null;
 }
 
 async function makeBackup(order: BackupOrder): Promise<BackedUp> {
   try {
     await copySnapshot(order);
-    const facts = await orRemove(order.partial, () => {
-      endLogging(order.partial);
-      return checkAndName(order);
-    });
+    endLogging(order.copy);
+    const facts = checked(order);
+    giveName(order);
     return { kind: 'done', facts };
   } catch (error) {
     const reason = reasonOf(error, order);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -47,6 +48,25 @@ test('a writer that never rests does not make the copying begin again, and ends 
     copied,
     copied.toSorted((one, other) => one - other),
   );
+});
+
+test('a name that somebody takes meanwhile is left to them', async (t) => {
+  const folder = testFolder(t);
+  const path = join(folder, 'headgate.db');
+  openForWriting(path).close();
+  for (const [taken, reason] of [
+    ['backup.db', / is there already; /],
+    ['backup.db-journal', / is there, of a database /],
+  ] as const) {
+    const running = startBackup(path, join(folder, 'backup.db'), false, () => {});
+    writeFileSync(join(folder, taken), 'precious');
+    const backedUp = await running.ended;
+    assert.ok(backedUp.kind === 'refused');
+    assert.match(backedUp.reason, reason);
+    assert.deepEqual(readdirSync(folder).sort(), [taken, 'headgate.db']);
+    assert.equal(readFileSync(join(folder, taken), 'utf8'), 'precious');
+    unlinkSync(join(folder, taken));
+  }
 });
 
 function fill(database: DatabaseSync): void {

@@ -1,17 +1,19 @@
 // Backs a SQLite file up into another file, while servers read and write it. The work is done by a thread of its
 // own, so that whoever asked for it stays able to show progress and to stop it.
 
-import { accessSync, constants, existsSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { companions, type PartialBackup, partialOf, takePartial } from './backup-partial.ts';
 import { errorOf, type Outcome } from './calls.ts';
 
 /** What the thread is told. */
 export interface BackupOrder {
   readonly path: string;
   readonly file: string;
-  /** The name of the backup while it is not yet known to be good. */
+  /** The folder of the backup while it is not yet known to be good, and the copy of the database in it. */
   readonly partial: string;
+  readonly copy: string;
   readonly replace: boolean;
 }
 
@@ -53,15 +55,31 @@ export function startBackup(
   onProgress: (progress: BackupProgress) => void,
 ): RunningBackup {
   const [path, file] = [resolve(database), resolve(backup)];
-  const reason = refusalOf(path, file, replace);
-  if (reason !== null) {
-    return { ended: Promise.resolve({ kind: 'refused', reason }), abandon() {} };
+  const partial = startPartial(path, file, replace);
+  if (typeof partial === 'string') {
+    return { ended: Promise.resolve({ kind: 'refused', reason: partial }), abandon() {} };
   }
-  const order: BackupOrder = { path, file, partial: partialOf(file), replace };
+  const order: BackupOrder = { path, file, partial: partialOf(file), copy: partial.copy, replace };
   return {
-    ended: runThread(order, onProgress),
-    abandon: () => removePartial(order.partial),
+    ended: runThread(order, onProgress).finally(() => partial.release()),
+    abandon: () => partial.release(),
   };
+}
+
+/** A sentence where no backup of the database can be made under the name. */
+function startPartial(path: string, file: string, replace: boolean): PartialBackup | string {
+  try {
+    return whyNot(path, file, replace) ?? takePartial(partialOf(file));
+  } catch (error) {
+    // Folders that may not be looked into or written to, names that are too long, and the like.
+    if (!isOfSystem(error)) throw error;
+    return `the backup cannot be written to ${file}: ${error.message}`;
+  }
+}
+
+/** Whether the error tells of a disk or a file, and not of a mistake of ours. */
+export function isOfSystem(error: unknown): error is Error {
+  return error instanceof Error && ('errcode' in error || 'syscall' in error);
 }
 
 async function runThread(
@@ -80,29 +98,6 @@ async function runThread(
   return promise;
 }
 
-/** In the same folder, so that it can be renamed. */
-function partialOf(file: string): string {
-  return join(dirname(file), `${basename(file)}.partial`);
-}
-
-/** SQLite keeps files of its own beside the one that it writes. */
-const companions = ['-journal', '-wal', '-shm'] as const;
-
-export function removePartial(partial: string): void {
-  for (const suffix of ['', ...companions]) rmSync(partial + suffix, { force: true });
-}
-
-/** A sentence on why no backup of the database can be made under the name, or null. */
-function refusalOf(path: string, file: string, replace: boolean): string | null {
-  try {
-    return whyNot(path, file, replace);
-  } catch (error) {
-    // Folders that may not be looked into, names that are too long, and the like.
-    if (!(error instanceof Error && 'syscall' in error)) throw error;
-    return `the backup cannot be made: ${error.message}`;
-  }
-}
-
 function whyNot(path: string, file: string, replace: boolean): string | null {
   const source = statSync(path, { throwIfNoEntry: false });
   if (source === undefined) return `there is no database ${path}; name the one to back up with --database`;
@@ -110,35 +105,53 @@ function whyNot(path: string, file: string, replace: boolean): string | null {
   const folder = dirname(file);
   if (!isFolder(folder)) return `there is no folder ${folder} to put the backup into; make it first`;
   const taken = statSync(file, { throwIfNoEntry: false });
-  if (isPartOf(path, file) || (taken?.ino === source.ino && taken.dev === source.dev)) {
+  if (taken !== undefined && !taken.isFile()) return `${file} is not a file; name another one for the backup`;
+  // SQLite keeps its own files beside the file itself, not beside a link that leads to it.
+  const database = realpathSync(path);
+  const databaseFiles = [database, ...companions.map((suffix) => database + suffix)];
+  if (databaseFiles.some((own) => isSame(own, file))) {
     return `${file} belongs to the database itself; name another file for the backup`;
   }
-  if (taken !== undefined && !taken.isFile()) return `${file} is not a file; name another one for the backup`;
-  if (taken !== undefined && !replace) {
-    return `${file} is there already; name another file, or give --force to replace it`;
-  }
-  // A log beside it would be taken for the log of the backup, and spoil it as soon as it is opened.
-  if (existsSync(`${file}-wal`)) {
-    return `${file}-wal shows that ${file} is in use as a database; name another file for the backup`;
+  const partial = partialOf(file);
+  if ([dirname(database), ...databaseFiles].some((own) => isSame(own, partial))) {
+    return (
+      `${partial}, where the backup is written until it is complete, belongs to the database itself; ` +
+      'name another file for the backup'
+    );
   }
   accessSync(folder, constants.W_OK | constants.X_OK);
-  return whyNoRoom(folder, source.size);
+  return whyTaken(file, replace);
 }
 
-/** Asked before, because a disk that the backup fills may be the one that the server needs. */
-function whyNoRoom(folder: string, neededBytes: number): string | null {
-  const { blocks, bavail, bsize } = statfsSync(folder);
-  const freeBytes = bavail * bsize;
-  // Some network file systems keep their size to themselves.
-  if (blocks === 0 || freeBytes >= neededBytes) return null;
+/** A sentence on why the name cannot become that of a backup, or null. Others may take it at any time. */
+export function whyTaken(file: string, replace: boolean): string | null {
+  if (isThere(file) && !replace) {
+    return `${file} is there already; name another file, or give --force to replace it`;
+  }
+  // SQLite would take it for a part of the backup, and carry it out as soon as that is opened.
+  const companion = companions.map((suffix) => file + suffix).find(isThere);
+  if (companion === undefined) return null;
   return (
-    `there is no room for the backup in ${folder}: the database has ${neededBytes} bytes, ` +
-    `and ${freeBytes} are free; make room, or name a file on another disk`
+    `${companion} is there, of a database that is in use as ${file} or was not closed, and would spoil the backup; ` +
+    'name another file for the backup'
   );
 }
 
-function isPartOf(path: string, file: string): boolean {
-  return companions.some((suffix) => file === path + suffix);
+/** Whether the two are one, by whatever paths they are named, also where it is not there yet. */
+function isSame(one: string, other: string): boolean {
+  const [first, second] = [one, other].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }));
+  if (first !== undefined && second !== undefined) {
+    return first.dev === second.dev && first.ino === second.ino;
+  }
+  return realName(one) === realName(other);
+}
+
+function realName(path: string): string {
+  return join(realpathSync(dirname(path)), basename(path));
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
 function isFolder(path: string): boolean {

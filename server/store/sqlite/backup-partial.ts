@@ -1,0 +1,74 @@
+// Where a backup is written until it is known to be good: a folder beside its place. A folder that holds nothing but
+// these names can only be what a backup has left, while a file could be anybody's, and even a database in use.
+
+import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { isBusy } from './database.ts';
+
+export interface PartialBackup {
+  /** What the copy of the database is called in it. */
+  readonly copy: string;
+  /** Removes it with all that is in it, and lets others have the name. */
+  release(): void;
+}
+
+/** SQLite keeps files of its own beside the one that it writes. */
+export const companions = ['-journal', '-wal', '-shm'] as const;
+
+const COPY = 'copy.db';
+/** Locked as long as the backup goes on: the lock ends with the process, however that ends. */
+const LOCK = 'lock';
+const ownNames: readonly string[] = [LOCK, COPY, ...companions.map((suffix) => COPY + suffix)];
+/** What a backup holds is nobody's business but its owner's. */
+const OWNER_ONLY = 0o700;
+const REMOVAL_TRIES = 10;
+
+/** On the same disk as the file, so that the copy can be renamed. */
+export function partialOf(file: string): string {
+  return join(dirname(file), `${basename(file)}.partial`);
+}
+
+/** Makes the folder, empty: what a killed backup has left in it goes. A sentence where it is not ours to take. */
+export function takePartial(folder: string): PartialBackup | string {
+  if (isSomebodyElses(folder)) {
+    return (
+      `${folder}, where the backup is written until it is complete, is there already, and no backup has left it; ` +
+      'move it away, or name another file'
+    );
+  }
+  const isNew = mkdirSync(folder, { recursive: true, mode: OWNER_ONLY }) !== undefined;
+  let lock: DatabaseSync | null = null;
+  try {
+    lock = new DatabaseSync(join(folder, LOCK), { timeout: 0 });
+    // Nothing is ever written to it, so its journal needs no file.
+    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+  } catch (error) {
+    lock?.close();
+    if (isBusy(error)) {
+      return `another backup is being written to ${folder}; wait for it, or name another file`;
+    }
+    if (isNew) remove(folder);
+    throw error;
+  }
+  for (const name of ownNames) if (name !== LOCK) rmSync(join(folder, name), { force: true });
+  return {
+    copy: join(folder, COPY),
+    release() {
+      if (!lock.isOpen) return;
+      remove(folder);
+      lock.close();
+    },
+  };
+}
+
+function isSomebodyElses(folder: string): boolean {
+  const there = lstatSync(folder, { throwIfNoEntry: false });
+  if (there === undefined) return false;
+  return !there.isDirectory() || readdirSync(folder).some((name) => !ownNames.includes(name));
+}
+
+/** The thread of a backup that is abandoned may still make a file in it, between two steps of this. */
+function remove(folder: string): void {
+  rmSync(folder, { recursive: true, force: true, maxRetries: REMOVAL_TRIES, retryDelay: 1 });
+}
