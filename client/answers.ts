@@ -1,7 +1,7 @@
 // What the server's answers mean. Each reader returns undefined for an answer that is none of its kind: between client
 // and server there may be a proxy with answers of its own.
 
-import type { FieldProblem, Refusal } from './errors.ts';
+import type { FieldProblem, Refusal, RefusedError } from './errors.ts';
 import { keyFields, type RecordTypeName, type ShownInteraction, type ShownRecord } from './records.ts';
 import type { Counts, UploadError, UploadWarning } from './result.ts';
 
@@ -30,6 +30,7 @@ interface Batch {
 
 const OK_STATUS = 200;
 const CREATED_STATUS = 201;
+const BAD_REQUEST_STATUS = 400;
 const NOT_FOUND_STATUS = 404;
 
 /** Whatever the status: 200, 207, 400 and 500 all carry batches where the records were looked at. */
@@ -42,14 +43,17 @@ export function uploadReader(
     if (!body.batches.every(isBatch)) return undefined;
     const batches: readonly Batch[] = body.batches;
     const counts = sumOf(batches.map(({ data }) => data.counts));
-    if (counts.received !== recordCount) return undefined;
-    return {
-      requestId: body.request_id,
-      counts,
-      errors: batches.flatMap(({ data }) => data.errors),
-      warnings: batches.flatMap(({ data }) => data.warnings),
-    };
+    const errors = batches.flatMap(({ data }) => data.errors);
+    if (counts.received !== recordCount || !areNamed(counts.rejected, errors, recordCount)) return undefined;
+    const warnings = batches.flatMap(({ data }) => data.warnings);
+    return { requestId: body.request_id, counts, errors, warnings };
   };
+}
+
+/** Every rejected record has at least one error, and no other record has any. */
+function areNamed(rejected: number, errors: readonly UploadError[], recordCount: number): boolean {
+  const named = new Set(errors.map(({ index }) => index));
+  return named.size === rejected && errors.every(({ index }) => index < recordCount);
 }
 
 export function sumOf(all: readonly Counts[]): Counts {
@@ -97,10 +101,10 @@ export function readInteractionsPage(status: number, body: unknown): Page<ShownI
 }
 
 function readPage<Item>(status: number, body: unknown, name: string): Page<Item> | undefined {
-  if (status !== OK_STATUS || !isObject(body) || !Array.isArray(body[name])) return undefined;
+  if (status !== OK_STATUS || !isObject(body) || !isArrayOf(body[name], isObject)) return undefined;
   const { next_cursor: nextCursor } = body;
-  if (nextCursor !== null && typeof nextCursor !== 'string') return undefined;
-  return { items: body[name] as Item[], nextCursor };
+  if (!isTextOrNull(nextCursor)) return undefined;
+  return { items: body[name] as readonly Item[], nextCursor };
 }
 
 export function readRefusal(status: number, body: unknown): Refusal | undefined {
@@ -113,14 +117,69 @@ export function readRefusal(status: number, body: unknown): Refusal | undefined 
     error,
     message,
     requestId,
-    details: Array.isArray(details) ? (details as FieldProblem[]) : [],
+    details: isArrayOf(details, isFieldProblem) ? details : [],
   };
+}
+
+/** How a server says that an upload has more records than it takes at once, and how many it does take. */
+const recordLimits = [
+  /^"records" has \d+ records; send at most (\d+) in one request\.$/,
+  /^The body holds more than \d+ (?:keys|objects and arrays); send at most (\d+) records in one request\.$/,
+];
+
+/** The most records that a request may have; null where the refusal is about something else. */
+export function recordLimitIn({ status, message }: RefusedError): number | null {
+  if (status !== BAD_REQUEST_STATUS) return null;
+  for (const sentence of recordLimits) {
+    const limit = Number(sentence.exec(message)?.[1]);
+    if (limit >= 1) return limit;
+  }
+  return null;
 }
 
 function isBatch(value: unknown): value is Batch {
   if (!isObject(value) || !isObject(value.data)) return false;
   const { counts, errors, warnings } = value.data;
-  return isObject(counts) && Array.isArray(errors) && Array.isArray(warnings);
+  return isCounts(counts) && isArrayOf(errors, isUploadError) && isArrayOf(warnings, isUploadWarning);
+}
+
+function isCounts(value: unknown): value is Counts {
+  if (!isObject(value)) return false;
+  const { received, created, updated, unchanged, rejected } = value;
+  const parts = [created, updated, unchanged, rejected];
+  return parts.every(isCount) && parts.reduce((sum, part) => sum + part, 0) === received;
+}
+
+function isUploadError(value: unknown): value is UploadError {
+  if (!isObject(value) || !isFieldProblem(value)) return false;
+  const { index, id, retryable } = value as Json;
+  return isCount(index) && isTextOrNull(id) && typeof retryable === 'boolean';
+}
+
+/** Of any code: a newer server may know more of them. */
+function isFieldProblem(value: unknown): value is FieldProblem {
+  if (!isObject(value)) return false;
+  const { field, code, message } = value;
+  return isTextOrNull(field) && typeof code === 'string' && typeof message === 'string';
+}
+
+function isUploadWarning(value: unknown): value is UploadWarning {
+  if (!isObject(value)) return false;
+  const { code, field, count, message } = value;
+  return typeof code === 'string' && isTextOrNull(field) && isCount(count) && typeof message === 'string';
+}
+
+function isArrayOf<Item>(value: unknown, isItem: (item: unknown) => item is Item): value is readonly Item[] {
+  return Array.isArray(value) && value.every(isItem);
+}
+
+/** Also a position, from 0. */
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isTextOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === 'string';
 }
 
 function isObject(value: unknown): value is Json {

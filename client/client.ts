@@ -9,7 +9,8 @@ import {
   recordReader,
 } from './answers.ts';
 import { type Call, Connection } from './connection.ts';
-import { randomKey } from './idempotency-key.ts';
+import { checkedIdempotencyKey, randomKey } from './idempotency-key.ts';
+import { countFrom, shown } from './option-checks.ts';
 import type { RetryNotice, RetryOptions } from './patience.ts';
 import {
   type RecordTypeName,
@@ -63,6 +64,11 @@ export interface RecordOptions {
   idempotencyKey?: string | undefined;
   /** Fields that interactions do not have are dropped instead of refusing the interaction. */
   lenient?: boolean | undefined;
+  /**
+   * Called where the key had been used for this interaction before, so that nothing was recorded this time: by an
+   * earlier call, or by a try of this one whose answer was lost.
+   */
+  onReplayed?: (() => void) | undefined;
   signal?: AbortSignal | undefined;
   onRetry?: ((retry: RetryNotice) => void) | undefined;
 }
@@ -122,7 +128,7 @@ export class HeadgateClient {
       options.maxBytesPerRequest,
       DEFAULT_BYTES_PER_REQUEST,
     );
-    this.#compression = options.compression ?? null;
+    this.#compression = checkedCompression(options.compression);
   }
 
   /**
@@ -150,7 +156,7 @@ export class HeadgateClient {
     return this.#connection.call({
       path: 'user-interactions',
       body: new TextEncoder().encode(JSON.stringify(interaction) ?? 'null'),
-      idempotencyKey: idempotencyKey ?? randomKey(),
+      idempotencyKey: idempotencyKey === undefined ? randomKey() : checkedIdempotencyKey(idempotencyKey),
       lenient,
       read: readRecorded,
       ...others,
@@ -172,9 +178,9 @@ export class HeadgateClient {
 
   /** All records of a type in the order of their ids, page by page as they are taken. */
   list<T extends RecordTypeName>(type: T, options: ListOptions = {}): AsyncIterable<ShownRecord<T>> {
-    const { includeDeleted = false, pageSize = DEFAULT_PAGE_RECORDS, ...others } = options;
+    const { includeDeleted = false, pageSize, ...others } = options;
     const path = `v1/data/${encodeURIComponent(type)}`;
-    const query = { limit: String(pageSize), ...(includeDeleted ? { include_deleted: 'true' } : {}) };
+    const query = { limit: limitFrom(pageSize), ...(includeDeleted ? { include_deleted: 'true' } : {}) };
     return this.#pages({ path, query, read: readRecordsPage<T>, ...others });
   }
 
@@ -186,10 +192,10 @@ export class HeadgateClient {
 
   /** Interactions, newest first, page by page as they are taken. */
   interactions(options: ListInteractionsOptions = {}): AsyncIterable<ShownInteraction> {
-    const { pageSize = DEFAULT_PAGE_RECORDS, signal, onRetry, ...filters } = options;
-    const query: Record<string, string> = { limit: String(pageSize) };
+    const { pageSize, signal, onRetry, ...filters } = options;
+    const query: Record<string, string> = { limit: limitFrom(pageSize) };
     for (const [name, value] of Object.entries(filters)) {
-      if (value !== undefined) query[name] = value instanceof Date ? value.toISOString() : value;
+      if (value !== undefined) query[name] = filterText(name, value);
     }
     return this.#pages({ path: 'user-interactions', query, read: readInteractionsPage, signal, onRetry });
   }
@@ -205,8 +211,20 @@ export class HeadgateClient {
   }
 }
 
-function countFrom(name: string, given: number | undefined, otherwise: number): number {
-  const value = given ?? otherwise;
-  if (Number.isInteger(value) && value >= 1) return value;
-  throw new TypeError(`${name} must be a whole number of 1 or more, not ${String(value)}`);
+/** How many of a page are asked for; the server says where it is too many. */
+function limitFrom(pageSize: number | undefined): string {
+  return String(countFrom('pageSize', pageSize, DEFAULT_PAGE_RECORDS));
+}
+
+function filterText(name: string, value: string | Date): string {
+  if (typeof value === 'string') return value;
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
+  const meant = name === 'from' || name === 'to' ? 'a date-time as text, or a valid Date' : 'text';
+  throw new TypeError(`${name} must be ${meant}, not ${shown(value)}`);
+}
+
+function checkedCompression(given: 'gzip' | null | undefined): 'gzip' | null {
+  const compression = given ?? null;
+  if (compression === null || compression === 'gzip') return compression;
+  throw new TypeError(`compression must be 'gzip' or null, not ${shown(compression)}`);
 }

@@ -9,7 +9,15 @@ import {
   UnauthorizedError,
   UnreachableError,
 } from './errors.ts';
-import { Patience, type RetryNotice, type RetryOptions, retryAfterMs } from './patience.ts';
+import { durationFrom, shown } from './option-checks.ts';
+import {
+  Patience,
+  type RetryNotice,
+  type RetryOptions,
+  type RetryRules,
+  retryAfterMs,
+  retryRules,
+} from './patience.ts';
 import { CLIENT_VERSION } from './version.ts';
 
 export interface ConnectionOptions {
@@ -21,7 +29,7 @@ export interface ConnectionOptions {
   readonly userAgent?: string | undefined;
 }
 
-/** What a caller gives along to be in control while a call lasts. */
+/** What a caller gives along to be in control while a call lasts; callbacks may be asynchronous, and are awaited. */
 export interface Control {
   readonly signal?: AbortSignal | undefined;
   readonly onRetry?: ((retry: RetryNotice) => void) | undefined;
@@ -38,6 +46,8 @@ export interface Call<Answer> extends Control {
   readonly encoding?: 'gzip' | null;
   readonly idempotencyKey?: string | null;
   readonly lenient?: boolean | undefined;
+  /** Called where the answer is that of an earlier request with the same idempotency key. */
+  readonly onReplayed?: (() => void) | undefined;
   /** What the answer means; undefined where it is none to this call. */
   read(status: number, body: unknown): Answer | undefined;
 }
@@ -58,6 +68,7 @@ interface Received {
   readonly status: number;
   readonly retryAfter: string | null;
   readonly location: string | null;
+  readonly isReplayed: boolean;
   readonly text: string;
 }
 
@@ -69,7 +80,7 @@ export class Connection {
   readonly #base: URL;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #fetch: typeof globalThis.fetch;
-  readonly #retry: RetryOptions;
+  readonly #retry: RetryRules;
   readonly #timeoutMs: number;
 
   constructor({ url, apiKey, fetch, retry, requestTimeoutMs, userAgent }: ConnectionOptions) {
@@ -78,11 +89,18 @@ export class Connection {
       Authorization: `Bearer ${checkedKey(apiKey)}`,
       Accept: 'application/json',
       // Browsers send their own, and one that is set counts as a header that the server must allow.
-      ...(isBrowser() ? {} : { 'User-Agent': userAgent ?? `headgate-client/${CLIENT_VERSION}` }),
+      ...(isBrowser() ? {} : { 'User-Agent': checkedUserAgent(userAgent) }),
     };
     this.#fetch = fetch ?? globalThis.fetch;
-    this.#retry = retry ?? {};
-    this.#timeoutMs = Math.min(requestTimeoutMs ?? DEFAULT_TIMEOUT_MS, LONGEST_TIMER_MS);
+    if (typeof this.#fetch !== 'function') {
+      throw new TypeError(`fetch must be a function, not ${shown(this.#fetch)}`);
+    }
+    this.#retry = retryRules(retry);
+    const timeoutMs = durationFrom('requestTimeoutMs', requestTimeoutMs, DEFAULT_TIMEOUT_MS, {
+      leastMs: 1,
+      mayBeEndless: true,
+    });
+    this.#timeoutMs = Math.min(timeoutMs, LONGEST_TIMER_MS);
   }
 
   newPatience(): Patience {
@@ -111,7 +129,7 @@ export class Connection {
       const message = `${this.#base.href} did not serve after ${tries}: ${failure.reason}`;
       throw new UnreachableError(message, failures, failure.cause);
     }
-    onRetry?.({ attempt: failures, pauseMs, reason: failure.reason });
+    await onRetry?.({ attempt: failures, pauseMs, reason: failure.reason });
     await sleep(pauseMs, signal);
   }
 
@@ -121,9 +139,12 @@ export class Connection {
     const { status, text } = received;
     const body = parsed(text);
     const answer = call.read(status, body);
-    if (answer !== undefined) return { kind: 'answered', answer };
+    if (answer !== undefined) {
+      if (received.isReplayed) await call.onReplayed?.();
+      return { kind: 'answered', answer };
+    }
     const refusal = readRefusal(status, body) ?? this.#strangerOf(received);
-    const error = errorOf(refusal);
+    const error = errorOf(refusal, received.isReplayed);
     const waitMs = retryAfterMs(received.retryAfter, Date.now());
     if (!isWorthRepeating(status, waitMs)) return { kind: 'refused', error };
     const reason = `${status} ${refusal.message}`;
@@ -150,6 +171,7 @@ export class Connection {
         status: response.status,
         retryAfter: response.headers.get('Retry-After'),
         location: response.headers.get('Location'),
+        isReplayed: response.headers.get('Idempotency-Replayed') === 'true',
         text: await response.text(),
       };
     } catch (cause) {
@@ -176,7 +198,7 @@ export class Connection {
         ...this.#headers,
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
         ...(encoding ? { 'Content-Encoding': encoding } : {}),
-        ...(idempotencyKey ? { 'Idempotency-Key': idempotencyKey } : {}),
+        ...(typeof idempotencyKey === 'string' ? { 'Idempotency-Key': idempotencyKey } : {}),
         ...(lenient ? { Prefer: 'handling=lenient' } : {}),
       },
       ...(body === undefined ? {} : { body }),
@@ -219,6 +241,12 @@ function checkedKey(apiKey: string): string {
   throw new TypeError('apiKey must be a key of Headgate, which has visible ASCII characters only');
 }
 
+function checkedUserAgent(given: string | undefined): string {
+  const userAgent = given ?? `headgate-client/${CLIENT_VERSION}`;
+  if (typeof userAgent === 'string' && /^[\x20-\x7e]+$/.test(userAgent)) return userAgent;
+  throw new TypeError(`userAgent must be ASCII characters in one line, not ${shown(userAgent)}`);
+}
+
 function isBrowser(): boolean {
   return 'document' in globalThis || 'WorkerGlobalScope' in globalThis;
 }
@@ -227,14 +255,14 @@ function isWorthRepeating(status: number, waitMs: number | null): boolean {
   return status === 408 || status === 429 || status >= 500 || (status === 409 && waitMs !== null);
 }
 
-function errorOf(refusal: Refusal): RefusedError {
+function errorOf(refusal: Refusal, isReplayed: boolean): RefusedError {
   switch (refusal.status) {
     case 401:
-      return new UnauthorizedError(refusal);
+      return new UnauthorizedError(refusal, isReplayed);
     case 403:
-      return new ForbiddenError(refusal);
+      return new ForbiddenError(refusal, isReplayed);
     default:
-      return new RefusedError(refusal);
+      return new RefusedError(refusal, isReplayed);
   }
 }
 

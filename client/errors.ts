@@ -32,13 +32,16 @@ export class RefusedError extends HeadgateError {
   readonly requestId: string | null;
   /** Why an interaction was not recorded, field by field; otherwise empty. */
   readonly details: readonly FieldProblem[];
+  /** An earlier request with the same Idempotency-Key had been refused so, and this is its answer again. */
+  readonly replayed: boolean;
 
-  constructor({ status, error, message, requestId, details }: Refusal) {
+  constructor({ status, error, message, requestId, details }: Refusal, replayed: boolean) {
     super(message);
     this.status = status;
     this.error = error;
     this.requestId = requestId;
     this.details = details;
+    this.replayed = replayed;
   }
 }
 

@@ -116,8 +116,8 @@ class BodyWriter {
 }
 
 export interface SliceLimits {
+  /** Both may shrink while the input is being cut. */
   readonly records: number;
-  /** May shrink while the input is being cut. */
   readonly bytes: number;
 }
 
@@ -163,7 +163,6 @@ export class Slicer<Item> {
     try {
       await this.#fill(writer, records);
     } catch (error) {
-      this.#hasEnded = true;
       this.#failure = new InputFailure(error);
     } finally {
       this.#isReading = false;
@@ -177,13 +176,22 @@ export class Slicer<Item> {
   }
 
   async #fill(writer: BodyWriter, records: Item[]): Promise<void> {
+    if (this.#failure !== null) return;
     while (!this.#hasEnded && records.length < this.#limits.records && writer.length < this.#limits.bytes) {
-      const step: Promise<IteratorResult<Item>> | IteratorResult<Item> = this.#iterator.next();
-      // Waiting for what is there already would cost more than all the rest.
-      const { done, value } = 'then' in step ? await step : step;
-      if (done) {
+      let value: Item;
+      try {
+        const step: Promise<IteratorResult<Item>> | IteratorResult<Item> = this.#iterator.next();
+        // Waiting for what is there already would cost more than all the rest.
+        const result = 'then' in step ? await step : step;
+        if (result.done) {
+          this.#hasEnded = true;
+          return;
+        }
+        value = result.value;
+      } catch (error) {
+        // One that throws has closed itself.
         this.#hasEnded = true;
-        return;
+        throw error;
       }
       writer.addText(jsonTextOf(value));
       if (writer.length > this.#limits.bytes && records.length > 0) {

@@ -1,6 +1,6 @@
 // Uploads an input of any length: cut into slices, a few requests under way at once, settled in the order of the input.
 
-import { sumOf, type UploadAnswer, uploadReader } from './answers.ts';
+import { recordLimitIn, sumOf, type UploadAnswer, uploadReader } from './answers.ts';
 import type { Connection, Control } from './connection.ts';
 import { AbortedError, HeadgateError, RefusedError, UploadInterruptedError } from './errors.ts';
 import { randomKey } from './idempotency-key.ts';
@@ -43,14 +43,14 @@ export interface UploadOptions<T extends RecordTypeName = RecordTypeName> {
   concurrency?: number | undefined;
   /** Ends the upload at once, requests under way included. */
   signal?: AbortSignal | undefined;
-  /** Called after each answered request, in any order. */
+  /** Called after each answered request, in any order, and awaited. */
   onProgress?: ((progress: UploadProgress) => void) | undefined;
   /**
    * Called once per slice of the input, in the order of the input, and awaited. When given, it gets the errors, the
    * warnings and the request ids; the result has none of them then, so that memory stays flat.
    */
   onSlice?: ((slice: UploadedSlice<T>) => void | Promise<void>) | undefined;
-  /** Told of each pause before a try is repeated. */
+  /** Told of each pause before a try is repeated, and awaited. */
   onRetry?: ((retry: RetryNotice) => void) | undefined;
 }
 
@@ -80,8 +80,8 @@ export class Upload<T extends RecordTypeName> {
   readonly #connection: Connection;
   readonly #type: T;
   readonly #slicer: Slicer<SentRecord<T>>;
-  /** The bytes shrink when the server finds a request too large. */
-  readonly #limits: { readonly concurrency: number; readonly records: number; bytes: number };
+  /** Bytes and records shrink when the server finds that a request has too much of them. */
+  readonly #limits: { readonly concurrency: number; records: number; bytes: number };
   readonly #compression: 'gzip' | null;
   readonly #options: UploadOptions<T>;
 
@@ -265,17 +265,17 @@ export class Upload<T extends RecordTypeName> {
     const control = { signal, patience, onRetry: (retry: RetryNotice) => this.#tellRetry(retry) };
     let open = positions;
     while (open.length > 0) {
+      const { records: mostRecords } = this.#limits;
+      if (open.length > mostRecords) return this.#sendInParts(slice, open, mostRecords, outcome, signal);
       const body = slice.bodyOf(open);
       const answer = await this.#request(body, open.length, control);
       if (answer === 'too large') {
         if (open.length === 1) return this.#settleTooLarge(slice, open[0]!, outcome);
         this.#limits.bytes = Math.min(this.#limits.bytes, Math.ceil(body.length / 2));
-        const middle = Math.ceil(open.length / 2);
-        // One after the other: of records with the same id the later one must stay.
-        await this.#sendPart(slice, open.slice(0, middle), outcome, signal);
-        return this.#sendPart(slice, open.slice(middle), outcome, signal);
+        return this.#sendInParts(slice, open, Math.ceil(open.length / 2), outcome, signal);
       }
-      open = this.#settle(slice, open, answer, outcome);
+      if (answer === 'too many') continue;
+      open = await this.#settle(slice, open, answer, outcome);
       if (open.length > 0) {
         const reason = `the server could not store ${open.length} of the records`;
         await this.#connection.pause(
@@ -286,11 +286,24 @@ export class Upload<T extends RecordTypeName> {
     }
   }
 
+  /** One part after the other: of records with the same id the later one must stay. */
+  async #sendInParts(
+    slice: Slice<SentRecord<T>>,
+    positions: readonly number[],
+    mostRecords: number,
+    outcome: SliceOutcome,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (let from = 0; from < positions.length; from += mostRecords) {
+      await this.#sendPart(slice, positions.slice(from, from + mostRecords), outcome, signal);
+    }
+  }
+
   async #request(
     body: Uint8Array<ArrayBuffer>,
     recordCount: number,
     control: Control & { readonly patience: Patience },
-  ): Promise<UploadAnswer | 'too large'> {
+  ): Promise<UploadAnswer | 'too large' | 'too many'> {
     const { dryRun = false, lenient } = this.#options;
     const encoding = this.#compression;
     try {
@@ -305,18 +318,23 @@ export class Upload<T extends RecordTypeName> {
         ...control,
       });
     } catch (error) {
-      if (error instanceof RefusedError && error.status === CONTENT_TOO_LARGE_STATUS) return 'too large';
-      throw error;
+      if (!(error instanceof RefusedError)) throw error;
+      if (error.status === CONTENT_TOO_LARGE_STATUS) return 'too large';
+      const limit = recordLimitIn(error);
+      // A limit that the request kept to would be learnt again and again.
+      if (limit === null || limit >= recordCount) throw error;
+      this.#limits.records = Math.min(this.#limits.records, limit);
+      return 'too many';
     }
   }
 
   /** Notes what is final, and returns the positions of the records to send again as they are. */
-  #settle(
+  async #settle(
     slice: Slice<SentRecord<T>>,
     positions: readonly number[],
     { requestId, counts, errors, warnings }: UploadAnswer,
     outcome: SliceOutcome,
-  ): readonly number[] {
+  ): Promise<readonly number[]> {
     const finallyRejected = new Set(errors.filter(({ retryable }) => !retryable).map(({ index }) => index));
     const again = new Set<number>();
     for (const error of errors) {
@@ -327,12 +345,12 @@ export class Upload<T extends RecordTypeName> {
     const rejected = counts.rejected - again.size;
     outcome.requestIds.push(requestId);
     for (const warning of warnings) outcome.warnings.push(warning);
-    this.#count(outcome, { ...counts, received, rejected });
+    await this.#count(outcome, { ...counts, received, rejected });
     return [...again].sort((one, other) => one - other).map((index) => positions[index]!);
   }
 
   /** Nothing smaller than one record can be sent. */
-  #settleTooLarge(slice: Slice<SentRecord<T>>, position: number, outcome: SliceOutcome): void {
+  async #settleTooLarge(slice: Slice<SentRecord<T>>, position: number, outcome: SliceOutcome): Promise<void> {
     outcome.errors.push({
       index: slice.firstIndex + position,
       id: this.#idOf(slice.records[position]),
@@ -341,23 +359,23 @@ export class Upload<T extends RecordTypeName> {
       message: 'is by itself larger than a request may be',
       retryable: false,
     });
-    this.#count(outcome, { received: 1, created: 0, updated: 0, unchanged: 0, rejected: 1 });
+    await this.#count(outcome, { received: 1, created: 0, updated: 0, unchanged: 0, rejected: 1 });
   }
 
-  #count(outcome: SliceOutcome, counts: Counts): void {
+  async #count(outcome: SliceOutcome, counts: Counts): Promise<void> {
     outcome.counts.push(counts);
     Object.assign(this.#progress, sumOf([this.#progress, counts]));
-    this.#callBack(() => this.#options.onProgress?.({ ...this.#progress }));
+    await this.#callBack(() => this.#options.onProgress?.({ ...this.#progress }));
   }
 
-  #tellRetry(retry: RetryNotice): void {
+  async #tellRetry(retry: RetryNotice): Promise<void> {
     this.#progress.retries++;
-    this.#callBack(() => this.#options.onRetry?.(retry));
+    await this.#callBack(() => this.#options.onRetry?.(retry));
   }
 
-  #callBack(call: () => void): void {
+  async #callBack(call: () => void): Promise<void> {
     try {
-      call();
+      await call();
     } catch (error) {
       this.#stopBecauseThrown(error);
       throw error;

@@ -15,7 +15,7 @@ import {
   UploadInterruptedError,
   type UploadProgress,
 } from '@headgate/client/client.ts';
-import { retryAfterMs } from '@headgate/client/patience.ts';
+import { Patience, retryAfterMs, retryRules } from '@headgate/client/patience.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
 import { type Fault, type FaultyProxy, startFaultyProxy } from './harness/faulty-proxy.ts';
 import { forEachStore } from './harness/for-each-store.ts';
@@ -43,6 +43,41 @@ function refusal(status: number, headers: Readonly<Record<string, string>> = {})
   const body = { error: 'Refused', message: `It is ${status}.`, request_id: randomUUID() };
   return { status, headers, body: JSON.stringify(body) };
 }
+
+/** Answers to an upload of two records that no server of Headgate gives. */
+const garbage: [string, object][] = [
+  [
+    'an error at a place beyond the records',
+    batchesOf({ rejected: 1, created: 1 }, [problem(2, 'x', 'required', false)]),
+  ],
+  [
+    'an error at a negative place',
+    batchesOf({ rejected: 1, created: 1 }, [problem(-1, 'x', 'required', false)]),
+  ],
+  ['an error at half a place', batchesOf({ rejected: 1, created: 1 }, [problem(0.5, 'x', 'required', true)])],
+  [
+    'an error without a place',
+    batchesOf({ rejected: 1, created: 1 }, [{ code: 'required', message: 'is required' }]),
+  ],
+  ['an error that is none', batchesOf({ rejected: 1, created: 1 }, [null])],
+  [
+    'an error without a code',
+    batchesOf({ rejected: 1, created: 1 }, [{ ...problem(0, 'x', 'required', true), code: 7 }]),
+  ],
+  ['a rejected record that no error names', batchesOf({ rejected: 1, created: 1 }, [])],
+  [
+    'two rejected records and errors of one',
+    batchesOf({ rejected: 2 }, [problem(0, 'x', 'required', false), problem(0, 'x', 'wrong_type', false)]),
+  ],
+  [
+    'an error of a record that is counted as created',
+    batchesOf({ created: 2 }, [problem(0, 'x', 'required', true)]),
+  ],
+  ['counts that do not add up', batchesOf({ created: 1 }, [])],
+  ['counts below nothing', batchesOf({ created: 3, updated: -1 }, [])],
+  ['counts that are no numbers', batchesOf({ created: '2' as unknown as number }, [])],
+  ['a warning that is none', { ...batchesOf({ created: 2 }, [], [7]) }],
+];
 
 describe('with faults on the way', () => {
   const running = runningHeadgate(testDatabases[0]!);
@@ -225,6 +260,11 @@ describe('with faults on the way', () => {
     ['JSON of something else', { status: 200, body: '{"hello":"world"}' }, /none of Headgate's.*hello/],
     ['JSON that is cut', { status: 200, body: '{"request_id":"x","batches":[{' }, /none of Headgate's/],
     ['an upload answer about another number of records', uploadAnswer(200, 7, []), /none of Headgate's/],
+    ...garbage.map(([name, body]): [string, Fault, RegExp] => [
+      `an upload answer with ${name}`,
+      { status: 200, body: JSON.stringify(body) },
+      /none of Headgate's/,
+    ]),
     ['404 from elsewhere', { status: 404, body: 'no such page' }, /404.*no such page/],
     ['nothing at all', { status: 200, body: '' }, /none of Headgate's/],
     [
@@ -247,6 +287,56 @@ describe('with faults on the way', () => {
       assert.equal(requestsSince().length, 2);
     });
   }
+
+  test('a code that only a newer server knows comes through as it is', async () => {
+    const client = newClient();
+    const [one, other] = shops(2);
+    faults(
+      uploadAnswer(400, 2, [
+        problem(0, one!.shop_id, 'too_blue', false),
+        problem(1, other!.shop_id, 'required', false),
+      ]),
+    );
+    const { errors } = await client.upload('shops', [one!, other!]);
+    assert.deepEqual(
+      errors.map(({ code, message }) => [code, message]),
+      [
+        ['too_blue', 'it is too_blue'],
+        ['required', 'it is required'],
+      ],
+    );
+  });
+
+  test('what an asynchronous onRetry rejects with is what comes out, of an upload and of a single call', async () => {
+    const client = newClient();
+    const ours = new Error('no more');
+    const onRetry = async (): Promise<void> => {
+      throw ours;
+    };
+    faults(badGateway);
+    assert.equal(await rejected(client.upload('shops', shops(2), { onRetry }), Error), ours);
+    faults(badGateway);
+    assert.equal(await rejected(client.get('shops', randomUUID(), { onRetry }), Error), ours);
+  });
+
+  test('an interaction whose answer was lost is told as replayed', async () => {
+    const client = newClient();
+    const about = shop();
+    await client.upload('shops', [about]);
+    for (const [fault, expected] of [
+      ['cut before', 0],
+      ['cut after', 1],
+    ] as const) {
+      let replays = 0;
+      faults(fault);
+      await client.record(viewOf(about, 1_700_000_000), {
+        onReplayed() {
+          replays++;
+        },
+      });
+      assert.equal(replays, expected, fault);
+    }
+  });
 
   test('nobody listens there: it says so', async () => {
     const closed = await startFaultyProxy('http://127.0.0.1:1');
@@ -350,12 +440,26 @@ test('Retry-After is seconds or an HTTP date; anything else says nothing', () =>
   for (const [header, expected] of cases) assert.equal(retryAfterMs(header, nowMs), expected, String(header));
 });
 
+test('pauses of nothing stay pauses of nothing, however often it fails', () => {
+  const patience = new Patience(retryRules({ firstPauseMs: 0, patienceMs: Infinity }));
+  for (let failure = 0; failure < 1200; failure++) assert.equal(patience.pauseMs(null), 0);
+});
+
 function viewOf({ shop_id }: SentShop, second: number): SentInteraction {
   return { interaction_type: 'PAGE_VIEW', item_type: 'SHOP', item_id: shop_id, event_timestamp: second };
 }
 
 function problem(index: number, id: string, code: string, retryable: boolean): object {
   return { index, id, field: null, code, message: `it is ${code}`, retryable };
+}
+
+function batchesOf(
+  counts: Readonly<Record<string, number>>,
+  errors: readonly (object | null)[],
+  warnings: readonly unknown[] = [],
+): object {
+  const all = { received: 2, created: 0, updated: 0, unchanged: 0, rejected: 0, ...counts };
+  return { request_id: randomUUID(), batches: [{ batch: 1, data: { counts: all, errors, warnings } }] };
 }
 
 /** As the server gives it, of one batch in which nothing was stored unless there are no errors. */

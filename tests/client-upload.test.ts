@@ -333,6 +333,25 @@ describe('the client', () => {
         assert.equal(await rejected(client.upload('shops', endless(), failing), Error), ours);
         assert.equal(isClosed, true);
       });
+
+      test(`what an asynchronous ${callback} rejects with stops the upload, even at its end`, async () => {
+        const client = newClient({ maxRecordsPerRequest: 2, concurrency: 1 });
+        const ours = new Error('no more');
+        let calls = 0;
+        const failing = {
+          [callback]: async () => {
+            calls++;
+            await sleep(20);
+            if (calls === 2) throw ours;
+          },
+        };
+        assert.equal(await rejected(client.upload('shops', shops(3), failing), Error), ours);
+        const requests = await requestsDuring(async () => {
+          calls = 1;
+          assert.equal(await rejected(client.upload('shops', shops(40), failing), Error), ours);
+        });
+        assert.ok(requests.length <= 4, `${requests.length} requests`);
+      });
     }
   });
 
@@ -388,6 +407,50 @@ describe('the client', () => {
       const error = await rejected(client.upload('shops', input), UploadInterruptedError);
       assert.ok(error.cause instanceof TypeError);
       assert.deepEqual([error.nextIndex, error.result.counts.created], [1, 1]);
+    });
+
+    for (const place of [0, 1]) {
+      test(`an input whose record ${place} JSON cannot hold is read no further and closed`, async () => {
+        const client = newClient();
+        let given = 0;
+        let isClosed = false;
+        function* source(): Generator<SentShop> {
+          try {
+            for (;;) yield given++ === place ? shop({ name: 1n as unknown as string }) : shop();
+          } finally {
+            isClosed = true;
+          }
+        }
+        const error = await rejected(client.upload('shops', source()), UploadInterruptedError);
+        assert.deepEqual([error.nextIndex, given, isClosed], [place, place + 1, true]);
+      });
+    }
+
+    test('an input that threw or ended by itself is not closed once more', async () => {
+      const client = newClient();
+      for (const last of [
+        (): never => {
+          throw new Error('broken');
+        },
+        async (): Promise<never> => {
+          throw new Error('broken');
+        },
+        () => ({ done: true as const, value: undefined }),
+      ]) {
+        let closings = 0;
+        const steps = [() => ({ done: false as const, value: shop() }), last];
+        const source = {
+          [Symbol.asyncIterator]: () => ({
+            next: () => steps.shift()!() as Promise<IteratorResult<SentShop>>,
+            async return() {
+              closings++;
+              return { done: true as const, value: undefined };
+            },
+          }),
+        };
+        await client.upload('shops', source).catch(() => {});
+        assert.deepEqual([steps.length, closings], [0, 0]);
+      }
     });
 
     test('memory stays flat over a long input', async () => {
@@ -520,13 +583,21 @@ describe('the client', () => {
       await rejected(client.get(type, randomUUID()), TypeError);
     });
 
-    test('more records than the server takes at once: its sentence says how many', async (t) => {
-      const client = newClient({ maxBytesPerRequest: MAX_BODY_BYTES });
-      const message = '"records" has 3 records; send at most 2 in one request.';
-      const body = JSON.stringify({ error: 'Bad Request', message, request_id: randomUUID() });
-      t.mock.method(proxy, 'fault', () => ({ status: 400, body }));
-      const error = await rejected(client.upload('shops', shops(3)), UploadInterruptedError);
-      assert.equal((error.cause as RefusedError).message, message);
+    test('a limit that the server names but does not keep to is no way on', async (t) => {
+      const client = newClient();
+      let message = '';
+      t.mock.method(proxy, 'fault', () => ({
+        status: 400,
+        body: JSON.stringify({ error: 'Bad Request', message, request_id: randomUUID() }),
+      }));
+      for (const named of [0, 2]) {
+        message = `"records" has 3 records; send at most ${named} in one request.`;
+        const requests = await requestsDuring(async () => {
+          const error = await rejected(client.upload('shops', shops(3)), UploadInterruptedError);
+          assert.equal((error.cause as RefusedError).message, message);
+        });
+        assert.ok(requests.length <= 2, `${requests.length} requests`);
+      }
     });
 
     test('a client cannot be made with an address, a key or a number that cannot be', () => {
@@ -541,7 +612,22 @@ describe('the client', () => {
         [{ url, apiKey, concurrency: 0 }, /concurrency must be .*, not 0/],
         [{ url, apiKey, maxRecordsPerRequest: 1.5 }, /maxRecordsPerRequest/],
         [{ url, apiKey, maxBytesPerRequest: Number.NaN }, /maxBytesPerRequest/],
+        [{ url, apiKey, concurrency: '4' as never }, /concurrency must be .*, not "4"/],
+        [{ url, apiKey, compression: 'br' as never }, /compression must be 'gzip' or null, not "br"/],
+        [{ url, apiKey, userAgent: 'loader\n1' }, /userAgent/],
+        [{ url, apiKey, fetch: {} as never }, /fetch must be a function/],
+        [{ url, apiKey, retry: 3 as never }, /retry must be an object/],
       ];
+      const beyond = [Number.NaN, -1, '5' as unknown as number, -Infinity];
+      for (const value of [...beyond, 0])
+        wrong.push([{ url, apiKey, requestTimeoutMs: value }, /requestTimeoutMs must be/]);
+      for (const attempts of [...beyond, 0, 1.5])
+        wrong.push([{ url, apiKey, retry: { attempts } }, /retry\.attempts must be/]);
+      for (const name of ['firstPauseMs', 'longestPauseMs', 'patienceMs'] as const) {
+        for (const value of beyond)
+          wrong.push([{ url, apiKey, retry: { [name]: value } }, new RegExp(`retry\\.${name} must be`)]);
+      }
+      wrong.push([{ url, apiKey, retry: { firstPauseMs: Infinity } }, /retry\.firstPauseMs must be/]);
       for (const [options, expected] of wrong) {
         assert.throws(
           () => new HeadgateClient(options),
@@ -552,6 +638,46 @@ describe('the client', () => {
           },
         );
       }
+      const retry = { attempts: Infinity, firstPauseMs: 0, longestPauseMs: Infinity, patienceMs: Infinity };
+      new HeadgateClient({ url, apiKey, retry, requestTimeoutMs: Infinity });
+      new HeadgateClient({ url, apiKey, retry: { attempts: undefined, patienceMs: 0 } });
+    });
+
+    test('a page size or a moment that cannot be is told at the call, before anything is sent', async () => {
+      const client = newClient();
+      const requests = await requestsDuring(async () => {
+        for (const pageSize of [0, -1, 1.5, Number.NaN, Infinity, '10' as unknown as number]) {
+          assert.throws(() => client.list('shops', { pageSize }), /^TypeError: pageSize must be/);
+          assert.throws(() => client.interactions({ pageSize }), /^TypeError: pageSize must be/);
+        }
+        const never = new Date(Number.NaN);
+        assert.throws(() => client.interactions({ from: never }), /^TypeError: from must be/);
+        assert.throws(() => client.interactions({ to: never }), /^TypeError: to must be/);
+        const number = Date.now() as unknown as Date;
+        assert.throws(() => client.interactions({ to: number }), /^TypeError: to must be .*, not \d+/);
+        assert.throws(() => client.interactions({ item_id: null as never }), /^TypeError: item_id must be/);
+      });
+      assert.equal(requests.length, 0);
+    });
+
+    test('an idempotency key that cannot be is told before anything is sent', async () => {
+      const client = newClient();
+      const about = shop();
+      await client.upload('shops', [about]);
+      const view = {
+        interaction_type: 'PAGE_VIEW',
+        item_type: 'SHOP',
+        item_id: about.shop_id,
+        event_timestamp: 1_700_000_000,
+      } as const;
+      const requests = await requestsDuring(async () => {
+        for (const wrong of ['', ' ', 'a b', 'a\nb', 'clé', 'x'.repeat(256), 7 as unknown as string]) {
+          const error = await rejected(client.record(view, { idempotencyKey: wrong }), TypeError);
+          assert.match(error.message, /idempotencyKey must be 1 to 255 visible ASCII characters/);
+        }
+      });
+      assert.equal(requests.length, 0);
+      for (const idempotencyKey of ['x'.repeat(255), '~']) await client.record(view, { idempotencyKey });
     });
   });
 
@@ -615,10 +741,32 @@ describe('the client', () => {
       );
       const idempotencyKey = randomUUID();
       const once = { ...seen, event_timestamp: 1_700_000_009 };
-      const first = await client.record(once, { idempotencyKey });
-      assert.deepEqual(await client.record(once, { idempotencyKey }), first);
+      let replays = 0;
+      const onReplayed = (): void => {
+        replays++;
+      };
+      const first = await client.record(once, { idempotencyKey, onReplayed });
+      assert.equal(replays, 0);
+      assert.deepEqual(await client.record(once, { idempotencyKey, onReplayed }), first);
+      assert.equal(replays, 1);
       const other = { ...once, event_timestamp: 1_700_000_010 };
-      assert.equal((await rejected(client.record(other, { idempotencyKey }), RefusedError)).status, 422);
+      const refused = await rejected(client.record(other, { idempotencyKey, onReplayed }), RefusedError);
+      assert.deepEqual([refused.status, refused.replayed, replays], [422, false, 1]);
+    });
+
+    test('a refusal tells whether it came again from the key', async () => {
+      const client = newClient();
+      const wrong = {
+        interaction_type: 'PAGE_VIEW',
+        item_type: 'SHOP',
+        item_id: randomUUID(),
+        event_timestamp: 1,
+      } as const;
+      const idempotencyKey = randomUUID();
+      const first = await rejected(client.record(wrong, { idempotencyKey }), RefusedError);
+      const again = await rejected(client.record(wrong, { idempotencyKey }), RefusedError);
+      assert.deepEqual([first.replayed, again.replayed], [false, true]);
+      assert.deepEqual(again.details, first.details);
     });
 
     test('an interaction that is not accepted tells why, field by field', async () => {
@@ -645,5 +793,75 @@ describe('the client', () => {
         'item_id',
       ]);
     });
+  });
+});
+
+describe('a server that takes few records at once', () => {
+  const MAX_RECORDS = 10;
+  const running = runningHeadgate(testDatabases[0]!, { HEADGATE_MAX_RECORDS: String(MAX_RECORDS) });
+  let proxy: FaultyProxy;
+  let apiKey: string;
+  before(async () => {
+    proxy = await startFaultyProxy(running.headgate.url);
+    ({ key: apiKey } = await running.headgate.newKey());
+  });
+  after(() => proxy.close());
+
+  const counts: [string, number, RegExp][] = [
+    ['a few more', 25, /^"records" has 25 records;/],
+    ['so many that it does not count them but their keys', 400, /^The body holds more than \d+ keys;/],
+    ['even more', 600, /^The body holds more than \d+ objects and arrays;/],
+  ];
+  for (const [name, count, expected] of counts) {
+    test(`${name}: the client learns from the refusal how many it takes, and goes on`, async () => {
+      const client = new HeadgateClient({
+        url: proxy.url,
+        apiKey,
+        maxRecordsPerRequest: count,
+        concurrency: 1,
+      });
+      const input = Array.from({ length: count + 35 }, (_, at) => ({
+        shop_id: randomUUID(),
+        name: `Shop ${at}`,
+        region: at % 20 === 13 ? '?' : 'GB',
+      }));
+      const from = proxy.requests.length;
+      const { counts, errors } = await client.upload('shops', input);
+      const rejectedPlaces = [...input.keys()].filter((at) => at % 20 === 13);
+      assert.deepEqual(
+        errors.map(({ index, id }) => [index, id]),
+        rejectedPlaces.map((index) => [index, input[index]!.shop_id]),
+      );
+      assert.equal(counts.created, input.length - rejectedPlaces.length);
+      const [first, ...others] = proxy.requests.slice(from).map(({ body }) => {
+        const { records } = JSON.parse(body.toString()) as { records: SentShop[] };
+        return records;
+      });
+      assert.equal(first!.length, count);
+      assert.deepEqual(others.flat(), input);
+      assert.ok(others.every(({ length }) => length <= MAX_RECORDS));
+      assert.ok(others.length <= Math.ceil(input.length / MAX_RECORDS) + 1, `${others.length} requests`);
+      const { body } = await apiOf(running.headgate.url, apiKey).request('/v1/data/shops', {
+        body: { records: first },
+      });
+      assert.match(body.message, expected);
+    });
+  }
+
+  test('requests that are under way already when the limit is learnt are sent on in parts, too', async () => {
+    const client = new HeadgateClient({ url: proxy.url, apiKey, maxRecordsPerRequest: 25, concurrency: 4 });
+    const input = Array.from({ length: 200 }, (_, at) => ({
+      shop_id: randomUUID(),
+      name: `Shop ${at}`,
+      region: 'GB',
+    }));
+    const places: number[] = [];
+    const { counts } = await client.upload('shops', input, {
+      onSlice: ({ firstIndex, count }) => {
+        places.push(firstIndex, firstIndex + count);
+      },
+    });
+    assert.equal(counts.created, 200);
+    assert.deepEqual([places[0], places.at(-1)], [0, 200]);
   });
 });
