@@ -14,7 +14,7 @@ export function jsonSchemaOf(title: string, fields: Fields): JsonSchema {
         name,
         {
           ...(required ? requiredSchema(kind.schema) : { anyOf: [kind.schema, { type: 'null' }] }),
-          ...(note === '' ? {} : { description: note }),
+          description: note === '' ? kind.accepts : `${note}: ${kind.accepts}`,
         },
       ]),
     ),

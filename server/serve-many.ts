@@ -2,7 +2,6 @@
 // The workers share nothing but the port and the database.
 
 import cluster, { type Worker } from 'node:cluster';
-import { once } from 'node:events';
 import type { RunningServer } from './serve.ts';
 import type { Settings } from './settings.ts';
 
@@ -39,15 +38,20 @@ export async function startWorkers(
 ): Promise<RunningServer> {
   let isClosing = false;
   let restartPauseMs = FIRST_RESTART_AFTER_MS;
+  const serving = new Set<Worker>();
 
   const start = async (): Promise<{ readonly url: string; readonly worker: Worker }> => {
     const worker = cluster.fork();
     const url = await listening(worker);
-    void once(worker, 'exit').then(() => {
-      if (isClosing) return;
-      tell(`${endOf(worker)} unexpectedly`);
-      startAgain();
-    });
+    serving.add(worker);
+    worker
+      .once('exit', () => {
+        serving.delete(worker);
+        if (isClosing) return;
+        tell(`${endOf(worker)} unexpectedly`);
+        startAgain();
+      })
+      .on('error', ({ message }) => tell(`worker ${worker.process.pid} could not be reached: ${message}`));
     return { url, worker };
   };
   const startAgain = (): void => {
@@ -81,7 +85,7 @@ export async function startWorkers(
   };
 
   try {
-    if (metricsPort !== null) stopShowing = await showMetrics(metricsHost, metricsPort, out);
+    if (metricsPort !== null) stopShowing = await showMetrics(serving, metricsHost, metricsPort, out);
     const { url } = await start();
     await Promise.all(Array.from({ length: count - 1 }, start));
     return { url, close };
@@ -93,13 +97,14 @@ export async function startWorkers(
 
 /** What all workers count, as one. Answers how to stop. */
 async function showMetrics(
+  serving: ReadonlySet<Worker>,
   host: string,
   port: number,
   out: (line: string) => void,
 ): Promise<() => Promise<void>> {
   const { MergedMetrics } = await import('./observe/merged-metrics.ts');
   const { serveMetrics } = await import('./observe/metrics-server.ts');
-  const merged = new MergedMetrics();
+  const merged = new MergedMetrics(() => serving);
   const { url, close } = await serveMetrics(host, port, () => merged.text());
   out(`metrics at ${url}`);
   return async () => {
@@ -108,20 +113,28 @@ async function showMetrics(
   };
 }
 
-async function listening(worker: Worker): Promise<string> {
-  const told = once(worker, 'message').then(([message]) => (message as Listening).listening);
-  const ended = once(worker, 'exit').then(() => {
-    throw new WorkerFailed(`${endOf(worker)} before it could answer`);
+/** Resolves with the URL that the worker serves, whatever else it says before. */
+function listening(worker: Worker): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const onMessage = ({ listening: url }: Partial<Listening>): void => {
+    if (url !== undefined) resolve(url);
+  };
+  const onExit = (): void => reject(new WorkerFailed(`${endOf(worker)} before it could answer`));
+  const onError = ({ message }: Error): void =>
+    reject(new WorkerFailed(`a worker could not be started: ${message}`));
+  worker.on('message', onMessage).on('exit', onExit).on('error', onError);
+  return promise.finally(() => {
+    worker.off('message', onMessage).off('exit', onExit).off('error', onError);
   });
-  return Promise.race([told, ended]);
 }
 
 /** A worker that has not yet learnt to listen to the signal ends by it, with nothing in flight. */
 async function stop(worker: Worker): Promise<void> {
   if (worker.isDead()) return;
-  const ended = once(worker, 'exit');
+  const ended = Promise.withResolvers<void>();
+  worker.once('exit', () => ended.resolve());
   worker.process.kill(STOP_SIGNAL);
-  await ended;
+  await ended.promise;
 }
 
 function endOf({ process: { pid, exitCode, signalCode } }: Worker): string {

@@ -12,8 +12,9 @@ import { InteractionClient } from './http/interaction-client.ts';
 import { InFlight } from './http/read-body.ts';
 import { routes } from './http/routes.ts';
 import type { Service } from './http/service.ts';
+import { shownRoute } from './http/watching.ts';
 import { type Log, type LogFacts, openLog } from './observe/log.ts';
-import type { Metrics, ThreadLabel } from './observe/metrics.ts';
+import type { Gauges, Metrics, ThreadLabel } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
 import { openTraces, type Traces } from './observe/traces.ts';
 import { isLoopback, type Settings } from './settings.ts';
@@ -73,6 +74,7 @@ async function serveObserved(
   traces: Traces | null,
 ): Promise<RunningServer> {
   const store = await openStore(settings.database);
+  const observer = new Observer(log, traces, await openMetrics(settings, io));
   const gatekeeper = new Gatekeeper(store, {
     onError(err) {
       observer.metrics?.storeFailed('upkeep');
@@ -89,8 +91,7 @@ async function serveObserved(
   const ingest = new IngestClient(store, settings, settings.maxBodyBytes, isTraced, onDeathOf('ingest'));
   const interactions = new InteractionClient(store, isTraced, onDeathOf('interaction'));
   const inFlight = new InFlight(settings.maxInFlightBytes, settings.maxBodyBytes);
-  const newMetrics = await metricsMaker(settings, io, { ingest, interactions, inFlight });
-  const observer = new Observer(log, traces, newMetrics);
+  observer.metrics?.watch(gaugesOf(observer, { ingest, interactions, inFlight }));
   const service: Service = {
     store,
     gatekeeper,
@@ -121,9 +122,11 @@ async function serveObserved(
     observer.metrics?.close();
   };
   try {
-    if (observer.metrics !== null) stopShowing = await showMetrics(observer.metrics, settings, io);
+    const { metrics } = observer;
+    if (metrics !== null && !io.isWorker) stopShowing = await showMetrics(metrics, settings, io);
     const app = buildApp(service);
     await app.listen({ host: settings.host, port: settings.port });
+    if (metrics !== null && io.isWorker) stopShowing = await tellPrimaryMetrics(metrics);
     const url = urlOf(app.server.address() as AddressInfo, settings.host, tls !== null);
     await greetNewcomer(store, settings, url, io);
     log.write('debug', { version: io.version, url }, 'started');
@@ -141,44 +144,48 @@ async function serveObserved(
 }
 
 /** Null where metrics are off; then nothing of them is loaded either. */
-async function metricsMaker(
+async function openMetrics(
   { metricsPort, database }: Settings,
   { version }: ServeOutput,
-  { ingest, interactions, inFlight }: Pick<Service, 'ingest' | 'interactions' | 'inFlight'>,
-): Promise<((observer: Observer) => Metrics) | null> {
+): Promise<Metrics | null> {
   if (metricsPort === null) return null;
   const { Metrics } = await import('./observe/metrics.ts');
-  const clients = { ingest, interaction: interactions };
-  const build = { version, store: isPostgres(database) ? 'postgres' : 'sqlite' };
-  return (observer) =>
-    new Metrics(
-      {
-        requestsInProgress: () => observer.requestsInProgress,
-        bodiesWaiting: () => inFlight.turns.waiting,
-        bytesInFlight: () => inFlight.bytes,
-        bytesInFlightLimit: inFlight.limitBytes,
-        jobsAt: (thread) => clients[thread].jobs,
-        writesOf: (thread) => clients[thread].writes,
-      },
-      build,
-    );
+  const shown = Object.values(routes).map(({ method, path }) => ({ method, route: shownRoute(path) }));
+  return new Metrics(shown, { version, store: isPostgres(database) ? 'postgres' : 'sqlite' });
 }
 
-/** A worker tells its primary, which shows the sum of all. Answers how to stop. */
+function gaugesOf(
+  observer: Observer,
+  { ingest, interactions, inFlight }: Pick<Service, 'ingest' | 'interactions' | 'inFlight'>,
+): Gauges {
+  const clients = { ingest, interaction: interactions };
+  return {
+    requestsInProgress: () => observer.requestsInProgress,
+    bodiesWaiting: () => inFlight.turns.waiting,
+    bytesInFlight: () => inFlight.bytes,
+    bytesInFlightLimit: inFlight.limitBytes,
+    jobsAt: (thread) => clients[thread].jobs,
+    writesOf: (thread) => clients[thread].writes,
+  };
+}
+
+/** Answers how to stop. */
 async function showMetrics(
   metrics: Metrics,
   { metricsHost, metricsPort }: Settings,
-  { isWorker, out }: ServeOutput,
+  { out }: ServeOutput,
 ): Promise<() => Promise<void>> {
-  if (isWorker) {
-    const { tellMetrics } = await import('./observe/merged-metrics.ts');
-    const stop = tellMetrics(() => metrics.values());
-    return async () => stop();
-  }
   const { serveMetrics } = await import('./observe/metrics-server.ts');
   const { url, close } = await serveMetrics(metricsHost, metricsPort!, () => metrics.text());
   out(`metrics at ${url}`);
   return close;
+}
+
+/** The primary shows the sum of all workers. Answers how to stop. */
+async function tellPrimaryMetrics(metrics: Metrics): Promise<() => Promise<void>> {
+  const { tellMetrics } = await import('./observe/merged-metrics.ts');
+  const stop = tellMetrics(() => metrics.values());
+  return async () => stop();
 }
 
 function forgetExpiredRegularly(store: OpenedStore, onError: (error: unknown) => void): NodeJS.Timeout {

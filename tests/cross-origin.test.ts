@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { testDatabases } from '../server/store/test-databases.ts';
 import { type Api, apiOf, type Reply } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
+import { connectRaw } from './harness/raw-connection.ts';
 import { type RunningHeadgate, runningHeadgate } from './harness/running-headgate.ts';
 
 const app = 'https://app.example.com';
@@ -12,13 +13,19 @@ const other = 'http://localhost:3000';
 const stranger = 'https://evil.example.com';
 
 /** What a browser asks before the upload of a page: without the key. */
-function preflight(running: RunningHeadgate, origin: string, path = '/v1/data/shops'): Promise<Reply> {
+function preflight(
+  running: RunningHeadgate,
+  origin: string,
+  path = '/v1/data/shops',
+  more: Readonly<Record<string, string>> = {},
+): Promise<Reply> {
   return apiOf(running.headgate.url, null).request(path, {
     method: 'OPTIONS',
     headers: {
       Origin: origin,
       'Access-Control-Request-Method': 'POST',
       'Access-Control-Request-Headers': 'authorization,content-type,idempotency-key',
+      ...more,
     },
   });
 }
@@ -91,6 +98,48 @@ describe('with allowed origins', () => {
       const reply = await apiOf(running.headgate.url, null).request('/livez', { method: 'OPTIONS', headers });
       assert.equal(reply.status, 405);
     }
+  });
+});
+
+describe('with allowed origins, what no handler answers', () => {
+  const running = runningHeadgate(testDatabases[0]!, { HEADGATE_ALLOWED_ORIGINS: app });
+
+  for (const [what, status, request] of [
+    ['a path that cannot be read', 400, { path: '/%zz' }],
+    ['an expectation that cannot be met', 417, { path: '/livez', headers: { Expect: 'miracles' } }],
+  ] as const) {
+    test(`can be read by a page: ${what}`, async () => {
+      for (const [origin, allowed] of [
+        [app, app],
+        [stranger, undefined],
+      ] as const) {
+        const connection = await connectRaw(running.headgate.url);
+        const headers = 'headers' in request ? request.headers : {};
+        connection.send({ ...request, headers: { ...headers, Origin: origin } });
+        const answer = await connection.answer();
+        connection.destroy();
+        assert.equal(answer.status, status);
+        assert.equal(answer.headers.get('access-control-allow-origin'), allowed);
+        assert.equal(answer.headers.get('vary'), 'Origin');
+        assert.equal(answer.headers.has('access-control-expose-headers'), allowed !== undefined);
+      }
+    });
+  }
+});
+
+describe('with allowed origins behind a proxy', () => {
+  const running = runningHeadgate(testDatabases[0]!, {
+    HEADGATE_ALLOWED_ORIGINS: app,
+    HEADGATE_BEHIND_PROXY: 'true',
+  });
+
+  test('the question of a browser must come by HTTPS like everything else', async () => {
+    const plain = await preflight(running, app);
+    assert.equal(plain.status, 403);
+    assert.match(plain.text, /Use HTTPS/);
+    assert.equal(plain.headers.get('access-control-allow-origin'), app);
+    const secure = await preflight(running, app, '/v1/data/shops', { 'X-Forwarded-Proto': 'https' });
+    assert.equal(secure.status, 204);
   });
 });
 

@@ -2,8 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../server/store/postgres/test-server.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
-import { growth, type Samples, scrape } from './harness/observed.ts';
+import { startHeadgate } from './harness/headgate.ts';
+import { growth, metricsUrl, type Samples, scrape } from './harness/observed.ts';
+import { connectRaw } from './harness/raw-connection.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 import { childrenOf } from './harness/worker-processes.ts';
@@ -63,5 +67,58 @@ describe('/metrics of several workers', () => {
       'all are counted',
       async () => (await scrape(server.headgate)).get(counted) === 3 * REQUESTS,
     );
+  });
+
+  it('is answered, and the primary lives on, where a worker ends at the moment of the question', async () => {
+    const { headgate } = server;
+    const primary = headgate.process.pid!;
+    const connection = await connectRaw(metricsUrl(headgate));
+    try {
+      for (let round = 0; round < 3; round++) {
+        await waitUntil('all workers serve', async () => {
+          return (await scrape(headgate)).get('headgate_workers') === WORKERS;
+        });
+        // The primary finds the question and the end of its worker at once.
+        const [victim] = await childrenOf(primary);
+        process.kill(primary, 'SIGSTOP');
+        connection.send({ path: '/metrics' });
+        process.kill(victim!, 'SIGKILL');
+        await sleep(50);
+        process.kill(primary, 'SIGCONT');
+        assert.equal((await connection.answer()).status, 200);
+      }
+      assert.equal(headgate.process.exitCode, null, headgate.output());
+    } finally {
+      connection.destroy();
+    }
+  });
+
+  it('may be asked before the workers can answer', async () => {
+    const { database, remove } = await testDatabases[1]!.newDatabase();
+    const port = await freePort();
+    const environment = { HEADGATE_WORKERS: String(WORKERS), HEADGATE_METRICS_PORT: String(port) };
+    const starting = startHeadgate(database, environment);
+    const asked: Promise<unknown>[] = [];
+    const asking = setInterval(() => {
+      const answer = fetch(`http://127.0.0.1:${port}/metrics`);
+      // Until the port is open, the answer is that it is not.
+      asked.push(
+        answer.then(
+          (response) => response.arrayBuffer(),
+          () => {},
+        ),
+      );
+    }, 3);
+    try {
+      const headgate = await starting;
+      assert.match(headgate.url, /^http:/);
+      assert.equal((await fetch(`${headgate.url}/livez`)).status, 200);
+      assert.equal((await scrape(headgate)).get('headgate_workers'), WORKERS);
+    } finally {
+      clearInterval(asking);
+      await Promise.all(asked);
+      await (await starting.catch(() => null))?.stop();
+      await remove();
+    }
   });
 });

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { metricTable } from '../server/observe/metric-table.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
@@ -9,7 +11,7 @@ import { apiOf } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
-import { growth, metricsUrl, type Samples, scrape } from './harness/observed.ts';
+import { growth, lineOf, metricsUrl, type Samples, scrape } from './harness/observed.ts';
 import { bearer, connectRaw } from './harness/raw-connection.ts';
 import { leastRecord } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
@@ -180,6 +182,28 @@ describe('/metrics on SQLite', () => {
       samples.get('headgate_requests_total{method="GET",route="/v1/data/{type}",status="404"}'),
       1,
     );
+  });
+
+  it('counts, and logs, what is refused before there is a route', async () => {
+    const connection = await connectRaw(server.headgate.url);
+    connection.write('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n');
+    const { status, headers, text } = await connection.answer();
+    await connection.ended;
+    assert.equal(status, 405);
+    assert.equal(headers.get('allow'), 'HEAD, GET, POST');
+    assert.equal(JSON.parse(text).error, 'Method Not Allowed');
+    const { route, method, code } = await lineOf(server.headgate, headers.get('x-request-id')!);
+    assert.deepEqual([route, method, code], ['unparsed', 'OTHER', 'method_not_allowed']);
+    const series = 'headgate_requests_total{method="OTHER",route="unparsed",status="405"}';
+    assert.equal((await scrape(server.headgate)).get(series), 1);
+  });
+
+  it('lives on where the client of a CONNECT leaves before its answer', async () => {
+    const socket = connect(Number(new URL(server.headgate.url).port), '127.0.0.1');
+    await once(socket, 'connect');
+    socket.write('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n');
+    socket.resetAndDestroy();
+    assert.equal((await fetch(`${server.headgate.url}/livez`)).status, 200);
   });
 
   it('shows what is being held and worked on, and a request that is cut off', async () => {

@@ -18,6 +18,7 @@ import {
   sampleObject,
 } from '@headgate/catalogue/testing/generators.ts';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
 import fc, { type Arbitrary } from 'fast-check';
 import { type Api, problemsOf, type RefusalBody, totals } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
@@ -244,9 +245,10 @@ async function readStored(api: Api, type: RecordTypeName, ids: readonly string[]
 }
 
 describe('the JSON Schema of a type agrees with the validator', () => {
-  // In this version of JSON Schema `format` tells and does not check; the validator alone knows the calendar.
-  const ajv = new Ajv2020({ validateFormats: false });
-  const onlyToldByFormat = new Set(['date-time', 'date', 'event-timestamp', 'text']);
+  // In this version of JSON Schema `format` tells and does not check, but many check it all the same.
+  const ajv = addFormats.default(new Ajv2020());
+  /** Whether a month has the day, and what an offset makes of the first and the last year, no pattern tells. */
+  const beyondPatterns = /^\d{4}-02-(?:29|30)|-04-31|^(?:0001-01-01|9999-12-31)T/;
   const all: Readonly<Record<string, Fields>> = {
     ...Object.fromEntries(recordTypeNames.map((type) => [type, recordTypes[type].fields])),
     interactions: interaction,
@@ -269,7 +271,11 @@ describe('the JSON Schema of a type agrees with the validator', () => {
       fc.assert(
         fc.property(drawnOf(fields, {}, 'spoiled'), ({ corruption }) => {
           const { field, code, sent } = corruption!;
-          if (code === 'invalid_format' && onlyToldByFormat.has(fields[field!]!.kind.name)) return;
+          if (
+            code === 'invalid_format' &&
+            beyondPatterns.test(String((sent as Record<string, unknown>)[field!]))
+          )
+            return;
           told++;
           assert.equal(isValid(sent), false);
         }),

@@ -200,6 +200,12 @@ describe('/docs', () => {
     }
   });
 
+  it('takes an address that cannot be decoded for one that names nothing', async (t) => {
+    await look(t, '/docs#%zz', wide, async (page) => {
+      assert.ok(await page.locator('.filter input').isVisible());
+    });
+  });
+
   it('marks in the navigation where the reader is', async (t) => {
     await look(t, '/docs', wide, async (page) => {
       for (const id of ['pagination', 'transactions-list', 'interactions']) {

@@ -1,7 +1,9 @@
 // Traces: what a collector gets of a request, and what it costs when there is none.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import pg from 'pg';
 import { testDatabases } from '../server/store/test-databases.ts';
@@ -217,6 +219,7 @@ describe('traces', () => {
       const warnings = logLines(headgate).filter(({ level }) => level === 'warn');
       assert.equal(warnings.length, 1, JSON.stringify(warnings));
       assert.match(String(warnings[0]!.message), /^traces could not be sent/);
+      assert.doesNotMatch(String(warnings[0]!.cause), /[{}]/);
     } finally {
       await refusing.close();
     }
@@ -232,6 +235,36 @@ describe('traces', () => {
     assert.ok(performance.now() - stoppedAtMs < 20_000);
     const warnings = logLines(headgate).filter(({ level }) => level === 'warn');
     assert.ok(warnings.length <= 1, JSON.stringify(warnings));
+  });
+
+  it('a stop tells of the spans that it could not send, and of nothing where there are none', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
+    const stopAfter = async (requests: number) => {
+      const headgate = await startHeadgate(`${folder.folder}/headgate.db`, environment);
+      const api = apiOf(headgate.url, null);
+      for (let count = 0; count < requests; count++) await api.request('/nowhere');
+      assert.equal(await headgate.stop(), 0);
+      return logLines(headgate).filter(({ level }) => level === 'warn');
+    };
+    try {
+      assert.deepEqual(await stopAfter(0), []);
+      const [warning, ...others] = await stopAfter(3);
+      assert.deepEqual(others, []);
+      const { message, spans, cause } = warning!;
+      assert.deepEqual(
+        { message, spans, cause },
+        {
+          message: 'the last spans could not be sent, and are lost',
+          spans: 3,
+          cause: 'no answer within 2 s',
+        },
+      );
+    } finally {
+      silent.close();
+    }
   });
 
   it('a variable that cannot be meant is told of, and the server serves', async () => {

@@ -2,6 +2,10 @@
 
 const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
+/** Of a date with a month that exists and a day that some month has, for JSON Schema; plain enough for any engine. */
+export const datePattern =
+  '(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])';
+
 /** Years 0001 to 9999: what ISO 8601's four digits and every SQL database can both say. */
 export function isRealDate(year: number, month: number, day: number): boolean {
   if (year < 1 || month < 1 || month > 12 || day < 1) return false;

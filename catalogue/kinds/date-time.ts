@@ -1,14 +1,23 @@
 // Moments are kept as UTC text of one fixed width, so that comparing text compares time, and shown with
 // no more fraction digits than they need (none, 3 or 6).
 
-import { isRealDate } from './calendar.ts';
-import { Flaw, type Kind, quote, wrongType } from './kind.ts';
+import { datePattern, isRealDate } from './calendar.ts';
+import { Flaw, type JsonSchema, type Kind, quote, wrongType } from './kind.ts';
 
 const LONGEST_FRACTION_DIGITS = 32;
 const shape = new RegExp(
   `^(\\d{4})-(\\d\\d)-(\\d\\d)[Tt](\\d\\d):(\\d\\d)(?::(\\d\\d)(?:\\.(\\d{1,${LONGEST_FRACTION_DIGITS}}))?)?` +
     '(?:[Zz]|([+-])(\\d\\d)(?::?(\\d\\d))?)?$',
 );
+/**
+ * What is accepted, as far as a pattern can tell. The format `date-time` of JSON Schema would forbid what is accepted:
+ * a time without a zone, which is taken for UTC, or without seconds.
+ */
+const pattern =
+  `^${datePattern}[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\\.[0-9]{1,${LONGEST_FRACTION_DIGITS}})?)?` +
+  '(?:[Zz]|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?$';
+/** As it is shown: always in UTC, and so in the format of that name. */
+export const shownDateTimeSchema: JsonSchema = { type: 'string', format: 'date-time' };
 const earliestMs = Date.parse('0001-01-01T00:00:00Z');
 const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
 
@@ -106,7 +115,7 @@ export function presentDateTime(kept: string): string {
 export const dateTime: Kind<string> = {
   name: 'date-time',
   accepts: 'an ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999',
-  schema: { type: 'string', format: 'date-time' },
+  schema: { type: 'string', pattern },
   check(value) {
     if (typeof value !== 'string') return wrongType('a date-time string', value);
     return (

@@ -1,7 +1,7 @@
-import { isRealDate } from './calendar.ts';
+import { datePattern, isRealDate } from './calendar.ts';
 import { Flaw, type Kind, quote, wrongType } from './kind.ts';
 
-const pattern = '^\\d{4}-\\d{2}-\\d{2}$';
+const pattern = `^${datePattern}$`;
 const shape = new RegExp(pattern);
 
 export const date: Kind<string> = {

@@ -1,7 +1,7 @@
 // The moment of an interaction as the client tells it: seconds, milliseconds or a date-time.
 // It is kept and echoed as given; `occurredAt` says which moment it means.
 
-import { dateTimeFromMs, parseDateTime } from './date-time.ts';
+import { dateTime, dateTimeFromMs, parseDateTime } from './date-time.ts';
 import { Flaw, type Kind, quote, wrongType } from './kind.ts';
 
 /** Below this an integer counts seconds (up to the year 5138), from here on milliseconds. */
@@ -14,10 +14,7 @@ export const eventTimestamp: Kind<string | number> = {
   name: 'event-timestamp',
   accepts: expected,
   schema: {
-    oneOf: [
-      { type: 'integer', minimum: 1, maximum: LATEST_MS },
-      { type: 'string', format: 'date-time' },
-    ],
+    oneOf: [{ type: 'integer', minimum: 1, maximum: LATEST_MS }, dateTime.schema],
   },
   check(value) {
     if (typeof value === 'number') {

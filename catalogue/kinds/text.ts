@@ -2,10 +2,13 @@ import { Flaw, type Kind, wrongType } from './kind.ts';
 
 export const LONGEST_TEXT_CHARACTERS = 10_000;
 
+/** No NUL and no lone surrogate, whether an engine reads code points or halves of them. */
+const pattern = '^(?:[^\\u0000\\uD800-\\uDFFF]|[\\uD800-\\uDBFF][\\uDC00-\\uDFFF])*$';
+
 export const text: Kind<string> = {
   name: 'text',
   accepts: `text of at most ${LONGEST_TEXT_CHARACTERS} characters, without NUL or lone surrogates`,
-  schema: { type: 'string', maxLength: LONGEST_TEXT_CHARACTERS },
+  schema: { type: 'string', maxLength: LONGEST_TEXT_CHARACTERS, pattern },
   check(value, required) {
     if (typeof value !== 'string') return wrongType('text', value);
     if (required && value === '') return new Flaw('required', 'is required and must not be empty');

@@ -7,10 +7,12 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { idleConnectionSweeper } from './connections.ts';
-import { passCrossOrigin } from './cross-origin.ts';
+import { crossOriginHeaders, passCrossOrigin } from './cross-origin.ts';
+import { describer } from './description.ts';
 import {
   headersTooLarge,
   hostMissing,
+  methodUnknown,
   noSuchPath,
   requestTimedOut,
   shuttingDown,
@@ -54,6 +56,14 @@ const parsing = { headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false }
 export function buildApp(service: Service): FastifyInstance {
   const { tls } = service;
   const securityHeaders = securityHeadersFor(service);
+  /** What comes before everything else, whatever the request is. */
+  const isAnswered = (request: FastifyRequest, reply: FastifyReply): boolean => {
+    watch(service.observer, request, reply);
+    addHeaders(request, reply, securityHeaders);
+    const lacksHost = request.headers.host === undefined && request.raw.httpVersion === '1.1';
+    if (lacksHost) refuse(reply, hostMissing);
+    return lacksHost || passCrossOrigin(service, request, reply);
+  };
   const app = fastify({
     ...(tls === null ? { http: parsing } : { https: { ...parsing, cert: tls.cert, key: tls.key } }),
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -65,11 +75,10 @@ export function buildApp(service: Service): FastifyInstance {
     // Refused below instead, in the shape and with the headers of every other refusal.
     return503OnClosing: false,
     clientErrorHandler(error, socket) {
-      answerUnparsed(service, error, socket, { ...securityHeaders });
+      answerUnparsed(service, error, socket, securityHeaders);
     },
     frameworkErrors(_, request, reply) {
-      watch(service.observer, request, reply);
-      addHeaders(request, reply, securityHeaders);
+      if (isAnswered(request, reply)) return;
       passGate(service, request, reply, isGuarded(request.url), (failure) => {
         void (failure ? answerError(service, failure, request, reply) : refuse(reply, unreadablePath));
       });
@@ -81,6 +90,7 @@ export function buildApp(service: Service): FastifyInstance {
     const body = JSON.stringify(refusalBody(unmetExpectation, requestId));
     response.writeHead(refusals.expectation_failed.status, {
       ...securityHeaders,
+      ...crossOriginHeaders(service.allowedOrigins, request.headers),
       'X-Request-Id': requestId,
       'Content-Type': JSON_TYPE,
       'Content-Length': Buffer.byteLength(body),
@@ -89,15 +99,16 @@ export function buildApp(service: Service): FastifyInstance {
     request.resume();
     tellUnparsed(service.observer, request.socket, requestId, refusals.expectation_failed.status);
   });
+  app.server.on('connect', (_, socket) => {
+    // From here on the connection is nobody's but ours: its errors, and its end.
+    socket.on('error', () => socket.destroy()).on('finish', () => socket.destroy());
+    refuseRaw(service, socket as Socket, methodUnknown, securityHeaders);
+  });
   const sweepIdleConnections = idleConnectionSweeper(app.server);
   let closing = false;
   app.decorateRequest('watched', null);
   app.addHook('onRequest', (request, reply, done) => {
-    watch(service.observer, request, reply);
-    addHeaders(request, reply, securityHeaders);
-    const lacksHost = request.headers.host === undefined && request.raw.httpVersion === '1.1';
-    if (lacksHost) return void refuse(reply, hostMissing);
-    if (passCrossOrigin(service.allowedOrigins, request, reply)) return;
+    if (isAnswered(request, reply)) return;
     if (closing && !request.routeOptions.config.isProbe) return void refuse(reply, shuttingDown);
     done();
   });
@@ -131,6 +142,7 @@ export function buildApp(service: Service): FastifyInstance {
 }
 
 function handlersOf(service: Service, isClosing: () => boolean): Readonly<Record<RouteName, Handler>> {
+  const describe = describer(service.limits);
   return {
     uploadRecords: postRecords(service),
     listRecords: getRecords(service),
@@ -144,8 +156,8 @@ function handlersOf(service: Service, isClosing: () => boolean): Readonly<Record
       const isReady = await answersInTime(service);
       return isReady ? reply.send({ status: 'ready' }) : refuse(reply, storeSilent);
     },
-    getOpenApi: getOpenApi(service.limits),
-    reference: getReference(service.limits),
+    getOpenApi: getOpenApi(describe),
+    reference: getReference(describe),
     referenceStyle: getReferenceStyle(),
     referenceScript: getReferenceScript(),
   };
@@ -225,14 +237,20 @@ function answerUnparsed(
   service: Service,
   error: NodeJS.ErrnoException,
   socket: Socket,
-  headers: Record<string, string>,
+  headers: Readonly<Record<string, string>>,
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
+  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  else refuseRaw(service, socket, unparsed(error), headers);
+}
+
+/** Answers on a connection that has no request which a handler could answer, and ends it. */
+function refuseRaw(
+  service: Service,
+  socket: Socket,
+  refusal: Refusal,
+  headers: Readonly<Record<string, string>>,
+): void {
   const requestId = uuidV7();
-  const refusal = unparsed(error);
   socket.end(rawRefusal(refusal, requestId, { 'X-Request-Id': requestId, ...headers }));
   tellUnparsed(service.observer, socket, requestId, refusals[refusal.refusal].status);
 }
@@ -254,9 +272,7 @@ function unparsed(error: NodeJS.ErrnoException & { readonly rawPacket?: Buffer }
     return requestTimedOut;
   }
   if (error.code === 'HPE_INVALID_METHOD' && beginsWithUnknownMethod(error.rawPacket)) {
-    const allowed = 'HEAD, GET, POST';
-    const message = `This method is not known here; use one of ${allowed}.`;
-    return { refusal: 'method_not_allowed', message, headers: { Allow: allowed } };
+    return methodUnknown;
   }
   if (error.code === 'HPE_INVALID_EOF_STATE') {
     return { refusal: 'bad_request', message: 'The request was cut off before its end; nothing was stored.' };

@@ -1,8 +1,13 @@
 // What browsers need before they let a page of another origin speak to Headgate (CORS). Without allowed origins nothing
 // here has any effect.
 
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AllowedOrigins } from '../settings.ts';
+import { notByHttps } from './gate.ts';
+import { refuse } from './refusals.ts';
+import { cameByHttps } from './request-headers.ts';
+import type { Service } from './service.ts';
 
 const NO_CONTENT_STATUS = 204;
 
@@ -22,18 +27,32 @@ const exposedHeaders = {
  * Tells the browser whether the page may read the answer. True where the request was only the browser's question,
  * which comes without a key: it is answered then.
  */
-export function passCrossOrigin(
+export function passCrossOrigin(service: Service, request: FastifyRequest, reply: FastifyReply): boolean {
+  const { allowedOrigins, behindProxy } = service;
+  if (allowedOrigins === null) return false;
+  const { headers, method } = request;
+  reply.headers(crossOriginHeaders(allowedOrigins, headers));
+  const asksFirst = method === 'OPTIONS' && 'access-control-request-method' in headers;
+  if (!asksFirst || !isAllowed(allowedOrigins, headers.origin)) return false;
+  if (behindProxy && !cameByHttps(headers)) refuse(reply, notByHttps);
+  else reply.headers(preflightHeaders).code(NO_CONTENT_STATUS).send();
+  return true;
+}
+
+/** What every answer to such a request carries. */
+export function crossOriginHeaders(
   allowed: AllowedOrigins | null,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): boolean {
-  if (allowed === null) return false;
-  const { origin } = request.headers;
-  const asksFirst = request.method === 'OPTIONS' && 'access-control-request-method' in request.headers;
-  if (allowed !== '*') reply.header('Vary', 'Origin');
-  if (origin === undefined || !(allowed === '*' || allowed.includes(origin))) return false;
-  reply.header('Access-Control-Allow-Origin', allowed === '*' ? '*' : origin);
-  reply.headers(asksFirst ? preflightHeaders : exposedHeaders);
-  if (asksFirst) reply.code(NO_CONTENT_STATUS).send();
-  return asksFirst;
+  { origin }: IncomingHttpHeaders,
+): Readonly<Record<string, string>> {
+  if (allowed === null) return {};
+  return {
+    ...(allowed === '*' ? {} : { Vary: 'Origin' }),
+    ...(isAllowed(allowed, origin)
+      ? { 'Access-Control-Allow-Origin': allowed === '*' ? '*' : origin, ...exposedHeaders }
+      : {}),
+  };
+}
+
+function isAllowed(allowed: AllowedOrigins, origin: string | undefined): origin is string {
+  return origin !== undefined && (allowed === '*' || allowed.includes(origin));
 }

@@ -19,6 +19,15 @@ export const noSuchPath: Refusal = {
     'describes everything.',
 };
 
+const everyMethod = 'HEAD, GET, POST';
+
+/** For a method that no path here knows. */
+export const methodUnknown: Refusal = {
+  refusal: 'method_not_allowed',
+  message: `This method is not known here; use one of ${everyMethod}.`,
+  headers: { Allow: everyMethod },
+};
+
 export const unmetExpectation: Refusal = {
   refusal: 'expectation_failed',
   message: 'The header Expect can only ask for 100-continue.',

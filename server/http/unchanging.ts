@@ -26,7 +26,11 @@ export function unchanging(
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> {
   let kept: Promise<Kept> | null = null;
   return async (request, reply) => {
-    kept ??= keep(make);
+    kept ??= keep(make).catch((error: unknown) => {
+      // What failed once may succeed at the next request.
+      kept = null;
+      throw error;
+    });
     const { type, bytes, etag } = await kept;
     reply.headers({ ...headers, 'Cache-Control': CACHE_CONTROL, ETag: etag });
     if (hasIt(request.headers['if-none-match'], etag)) return reply.code(NOT_MODIFIED_STATUS).send();

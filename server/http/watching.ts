@@ -114,7 +114,7 @@ function endOf(request: FastifyRequest, { raw }: FastifyReply, watched: Watched)
     requestId: request.id,
     traceId,
     method: knownMethods.has(method) ? method : 'OTHER',
-    route: shownRoute(url),
+    route: url === undefined ? UNMATCHED : shownRoute(url),
     status,
     isCutOff: !raw.writableFinished,
     isProbe: config.isProbe === true,
@@ -153,8 +153,7 @@ export function tellUnparsed(observer: Observer, socket: Socket, requestId: stri
 }
 
 /** As the docs write it: /v1/data/{type}. */
-function shownRoute(path: string | undefined): string {
-  if (path === undefined) return UNMATCHED;
+export function shownRoute(path: string): string {
   const known = shownRoutes.get(path);
   if (known !== undefined) return known;
   const shown = path.replace(/:(\w+)/g, '{$1}');

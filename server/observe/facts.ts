@@ -52,7 +52,7 @@ export interface EndedRequest {
   readonly traceId: string | null;
   /** One of the methods that routes have, or OTHER. */
   readonly method: string;
-  /** The pattern, such as /v1/data/{type}; `unmatched` for any path that has no route. */
+  /** The pattern, such as /v1/data/{type}; `unmatched` for any path that has no route, `unparsed` for what has none yet. */
   readonly route: string;
   /** Null where the client went away before there was an answer. */
   readonly status: number | null;

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { hasProgram, waitUntil } from '../../tests/harness/waiting.ts';
 import { LARGE_WRITE_BYTES, openLogSink } from './log-sink.ts';
+
+const module = new URL('./log-sink.ts', import.meta.url).href;
 
 test('a reader that stands still costs lines, which are counted, and neither memory nor time', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-test-'));
@@ -36,7 +39,6 @@ test('a reader that stands still costs lines, which are counted, and neither mem
 });
 
 test('what is held is written before the process ends, also by an error that nobody caught', async () => {
-  const module = new URL('./log-sink.ts', import.meta.url).href;
   const script = (end: string): string => `
     import { openLogSink } from '${module}';
     const sink = openLogSink(2, 4096, String);
@@ -52,3 +54,105 @@ test('what is held is written before the process ends, also by an error that nob
   assert.equal(await linesOf("Promise.reject(new Error('a bug'))"), 100);
   assert.equal(await linesOf(''), 100);
 });
+
+/** A new folder, and a program in it that writes to its standard error through a sink. */
+async function programIn(t: TestContext, script: string): Promise<{ folder: string; command: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'headgate-test-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, 'program.mjs');
+  await writeFile(file, `import { openLogSink } from '${module}';\n${script}`);
+  return { folder, command: `'${process.execPath}' --disable-warning=ExperimentalWarning '${file}'` };
+}
+
+function startShell(t: TestContext, program: string, args: readonly string[]): ChildProcess {
+  const child = spawn(program, args, { stdio: ['pipe', 'ignore', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  return child;
+}
+
+test('a full disk costs lines, which are counted, until there is room again', async (t) => {
+  const { folder, command } = await programIn(
+    t,
+    `const sink = openLogSink(2, 4096, (dropped) => 'dropped ' + dropped + '\\n');
+     let count = 0;
+     const writeOne = () => sink.write('line ' + count++ + ' ' + 'x'.repeat(300) + '\\n');
+     while (count < 600) writeOne();
+     const writing = setInterval(writeOne, 50);
+     process.stdin.on('end', async () => {
+       clearInterval(writing);
+       await sink.close();
+       process.stdout.write(String(count));
+     }).resume();`,
+  );
+  const FULL_AT_BYTES = 128 * 1024;
+  const log = join(folder, 'log');
+  const wrote = join(folder, 'wrote');
+  // A file that may not grow is a full disk that needs no disk: its last line has room for a part only.
+  const child = startShell(t, 'bash', [
+    '-c',
+    `trap '' XFSZ; ulimit -f ${FULL_AT_BYTES / 1024}; exec ${command} 2>> '${log}' > '${wrote}'`,
+  ]);
+  const read = (): Promise<string> => readFile(log, 'utf8').catch(() => '');
+  await waitUntil('the disk is full', async () => (await read()).length === FULL_AT_BYTES);
+  const before = await read();
+  await truncate(log);
+  await waitUntil('it is told how many lines are missing', async () => (await read()).includes('dropped'));
+  child.stdin!.end();
+  await once(child, 'exit');
+  const lines = `${before}${await read()}`.trimEnd().split('\n');
+  const whole = lines.filter((line) => /^line \d+ x{300}$/.test(line));
+  const notes = lines.filter((line) => /^dropped \d+$/.test(line));
+  const broken = lines.filter((line) => !whole.includes(line) && !notes.includes(line));
+  assert.ok(broken.length <= 1 && broken.every((line) => line.startsWith('line ')), broken.join('\n'));
+  const dropped = notes.reduce((sum, line) => sum + Number(line.split(' ')[1]), 0);
+  assert.equal(whole.length + dropped, Number(await readFile(wrote, 'utf8')));
+});
+
+const withoutScript = !(await hasProgram('script')) && 'this machine has no script';
+
+test('a terminal that stands still keeps no process from ending', { skip: withoutScript }, async (t) => {
+  for (const end of ['await sink.close(); process.exit(0)', 'setTimeout(() => process.exit(0), 100)']) {
+    const { folder, command } = await programIn(
+      t,
+      `import { existsSync, writeFileSync } from 'node:fs';
+       const sink = openLogSink(2, 4096, String);
+       const place = (name) => new URL(name, import.meta.url);
+       writeFileSync(place('started'), String(process.pid));
+       const waiting = setInterval(async () => {
+         if (!existsSync(place('go'))) return;
+         clearInterval(waiting);
+         for (let number = 0; number < 2000; number++) sink.write('x'.repeat(100) + '\\n');
+         sink.hurry();
+         process.on('exit', () => writeFileSync(place('ended'), ''));
+         ${end};
+       }, 10);`,
+    );
+    const has = async (name: string): Promise<boolean> =>
+      readFile(join(folder, name)).then(
+        () => true,
+        () => false,
+      );
+    const terminal = startShell(t, 'script', ['-q', '-c', `exec ${command}`, '/dev/null']);
+    await waitUntil('the program runs', () => has('started'));
+    const program = Number(await readFile(join(folder, 'started'), 'utf8'));
+    t.after(() => isThere(program) && process.kill(program, 'SIGKILL'));
+    terminal.kill('SIGSTOP');
+    await writeFile(join(folder, 'go'), '');
+    await waitUntil('the program ends', () => has('ended'));
+    await waitUntil('the process is over', () => isOver(program));
+  }
+});
+
+/** Its parent, which stands still, has not been able to take notice. */
+async function isOver(pid: number): Promise<boolean> {
+  const state = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z');
+  return state.slice(state.lastIndexOf(')')).startsWith(') Z');
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,12 +1,16 @@
 // Where log lines go: gathered in memory, and written to a descriptor without ever holding up whoever logs. A reader
 // that stands still costs lines, which are counted, not memory.
 
-import { write, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, write, writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
 
 const WRITE_AFTER_MS = 50;
 const WRITE_AT_LENGTH = 16 * 1024;
 const TRY_AGAIN_AFTER_MS = 10;
+/** For a disk that is full: it will hardly have room a moment later. */
+const TRY_AGAIN_AFTER_FAILURE_MS = 1000;
 const LAST_WORDS_MS = 500;
+const LINE_BREAK = 0x0a;
 const HELD_LIMIT_LENGTH = 4 * 1024 * 1024;
 /** So much goes to a pipe in one piece, whoever else writes to it (PIPE_BUF). */
 export const WHOLE_ON_A_PIPE_BYTES = 4096;
@@ -21,79 +25,110 @@ export interface LogSink {
   close(): Promise<void>;
 }
 
+/** What is written in one piece. */
+interface Chunk {
+  readonly text: string;
+  /** How many dropped lines it tells of, where it is the note that does. */
+  readonly toldDrops: number;
+}
+
 /** `dropNote`: the line that tells how many are missing. */
 export function openLogSink(
-  fd: number,
+  givenFd: number,
   mostBytesAtOnce: number,
   dropNote: (dropped: number) => string,
 ): LogSink {
-  let chunks: string[] = [];
+  const fd = openWithoutBlocking(givenFd) ?? givenFd;
+  let chunks: Chunk[] = [];
   let current = '';
   let heldLength = 0;
   let dropped = 0;
   /** Taken from `chunks` and not yet written to its end. */
-  let leaving: Buffer | null = null;
+  let leaving: { readonly rest: Buffer; readonly toldDrops: number } | null = null;
+  /** A line was begun, and its end could not be written. */
+  let isLineBroken = false;
   let isInSystemCall = false;
-  /** The reader is behind: it is tried again when the timer says so. */
+  /** The reader is behind, or the disk is full: it is tried again when the timer says so. */
   let isStalled = false;
   let timer: NodeJS.Timeout | null = null;
-  let isGone = false;
+  let isOver = false;
   let whenEmpty: (() => void) | null = null;
 
   const isFull = (line: string): boolean => heldLength + line.length > HELD_LIMIT_LENGTH;
 
+  const endChunk = (): void => {
+    if (current !== '') chunks.push({ text: current, toldDrops: 0 });
+    current = '';
+  };
+
   const hold = (line: string): void => {
-    if (current.length + line.length > mostBytesAtOnce && current !== '') {
-      chunks.push(current);
-      current = '';
-    }
+    if (current.length + line.length > mostBytesAtOnce) endChunk();
     current += line;
     heldLength += line.length;
   };
 
-  const takeNext = (): Buffer | null => {
-    if (dropped > 0) {
-      const note = dropNote(dropped);
-      dropped = 0;
-      hold(note);
-    }
-    let next = chunks.shift();
-    if (next === undefined) {
-      next = current;
-      current = '';
-    }
-    heldLength -= next.length;
-    return next === '' ? null : Buffer.from(next);
+  const holdDropNote = (): void => {
+    endChunk();
+    const text = dropNote(dropped);
+    chunks.push({ text, toldDrops: dropped });
+    heldLength += text.length;
+    dropped = 0;
+  };
+
+  const takeNext = (): void => {
+    if (dropped > 0) holdDropNote();
+    if (chunks.length === 0) endChunk();
+    const next = chunks.shift();
+    if (next === undefined) return;
+    heldLength -= next.text.length;
+    leaving = { rest: Buffer.from(isLineBroken ? `\n${next.text}` : next.text), toldDrops: next.toldDrops };
+  };
+
+  const noteWritten = (bytes: number): void => {
+    const { rest, toldDrops } = leaving!;
+    if (bytes > 0) isLineBroken = rest[bytes - 1] !== LINE_BREAK;
+    leaving = rest.byteLength > bytes ? { rest: rest.subarray(bytes), toldDrops } : null;
   };
 
   /** The other end is closed: nobody will ever read a line. */
   const giveUp = (): void => {
-    isGone = true;
+    isOver = true;
     chunks = [];
     current = '';
     heldLength = 0;
     leaving = null;
   };
 
+  const dropLeaving = (): void => {
+    const { rest, toldDrops } = leaving!;
+    dropped += toldDrops > 0 ? toldDrops : linesIn(rest);
+    leaving = null;
+  };
+
   const writeNext = (): void => {
-    if (isInSystemCall || isStalled || isGone) return;
+    if (isInSystemCall || isStalled || isOver) return;
     clearDue();
-    leaving ??= takeNext();
+    if (leaving === null) takeNext();
     if (leaving === null) {
       whenEmpty?.();
       return;
     }
     isInSystemCall = true;
-    write(fd, leaving, (error, written) => {
+    write(fd, leaving.rest, (error, written) => {
       isInSystemCall = false;
       if (error === null) {
-        leaving = leaving!.byteLength > written ? leaving!.subarray(written) : null;
+        noteWritten(written);
         writeNext();
       } else if (isBusy(error)) {
         isStalled = true;
         due(TRY_AGAIN_AFTER_MS);
-      } else {
+      } else if (hasNoReader(error)) {
         giveUp();
+        whenEmpty?.();
+      } else {
+        dropLeaving();
+        isStalled = true;
+        due(TRY_AGAIN_AFTER_FAILURE_MS);
         whenEmpty?.();
       }
     });
@@ -115,13 +150,14 @@ export function openLogSink(
   const writeLastWords = (): void => {
     const deadlineMs = performance.now() + LAST_WORDS_MS;
     if (isInSystemCall) leaving = null;
-    for (leaving ??= takeNext(); leaving !== null && !isGone; leaving ??= takeNext()) {
+    while (!isOver && performance.now() < deadlineMs) {
+      if (leaving === null) takeNext();
+      if (leaving === null) return;
       try {
-        const written = writeSync(fd, leaving);
-        leaving = leaving.byteLength > written ? leaving.subarray(written) : null;
+        noteWritten(writeSync(fd, leaving.rest));
       } catch (error) {
-        if (!isBusy(error) || performance.now() > deadlineMs) giveUp();
-        else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_AGAIN_AFTER_MS);
+        if (!isBusy(error)) return;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_AGAIN_AFTER_MS);
       }
     }
   };
@@ -129,7 +165,7 @@ export function openLogSink(
 
   return {
     write(line) {
-      if (isGone) return;
+      if (isOver) return;
       if (isFull(line)) {
         dropped++;
         return;
@@ -150,12 +186,39 @@ export function openLogSink(
       }
       clearDue();
       process.off('uncaughtExceptionMonitor', writeLastWords).off('exit', writeLastWords);
+      isOver = true;
+      if (fd !== givenFd && !isInSystemCall) closeSync(fd);
     },
   };
 }
 
-/** A pipe that is full for now. */
+/**
+ * A terminal that stands still (Ctrl-S), or a pipe that nobody reads, holds up whoever writes to it, and with that the
+ * end of the process. The descriptor is shared with other programs, so it is not changed: the same terminal or pipe is
+ * opened once more, in a way that never waits. Null where that is not needed, or not possible.
+ */
+function openWithoutBlocking(fd: number): number | null {
+  try {
+    if (!isatty(fd) && !fstatSync(fd).isFIFO()) return null;
+    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch {
+    // No such folder on this system, or a terminal of another user.
+    return null;
+  }
+}
+
+function linesIn(bytes: Buffer): number {
+  let count = 0;
+  for (const byte of bytes) if (byte === LINE_BREAK) count++;
+  return count;
+}
+
+/** A terminal or pipe that is full for now. */
 function isBusy(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === 'EAGAIN' || code === 'EBUSY';
+}
+
+function hasNoReader({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'EPIPE' || code === 'EBADF';
 }

@@ -52,7 +52,8 @@ export function openLog({ threshold, format, isTerminal, isShared, env }: LogOpt
   const sink: LogSink = openLogSink(
     STANDARD_ERROR,
     isShared ? WHOLE_ON_A_PIPE_BYTES : LARGE_WRITE_BYTES,
-    (dropped) => lineOf('warn', { dropped }, 'log lines were dropped, because nobody took them in time'),
+    (dropped) =>
+      lineOf('warn', { dropped }, 'log lines were dropped: nobody took them in time, or the disk is full'),
   );
   return {
     hasRequests: isOn('warn'),

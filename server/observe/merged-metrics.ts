@@ -20,7 +20,9 @@ export function tellMetrics(values: () => Promise<readonly object[]>): () => voi
     const { metricsWanted } = message;
     if (metricsWanted === undefined) return;
     void values().then((ours) => {
-      if (process.connected) process.send!({ metricsOf: metricsWanted, values: ours } satisfies Told);
+      const told: Told = { metricsOf: metricsWanted, values: ours };
+      // A primary that has just ended needs no answer; without a callback the error would end this process.
+      if (process.connected) process.send!(told, undefined, undefined, () => {});
     });
   };
   process.on('message', onMessage);
@@ -34,18 +36,20 @@ export function tellMetrics(values: () => Promise<readonly object[]>): () => voi
  * ended: its counts stay in the sum, because a sum that falls would look like a restart of the whole service.
  */
 export class MergedMetrics {
+  readonly #workers: () => Iterable<Worker>;
   readonly #lastTold = new Map<number, readonly object[]>();
   readonly #onExit = (worker: Worker): void => this.#retire(worker.id);
   #retired: readonly object[] = [];
   #lastQuestion = 0;
 
-  constructor() {
+  /** `workers`: those that serve by now, and so can be asked. */
+  constructor(workers: () => Iterable<Worker>) {
+    this.#workers = workers;
     cluster.on('exit', this.#onExit);
   }
 
   async text(): Promise<string> {
-    const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected() === true);
-    await Promise.all(workers.map((worker) => this.#ask(worker!)));
+    await Promise.all(Array.from(this.#workers(), (worker) => this.#ask(worker)));
     return merge([this.#retired, ...this.#lastTold.values()]).metrics();
   }
 
@@ -68,7 +72,10 @@ export class MergedMetrics {
       };
       const timer = setTimeout(end, ANSWER_TIMEOUT_MS);
       worker.on('message', onMessage).on('exit', end);
-      worker.send({ metricsWanted: number } satisfies Question);
+      // A worker that is about to end cannot be written to, and is no reason for the primary to end as well.
+      worker.send({ metricsWanted: number } satisfies Question, (error) => {
+        if (error !== null) end();
+      });
     });
   }
 

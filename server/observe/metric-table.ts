@@ -26,8 +26,9 @@ export const metricTable = {
     'counter',
     'requests_total',
     ['method', 'route', 'status'],
-    'Requests that are over. The route is the pattern, unmatched for a path that has none, unparsed for what is no ' +
-      'HTTP; the status is cut_off where the client left before there was an answer.',
+    'Requests that are over. The route is the pattern, unmatched for a path that has none, unparsed for what is ' +
+      'refused before there is a route: no HTTP, an unknown method, an Expect that cannot be met; the status is ' +
+      'cut_off where the client left before there was an answer.',
   ),
   requestSeconds: metric(
     'histogram',

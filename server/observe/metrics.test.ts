@@ -12,8 +12,21 @@ const gauges: Gauges = {
   writesOf: (thread) => (thread === 'ingest' ? 6 : 7),
 };
 
+const build = { version: '1.2.3', store: 'sqlite' };
+
+test('the errors of every route begin at 0, so that the first ones are seen as a rise', async (t) => {
+  const metrics = new Metrics([{ method: 'POST', route: '/v1/data/{type}' }], build);
+  t.after(() => metrics.close());
+  const text = await metrics.text();
+  for (const status of [500, 503]) {
+    const series = `headgate_requests_total{method="POST",route="/v1/data/{type}",status="${status}"}`;
+    assert.ok(text.includes(`\n${series} 0\n`), series);
+  }
+});
+
 test('records that the store did not keep are failed, not rejected, and the store’s error is counted', async (t) => {
-  const metrics = new Metrics(gauges, { version: '1.2.3', store: 'sqlite' });
+  const metrics = new Metrics([], build);
+  metrics.watch(gauges);
   t.after(() => metrics.close());
   const counts = { received: 5, created: 0, updated: 0, unchanged: 0, rejected: 5 };
   const codes = { store_unavailable: 3, required: 4 };

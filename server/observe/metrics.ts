@@ -28,6 +28,11 @@ export interface Gauges {
   writesOf(thread: ThreadLabel): number;
 }
 
+export interface MethodOfRoute {
+  readonly method: string;
+  readonly route: string;
+}
+
 export interface Build {
   readonly version: string;
   readonly store: string;
@@ -51,6 +56,8 @@ const storeErrorPlaces: readonly StoreErrorDuring[] = [
   'readiness',
   'upkeep',
 ];
+/** With which requests end that an operator must hear of. */
+const serverErrorStatuses = ['500', '503'];
 const threads: readonly ThreadLabel[] = ['ingest', 'interaction'];
 /** Between the values of labels in a key; none of them holds it. */
 const BETWEEN = '\n';
@@ -118,7 +125,7 @@ class Histograms<Name extends MetricName> extends Series<Name, Histogram> {
 }
 
 export class Metrics {
-  readonly #requests = new Counter('requests', []);
+  readonly #requests: Counter<'requests'>;
   readonly #requestSeconds = new Histograms('requestSeconds');
   readonly #uploads = new Counter('uploads', pairs(recordTypeNames, uploadOutcomes));
   readonly #records = new Counter('records', pairs(recordTypeNames, recordOutcomes));
@@ -130,7 +137,9 @@ export class Metrics {
   readonly #loopDelay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
   readonly #registry = new Registry();
 
-  constructor(gauges: Gauges, build: Build) {
+  constructor(routes: readonly MethodOfRoute[], build: Build) {
+    const places = routes.map(({ method, route }) => method + BETWEEN + route);
+    this.#requests = new Counter('requests', pairs(places, serverErrorStatuses));
     for (const kind of ['upload', 'interaction']) this.#writeSeconds.at(kind);
     this.#loopDelay.enable();
     collectDefaultMetrics({ register: this.#registry });
@@ -140,18 +149,22 @@ export class Metrics {
     this.#serve('records', () => this.#records.samples());
     this.#serve('rejections', () => this.#rejections.samples());
     this.#serve('interactions', () => this.#interactions.samples());
-    this.#serve('requestsInProgress', () => one(gauges.requestsInProgress()));
-    this.#serve('bodiesWaiting', () => one(gauges.bodiesWaiting()));
-    this.#serve('jobs', () => byThread((thread) => gauges.jobsAt(thread)));
-    this.#serve('writes', () => byThread((thread) => gauges.writesOf(thread)));
-    this.#serve('bytesInFlight', () => one(gauges.bytesInFlight()));
-    this.#serve('bytesInFlightLimit', () => one(gauges.bytesInFlightLimit));
     this.#serve('writeSeconds', () => this.#writeSeconds.samples());
     this.#serve('storeErrors', () => this.#storeErrors.samples());
     this.#serve('threadRestarts', () => this.#threadRestarts.samples());
     this.#serve('eventLoopDelay', () => this.#takeLoopDelays());
     this.#serve('workers', () => one(1));
     this.#serve('buildInfo', () => [{ labels: { ...build, node: process.version }, value: 1 }]);
+  }
+
+  /** Shows what others know at the moment when Prometheus asks. */
+  watch(gauges: Gauges): void {
+    this.#serve('requestsInProgress', () => one(gauges.requestsInProgress()));
+    this.#serve('bodiesWaiting', () => one(gauges.bodiesWaiting()));
+    this.#serve('jobs', () => byThread((thread) => gauges.jobsAt(thread)));
+    this.#serve('writes', () => byThread((thread) => gauges.writesOf(thread)));
+    this.#serve('bytesInFlight', () => one(gauges.bytesInFlight()));
+    this.#serve('bytesInFlightLimit', () => one(gauges.bytesInFlightLimit));
   }
 
   requestEnded({ method, route, status, durationMs }: EndedRequest): void {

@@ -13,12 +13,11 @@ export class Observer {
   readonly isWatching: boolean;
   requestsInProgress = 0;
 
-  /** `newMetrics`: given this observer, whose requests are one of the metrics. */
-  constructor(log: Log, traces: Traces | null, newMetrics: ((observer: Observer) => Metrics) | null) {
+  constructor(log: Log, traces: Traces | null, metrics: Metrics | null) {
     this.log = log;
     this.traces = traces;
-    this.metrics = newMetrics === null ? null : newMetrics(this);
-    this.isWatching = log.hasRequests || traces !== null || newMetrics !== null;
+    this.metrics = metrics;
+    this.isWatching = log.hasRequests || traces !== null || metrics !== null;
   }
 
   requestEnded(ended: EndedRequest): void {

@@ -28,6 +28,7 @@ import {
   type BatchSpanProcessorOptions,
   ParentBasedSampler,
   type Sampler,
+  type SpanExporter,
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
@@ -55,12 +56,13 @@ export function sendTraces({ version, env, isTls, warn }: TraceSettings): Traces
   if (!['', 'http/json'].includes(protocolOf(env))) {
     warn({}, `traces are sent as http/json, not as ${protocolOf(env)}; the collector's HTTP port takes them`);
   }
+  const exporter = new CountingExporter(new OTLPTraceExporter());
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': SERVICE_NAME, 'service.version': version }))
       .merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] })),
     sampler: samplerOf(env, warn),
-    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter(), ...batching(env) })],
+    spanProcessors: [new BatchSpanProcessor({ exporter, ...batching(env) })],
   });
   const tracer = provider.getTracer(SERVICE_NAME, version);
   const scheme = isTls ? 'https' : 'http';
@@ -105,13 +107,43 @@ export function sendTraces({ version, env, isTls, warn }: TraceSettings): Traces
       };
     },
     async close() {
-      const patience = Promise.withResolvers<void>();
-      const timer = setTimeout(patience.resolve, LAST_SPANS_MS);
-      await Promise.race([provider.shutdown().catch(tellTrouble), patience.promise]);
+      const patience = Promise.withResolvers<string>();
+      const timer = setTimeout(
+        () => patience.resolve(`no answer within ${LAST_SPANS_MS / 1000} s`),
+        LAST_SPANS_MS,
+      );
+      const { failed } = exporter;
+      const cause = await Promise.race([provider.shutdown().then(() => null, causeOf), patience.promise]);
       clearTimeout(timer);
       diag.disable();
+      const spans = exporter.unanswered + exporter.failed - failed;
+      if (spans > 0) warn({ spans, cause }, 'the last spans could not be sent, and are lost');
     },
   };
+}
+
+/** Knows how many of the spans that were given to it the collector has not taken. */
+class CountingExporter implements SpanExporter {
+  readonly #exporter: SpanExporter;
+  unanswered = 0;
+  failed = 0;
+
+  constructor(exporter: SpanExporter) {
+    this.#exporter = exporter;
+  }
+
+  export(...[spans, tell]: Parameters<SpanExporter['export']>): void {
+    this.unanswered += spans.length;
+    this.#exporter.export(spans, (result) => {
+      this.unanswered -= spans.length;
+      if (result.error !== undefined) this.failed += spans.length;
+      tell(result);
+    });
+  }
+
+  shutdown(): Promise<void> {
+    return this.#exporter.shutdown();
+  }
 }
 
 function attributesOf(ended: EndedRequest): Attributes {
@@ -187,6 +219,19 @@ function rarely(tell: (cause: string) => void): (message: unknown) => void {
     const nowMs = performance.now();
     if (nowMs - toldAtMs < SAME_WARNING_MS) return;
     toldAtMs = nowMs;
-    tell(message instanceof Error ? message.message : String(message));
+    tell(causeOf(message));
   };
+}
+
+/** OpenTelemetry tells of an error as the JSON of all that is in it; its message is what a reader needs. */
+function causeOf(told: unknown): string {
+  if (told instanceof Error) return told.message;
+  const text = String(told);
+  if (!text.startsWith('{')) return text;
+  try {
+    const { message, code, name } = JSON.parse(text) as Partial<Record<string, string>>;
+    return message ?? code ?? name ?? text;
+  } catch {
+    return text;
+  }
 }

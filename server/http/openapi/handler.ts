@@ -1,13 +1,9 @@
 // GET /openapi.json.
 
+import type { Describe } from '../description.ts';
 import { JSON_TYPE } from '../refusals.ts';
 import { unchanging } from '../unchanging.ts';
-import type { ApiLimits } from './limits.ts';
 
-/** The description is large and seldom asked for: it is loaded and made when it first is. */
-export function getOpenApi(limits: ApiLimits): ReturnType<typeof unchanging> {
-  return unchanging(async () => {
-    const { openApiDocument } = await import('./document.ts');
-    return { type: JSON_TYPE, text: JSON.stringify(openApiDocument(limits)) };
-  });
+export function getOpenApi(describe: Describe): ReturnType<typeof unchanging> {
+  return unchanging(async () => ({ type: JSON_TYPE, text: (await describe()).openApi }));
 }

@@ -1,7 +1,8 @@
 // The component schemas of the API description, from the catalogue and from what the answers hold.
 
 import type { Field, Fields, Reference } from '@headgate/catalogue/declaration.ts';
-import type { JsonSchema, KindName } from '@headgate/catalogue/kinds/kind.ts';
+import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
+import type { JsonSchema, Kind, KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { type ProblemCodeFacts, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import {
   interaction,
@@ -107,12 +108,14 @@ type Values = Readonly<Record<string, unknown>>;
 
 function sentSchema(title: string, fields: Fields, example: Values): JsonSchema {
   const required = Object.entries(fields).filter(([, field]) => field.required);
-  return objectSchema(`${title}, as it is sent`, fields, example, required);
+  return objectSchema(`${title}, as it is sent`, fields, example, required, ({ schema }) => schema);
 }
 
 /** Every field is there: an omitted one as null, or as what the field is kept as then. */
 function shownSchema(title: string, fields: Fields, example: Values): JsonSchema {
-  return objectSchema(title, fields, example, Object.entries(fields));
+  const schemaOf = ({ name, schema }: Kind): JsonSchema =>
+    name === 'date-time' ? shownDateTimeSchema : schema;
+  return objectSchema(title, fields, example, Object.entries(fields), schemaOf);
 }
 
 function objectSchema(
@@ -120,24 +123,28 @@ function objectSchema(
   fields: Fields,
   example: Values,
   required: readonly (readonly [string, Field])[],
+  schemaOf: (kind: Kind) => JsonSchema,
 ): JsonSchema {
   return {
     title,
     type: 'object',
     properties: Object.fromEntries(
-      Object.entries(fields).map(([name, field]) => [name, fieldSchema(field, example[name])]),
+      Object.entries(fields).map(([name, field]) => [
+        name,
+        fieldSchema(field, schemaOf(field.kind), example[name]),
+      ]),
     ),
     required: required.map(([name]) => name),
     additionalProperties: false,
   };
 }
 
-function fieldSchema(field: Field, example: unknown): JsonSchema {
-  const { kind, required, omitted } = field;
+function fieldSchema(field: Field, schema: JsonSchema, example: unknown): JsonSchema {
+  const { required, omitted } = field;
   const description = describeField(field);
-  const bounds = required && 'maxLength' in kind.schema ? { minLength: 1 } : {};
+  const bounds = required && 'maxLength' in schema ? { minLength: 1 } : {};
   return {
-    ...(required ? kind.schema : orNull(kind.schema)),
+    ...(required ? schema : orNull(schema)),
     ...bounds,
     ...(omitted === null ? {} : { default: omitted }),
     ...(description === '' ? {} : { description }),

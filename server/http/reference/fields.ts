@@ -1,5 +1,6 @@
 // The fields of a schema as a list: name, type, whether it is needed, what it takes and what it refers to.
 
+import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import { followed, type OpenApiDocument } from '../openapi/document-shape.ts';
 import { type Html, html, nothing } from './html.ts';
@@ -45,6 +46,7 @@ function typeWords(schema: JsonSchema): string {
   if (Array.isArray(schema.oneOf)) return schema.oneOf.map((one) => typeWords(one)).join(' or ');
   const types = Array.isArray(schema.type) ? schema.type.filter((type) => type !== 'null') : [schema.type];
   if (typeof schema.format === 'string') return schema.format;
+  if (schema.pattern === dateTime.schema.pattern) return dateTime.name;
   if (Array.isArray(schema.enum)) return 'enum';
   return types.join(' or ');
 }

@@ -1,7 +1,7 @@
 // GET /docs: the reference page, and the style and the script that it loads.
 
 import { readFile } from 'node:fs/promises';
-import type { ApiLimits } from '../openapi/limits.ts';
+import type { Describe } from '../description.ts';
 import { unchanging } from '../unchanging.ts';
 
 type Handler = ReturnType<typeof unchanging>;
@@ -18,15 +18,10 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-export function getReference(limits: ApiLimits): Handler {
-  const make = async () => {
-    const [{ openApiDocument }, { referencePage }] = await Promise.all([
-      import('../openapi/document.ts'),
-      import('./page.ts'),
-    ]);
-    return { type: 'text/html; charset=utf-8', text: referencePage(openApiDocument(limits)) };
-  };
-  return unchanging(make, { 'Content-Security-Policy': contentSecurityPolicy });
+export function getReference(describe: Describe): Handler {
+  return unchanging(async () => ({ type: 'text/html; charset=utf-8', text: (await describe()).page }), {
+    'Content-Security-Policy': contentSecurityPolicy,
+  });
 }
 
 export function getReferenceStyle(): Handler {

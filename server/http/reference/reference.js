@@ -20,11 +20,21 @@ addEventListener('hashchange', goToAddress);
 
 /** Places shift while tabs are made, and a target may lie in something that is folded. */
 function goToAddress() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = document.getElementById(nameInAddress());
   if (target === null) return;
   const folded = target.closest('details');
   if (folded !== null) folded.open = true;
   target.scrollIntoView({ behavior: 'instant' });
+}
+
+/** Anybody can write an address, and not every one can be decoded. */
+function nameInAddress() {
+  const name = location.hash.slice(1);
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
 }
 
 function element(name, properties, attributes = {}) {

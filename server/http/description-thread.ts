@@ -1,0 +1,18 @@
+// Makes the API's description and the reference page, and ends. They take some hundred milliseconds, during which the
+// serving thread would answer nobody.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import { openApiDocument } from './openapi/document.ts';
+import type { ApiLimits } from './openapi/limits.ts';
+import { referencePage } from './reference/page.ts';
+
+export interface Description {
+  /** The OpenAPI document, as JSON. */
+  readonly openApi: string;
+  /** The reference page, as HTML. */
+  readonly page: string;
+}
+
+const document = openApiDocument(workerData as ApiLimits);
+const description: Description = { openApi: JSON.stringify(document), page: referencePage(document) };
+parentPort!.postMessage(description);

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fastify from 'fastify';
+import { unchanging } from './unchanging.ts';
+
+test('what could not be made is made at the next request, and then kept', async (t) => {
+  let attempts = 0;
+  const make = async () => {
+    attempts++;
+    if (attempts === 1) throw new Error('too many open files');
+    return { type: 'text/plain', text: `made at attempt ${attempts}` };
+  };
+  const app = fastify();
+  t.after(() => app.close());
+  app.get('/', unchanging(make));
+  const url = await app.listen({ host: '127.0.0.1', port: 0 });
+  const answers = [await fetch(url), await fetch(url), await fetch(url)];
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [500, 200, 200],
+  );
+  assert.equal(await answers[1]!.text(), 'made at attempt 2');
+  assert.equal(await answers[2]!.text(), 'made at attempt 2');
+});
