@@ -1,10 +1,12 @@
 // `headgate export`, the real executable against a real server: what it writes, `headgate load` takes back.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { lstat, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import type { Field } from '@headgate/catalogue/declaration.ts';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
@@ -145,6 +147,50 @@ describe('with awkward records of every type', () => {
     const packed = await folder.run('export', 'tags', '--out', 'tags.csv.gz');
     assert.equal(packed.err, '1 tags are in tags.csv.gz\n');
     assert.equal(gunzipSync(await readFile(join(folder.path, 'tags.csv.gz'))).toString(), csv.out);
+  });
+});
+
+describe('where it writes to', () => {
+  const running = runningHeadgate(testDatabases[0]!);
+
+  test('pipes and devices are written to as they are', async (t) => {
+    const { folder, api } = await asNewOrganisation(t, running);
+    await api.upload('tags', [leastRecord('tags')]);
+    const { out: expected } = await folder.run('export', 'tags');
+    const device = await folder.run('export', 'tags', '--out', '/dev/stdout');
+    assert.deepEqual([device.exitCode, device.out], [0, expected], device.err);
+    assert.equal((await folder.run('export', 'tags', '--out', '/dev/null')).exitCode, 0);
+    assert.ok((await stat('/dev/null')).isCharacterDevice());
+
+    const pipe = join(folder.path, 'tags.ndjson');
+    await promisify(execFile)('mkfifo', [pipe]);
+    const [read, { exitCode, err }] = await Promise.all([
+      readFile(pipe, 'utf8'),
+      folder.run('export', 'tags', '--out', 'tags.ndjson'),
+    ]);
+    assert.deepEqual([exitCode, read], [0, expected], err);
+    assert.ok((await stat(pipe)).isFIFO(), 'it stays a pipe');
+    assert.deepEqual(await folder.names('.'), ['tags.ndjson']);
+  });
+
+  test('a link stays one, and the file behind it is replaced', async (t) => {
+    const { folder, api } = await asNewOrganisation(t, running);
+    await api.upload('tags', [leastRecord('tags')]);
+    await folder.write('kept/today.csv', 'of yesterday');
+    await symlink('kept/today.csv', join(folder.path, 'tags.csv'));
+    assert.equal((await folder.run('export', 'tags', '--out', 'tags.csv')).exitCode, 0);
+    assert.ok((await lstat(join(folder.path, 'tags.csv'))).isSymbolicLink());
+    assert.match(await folder.read('kept/today.csv'), /^tag_id,/);
+    assert.deepEqual(await folder.names('kept'), ['today.csv']);
+  });
+
+  test('a folder is none of these', async (t) => {
+    const { folder } = await asNewOrganisation(t, running);
+    await folder.write('folder/file', 'x');
+    const { exitCode, err } = await folder.run('export', 'tags', '--out', 'folder');
+    assert.equal(exitCode, 1);
+    assert.match(err, /^headgate: folder cannot be written: /);
+    assert.deepEqual(await folder.names('.'), ['folder']);
   });
 });
 

@@ -95,7 +95,7 @@ forEachStore((store) => {
     assert.deepEqual(await folder.names('rejected'), [], 'nothing is left behind');
 
     const again = await folder.json('load', 'data');
-    assert.deepEqual([again.total.unchanged, again.total.created], [28, 1]);
+    assert.deepEqual([again.total.unchanged, again.total.created], [29, 0]);
     assert.equal((await readAllInteractions(api)).length, 1, 'nothing is recorded twice');
   });
 });
@@ -218,7 +218,10 @@ describe('what is loaded and what is not', () => {
 
   test('unknown columns are dropped where the load is lenient, and counted', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
-    await folder.write('shops.csv', csvOf([...shopColumns, 'colour'], [[...shopRows(1)[0]!, 'red']]));
+    await folder.write(
+      'shops.csv',
+      csvOf([...shopColumns, 'colour', 'cell', 'toJSON'], [[...shopRows(1)[0]!, 'red', 'x', 'y']]),
+    );
     assert.equal((await folder.run('load', 'shops.csv')).exitCode, 2);
     const { exitCode, out } = await folder.run('load', 'shops.csv', '--lenient');
     assert.equal(exitCode, 0);
@@ -335,5 +338,20 @@ describe('what is loaded and what is not', () => {
     assert.ok(drawn.length > 0, screen);
     assert.ok(drawn.every((line) => [...line.split('\n')[0]!].length < 60));
     assert.match(screen, /shops\.csv: 20,000 records in .*, 20,000 accepted, 0 rejected/);
+  });
+});
+
+describe('a server that takes fewer records in a request than others', () => {
+  const running = runningHeadgate(testDatabases[0]!, { HEADGATE_MAX_RECORDS: '1000' });
+
+  test('gets as many as it takes', async (t) => {
+    const { folder, api } = await asNewOrganisation(t, running);
+    const rows = [...shopRows(5500), ['bad', 'x', 'GB'], ...shopRows(10)];
+    await folder.write('shops.csv', csvOf(shopColumns, rows));
+    const { exitCode, out, err } = await folder.run('load', 'shops.csv');
+    assert.equal(exitCode, 1, err);
+    assert.match(out, /^shops +5,511 +5,510 +0 +0 +1$/m);
+    assert.match(out, /shops\.csv:5502 +shop_id must be/);
+    assert.equal((await readAllRecords(api, 'shops')).length, 5510);
   });
 });

@@ -105,6 +105,14 @@ forEachStore((store) => {
   });
 });
 
+test('where no folder can be made, it says so at once', async () => {
+  const running = runHeadgate(['sample', '/proc/sample'], process.env);
+  await assert.rejects(running, {
+    code: 1,
+    stderr: 'headgate: no folder can be made at "/proc/sample"; choose another\n',
+  });
+});
+
 test('a full disk ends it with a sentence, and nothing is left', async (t) => {
   const flags = await mountNamespaceFlags();
   if (flags === null) return t.skip(noMountNamespace);

@@ -19,7 +19,7 @@ import { version } from './version.ts';
 const FIRST_PATIENCE_MS = 3000;
 const FIRST_TIMEOUT_MS = 10_000;
 /** Half of what a server takes: nearly as fast, and what is under way takes half the memory. */
-const RECORDS_PER_REQUEST = 2500;
+const RECORDS_PER_REQUEST = 5000;
 const NO_SUCH_ID = '00000000-0000-0000-0000-000000000000';
 const USER_AGENT = `headgate-cli/${version}`;
 
@@ -53,7 +53,7 @@ export async function connect({ io, option }: Call, command: string): Promise<Se
         return null;
       } catch (error) {
         // It knows the key; whether the key may do what will be asked is seen then.
-        return error instanceof ForbiddenError ? null : whyFailed(error, url);
+        return error instanceof ForbiddenError && isOfHeadgate(error) ? null : whyFailed(error, url);
       }
     },
   };
@@ -94,14 +94,19 @@ async function keyIn(file: string): Promise<string | SettingsProblem> {
 
 /** In words for the person at the terminal; what is no answer of the server is thrown on. */
 export function whyFailed(error: unknown, url: string): string {
-  if (error instanceof UnauthorizedError) {
+  if (error instanceof UnauthorizedError && isOfHeadgate(error)) {
     return `${url} does not take the API key: it is wrong, expired or revoked. Give another in HEADGATE_KEY or with --key-file`;
   }
-  if (error instanceof ForbiddenError) {
+  if (error instanceof ForbiddenError && isOfHeadgate(error)) {
     return `${error.message.replace(/\.$/, '')}; ask the operator for a key that has it`;
   }
   if (error instanceof UnreachableError) return `${error.message}. Is the server running there?`;
   if (error instanceof AbortedError) return 'it was interrupted';
   if (error instanceof RefusedError) return `${url} answered ${error.status}: ${error.message}`;
   throw error;
+}
+
+/** A proxy in between has refusals of its own, about which nobody who gives out keys can do anything. */
+function isOfHeadgate({ error }: RefusedError): boolean {
+  return error !== null;
 }

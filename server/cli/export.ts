@@ -1,7 +1,8 @@
 // `headgate export`: writes all records of a type, or the interactions, in a form that `load` takes back.
 
 import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import { realpath, rename, rm, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -35,6 +36,9 @@ interface Choices {
 /** So much text is collected before it is written. */
 const PIECE_CHARACTERS = 64 * 1024;
 
+/** It is open already, and a socket could not be opened a second time. */
+const namesOfOutput: readonly string[] = ['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1'];
+
 export async function exportRecords(call: Call): Promise<ExitCode> {
   const { io } = call;
   const choices = readChoices(call);
@@ -46,19 +50,21 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
 
   const interruption = new AbortController();
   const onSignal = (): void => interruption.abort();
-  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  // Once: the second one ends it whatever it waits for, such as a pipe that nobody reads.
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
   const progress = progressOf(io, choices);
   let count = 0;
   const pieces = piecesOf(server.client, choices, interruption.signal, (total) => {
     count = total;
     progress?.show(`${choices.type}: ${shown(total)} written`);
   });
+  const place = choices.out === null ? null : await placeOf(choices.out);
   try {
-    if (choices.out === null) await writeToOutput(pieces);
-    else await writeToFile(pieces, choices.out, choices.isPacked);
+    if (place === null) await writeToOutput(pieces);
+    else await writeToFile(pieces, place, choices.isPacked);
   } catch (error) {
     const sentence = whyNotWritten(error, server.url, choices.out);
-    return failed(io, choices.out === null ? sentence : `${sentence}; ${choices.out} was not written`);
+    return failed(io, place?.isStream === false ? `${sentence}; ${choices.out} was not written` : sentence);
   } finally {
     progress?.end();
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
@@ -75,7 +81,8 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
     const hint = near === null ? `there are ${loadOrder.join(', ')}` : `did you mean ${near}?`;
     return `TYPE must be a record type or ${INTERACTIONS}, not ${quote(word)}; ${hint}`;
   }
-  const out = option('out') ?? null;
+  const given = option('out') ?? null;
+  const out = given !== null && namesOfOutput.includes(given) ? null : given;
   const named = out === null ? null : readFileName(out);
   const formatOfName = named === null || named.format === 'json' ? null : named.format;
   const format = option('format') ?? formatOfName ?? 'ndjson';
@@ -130,17 +137,34 @@ async function writeToOutput(pieces: AsyncGenerator<string, void>): Promise<void
   await pipeline(pieces, process.stdout, { end: false });
 }
 
-/** Under another name until it is complete: a file of the name is a whole one. */
+interface Place {
+  readonly path: string;
+  /** A pipe or a device, which is written to as it is. */
+  readonly isStream: boolean;
+}
+
+/** A link stays one: the file behind it is replaced. What is wrong with a path is seen when it is written to. */
+async function placeOf(path: string): Promise<Place> {
+  const found = await stat(path).catch(() => null);
+  if (found === null) return { path, isStream: false };
+  const isStream = !found.isFile() || /^\/(dev|proc)\//.test(resolve(path));
+  return { path: isStream ? path : await realpath(path), isStream };
+}
+
 async function writeToFile(
   pieces: AsyncGenerator<string, void>,
-  path: string,
+  { path, isStream }: Place,
   isPacked: boolean,
 ): Promise<void> {
+  const write = (to: string, flags: string): Promise<void> => {
+    const file = createWriteStream(to, { flags });
+    return isPacked ? pipeline(pieces, createGzip(), file) : pipeline(pieces, file);
+  };
+  if (isStream) return write(path, 'a');
+  // Under another name until it is complete: a file of the name is a whole one.
   const part = `${path}.${process.pid}.part`;
   try {
-    const file = createWriteStream(part, { flags: 'wx' });
-    if (isPacked) await pipeline(pieces, createGzip(), file);
-    else await pipeline(pieces, file);
+    await write(part, 'wx');
     await rename(part, path);
   } catch (error) {
     await rm(part, { force: true });

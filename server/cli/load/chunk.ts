@@ -18,6 +18,13 @@ export interface Chunk {
 /** A record may not be longer: what is longer is a file without line breaks, or one with an open quote. */
 export const LONGEST_RECORD_BYTES = 8 * 1024 * 1024;
 
+/** A rejected record has its errors beside it, and as JSON it takes up to six times the bytes that it had as CSV. */
+export const LONGEST_REJECTED_BYTES = 7 * LONGEST_RECORD_BYTES;
+
+export function mebibytes(bytes: number): string {
+  return `${bytes / 1024 / 1024} MiB`;
+}
+
 /** Where to go on in a file of which a part is done. */
 export interface Place {
   readonly offset: number;

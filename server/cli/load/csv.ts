@@ -6,7 +6,7 @@ import type { Fields } from '@headgate/catalogue/declaration.ts';
 import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { jsonText } from '@headgate/client/json-text.ts';
-import { type Chunk, LONGEST_RECORD_BYTES, type Place, type Reader } from './chunk.ts';
+import { type Chunk, LONGEST_RECORD_BYTES, mebibytes, type Place, type Reader } from './chunk.ts';
 import { type Block, LineBlocks } from './line-blocks.ts';
 import { type Source, Unreadable } from './source.ts';
 
@@ -72,8 +72,8 @@ class CsvRecord {
     this.#columns = columns;
   }
 
-  cell(place: number): Cell {
-    return cellsIn(this.#text, this.#isQuoted, place + 1)[place]!;
+  static cellOf(record: CsvRecord, place: number): Cell {
+    return cellsIn(record.#text, record.#isQuoted, place + 1)[place]!;
   }
 
   [jsonText](): string {
@@ -86,17 +86,18 @@ class CsvRecord {
   }
 }
 
-/** With a property for each column: whoever sends records may ask one for its id. */
-function recordClassOf(columns: readonly Column[]): typeof CsvRecord {
-  class Named extends CsvRecord {}
-  for (const [place, { name }] of columns.entries()) {
-    Object.defineProperty(Named.prototype, name, {
+/** With a property for the key only, for which whoever sends records may ask: columns may have any name. */
+function recordClassOf(columns: readonly Column[], key: string | null): typeof CsvRecord {
+  class Keyed extends CsvRecord {}
+  const place = columns.findIndex(({ name }) => name === key);
+  if (key !== null && place !== -1) {
+    Object.defineProperty(Keyed.prototype, key, {
       get(this: CsvRecord) {
-        return this.cell(place);
+        return CsvRecord.cellOf(this, place);
       },
     });
   }
-  return Named;
+  return Keyed;
 }
 
 export class CsvReader implements Reader {
@@ -105,10 +106,11 @@ export class CsvReader implements Reader {
   readonly #Record: typeof CsvRecord;
   #isDone = false;
 
-  constructor(source: Source, place: Place, columns: readonly Column[]) {
+  /** The key is the name of the column that identifies a record, where there is one. */
+  constructor(source: Source, place: Place, columns: readonly Column[], key: string | null) {
     this.#blocks = new LineBlocks(source, place);
     this.#columns = columns;
-    this.#Record = recordClassOf(columns);
+    this.#Record = recordClassOf(columns, key);
   }
 
   async next(): Promise<Chunk | null> {
@@ -160,7 +162,7 @@ function cellCount(count: number, columns: number): string {
 function tooLong(blocks: LineBlocks, line: number): Unreadable | null {
   if (!blocks.isTooLong) return null;
   return new Unreadable(
-    `the record that begins here is longer than ${LONGEST_RECORD_BYTES / 1024 / 1024} MiB; is a closing quote missing?`,
+    `the record that begins here is longer than ${mebibytes(LONGEST_RECORD_BYTES)}; is a closing quote missing?`,
     line,
   );
 }
@@ -326,7 +328,8 @@ function lineFeedsIn(text: string, from: number, to: number): number {
 
 /** A record of the cells that hold something. What cannot be typed stays text, for the server to name. */
 function typed(columns: readonly Column[], cells: readonly Cell[]): Record<string, unknown> {
-  const record: Record<string, unknown> = {};
+  // Without a prototype even __proto__ is a name like others.
+  const record = Object.create(null) as Record<string, unknown>;
   for (let place = 0; place < columns.length; place++) {
     const cell = cells[place]!;
     if (cell === null) continue;

@@ -3,7 +3,7 @@
 
 import { crc32 } from 'node:zlib';
 import type { Chunk, Place, Reader } from './chunk.ts';
-import { unwrapped } from './rejected-form.ts';
+import { type Origin, originOf, unwrapped } from './rejected-form.ts';
 import { type Source, Unreadable } from './source.ts';
 
 const LINE_FEED = 0x0a;
@@ -91,9 +91,14 @@ export class Feed {
     return this.#isStopping();
   }
 
-  lineOf(index: number): number {
-    const { chunk, firstIndex } = this.#held.findLast((held) => held.firstIndex <= index)!;
-    return chunk.lines[index - firstIndex]!;
+  /** A strange answer may name an index at which no record was handed over. */
+  placeOf(index: number): { readonly line: number | null; readonly origin: Origin | null } {
+    const held = this.#held.findLast(({ firstIndex }) => firstIndex <= index);
+    const place = index - (held?.firstIndex ?? 0);
+    return {
+      line: held?.chunk.lines[place] ?? null,
+      origin: this.#mayBeRejected ? originOf(held?.chunk.records[place]) : null,
+    };
   }
 
   /** Everything before the index is settled. */

@@ -1,6 +1,7 @@
 // Sends interactions, which the server takes one by one. Each has a key made of the file's name, its line and its
-// content: whoever loads the same file again within the 24 hours for which the server remembers keys records nothing
-// twice.
+// content, and stays the same in a file of rejected ones: whoever loads the same file again within the 24 hours for which the server remembers keys records nothing
+// twice. The server remembers refusals, too, although their cause may be mended by then; so behind a remembered
+// refusal the next key of a series is tried, which is the same for every run.
 
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
@@ -17,6 +18,8 @@ import type { Rejected, RejectedProblem } from './rejected-form.ts';
 
 /** So many are sent, whatever their order, before all of them are settled. */
 const GROUP_COUNT = 1000;
+/** So often within 24 hours can one that was refused be tried again. */
+const MOST_KEYS = 50;
 
 export interface InteractionOptions {
   readonly path: string;
@@ -24,8 +27,15 @@ export interface InteractionOptions {
   readonly concurrency: number;
   readonly signal: AbortSignal;
   onRetry(retry: RetryNotice): void;
-  /** Awaits nothing; `nextIndex` is that of the first interaction that is not settled. */
-  onGroup(nextIndex: number, count: number, rejected: readonly Rejected[]): void;
+  /** `nextIndex` is that of the first interaction that is not settled. */
+  onGroup(nextIndex: number, group: SentGroup): void;
+}
+
+export interface SentGroup {
+  readonly count: number;
+  /** How many of them were recorded before. */
+  readonly unchanged: number;
+  readonly rejected: readonly Rejected[];
 }
 
 /** Throws what the client throws when it cannot go on. */
@@ -38,9 +48,9 @@ export async function sendInteractions(
   for (let records = await feed.nextRecords(); records !== null; records = await feed.nextRecords()) {
     for (let from = 0; from < records.length; from += GROUP_COUNT) {
       const group = records.slice(from, from + GROUP_COUNT);
-      const rejected = await sendGroup(client, feed, group, firstIndex, options);
+      const sent = await sendGroup(client, feed, group, firstIndex, options);
       firstIndex += group.length;
-      options.onGroup(firstIndex, group.length, rejected);
+      options.onGroup(firstIndex, sent);
       if (feed.isStopping()) return;
     }
   }
@@ -51,9 +61,11 @@ async function sendGroup(
   feed: Feed,
   group: readonly unknown[],
   firstIndex: number,
-  { path, isLenient, concurrency, signal, onRetry }: InteractionOptions,
-): Promise<readonly Rejected[]> {
+  options: InteractionOptions,
+): Promise<SentGroup> {
+  const { path, isLenient, concurrency, signal } = options;
   const rejected: Rejected[] = [];
+  let unchanged = 0;
   // One that cannot go on ends the others, too.
   const ending = new AbortController();
   const either = AbortSignal.any([signal, ending.signal]);
@@ -63,19 +75,14 @@ async function sendGroup(
     while (next < group.length && failure === null) {
       const place = next++;
       const record = group[place];
-      const line = feed.lineOf(firstIndex + place);
-      const idempotencyKey = keyOf(path, line, record, isLenient);
+      const { line, origin } = feed.placeOf(firstIndex + place);
       try {
-        await client.record(record as SentInteraction, {
-          idempotencyKey,
-          lenient: isLenient,
-          signal: either,
-          onRetry,
-        });
+        const key = keyOf(origin?.file ?? path, origin?.line ?? line, record, isLenient);
+        if ((await send(client, record, key, { ...options, signal: either })) === 'unchanged') unchanged++;
       } catch (error) {
         const errors = problemsIn(error);
         if (errors !== null) {
-          rejected.push({ record, errors, line });
+          rejected.push({ record, errors, line, origin });
           continue;
         }
         failure ??= error instanceof AbortedError && signal.aborted ? new AbortedError(signal.reason) : error;
@@ -85,7 +92,40 @@ async function sendGroup(
   };
   await Promise.all(Array.from({ length: Math.min(concurrency, group.length) }, worker));
   if (failure !== null) throw failure;
-  return rejected.sort((one, other) => one.line - other.line);
+  rejected.sort((one, other) => (one.line ?? 0) - (other.line ?? 0));
+  return { count: group.length, unchanged, rejected };
+}
+
+/** Throws the first refusal that is not a remembered one. */
+async function send(
+  client: HeadgateClient,
+  record: unknown,
+  firstKey: string,
+  { isLenient, signal, onRetry }: Pick<InteractionOptions, 'isLenient' | 'signal' | 'onRetry'>,
+): Promise<'created' | 'unchanged'> {
+  for (let number = 1; ; number++) {
+    let isReplayed = false;
+    let isRetried = false;
+    try {
+      await client.record(record as SentInteraction, {
+        idempotencyKey: number === 1 ? firstKey : `${firstKey}-${number}`,
+        lenient: isLenient,
+        signal,
+        onRetry: (retry) => {
+          isRetried = true;
+          onRetry(retry);
+        },
+        onReplayed: () => {
+          isReplayed = true;
+        },
+      });
+      // After a try without an answer it was most likely that try which recorded it.
+      return isReplayed && !isRetried ? 'unchanged' : 'created';
+    } catch (error) {
+      const isRemembered = error instanceof RefusedError && error.replayed;
+      if (!isRemembered || number === MOST_KEYS) throw error;
+    }
+  }
 }
 
 /** What is wrong with the interaction itself; null where it is not to blame. */
@@ -99,7 +139,7 @@ function problemsIn(error: unknown): readonly RejectedProblem[] | null {
 /** For the refusals of a body as a whole, which have no details. */
 const codesOfStatus: Readonly<Record<number, ProblemCode>> = { 400: 'not_an_object', 413: 'too_long' };
 
-function keyOf(path: string, line: number, record: unknown, isLenient: boolean): string {
+function keyOf(path: string, line: number | null, record: unknown, isLenient: boolean): string {
   const hash = createHash('sha256').update(JSON.stringify([basename(path), line, record, isLenient]));
   return `load-${hash.digest('hex')}`;
 }

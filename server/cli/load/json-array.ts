@@ -2,8 +2,9 @@
 // than one record: it looks for where each element ends, and parses only that.
 
 import { isUtf8 } from 'node:buffer';
-import { type Chunk, LONGEST_RECORD_BYTES, type Place, type Reader } from './chunk.ts';
+import { type Chunk, LONGEST_RECORD_BYTES, mebibytes, type Place, type Reader } from './chunk.ts';
 import { parsed, Unparsable } from './ndjson.ts';
+import { isBlank, ObjectRest } from './object-rest.ts';
 import { type Source, Unreadable } from './source.ts';
 
 const LINE_FEED = 0x0a;
@@ -33,7 +34,10 @@ export class JsonArrayReader implements Reader {
   /** Where in the file the held bytes begin. */
   #offset: number;
   #held: Buffer = Buffer.alloc(0);
+  /** The array is under its name in an object. */
   #isInObject: boolean;
+  /** What follows the array in its object, until that ends. */
+  #rest: ObjectRest | null = null;
   #isDone = false;
 
   /** Of the record that is being walked through. */
@@ -43,15 +47,19 @@ export class JsonArrayReader implements Reader {
   #isInText = false;
   #isEscaped = false;
 
-  /** A place other than the beginning is the one after a record. */
-  constructor(source: Source, place: Place, name: string) {
+  /** A place other than the beginning is the one after a record; what is before it must be known then. */
+  constructor(source: Source, place: Place, name: string, isInObject = false) {
     this.#source = source;
     this.#name = name;
     this.#state = place.offset === 0 ? 'before the array' : 'after a record';
     this.#line = place.line;
     this.#offset = place.offset;
-    // What surrounds the array is then not known any more; so nothing is asked of what follows it.
-    this.#isInObject = place.offset !== 0;
+    this.#isInObject = isInObject;
+  }
+
+  /** Known from the first chunk on. */
+  get isInObject(): boolean {
+    return this.#isInObject;
   }
 
   async next(): Promise<Chunk | null> {
@@ -70,7 +78,10 @@ export class JsonArrayReader implements Reader {
   }
 
   #whyEndedEarly(): Unreadable | null {
-    if (this.#state === 'after the array') return null;
+    if (this.#state === 'after the array' && this.#rest === null) return null;
+    if (this.#state === 'after the array') {
+      return new Unreadable('the file ends before the object with its records does; is it cut?', this.#line);
+    }
     if (this.#state !== 'before the array') {
       return new Unreadable('the file ends before its array of records does; is it cut?', this.#line);
     }
@@ -118,6 +129,11 @@ export class JsonArrayReader implements Reader {
         continue;
       }
       const byte = bytes[at]!;
+      if (this.#rest !== null) {
+        broken = this.#afterInObject(this.#rest, byte);
+        at++;
+        continue;
+      }
       if (isBlank(byte)) {
         if (byte === LINE_FEED) this.#line++;
         at++;
@@ -144,17 +160,19 @@ export class JsonArrayReader implements Reader {
       case 'after a record':
         if (!isEnd && byte !== COMMA)
           return new Unreadable('a comma is missing between two records', this.#line);
-        this.#state = isEnd ? 'after the array' : 'before a record';
+        if (isEnd) this.#endArray();
+        else this.#state = 'before a record';
         return null;
-      case 'after the array':
-        if (this.#isInObject) return null;
-        return new Unreadable('after the array of records there is something else', this.#line);
+      case 'after the array': {
+        const whole = this.#isInObject ? 'object with the records' : 'array of records';
+        return new Unreadable(`after the ${whole} there is something else`, this.#line);
+      }
       case 'before a record':
         if (isEnd) return new Unreadable('after the last comma a record is missing', this.#line);
         break;
       default:
         if (isEnd) {
-          this.#state = 'after the array';
+          this.#endArray();
           return null;
         }
     }
@@ -162,6 +180,23 @@ export class JsonArrayReader implements Reader {
     this.#recordStart = at;
     this.#recordLine = this.#line;
     this.#depth = 0;
+    return null;
+  }
+
+  #endArray(): void {
+    this.#state = 'after the array';
+    this.#rest = this.#isInObject ? new ObjectRest(this.#name) : null;
+  }
+
+  #afterInObject(rest: ObjectRest, byte: number): Unreadable | null {
+    const taken = rest.take(byte);
+    if (taken === 'repeated') {
+      const sentence = `"${this.#name}" is there a second time; put all records into one array`;
+      return new Unreadable(sentence, this.#line);
+    }
+    if (taken === 'wrong') return new Unreadable('what follows the array of records is not JSON', this.#line);
+    if (taken === 'ended') this.#rest = null;
+    if (byte === LINE_FEED) this.#line++;
     return null;
   }
 
@@ -201,8 +236,8 @@ export class JsonArrayReader implements Reader {
 
   #tooLong(): Unreadable {
     if (this.#state === 'before the array') return this.#noArray();
-    const mebibytes = LONGEST_RECORD_BYTES / 1024 / 1024;
-    return new Unreadable(`the record that begins here is longer than ${mebibytes} MiB`, this.#recordLine);
+    const longest = mebibytes(LONGEST_RECORD_BYTES);
+    return new Unreadable(`the record that begins here is longer than ${longest}`, this.#recordLine);
   }
 
   /** Where the bracket is that opens the array; what is before it is looked at as a whole, for it is short. */
@@ -252,10 +287,6 @@ export class JsonArrayReader implements Reader {
     this.#offset += usedBytes;
     return { records, lines, ends, bytes, start, broken };
   }
-}
-
-function isBlank(byte: number): boolean {
-  return byte === 0x20 || byte === LINE_FEED || byte === 0x0d || byte === 0x09;
 }
 
 /** Where the text closes whose quote is at `from`; -1 where it does not. */

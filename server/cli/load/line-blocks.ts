@@ -21,12 +21,19 @@ export interface Block {
 
 export class LineBlocks {
   readonly #source: Source;
+  readonly #longestBytes: (start: Buffer) => number;
   #place: Place;
   #held: Buffer = Buffer.alloc(0);
   #isAtEnd = false;
 
-  constructor(source: Source, place: Place) {
+  /** `longestBytes` is how long a record that begins so may be. */
+  constructor(
+    source: Source,
+    place: Place,
+    longestBytes: (start: Buffer) => number = () => LONGEST_RECORD_BYTES,
+  ) {
     this.#source = source;
+    this.#longestBytes = longestBytes;
     this.#place = place;
   }
 
@@ -45,7 +52,7 @@ export class LineBlocks {
       this.#hold(more);
       const lastLineFeed = more.lastIndexOf(LINE_FEED);
       if (lastLineFeed !== -1) wholeBytes = this.#held.length - more.length + lastLineFeed + 1;
-      else if (this.#held.length > LONGEST_RECORD_BYTES) break;
+      else if (this.isTooLong) break;
     }
     return this.#block(wholeBytes === 0 ? 0 : wholeBytes - this.#passMark(), broken);
   }
@@ -58,7 +65,11 @@ export class LineBlocks {
 
   /** More bytes are held than a record may have, and the caller can use none of them. */
   get isTooLong(): boolean {
-    return this.#held.length > LONGEST_RECORD_BYTES;
+    return this.#held.length > this.longestBytes;
+  }
+
+  get longestBytes(): number {
+    return this.#longestBytes(this.#held);
   }
 
   #hold(more: Buffer): void {

@@ -12,7 +12,7 @@ import {
 import type { RetryNotice } from '@headgate/client/patience.ts';
 import { Feed, passOver, type Settled } from './feed.ts';
 import { fieldsOf, INTERACTIONS, type LoadType } from './file-types.ts';
-import { sendInteractions } from './interactions.ts';
+import { type SentGroup, sendInteractions } from './interactions.ts';
 import type { Confirmed } from './journal.ts';
 import { type PlannedFile, readerOf } from './plan.ts';
 import type { Rejected, RejectedProblem } from './rejected-form.ts';
@@ -120,11 +120,15 @@ function outcomeOf(
   feed: Feed,
   { file, notStored }: LoadingFile,
 ): Outcome {
-  const placed = rejected.map(({ index, record, errors }) => ({ record, errors, line: feed.lineOf(index) }));
+  const placed = rejected.map(({ index, record, errors }) => ({
+    record: record ?? null,
+    errors,
+    ...feed.placeOf(index),
+  }));
   const unsure = unstoredReferences(file.type, notStored);
-  const flawed = placed.flatMap(({ record, errors, line }) => {
-    const certain = errors.filter((error) => !unsure(error));
-    return certain.length === 0 ? [] : [{ record, errors: certain, line }];
+  const flawed = placed.flatMap((one) => {
+    const certain = one.errors.filter((error) => !unsure(error));
+    return certain.length === 0 ? [] : [{ ...one, errors: certain }];
   });
   const unchecked = placed.length - flawed.length;
   return {
@@ -150,13 +154,14 @@ function unstoredReferences(
 
 async function recordInteractions(loading: LoadingFile, feed: Feed): Promise<void> {
   const { client, file, isLenient, signal, isDryRun, onRetry } = loading;
-  const onGroup = (nextIndex: number, count: number, rejected: readonly Rejected[]): void =>
+  const onGroup = (nextIndex: number, { count, unchanged, rejected }: SentGroup): void =>
     loading.onOutcome({
       counts: {
         ...noCounts(),
         received: count,
+        unchanged,
         rejected: rejected.length,
-        [isDryRun ? 'unchecked' : 'created']: count - rejected.length,
+        [isDryRun ? 'unchecked' : 'created']: count - unchanged - rejected.length,
       },
       rejected,
       dropped: [],
@@ -167,7 +172,7 @@ async function recordInteractions(loading: LoadingFile, feed: Feed): Promise<voi
     let nextIndex = 0;
     for (let records = await feed.nextRecords(); records !== null; records = await feed.nextRecords()) {
       nextIndex += records.length;
-      onGroup(nextIndex, records.length, []);
+      onGroup(nextIndex, { count: records.length, unchanged: 0, rejected: [] });
     }
     return;
   }

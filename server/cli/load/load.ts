@@ -7,11 +7,20 @@ import { connect, type Server, whyFailed } from '../connect.ts';
 import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts';
 import { Display } from './display.ts';
 import { INTERACTIONS, type LoadType, loadOrder, nearType, typeNamed } from './file-types.ts';
-import { type Confirmed, Journal, type JournalEntry, loadIdOf } from './journal.ts';
+import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
 import { type FileEnd, isStillConfirmed, loadFile, type Outcome } from './load-file.ts';
+import { Held, heldByAnother, takeLock } from './lock.ts';
 import { type FileProblem, type PlannedFile, planLoad } from './plan.ts';
 import { type Finished, inTheWay, RejectedFiles } from './rejected-files.ts';
-import { type Report, reportJson, reportLines, type Stop } from './report.ts';
+import {
+  asWord,
+  type Report,
+  reportJson,
+  reportLines,
+  type Stop,
+  type UnfinishedLoad,
+  unfinishedLines,
+} from './report.ts';
 import { addCounts, addRejected, countsOf, newTally, noCounts, type Tally, totalOf } from './tally.ts';
 
 /** What an exit code means here; the help says so, too. */
@@ -32,6 +41,8 @@ interface Choices {
   readonly isLenient: boolean;
   readonly isRestart: boolean;
   readonly isJson: boolean;
+  /** What was typed, so far as it matters to go on with the same load. */
+  readonly command: string;
 }
 
 export async function load(call: Call): Promise<ExitCode> {
@@ -82,7 +93,7 @@ function keepMemoryFlat(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-function readChoices({ option, isOn }: Call): Choices | string {
+function readChoices({ args, option, isOn }: Call): Choices | string {
   const typeWord = option('type');
   const type = typeWord === undefined ? null : typeNamed(typeWord);
   if (typeWord !== undefined && type === null) {
@@ -98,6 +109,10 @@ function readChoices({ option, isOn }: Call): Choices | string {
   ) {
     return `--concurrency must be a whole number from 1 to ${MOST_CONCURRENCY}, not ${quote(concurrencyText)}`;
   }
+  const typed = (name: string): readonly string[] => {
+    const value = option(name);
+    return value === undefined ? [] : [`--${name}`, asWord(value)];
+  };
   return {
     type,
     concurrency,
@@ -106,6 +121,12 @@ function readChoices({ option, isOn }: Call): Choices | string {
     isLenient: isOn('lenient'),
     isRestart: isOn('restart'),
     isJson: isOn('json'),
+    command: [
+      'headgate load',
+      ...args.map(asWord),
+      ...['type', 'rejected', 'url', 'key-file'].flatMap(typed),
+      ...(isOn('lenient') ? ['--lenient'] : []),
+    ].join(' '),
   };
 }
 
@@ -133,15 +154,17 @@ class Load {
   readonly #choices: Choices;
   readonly #files: readonly PlannedFile[];
   readonly #leftAlone: readonly string[];
+  readonly #id: string;
   readonly #display: Display;
   readonly #journal: Journal;
   readonly #rejected: RejectedFiles;
   readonly #interruption = new AbortController();
   #isStopping = false;
   #isRetrying = false;
-  #writtenAtMs = 0;
+  #writtenAtMs = Number.NEGATIVE_INFINITY;
   #tally: Tally = newTally();
   #confirmed: { [realPath: string]: Confirmed } = {};
+  #unfinished: readonly UnfinishedLoad[] = [];
 
   constructor(
     io: Io,
@@ -152,50 +175,83 @@ class Load {
   ) {
     const { folder, isLenient, isJson } = choices;
     const named = files.map(({ realPath, type }) => [realPath, type]);
-    const loadId = loadIdOf([server.url, server.keyId, isLenient, named]);
+    this.#id = loadIdOf([server.url, isLenient, named]);
     this.#io = io;
     this.#server = server;
     this.#choices = choices;
     this.#files = files;
     this.#leftAlone = leftAlone;
     this.#display = new Display(io, isJson);
-    this.#journal = new Journal(folder, loadId);
-    this.#rejected = new RejectedFiles(folder, loadId);
+    this.#journal = new Journal(folder, this.#id);
+    this.#rejected = new RejectedFiles(folder, this.#id);
   }
 
   async run(): Promise<ExitCode> {
-    if (!this.#choices.isDryRun) await this.#goOn();
+    const { isDryRun, folder } = this.#choices;
+    if (isDryRun) return this.#end(await this.#loadAll(), null);
+    const lock = takeLock(folder, this.#id);
+    if (lock instanceof Held) {
+      return misused(
+        this.#io,
+        `the same load is running already, as process ${lock.pid}; wait for its end, or delete ${lock.path} if that ` +
+          'is another program',
+      );
+    }
+    try {
+      this.#unfinished = unfinishedLoads(folder, this.#id);
+      for (const one of this.#unfinished) for (const line of unfinishedLines(one)) this.#display.note(line);
+      await this.#goOn();
+      const stop = await this.#loadAll();
+      if (stop === null) return this.#end(null, this.#finish());
+      if (Object.keys(this.#confirmed).length > 0) this.#write();
+      return this.#end(stop, null);
+    } finally {
+      lock.release();
+      this.#rejected.removeFolderIfEmpty();
+    }
+  }
+
+  async #loadAll(): Promise<Stop | null> {
     const onSignal = (): void => this.#onSignal();
     process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
     try {
       for (const file of this.#files) {
         if (this.#confirmed[file.realPath]?.isDone) continue;
         const stop = this.#stopOf(file, await this.#load(file));
-        if (stop !== null) {
-          if (!this.#choices.isDryRun) this.#write();
-          return this.#end(stop, null);
-        }
+        if (stop !== null) return stop;
       }
+      return null;
     } finally {
       process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     }
-    return this.#end(null, this.#choices.isDryRun ? null : this.#finish());
   }
 
-  /** Takes up an earlier run of the same load, unless its files have changed since. */
+  /** Takes up an earlier run of the same load, unless that would leave something out. */
   async #goOn(): Promise<void> {
     const entry = this.#choices.isRestart ? null : this.#journal.read();
-    const changed = entry === null ? null : await this.#changedSince(entry);
-    if (changed !== null) {
-      this.#display.note(`${changed} has changed since it was loaded in part; the load begins anew`);
+    const reason = entry === null ? null : await this.#whyAnew(entry);
+    if (reason !== null) this.#display.note(`${reason}; the load begins anew`);
+    if (entry === null || entry === 'unreadable' || reason !== null) {
+      this.#journal.remove();
+      this.#rejected.goOn({});
+      return;
     }
-    const known = changed === null ? entry : null;
-    this.#rejected.goOn(known?.rejectedBytes ?? {});
-    if (known !== null) {
-      this.#confirmed = { ...known.files };
-      this.#tally = known.tally;
+    this.#rejected.goOn(entry.rejectedBytes);
+    this.#confirmed = { ...entry.files };
+    this.#tally = entry.tally;
+  }
+
+  async #whyAnew(entry: JournalEntry | 'unreadable'): Promise<string | null> {
+    if (entry === 'unreadable') return 'the notes of an earlier run are damaged, or of another version';
+    if (entry.keyId !== this.#server.keyId) {
+      // Only the server knows whose a key is: another organisation has none of what was confirmed.
+      return 'the earlier run had another key, which may be that of another organisation';
     }
-    this.#write();
+    if (!this.#rejected.have(entry.rejectedBytes)) {
+      return 'some records that an earlier run had rejected are no longer there';
+    }
+    const changed = await this.#changedSince(entry);
+    return changed === null ? null : `${changed} has changed since it was loaded in part`;
   }
 
   async #changedSince({ files }: JournalEntry): Promise<string | null> {
@@ -266,8 +322,13 @@ class Load {
 
   #write(): void {
     this.#writtenAtMs = performance.now();
-    const rejectedBytes = this.#rejected.bytes();
-    this.#journal.write({ files: this.#confirmed, rejectedBytes, tally: this.#tally });
+    this.#journal.write({
+      command: this.#choices.command,
+      keyId: this.#server.keyId,
+      files: this.#confirmed,
+      rejectedBytes: this.#rejected.bytes(),
+      tally: this.#tally,
+    });
   }
 
   /** The first lets what is under way finish; the second, or one while the server is away, ends it. */
@@ -293,13 +354,20 @@ class Load {
   #finish(): Finished {
     const finished = this.#rejected.finish(this.#files);
     this.#journal.remove();
-    this.#rejected.removeFolderIfEmpty();
     return finished;
   }
 
   #end(stop: Stop | null, finished: Finished | null): ExitCode {
     const { isDryRun, isJson } = this.#choices;
-    const report: Report = { tally: this.#tally, isDryRun, stop, finished, leftAlone: this.#leftAlone };
+    const report: Report = {
+      tally: this.#tally,
+      isDryRun,
+      stop,
+      finished,
+      parts: stop === null || isDryRun ? [] : this.#rejected.parts(),
+      leftAlone: this.#leftAlone,
+      unfinished: this.#unfinished,
+    };
     if (isJson) printJson(this.#io, reportJson(report));
     else for (const line of reportLines(report)) this.#io.out(line);
     if (stop !== null) {
@@ -314,6 +382,17 @@ class Load {
     const { received } = totalOf(this.#tally);
     if (this.#choices.isDryRun) return 'headgate: nothing was stored, for it was a dry run';
     const first = line === null ? 'Run' : 'Mend it, then run';
+    if (received === 0) return `headgate: no record before that was sent. ${first} the same command again`;
     return `headgate: all ${received} records before that are settled and stay. ${first} the same command again to go on there`;
   }
+}
+
+/** Those in the folder that nobody is at. */
+function unfinishedLoads(folder: string, ownId: string): readonly UnfinishedLoad[] {
+  return loadIdsIn(folder).flatMap((id) => {
+    if (id === ownId || heldByAnother(folder, id) !== null) return [];
+    const entry = new Journal(folder, id).read();
+    if (entry === null || entry === 'unreadable') return [];
+    return [{ command: entry.command, parts: new RejectedFiles(folder, id).parts() }];
+  });
 }

@@ -1,7 +1,15 @@
 // Reads one JSON value from each line; blank lines are skipped.
 
-import { type Chunk, LONGEST_RECORD_BYTES, type Place, type Reader } from './chunk.ts';
+import {
+  type Chunk,
+  LONGEST_RECORD_BYTES,
+  LONGEST_REJECTED_BYTES,
+  mebibytes,
+  type Place,
+  type Reader,
+} from './chunk.ts';
 import { type Block, LineBlocks } from './line-blocks.ts';
+import { beginsAsRejected } from './rejected-form.ts';
 import { type Source, Unreadable } from './source.ts';
 
 export class NdjsonReader implements Reader {
@@ -9,7 +17,7 @@ export class NdjsonReader implements Reader {
   #isDone = false;
 
   constructor(source: Source, place: Place) {
-    this.#blocks = new LineBlocks(source, place);
+    this.#blocks = new LineBlocks(source, place, longestBytes);
   }
 
   async next(): Promise<Chunk | null> {
@@ -26,12 +34,16 @@ export class NdjsonReader implements Reader {
 
   #tooLong({ text, place }: Block): Unreadable | null {
     if (text !== '' || !this.#blocks.isTooLong) return null;
-    const mebibytes = LONGEST_RECORD_BYTES / 1024 / 1024;
+    const longest = mebibytes(this.#blocks.longestBytes);
     return new Unreadable(
-      `the line is longer than ${mebibytes} MiB; in this format each record has a line of its own`,
+      `the line is longer than ${longest}; in this format each record has a line of its own`,
       place.line,
     );
   }
+}
+
+function longestBytes(line: Buffer): number {
+  return beginsAsRejected(line) ? LONGEST_REJECTED_BYTES : LONGEST_RECORD_BYTES;
 }
 
 function chunkOf(block: Block): { readonly chunk: Chunk; readonly lines: number } {

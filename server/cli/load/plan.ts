@@ -1,8 +1,10 @@
 // Which files a load is made of, in which order: all of them are looked at before the first record is sent.
 
+import { existsSync, realpathSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import type { Place, Reader } from './chunk.ts';
 import { type Column, CsvReader, columnsOf, readHeader } from './csv.ts';
 import {
@@ -33,6 +35,8 @@ export interface PlannedFile {
   readonly sizeBytes: number;
   /** Of CSV. */
   readonly columns: readonly Column[];
+  /** Of JSON: its array is in an object. */
+  readonly isInObject: boolean;
   /** Where its records begin. */
   readonly start: Place;
   /** Its first record has the form in which rejected records are written. */
@@ -65,8 +69,9 @@ export async function planLoad(
   const found: Found[] = [];
   const leftAlone: string[] = [];
   const problems: FileProblem[] = [];
+  const rejectedFolder = realPathOrOwn(given.folder);
   for (const path of paths) {
-    const some = await findFiles(path, given.type, resolve(given.folder));
+    const some = await findFiles(path, given.type, rejectedFolder);
     if ('reason' in some) problems.push(some);
     else {
       found.push(...some.found);
@@ -84,6 +89,11 @@ export async function planLoad(
 }
 
 type FoundSome = { readonly found: readonly Found[]; readonly leftAlone: readonly string[] };
+
+/** However it is reached; one that is not there has its own path only. */
+function realPathOrOwn(path: string): string {
+  return existsSync(path) ? realpathSync(path) : resolve(path);
+}
 
 /** The folder of rejected records is passed over where it is within another: what is in it was loaded before. */
 async function findFiles(
@@ -127,7 +137,7 @@ async function filesInFolder(
   for (const { name: fileName } of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (fileName.startsWith('.') || fileName.endsWith(PART_ENDING)) continue;
     const path = join(folder, fileName);
-    if (resolve(path) === rejectedFolder) continue;
+    if (realPathOrOwn(path) === rejectedFolder) continue;
     if ((await stat(path)).isDirectory()) {
       const isTyped = typeNamed(fileName) !== null;
       if (!isTyped || !isOutermost) leftAlone.push(path);
@@ -172,10 +182,12 @@ async function lookAt(
       const wrong = headerProblems(header.names, type, isLenient);
       if (wrong.length > 0) return problem(wrong.join('; '), 1);
       const columns = columnsOf(header.names, fieldsOf(type));
-      return { ...file, columns, start: header.place, isOfRejected: false };
+      return { ...file, columns, isInObject: false, start: header.place, isOfRejected: false };
     }
-    const planned = { ...file, columns: [], start: { offset: 0, line: 1 }, isOfRejected: false };
-    const chunk = await readerOf(planned, rest, planned.start).next();
+    const start = { offset: 0, line: 1 };
+    const planned = { ...file, columns: [], isInObject: false, start, isOfRejected: false };
+    const reader = readerOf(planned, rest, start);
+    const chunk = await reader.next();
     if (chunk === null) return planned;
     if (chunk.records.length === 0 && chunk.broken !== null) {
       return problem(chunk.broken.reason, chunk.broken.line);
@@ -183,9 +195,13 @@ async function lookAt(
     const record = unwrapped(chunk.records[0]);
     const wrong = firstRecordProblem(record, type);
     if (wrong !== null) return problem(wrong, chunk.lines[0]);
-    // The mark of UTF-8 text is no part of the first chunk.
-    const start = { offset: chunk.start, line: 1 };
-    return { ...planned, start, isOfRejected: record !== chunk.records[0] };
+    return {
+      ...planned,
+      isInObject: reader instanceof JsonArrayReader && reader.isInObject,
+      // The mark of UTF-8 text is no part of the first chunk.
+      start: { offset: chunk.start, line: 1 },
+      isOfRejected: record !== chunk.records[0],
+    };
   } finally {
     source.close();
   }
@@ -205,11 +221,14 @@ function withFirst(first: Buffer | null, source: Source): Source {
 }
 
 export function readerOf(
-  { format, columns, type }: Pick<PlannedFile, 'format' | 'columns' | 'type'>,
+  { format, columns, type, isInObject }: Pick<PlannedFile, 'format' | 'columns' | 'type' | 'isInObject'>,
   source: Source,
   place: Place,
 ): Reader {
-  if (format === 'csv') return new CsvReader(source, place, columns);
+  if (format === 'csv') {
+    return new CsvReader(source, place, columns, type === INTERACTIONS ? null : recordTypes[type].key);
+  }
   if (format === 'ndjson') return new NdjsonReader(source, place);
-  return new JsonArrayReader(source, place, type === INTERACTIONS ? 'interactions' : 'records');
+  const name = type === INTERACTIONS ? 'interactions' : 'records';
+  return new JsonArrayReader(source, place, name, isInObject);
 }

@@ -6,7 +6,7 @@ import { interaction, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { jsonTextOf } from '@headgate/client/json-text.ts';
 import fc from 'fast-check';
 import { csvLine } from '../csv-lines.ts';
-import { LONGEST_RECORD_BYTES, type Reader } from './chunk.ts';
+import { LONGEST_RECORD_BYTES, LONGEST_REJECTED_BYTES, type Reader } from './chunk.ts';
 import { CsvReader, columnsOf, readHeader } from './csv.ts';
 import { JsonArrayReader } from './json-array.ts';
 import { NdjsonReader } from './ndjson.ts';
@@ -60,7 +60,7 @@ async function csv(text: string | Buffer, pieceBytes: number): Promise<ReadAll> 
   if (header instanceof Unreadable) assert.fail(header.reason);
   const { names, place } = header;
   const rest = inPieces(bytes.subarray(place.offset), pieceBytes);
-  return readAll(new CsvReader(rest, place, columnsOf(names, fields)), place.offset);
+  return readAll(new CsvReader(rest, place, columnsOf(names, fields), null), place.offset);
 }
 
 async function csvInAnyPieces(text: string | Buffer): Promise<ReadAll> {
@@ -135,6 +135,20 @@ test('a broken CSV line is named, and everything before it is read', async () =>
   }
 });
 
+test('a line that a load has written for a rejected record may be longer than others', async () => {
+  const long = 'x'.repeat(LONGEST_RECORD_BYTES + 600_000);
+  const read = (line: string) =>
+    readAll(new NdjsonReader(inPieces(Buffer.from(line), 256 * 1024), { offset: 0, line: 1 }));
+  const rejected = await read(
+    `${JSON.stringify({ record: { a: long }, errors: [], file: 'a.csv', line: 2 })}\n5\n`,
+  );
+  assert.deepEqual([rejected.records.length, rejected.broken], [2, null]);
+  const other = await read(`${JSON.stringify({ a: long })}\n5\n`);
+  assert.deepEqual([other.records.length, other.broken!.line], [0, 1]);
+  const endless = await read(`{"record":"${'x'.repeat(LONGEST_REJECTED_BYTES)}`);
+  assert.match(endless.broken!.reason, /longer than 56 MiB/);
+});
+
 test('what has no end is given up after a bounded number of bytes', async () => {
   const endless = 'x'.repeat(LONGEST_RECORD_BYTES + 300_000);
   const openQuote = await csv(`branch_id,name\n1,a\n2,"${endless.replaceAll('xxx', 'x,\n')}`, 256 * 1024);
@@ -174,7 +188,7 @@ test('whatever is written as CSV is read back, and reading may begin after any r
         );
         // A byte-order mark may only be the first thing in a file, where the header is.
         const place = { offset: 10, line: 2 };
-        const whole = await readAll(new CsvReader(inPieces(bytes, pieceBytes), place, columns), 10);
+        const whole = await readAll(new CsvReader(inPieces(bytes, pieceBytes), place, columns, null), 10);
         assert.deepEqual(whole.records, expected);
         assert.equal(whole.broken, null);
         for (const [index, end] of whole.ends.entries()) {
@@ -184,6 +198,7 @@ test('whatever is written as CSV is read back, and reading may begin after any r
             inPieces(bytes.subarray(end - 10), pieceBytes),
             { offset: end, line },
             columns,
+            null,
           );
           const { records, lines } = await readAll(rest, end);
           assert.deepEqual(records, expected.slice(index + 1));
@@ -212,12 +227,37 @@ test('the text that a record of CSV writes of itself is the JSON of its values',
   await fc.assert(
     fc.asyncProperty(fc.tuple(fc.constant('id'), cell, cell, cell, cell, cell), async (cells) => {
       const line = Buffer.from(`${cells.join(',')}\n`);
-      const chunk = await new CsvReader(inPieces(line, 100), { offset: 10, line: 2 }, columns).next();
+      const chunk = await new CsvReader(
+        inPieces(line, 100),
+        { offset: 10, line: 2 },
+        columns,
+        'transaction_id',
+      ).next();
       const [record] = chunk!.records;
       assert.equal(jsonTextOf(record), JSON.stringify(record));
     }),
     { numRuns: 1000 },
   );
+});
+
+test('a column of CSV may have any name, and only the key is a property of the record', async () => {
+  const names = ['branch_id', 'cell', 'toJSON', 'constructor', '__proto__', 'text', 'then'];
+  for (const row of ['b1,1,2,3,4,5,6', 'b1,"1","2","3","4","5","6"']) {
+    const columns = columnsOf(names, fields);
+    const line = Buffer.from(`${row}\n`);
+    const chunk = await new CsvReader(
+      inPieces(line, 100),
+      { offset: 10, line: 2 },
+      columns,
+      'branch_id',
+    ).next();
+    const record = chunk!.records[0] as { branch_id: string };
+    const json =
+      '{"branch_id":"b1","cell":"1","toJSON":"2","constructor":"3","__proto__":"4","text":"5","then":"6"}';
+    assert.equal(jsonTextOf(record), json);
+    assert.equal(JSON.stringify(record), json);
+    assert.equal(record.branch_id, 'b1');
+  }
 });
 
 async function ndjsonInAnyPieces(text: string | Buffer): Promise<ReadAll> {
@@ -260,6 +300,15 @@ test('a JSON array is read element by element, bare or in an object', async () =
     JSON.stringify(records),
     `\ufeff \n${JSON.stringify(records, null, 2)}\n`,
     JSON.stringify({ type: 'shops', records, next_cursor: null }),
+    JSON.stringify({
+      records,
+      more: { records: [1] },
+      a: 'records',
+      '"': '\\',
+      b: [['records', {}]],
+      c: 1,
+      d: null,
+    }),
     JSON.stringify({ more: { records: [1] }, list: [{ records: [2] }], a: 'records', records }, null, 1),
   ]) {
     const read = await jsonInAnyPieces(text);
@@ -285,7 +334,16 @@ test('a broken JSON array is named with its line, and what is before it is read'
     ['[{"a":1}\n{"a":2}]', 1, 2, /comma is missing/],
     ['[1\n2]', 0, 1, /not JSON/],
     ['[{"a":1},\n]', 1, 2, /a record is missing/],
-    ['[{"a":1}]\n[{"a":2}]', 1, 2, /something else/],
+    ['[{"a":1}]\n[{"a":2}]', 1, 2, /after the array of records there is something else/],
+    ['{"records":[{"a":1}]}\n{"records":[{"a":2}]}', 1, 2, /after the object with the records there is some/],
+    ['{"records":[{"a":1}],\n"records":[{"a":2}]}', 1, 2, /"records" is there a second time/],
+    ['{"records":[{"a":1}],\n"rec\\u006frds" :[{"a":2}]}', 1, 2, /"records" is there a second time/],
+    ['{"records":[{"a":1}],"x":[{"y":"\n}]', 1, 2, /ends before the object/],
+    ['{"records":[{"a":1}],\n"x":[1}}', 1, 2, /what follows the array of records is not JSON/],
+    ['{"records":[{"a":1}]\n{"a":2}}', 1, 2, /what follows the array of records is not JSON/],
+    ['{"records":[{"a":1}]\n[{"a":2}]}', 1, 2, /what follows the array of records is not JSON/],
+    ['{"records":[{"a":1}],\n{"a":2}}', 1, 2, /what follows the array of records is not JSON/],
+    ['{"records":[{"a":1}]\n', 1, 2, /ends before the object/],
     ['', 0, 1, /empty/],
     [' \n', 0, 1, /empty/],
     ['{"a":1}\n{"a":2}\n', 0, 1, /name end in \.ndjson/],
@@ -301,14 +359,32 @@ test('a broken JSON array is named with its line, and what is before it is read'
   }
 });
 
-test('reading a JSON array may begin after any record', async () => {
-  const text = Buffer.from(`[{"a":"é"} ,\n ${JSON.stringify({ b: [1, 2] })},3\n]`);
-  const whole = await readAll(new JsonArrayReader(inPieces(text, 5), { offset: 0, line: 1 }, 'records'));
-  for (const [index, end] of whole.ends.entries()) {
-    const line = 1 + text.subarray(0, end).filter((byte) => byte === 0x0a).length;
-    const rest = new JsonArrayReader(inPieces(text.subarray(end), 5), { offset: end, line }, 'records');
-    const { records, lines, broken } = await readAll(rest, end);
-    assert.deepEqual([records, broken], [whole.records.slice(index + 1), null]);
-    assert.deepEqual(lines, whole.lines.slice(index + 1));
+test('reading a JSON array may begin after any record, and what follows it is still looked at', async () => {
+  const array = `[{"a":"é"} ,\n ${JSON.stringify({ b: [1, 2] })},3\n]`;
+  const texts: [text: string, isInObject: boolean, reason: RegExp | null][] = [
+    [array, false, null],
+    [`{"records":${array},"more":"]"}`, true, null],
+    [`${array}[4]`, false, /something else/],
+    [`{"records":${array},"records":[4]}`, true, /second time/],
+  ];
+  for (const [text, isInObject, reason] of texts) {
+    const bytes = Buffer.from(text);
+    const reader = new JsonArrayReader(inPieces(bytes, 5), { offset: 0, line: 1 }, 'records');
+    const whole = await readAll(reader);
+    assert.deepEqual([whole.records.length, reader.isInObject], [3, isInObject]);
+    for (const [index, end] of whole.ends.entries()) {
+      const line = 1 + bytes.subarray(0, end).filter((byte) => byte === 0x0a).length;
+      const rest = new JsonArrayReader(
+        inPieces(bytes.subarray(end), 5),
+        { offset: end, line },
+        'records',
+        isInObject,
+      );
+      const { records, lines, broken } = await readAll(rest, end);
+      assert.deepEqual(records, whole.records.slice(index + 1));
+      assert.deepEqual(lines, whole.lines.slice(index + 1));
+      if (reason === null) assert.equal(broken, null);
+      else assert.match(broken!.reason, reason);
+    }
   }
 });

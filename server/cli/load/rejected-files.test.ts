@@ -14,7 +14,7 @@ async function newFolder(t: TestContext): Promise<string> {
 
 function rejected(name: string) {
   const errors = [{ field: 'region', code: 'required', message: 'region is required' } as const];
-  return { record: { shop_id: 'x', name }, errors, line: 7 };
+  return { record: { shop_id: 'x', name }, errors, line: 7, origin: null };
 }
 
 test('what was written after the journal is dropped when a load goes on', async (t) => {

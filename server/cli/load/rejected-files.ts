@@ -2,9 +2,19 @@
 // only when it has come to its end do these take their names, so that rejected records can be loaded from the very
 // folder to which those that are still wrong are written.
 
-import { appendFileSync, existsSync, mkdirSync, renameSync, rmdirSync, rmSync, truncateSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { makeFolder } from '../make-folder.ts';
 import { type LoadType, loadOrder } from './file-types.ts';
 import type { PlannedFile } from './plan.ts';
 import { PART_ENDING, type Rejected, rejectedLine, unwrapped } from './rejected-form.ts';
@@ -51,8 +61,16 @@ export class RejectedFiles {
     this.#loadId = loadId;
   }
 
+  /** Whether the files have what a journal says; the rest of them does not matter. */
+  have(bytes: RejectedBytes): boolean {
+    return loadOrder.every((type) => {
+      const known = bytes[type] ?? 0;
+      return known === 0 || (statSync(this.#part(type), { throwIfNoEntry: false })?.size ?? 0) >= known;
+    });
+  }
+
   /** Goes on where a journal says; what was written after it is dropped. */
-  goOn(bytes: { readonly [Type in LoadType]?: number }): void {
+  goOn(bytes: RejectedBytes): void {
     for (const type of loadOrder) {
       const known = bytes[type] ?? 0;
       if (known === 0) rmSync(this.#part(type), { force: true });
@@ -65,14 +83,19 @@ export class RejectedFiles {
 
   append(type: LoadType, file: string, rejected: readonly Rejected[]): void {
     if (rejected.length === 0) return;
-    mkdirSync(this.#folder, { recursive: true });
+    makeFolder(this.#folder);
     const text = rejected.map((one) => rejectedLine(one, file)).join('');
     appendFileSync(this.#part(type), text);
     this.#bytes.set(type, (this.#bytes.get(type) ?? 0) + Buffer.byteLength(text));
   }
 
-  bytes(): { readonly [Type in LoadType]?: number } {
+  bytes(): RejectedBytes {
     return Object.fromEntries(this.#bytes);
+  }
+
+  /** The files that are still being written. */
+  parts(): readonly string[] {
+    return loadOrder.map((type) => this.#part(type)).filter((path) => existsSync(path));
   }
 
   /**
@@ -81,19 +104,24 @@ export class RejectedFiles {
    */
   finish(loaded: readonly PlannedFile[]): Finished {
     const setAside: string[] = [];
-    const inFolder = loaded.filter(
-      ({ isOfRejected, path }) => isOfRejected && join(dirname(path)) === join(this.#folder),
-    );
     const written: string[] = [];
-    for (const { path } of inFolder) rmSync(path, { force: true });
+    const done = this.#loadedFromHere(loaded);
     for (const type of loadOrder) {
       if (!existsSync(this.#part(type))) continue;
       const path = join(this.#folder, `${type}.ndjson`);
-      if (existsSync(path)) setAside.push(setFileAside(path));
+      // What was loaded goes only once the new file is in its place: there is no moment at which both are missing.
+      if (existsSync(path) && !done.delete(realpathSync(path))) setAside.push(setFileAside(path));
       renameSync(this.#part(type), path);
       written.push(path);
     }
+    for (const path of done) rmSync(path, { force: true });
     return { written, setAside };
+  }
+
+  #loadedFromHere(loaded: readonly PlannedFile[]): Set<string> {
+    const folder = existsSync(this.#folder) ? realpathSync(this.#folder) : null;
+    const here = loaded.filter(({ isOfRejected, realPath }) => isOfRejected && dirname(realPath) === folder);
+    return new Set(here.map(({ realPath }) => realPath));
   }
 
   /** Leaves no empty folder behind. */
@@ -110,6 +138,8 @@ export class RejectedFiles {
     return join(this.#folder, `${type}.${this.#loadId}${PART_ENDING}`);
   }
 }
+
+export type RejectedBytes = { readonly [Type in LoadType]?: number };
 
 export interface Finished {
   readonly written: readonly string[];

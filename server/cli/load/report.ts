@@ -20,13 +20,31 @@ export interface Report {
   readonly isDryRun: boolean;
   readonly stop: Stop | null;
   readonly finished: Finished | null;
+  /** Of a load that was stopped: where its rejected records are until it comes to its end. */
+  readonly parts: readonly string[];
   readonly leftAlone: readonly string[];
+  readonly unfinished: readonly UnfinishedLoad[];
+}
+
+/** Another load that has not come to its end. */
+export interface UnfinishedLoad {
+  readonly command: string;
+  /** The rejected records that it has met so far. */
+  readonly parts: readonly string[];
+}
+
+/** For the start of a load. */
+export function unfinishedLines({ command, parts }: UnfinishedLoad): readonly string[] {
+  return [
+    `an earlier load has not come to its end: ${command} goes on with it, and begins it anew with --restart`,
+    ...parts.map((path) => `what it has rejected so far is in ${path}`),
+  ];
 }
 
 const countNames = ['received', 'created', 'updated', 'unchanged', 'rejected'] as const;
 
 export function reportLines(report: Report): readonly string[] {
-  const { tally, isDryRun, finished } = report;
+  const { tally, isDryRun, finished, parts } = report;
   const rows = typesIn(tally).map(({ type, counts }) => [type, ...cells(counts)]);
   if (rows.length > 1) rows.push(['total', ...cells(totalOf(tally))]);
   const heading = ['TYPE', ...countNames.map((name) => name.toUpperCase())];
@@ -37,6 +55,7 @@ export function reportLines(report: Report): readonly string[] {
     ...droppedLines(tally),
     ...problemLines(tally),
     ...(finished === null ? [] : finishedLines(finished)),
+    ...(parts.length === 0 ? [] : partLines(parts)),
   ];
 }
 
@@ -66,13 +85,29 @@ function droppedLines({ dropped }: Tally): readonly string[] {
 function problemLines({ problems }: Tally): readonly string[] {
   return problems.flatMap(({ type, code, records, examples }) => [
     '',
-    ...wrap(`${type}: ${shown(records)} rejected as ${code}. ${problemCodes[code].meaning}`),
+    ...wrap(`${type}: ${shown(records)} rejected as ${code}. ${meaningOf(code)}`.trimEnd()),
     ...columns(
-      examples.map(({ file, line, message }) => [`${file}:${line}`, message]),
+      examples.map(({ file, line, message }) => [line === null ? file : `${file}:${line}`, message]),
       '  ',
     ),
     ...(records > examples.length ? [`  … and ${shown(records - examples.length)} more`] : []),
   ]);
+}
+
+/** A newer server may have codes that are not known here; their messages then speak for themselves. */
+function meaningOf(code: string): string {
+  return Object.hasOwn(problemCodes, code) ? problemCodes[code as keyof typeof problemCodes].meaning : '';
+}
+
+function partLines(parts: readonly string[]): readonly string[] {
+  return [
+    '',
+    'The records that were rejected so far are in',
+    ...parts.map((path) => `  ${path}`),
+    ...wrap(
+      'When the load has come to its end, they are in a file of the type’s name that can be loaded again.',
+    ),
+  ];
 }
 
 function finishedLines({ written, setAside }: Finished): readonly string[] {
@@ -94,11 +129,12 @@ function finishedLines({ written, setAside }: Finished): readonly string[] {
 }
 
 /** As a shell takes it for one word. */
-function asWord(path: string): string {
+export function asWord(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
-export function reportJson({ tally, isDryRun, stop, finished, leftAlone }: Report): unknown {
+export function reportJson(report: Report): unknown {
+  const { tally, isDryRun, stop, finished, parts, leftAlone, unfinished } = report;
   return {
     dry_run: isDryRun,
     finished: stop === null,
@@ -107,8 +143,9 @@ export function reportJson({ tally, isDryRun, stop, finished, leftAlone }: Repor
     total: totalOf(tally),
     problems: tally.problems,
     dropped_fields: tally.dropped,
-    rejected_files: finished?.written ?? [],
+    rejected_files: finished?.written ?? parts,
     set_aside: finished?.setAside ?? [],
     left_alone: leftAlone,
+    unfinished_loads: unfinished.map((load) => ({ command: load.command, rejected_files: load.parts })),
   };
 }

@@ -1,5 +1,6 @@
 // The bytes of a file, unpacked, in the order of the file and never more of them at once than a few blocks.
 
+import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createZstdDecompress } from 'node:zlib';
@@ -84,6 +85,19 @@ export function notText(start: Buffer): string | null {
   if (begins(0x28, 0xb5, 0x2f, 0xfd)) return 'it is Zstandard data; let its name end in .zst';
   if (begins(0xff, 0xfe) || begins(0xfe, 0xff)) return 'it is UTF-16 text; save it as UTF-8';
   if (begins(0x50, 0x4b, 0x03, 0x04)) return 'it is a ZIP archive or an office document; save it as CSV';
-  if (start.includes(0)) return `it is no text file: it begins with ${quote(start.toString('latin1', 0, 8))}`;
+  if (start.includes(0) && !isTextWithNul(start))
+    return `it is no text file: it begins with ${quote(start.toString('latin1', 0, 8))}`;
   return null;
 }
+
+/** A stray NUL makes no text file another kind of file: whoever reads its line tells what is wrong with it. */
+function isTextWithNul(start: Buffer): boolean {
+  const before = start.subarray(0, start.indexOf(0));
+  const nulBytes = start.reduce((count, byte) => count + (byte === 0 ? 1 : 0), 0);
+  return isUtf8(before) && !controlCharacter.test(before.toString()) && nulBytes * MOST_NUL < start.length;
+}
+
+/** Of so many bytes at most one is a NUL in what counts as text. */
+const MOST_NUL = 20;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controlCharacter = /[\u0000-\u0008\u000e-\u001f]/;

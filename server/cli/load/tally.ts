@@ -17,7 +17,7 @@ export interface Counts {
 
 export interface Example {
   readonly file: string;
-  readonly line: number;
+  readonly line: number | null;
   readonly field: string | null;
   readonly message: string;
 }

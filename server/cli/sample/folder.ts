@@ -1,9 +1,10 @@
 // The folder of a sample: which files it may hold, and whether a new sample may be written there.
 
 import type { Dirent } from 'node:fs';
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { makeFolder } from '../make-folder.ts';
 import { type Format, formatFor, formats } from './lines.ts';
 import { type SampleType, sampleTypes } from './records.ts';
 
@@ -44,12 +45,10 @@ export async function prepareFolder(folder: string, mayReplace: boolean): Promis
   let entries: Dirent[];
   let isNew: boolean;
   try {
-    isNew = (await mkdir(folder, { recursive: true })) !== undefined;
+    isNew = makeFolder(folder);
     entries = await readdir(folder, { withFileTypes: true });
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    // Node says ENOENT where it cannot make a folder because nothing can be written.
-    return new Unwritable(whyUnwritable({ code: code === 'ENOENT' ? 'EROFS' : code, message }, folder));
+    return new Unwritable(whyUnwritable(error as NodeJS.ErrnoException, folder));
   }
   const strangers = entries.filter(
     (entry) => !(entry.isFile() && (everyName.has(entry.name) || isLeftOver(entry.name))),
@@ -82,6 +81,8 @@ export function whyUnwritable(
     return `this user may not write to ${shown}; choose another folder, or change its permissions`;
   }
   if (code === 'EEXIST' || code === 'ENOTDIR') return `${shown} is not a folder; choose another name`;
+  // As in /proc, whose folders are those of the system.
+  if (code === 'ENOENT') return `no folder can be made at ${shown}; choose another`;
   if (code === 'EROFS') return `${shown} is on a file system that can only be read; choose another folder`;
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     return `there is no room left for ${shown}; free some, choose another disk, or ask for fewer --customers`;

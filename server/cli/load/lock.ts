@@ -1,0 +1,58 @@
+// Keeps two runs from going on with the same load at once. A lock is a file whose name has the id of the process; one
+// of a process that is no more means nothing.
+
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFolder } from '../make-folder.ts';
+
+export interface Lock {
+  release(): void;
+}
+
+/** Another run has it. */
+export class Held {
+  readonly pid: number;
+  readonly path: string;
+  constructor(pid: number, path: string) {
+    this.pid = pid;
+    this.path = path;
+  }
+}
+
+/** Of two that ask at the very same moment none may get it, but never both. */
+export function takeLock(folder: string, loadId: string): Lock | Held {
+  makeFolder(folder);
+  const path = join(folder, lockName(loadId, process.pid));
+  writeFileSync(path, '');
+  const release = (): void => rmSync(path, { force: true });
+  const held = heldByAnother(folder, loadId);
+  if (held === null) return { release };
+  release();
+  return held;
+}
+
+/** The run that is at a load now, other than this process. */
+export function heldByAnother(folder: string, loadId: string): Held | null {
+  for (const name of readdirSync(folder)) {
+    const pid = Number(/\.(\d+)\.lock$/.exec(name)?.[1]);
+    if (name !== lockName(loadId, pid) || pid === process.pid) continue;
+    const path = join(folder, name);
+    if (isRunning(pid)) return new Held(pid, path);
+    rmSync(path, { force: true });
+  }
+  return null;
+}
+
+function lockName(loadId: string, pid: number): string {
+  return `.load-${loadId}.${pid}.lock`;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // It runs, but as another user.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

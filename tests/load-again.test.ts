@@ -1,0 +1,275 @@
+// `headgate load` run again: after a stop, after what was wrong is mended, beside itself, and with damaged notes.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { rm, symlink, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { testDatabases } from '../server/store/test-databases.ts';
+import { apiOf } from './harness/api.ts';
+import { type Fault, startFaultyProxy } from './harness/faulty-proxy.ts';
+import { csvOf, type LoadReport, loadFolder } from './harness/loading.ts';
+import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
+import { leastRecord } from './harness/records.ts';
+import { runningHeadgate } from './harness/running-headgate.ts';
+import { waitUntil } from './harness/waiting.ts';
+
+const running = runningHeadgate(testDatabases[0]!);
+const columns = ['shop_id', 'name', 'region'];
+
+function shop(name = 'Shop', region = 'GB'): string[] {
+  return [randomUUID(), name, region];
+}
+
+/** A folder to load from, as an organisation of its own, through a proxy. */
+async function setUp(t: TestContext) {
+  const { key } = await running.headgate.newKey();
+  const proxy = await startFaultyProxy(running.headgate.url);
+  t.after(() => proxy.close());
+  const folder = await loadFolder(t, { HEADGATE_URL: proxy.url, HEADGATE_KEY: key });
+  return { folder, proxy, api: apiOf(running.headgate.url, key) };
+}
+
+/** Whoever posts gets this; all else is passed on. */
+function toPosts(fault: Fault | null): (request: { method: string }) => Fault | null {
+  return ({ method }) => (method === 'POST' ? fault : null);
+}
+
+const noStack = /\n {4}at |TypeError/;
+
+describe('interactions', () => {
+  function interactionWith(itemId: string) {
+    return { interaction_type: 'SHARE', item_type: 'SHOP', item_id: itemId, event_timestamp: 1_700_000_000 };
+  }
+
+  test('those that were refused are recorded once what was missing is there, and only once', async (t) => {
+    const { folder, proxy, api } = await setUp(t);
+    const record = leastRecord('shops');
+    const interaction = interactionWith(record.shop_id as string);
+    await folder.write('user-interactions.ndjson', `\n${JSON.stringify(interaction)}\n`);
+    const load = () => folder.json('load', 'user-interactions.ndjson');
+    assert.equal((await load()).total.rejected, 1);
+    assert.equal((await load()).total.rejected, 1, 'nothing has changed');
+
+    assert.equal((await api.upload('shops', [record])).status, 200);
+    const posts = () => proxy.requests.filter(({ method }) => method === 'POST').length;
+    const before = posts();
+    // The third key is the first that the server does not know; of its answer nothing arrives.
+    proxy.fault = ({ method }) => (method === 'POST' && posts() === before + 3 ? 'cut after' : null);
+    const mended = await folder.json('load', 'rejected/user-interactions.ndjson');
+    assert.deepEqual([mended.total.created, mended.total.rejected], [1, 0]);
+    assert.equal((await readAllInteractions(api)).length, 1);
+
+    for (const path of ['user-interactions.ndjson', 'rejected']) {
+      const { total } = await folder.json('load', path);
+      assert.deepEqual([total.unchanged, total.created], [1, 0], path);
+    }
+    assert.equal((await readAllInteractions(api)).length, 1);
+  });
+
+  test('a run that is killed meets the same keys again', async (t) => {
+    const { folder, proxy, api } = await setUp(t);
+    const record = leastRecord('shops');
+    await folder.write(
+      'user-interactions.ndjson',
+      `${JSON.stringify(interactionWith(record.shop_id as string))}\n`,
+    );
+    await folder.run('load', 'user-interactions.ndjson');
+    await api.upload('shops', [record]);
+    const isSecond = (key: unknown) => String(key).endsWith('-2');
+    proxy.fault = ({ headers }) => (isSecond(headers['idempotency-key']) ? 'cut after' : null);
+    const killed = folder.start('load', 'user-interactions.ndjson');
+    await waitUntil('it is recorded', async () => (await readAllInteractions(api)).length === 1);
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    proxy.fault = () => null;
+    const { total } = await folder.json('load', 'user-interactions.ndjson');
+    assert.deepEqual([total.unchanged, total.rejected], [1, 0]);
+    assert.equal((await readAllInteractions(api)).length, 1);
+  });
+});
+
+describe('a JSON file with more than one array', () => {
+  const [one, other] = [leastRecord('shops'), leastRecord('shops')].map((record) => JSON.stringify(record));
+  const texts: [text: string, sentence: RegExp][] = [
+    [`[${one}]\n[${other}]\n`, /line 2: after the array of records there is something else/],
+    [`{"records":[${one}]}\n{"records":[${other}]}\n`, /line 2: after the object with the records/],
+  ];
+  for (const [text, sentence] of texts) {
+    test(`is never taken for loaded: ${sentence.source}`, async (t) => {
+      const { folder, api } = await setUp(t);
+      await folder.write('shops.json', text);
+      for (let run = 1; run <= 2; run++) {
+        const { exitCode, err } = await folder.run('load', 'shops.json');
+        assert.equal(exitCode, 2, err);
+        assert.match(err, sentence);
+      }
+      await folder.write('shops.json', `[${one},\n${other}]`);
+      assert.equal((await folder.run('load', 'shops.json')).exitCode, 0);
+      assert.equal((await readAllRecords(api, 'shops')).length, 2);
+    });
+  }
+});
+
+test('the rejected records of a load that was stopped are named, and so is the load when another one starts', async (t) => {
+  const { folder } = await setUp(t);
+  const good = csvOf(columns, [shop(), shop('Bad', 'nowhere')]);
+  await folder.write('shops.csv', `${good}x\n`);
+  const stopped = await folder.run('load', 'shops.csv');
+  assert.equal(stopped.exitCode, 2);
+  const part = /The records that were rejected so far are in\n {2}(rejected\/shops\.\w+\.part)\n/.exec(
+    stopped.out,
+  )![1]!;
+  assert.match(await folder.read(part), /"name":"Bad"/);
+  const { finished, rejected_files } = await folder.json('load', 'shops.csv');
+  assert.deepEqual([finished, rejected_files], [false, [part]]);
+
+  await folder.write('tags.csv', csvOf(['tag_id', 'name'], [[randomUUID(), 'x']]));
+  const next = await folder.run('load', 'tags.csv');
+  assert.equal(next.exitCode, 0);
+  assert.match(
+    next.err,
+    /an earlier load has not come to its end: headgate load shops\.csv goes on with it.*--restart/,
+  );
+  assert.ok(next.err.includes(`what it has rejected so far is in ${part}`), next.err);
+  const { unfinished_loads } = await folder.json<
+    LoadReport & { unfinished_loads: { command: string; rejected_files: string[] }[] }
+  >('load', 'tags.csv');
+  assert.deepEqual(unfinished_loads, [{ command: 'headgate load shops.csv', rejected_files: [part] }]);
+
+  await folder.write('shops.csv', good);
+  const ended = await folder.run('load', 'shops.csv');
+  assert.equal(ended.exitCode, 1);
+  assert.doesNotMatch(ended.err, /has not come to its end/);
+  assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
+});
+
+test('another key does not go on where the first was: it may be that of another organisation', async (t) => {
+  const { folder } = await setUp(t);
+  await folder.write('shops.csv', `${csvOf(columns, [shop(), shop('Bad', 'nowhere')])}x\n`);
+  await folder.run('load', 'shops.csv');
+  const { key } = await running.headgate.newKey();
+  await folder.write('key', key);
+  const second = await folder.run('load', 'shops.csv', '--key-file', 'key');
+  assert.match(second.err, /the earlier run had another key.*; the load begins anew/);
+  assert.match(second.out, /^shops +2 +1 +0 +0 +1$/m);
+  assert.equal((await readAllRecords(apiOf(running.headgate.url, key), 'shops')).length, 1);
+  assert.equal((await folder.names('rejected')).length, 2, 'a journal and a file of rejected records');
+});
+
+test('with damaged notes, or without the rejected records that they tell of, a load begins anew', async (t) => {
+  const { folder } = await setUp(t);
+  await folder.write('shops.csv', `${csvOf(columns, [shop(), shop('Bad', 'nowhere')])}x\n`);
+  const first = await folder.run('load', 'shops.csv');
+  const [journal, part] = await folder.names('rejected');
+  const [journalPath, partPath] = [`rejected/${journal}`, `rejected/${part}`];
+  const notes = await folder.read(journalPath);
+  const damages: [damage: () => Promise<void>, reason: RegExp][] = [
+    [() => folder.write(journalPath, ''), /notes of an earlier run are damaged/],
+    [() => folder.write(journalPath, notes.slice(0, -20)), /notes of an earlier run are damaged/],
+    [() => folder.write(journalPath, '{"version":2}'), /notes of an earlier run are damaged/],
+    [() => rm(join(folder.path, partPath)), /had rejected are no longer there/],
+    [() => truncate(join(folder.path, partPath), 10), /had rejected are no longer there/],
+  ];
+  for (const [damage, reason] of damages) {
+    await damage();
+    const { exitCode, out, err } = await folder.run('load', 'shops.csv');
+    assert.deepEqual([exitCode, noStack.test(err)], [2, false], err);
+    assert.match(err, reason);
+    assert.match(err, /; the load begins anew/);
+    assert.equal(out, first.out.replace(/^shops .*$/m, /^shops .*$/m.exec(out)![0]));
+    const rejected = await folder.read(partPath);
+    assert.deepEqual([rejected.split('\n').length, rejected.includes('\0')], [2, false]);
+  }
+});
+
+test('the same load does not run twice at once, and one that was killed is no obstacle', async (t) => {
+  const { folder, proxy, api } = await setUp(t);
+  await folder.write('shops.csv', csvOf(columns, [shop()]));
+  proxy.fault = toPosts('silence');
+  const first = folder.start('load', 'shops.csv');
+  await waitUntil('it has sent something', () => proxy.requests.some(({ method }) => method === 'POST'));
+  const second = await folder.run('load', 'shops.csv');
+  assert.deepEqual([second.exitCode, second.out], [2, '']);
+  assert.match(second.err, new RegExp(`the same load is running already, as process ${first.child.pid};`));
+  first.child.kill('SIGKILL');
+  await first.ended;
+  proxy.fault = () => null;
+  assert.equal((await folder.run('load', 'shops.csv')).exitCode, 0);
+  assert.equal((await readAllRecords(api, 'shops')).length, 1);
+  assert.deepEqual(await folder.names('rejected'), [], 'no lock is left');
+});
+
+test('the folder of rejected records is known by any of its paths', async (t) => {
+  const { folder } = await setUp(t);
+  await folder.write('shops.csv', csvOf(columns, [shop('Bad', 'nowhere'), shop('Worse', 'nowhere')]));
+  await folder.run('load', 'shops.csv');
+  await symlink('rejected', join(folder.path, 'link'));
+  for (const path of [join(folder.path, 'rejected'), 'link', 'link/shops.ndjson']) {
+    const { set_aside, total } = await folder.json('load', path);
+    assert.deepEqual([set_aside, total.rejected], [[], 2], path);
+    assert.deepEqual(await folder.names('rejected'), ['shops.ndjson'], path);
+  }
+  const { total } = await folder.json('load', '.', '--rejected', 'link');
+  assert.equal(total.received, 2, 'what is in it is not loaded with the folder around it');
+});
+
+test('a stop before anything is settled leaves nothing behind', async (t) => {
+  const { folder, proxy } = await setUp(t);
+  await folder.write('shops.csv', csvOf(columns, [shop()]));
+  const body = '<html><h1>Access denied</h1></html>';
+  for (const fault of [toPosts({ status: 403, body }), () => ({ status: 403, body })]) {
+    proxy.fault = fault;
+    const { exitCode, err } = await folder.run('load', 'shops.csv');
+    assert.equal(exitCode, 2, err);
+    assert.match(err, /answered 403: .*none of Headgate's.*Access denied/);
+    assert.doesNotMatch(err, /ask the operator/);
+    assert.deepEqual(await folder.names('rejected'), []);
+  }
+});
+
+test('answers of a newer or a strange server are told, whatever is in them', async (t) => {
+  const { folder, proxy } = await setUp(t);
+  await folder.write('shops.csv', csvOf(columns, [shop()]));
+  const answer = (index: number): Fault => {
+    const error = {
+      index,
+      id: null,
+      field: 'name',
+      code: 'too_new',
+      message: 'name is too new',
+      retryable: false,
+    };
+    const counts = { received: 1, created: 0, updated: 0, unchanged: 0, rejected: 1 };
+    const batch = { batch: 1, status: 400, data: { counts, errors: [error], warnings: [] } };
+    return { status: 400, body: JSON.stringify({ request_id: 'r', type: 'shops', batches: [batch] }) };
+  };
+  proxy.fault = toPosts(answer(0));
+  const newer = await folder.run('load', 'shops.csv');
+  assert.equal(newer.exitCode, 1, newer.err);
+  assert.match(newer.out, /shops: 1 rejected as too_new\.\n {2}shops\.csv:2 +name is too new/);
+  proxy.fault = toPosts(answer(7));
+  const strange = await folder.run('load', 'shops.csv', '--rejected', 'other');
+  assert.notEqual(strange.exitCode, 0);
+  assert.doesNotMatch(strange.err, noStack);
+});
+
+test('a NUL in a text is a flaw of its record, not of the file', async (t) => {
+  const { folder } = await setUp(t);
+  await folder.write('shops.csv', csvOf(columns, [shop(), shop('a\0b'), shop()]));
+  const { exitCode, out, err } = await folder.run('load', 'shops.csv');
+  assert.equal(exitCode, 1, err);
+  assert.match(out, /^shops +3 +2 +0 +0 +1$/m);
+  assert.match(out, /shops\.csv:3 +name .*NUL/);
+});
+
+test('where nothing can be written, one sentence says so at once', async (t) => {
+  const { folder, api } = await setUp(t);
+  await folder.write('shops.csv', csvOf(columns, [shop()]));
+  for (const place of ['/proc/rejected', 'shops.csv']) {
+    const { exitCode, err } = await folder.run('load', 'shops.csv', '--rejected', place);
+    assert.equal(exitCode, 2, err);
+    assert.match(err, new RegExp(`^headgate: the load cannot keep its notes in ${place}: `));
+  }
+  assert.equal((await readAllRecords(api, 'shops')).length, 0);
+});
