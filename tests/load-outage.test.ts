@@ -12,8 +12,8 @@ import { csvOf, loadFolder } from './harness/loading.ts';
 import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-const COUNT = 30_000;
-const PER_REQUEST = 2500;
+const COUNT = 60_000;
+const PER_REQUEST = 5000;
 const INTERACTIONS = 3000;
 
 /** A server that can be started again on the same database and port. */
@@ -129,7 +129,7 @@ test('Ctrl-C lets what is under way finish, and the same command goes on from th
   const second = await folder.run('load', 'shops.csv');
   assert.equal(second.exitCode, 1, second.err);
   const line = lineOf(second.err);
-  assert.match(second.out, /^shops +30,000 +29,970 +0 +0 +30$/m);
+  assert.match(second.out, /^shops +60,000 +59,940 +0 +0 +60$/m);
   const left = COUNT - (line - 2);
   assert.equal(uploads() - before, Math.ceil(left / PER_REQUEST), 'only what was left is sent');
   assert.equal((await readAllRecords(api, 'shops')).length, COUNT - REJECTED);
@@ -171,7 +171,7 @@ test('a server that stays away can be left with Ctrl-C, and a loader that was ki
   const last = await folder.run('load', 'shops.csv');
   assert.equal(last.exitCode, 1, last.err);
   assert.equal(lineOf(last.err), line + 2 * PER_REQUEST);
-  const [, created, unchanged] = /^shops +30,000 +([\d,]+) +0 +([\d,]+) +30$/m.exec(last.out)!;
+  const [, created, unchanged] = /^shops +60,000 +([\d,]+) +0 +([\d,]+) +60$/m.exec(last.out)!;
   assert.equal(numberIn(created!) + numberIn(unchanged!), COUNT - REJECTED);
   assert.equal((await readAllRecords(api, 'shops')).length, COUNT - REJECTED);
   assert.equal((await folder.read('rejected/shops.ndjson')).trimEnd().split('\n').length, REJECTED);

@@ -18,8 +18,6 @@ import { version } from './version.ts';
 /** At the start a server that is away is one that was not started: nobody should wait for it. */
 const FIRST_PATIENCE_MS = 3000;
 const FIRST_TIMEOUT_MS = 10_000;
-/** Half of what a server takes: nearly as fast, and what is under way takes half the memory. */
-const RECORDS_PER_REQUEST = 5000;
 const NO_SUCH_ID = '00000000-0000-0000-0000-000000000000';
 const USER_AGENT = `headgate-cli/${version}`;
 
@@ -40,7 +38,7 @@ export async function connect({ io, option }: Call, command: string): Promise<Se
   const apiKey = await readKey(io.env, flags, command);
   if (typeof apiKey !== 'string') return apiKey.problem;
   const keyId = apiKey.split('_')[1] ?? '';
-  const options = { url, apiKey, userAgent: USER_AGENT, maxRecordsPerRequest: RECORDS_PER_REQUEST };
+  const options = { url, apiKey, userAgent: USER_AGENT };
   return {
     url,
     keyId,
