@@ -1,5 +1,8 @@
 // Headgate itself: the real executable, over real HTTP, with a real key.
 
+import { openSync, unlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type Headgate, startHeadgate } from '../../tests/harness/headgate.ts';
 import type { PreparedChild } from '../../tests/harness/prepared-child.ts';
 import type { BenchDatabases } from '../databases.ts';
@@ -27,12 +30,22 @@ const warmUp: UploadOrder = {
   clients: 2,
 };
 
+/** As under a supervisor. Read by this process, the lines would take of the cores that are measured. */
+const logFile = newLogFile();
+
+function newLogFile(): number {
+  const path = join(tmpdir(), `headgate-bench-${process.pid}.log`);
+  const descriptor = openSync(path, 'w');
+  unlinkSync(path);
+  return descriptor;
+}
+
 export function headgate(store: string, databases: BenchDatabases): HeadgateContender {
   return {
     name: `Headgate on ${store}`,
     async start(rowsPresent) {
       const { database, key, remove } = await databases.newDatabase(rowsPresent);
-      const running = await startHeadgate(database);
+      const running = await startHeadgate(database, {}, logFile);
       const target = (workload: WorkloadName, query = ''): UploadTarget => ({
         url: `${running.url}/v1/data/${workloads[workload].type}${query}`,
         headers: { Authorization: `Bearer ${key}` },

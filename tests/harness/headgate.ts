@@ -47,13 +47,20 @@ export async function newDatabaseFolder(): Promise<{ folder: string; remove(): P
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** Starts on the given database and, unless HEADGATE_PORT is given, on a free port; resolves when it can answer. */
-export async function startHeadgate(database: string, environment: Environment = {}): Promise<Headgate> {
+/**
+ * Starts on the given database and, unless HEADGATE_PORT is given, on a free port; resolves when it can answer. Its log
+ * is a part of `output`, or goes to the given descriptor.
+ */
+export async function startHeadgate(
+  database: string,
+  environment: Environment = {},
+  logTo: number | 'pipe' = 'pipe',
+): Promise<Headgate> {
   const env = { ...process.env, ...quiet, ...environment, HEADGATE_DATABASE: database };
   const [program, ...args] = commandLine(['serve', '--port', environment.HEADGATE_PORT ?? '0']);
   const child = spawn(program!, args, {
     env,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', logTo],
   });
   let output = '';
   let isListening = false;
@@ -66,8 +73,8 @@ export async function startHeadgate(database: string, environment: Environment =
     isListening = true;
     started.resolve(url);
   };
-  child.stdout.on('data', listen);
-  child.stderr.on('data', listen);
+  child.stdout!.on('data', listen);
+  child.stderr?.on('data', listen);
   const exited = once(child, 'exit');
   void exited.then(([code]) => started.reject(new Error(`headgate ended with ${code} at start: ${output}`)));
   const timer = setTimeout(() => {
