@@ -110,7 +110,8 @@ export class Display {
   }
 
   #width(): number {
-    return Math.max(20, (this.#io.widthCharacters ?? USUAL_WIDTH_CHARACTERS) - 1);
+    // A terminal that nobody has told its size says 0.
+    return Math.max(20, (this.#io.widthCharacters || USUAL_WIDTH_CHARACTERS) - 1);
   }
 }
 
