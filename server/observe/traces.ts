@@ -1,4 +1,4 @@
-// Traces as the rest of the server knows them. OpenTelemetry itself is loaded only where an endpoint is set.
+// Traces as the rest of the server knows them.
 
 import type { EndedRequest } from './facts.ts';
 import type { LogFacts } from './log.ts';
@@ -27,20 +27,4 @@ export interface TraceSettings {
   readonly env: { readonly [name: string]: string | undefined };
   readonly isTls: boolean;
   warn(facts: LogFacts, message: string): void;
-}
-
-const endpoints = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
-
-/** Null where no endpoint is set, or tracing is switched off by one of OpenTelemetry's own variables. */
-export async function openTraces(settings: TraceSettings): Promise<Traces | null> {
-  const { env, warn } = settings;
-  const variable = endpoints.find((name) => (env[name] ?? '') !== '');
-  if (variable === undefined) return null;
-  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none') return null;
-  if (!/^https?:$/.test(URL.parse(env[variable]!)?.protocol ?? '')) {
-    warn({}, `${variable} must be a URL such as http://127.0.0.1:4318; no traces are sent`);
-    return null;
-  }
-  const { sendTraces } = await import('./opentelemetry.ts');
-  return sendTraces(settings);
 }
