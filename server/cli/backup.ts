@@ -5,11 +5,10 @@ import { readPlace } from '../store/place.ts';
 import type { BackupFacts, BackupProgress } from '../store/sqlite/backup.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
-import { progressLine } from './progress.ts';
+import { progressBar, progressLine } from './progress.ts';
+import { onStopSignal } from './stop-signal.ts';
 
-const BAR_CHARACTERS = 20;
 const MIB = 1024 * 1024;
-const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode> {
   const database = readSetting('database', io.env, { database: option('database') });
@@ -50,26 +49,10 @@ export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode
   return exitCodes.done;
 }
 
-/** Ends by the signal itself, so that a shell or a timer sees what has ended the command. */
-function onStopSignal(beforeTheEnd: () => void): () => void {
-  const onSignal = (signal: NodeJS.Signals): void => {
-    stopListening();
-    beforeTheEnd();
-    process.kill(process.pid, signal);
-  };
-  const stopListening = (): void => {
-    for (const signal of stopSignals) process.removeListener(signal, onSignal);
-  };
-  for (const signal of stopSignals) process.on(signal, onSignal);
-  return stopListening;
-}
-
 function sentence({ doing, doneBytes, totalBytes }: BackupProgress): string {
   if (doing === 'checking') return `checking ${mebibytes(totalBytes)} MiB`;
   const share = totalBytes === 0 ? 1 : doneBytes / totalBytes;
-  const filled = Math.round(share * BAR_CHARACTERS);
-  const bar = `${'█'.repeat(filled)}${'░'.repeat(BAR_CHARACTERS - filled)}`;
-  return `copying  ${bar}  ${Math.floor(share * 100)} %  ${mebibytes(doneBytes)} of ${mebibytes(totalBytes)} MiB`;
+  return `copying  ${progressBar(share)}  ${Math.floor(share * 100)} %  ${mebibytes(doneBytes)} of ${mebibytes(totalBytes)} MiB`;
 }
 
 function resultOf(file: string, facts: BackupFacts, elapsedMs: number): string {

@@ -8,9 +8,7 @@ import { readPlace } from '../store/place.ts';
 import type { Call } from './call.ts';
 import { columns } from './columns.ts';
 import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
-import { progressLine } from './progress.ts';
-
-const BAR_CHARACTERS = 20;
+import { progressBar, progressLine } from './progress.ts';
 
 export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   const [from, to] = [option('from')!, option('to')!].map((database) =>
@@ -56,8 +54,7 @@ function isMissingFile(database: string): boolean {
 
 function sentence({ doing, organisation, part, doneRows, totalRows }: Progress, isTerminal: boolean): string {
   const share = totalRows === 0 ? 1 : Math.min(1, doneRows / totalRows);
-  const filled = Math.round(share * BAR_CHARACTERS);
-  const bar = isTerminal ? `  ${'█'.repeat(filled)}${'░'.repeat(BAR_CHARACTERS - filled)}` : ':';
+  const bar = isTerminal ? `  ${progressBar(share)}` : ':';
   return `${doing} ${organisation} / ${part}${bar}  ${Math.floor(share * 100)} %  ${doneRows} of ${totalRows}`;
 }
 

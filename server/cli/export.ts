@@ -16,8 +16,7 @@ import {
   fieldsOf,
   INTERACTIONS,
   type LoadType,
-  loadOrder,
-  nearType,
+  mustBeType,
   readFileName,
   typeNamed,
 } from './load/file-types.ts';
@@ -77,9 +76,7 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
   const word = args[0]!;
   const type = typeNamed(word);
   if (type === null) {
-    const near = nearType(word);
-    const hint = near === null ? `there are ${loadOrder.join(', ')}` : `did you mean ${near}?`;
-    return `TYPE must be a record type or ${INTERACTIONS}, not ${quote(word)}; ${hint}`;
+    return `TYPE ${mustBeType(word)}`;
   }
   const given = option('out') ?? null;
   const out = given !== null && namesOfOutput.includes(given) ? null : given;

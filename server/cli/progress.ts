@@ -5,6 +5,13 @@ import type { Io } from './io.ts';
 const REWRITE_EVERY_MS = 100;
 const PRINT_EVERY_MS = 5000;
 
+const BAR_CHARACTERS = 20;
+
+export function progressBar(share: number, widthCharacters: number = BAR_CHARACTERS): string {
+  const filled = Math.round(share * widthCharacters);
+  return '█'.repeat(filled) + '░'.repeat(widthCharacters - filled);
+}
+
 export interface ProgressLine {
   show(text: string): void;
   end(): void;

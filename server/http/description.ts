@@ -3,6 +3,7 @@
 
 import { Worker } from 'node:worker_threads';
 import type { Description } from './description-thread.ts';
+import { madeOnce } from './made-once.ts';
 import type { ApiLimits } from './openapi/limits.ts';
 
 export type Describe = () => Promise<Description>;
@@ -10,14 +11,7 @@ export type Describe = () => Promise<Description>;
 export function describer({ maxRecords, batchSize, maxBodyBytes, rateLimitPerSecond }: ApiLimits): Describe {
   // Only what is named: settings hold more, and nothing of that has to go to another thread.
   const limits: ApiLimits = { maxRecords, batchSize, maxBodyBytes, rateLimitPerSecond };
-  let making: Promise<Description> | null = null;
-  return () => {
-    making ??= make(limits).catch((error: unknown) => {
-      making = null;
-      throw error;
-    });
-    return making;
-  };
+  return madeOnce(() => make(limits));
 }
 
 function make(limits: ApiLimits): Promise<Description> {

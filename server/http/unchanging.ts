@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { madeOnce } from './made-once.ts';
 
 export interface Content {
   readonly type: string;
@@ -24,14 +25,9 @@ export function unchanging(
   make: () => Content | Promise<Content>,
   headers: Readonly<Record<string, string>> = {},
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> {
-  let kept: Promise<Kept> | null = null;
+  const kept = madeOnce(() => keep(make));
   return async (request, reply) => {
-    kept ??= keep(make).catch((error: unknown) => {
-      // What failed once may succeed at the next request.
-      kept = null;
-      throw error;
-    });
-    const { type, bytes, etag } = await kept;
+    const { type, bytes, etag } = await kept();
     reply.headers({ ...headers, 'Cache-Control': CACHE_CONTROL, ETag: etag });
     if (hasIt(request.headers['if-none-match'], etag)) return reply.code(NOT_MODIFIED_STATUS).send();
     return reply.type(type).send(bytes);

@@ -2,7 +2,7 @@
 
 import type { RetryNotice } from '@headgate/client/patience.ts';
 import type { Io } from '../io.ts';
-import { progressLine } from '../progress.ts';
+import { progressBar, progressLine } from '../progress.ts';
 import type { Counts } from './tally.ts';
 
 const BAR_CHARACTERS = 24;
@@ -85,20 +85,20 @@ export class Display {
     const elapsedMs = performance.now() - this.#startMs;
     const isSure = elapsedMs >= LEAST_RATE_MS && readBytes > this.#startBytes;
     const leftSeconds = ((this.#sizeBytes - readBytes) / (readBytes - this.#startBytes)) * (elapsedMs / 1000);
-    const facts = [
+    const parts = [
       `${Math.floor(share * 100)} %`,
       outcome(counts),
       ...(isSure
         ? [`${shown(Math.round(counts.received / (elapsedMs / 1000)))}/s`, `${duration(leftSeconds)} left`]
         : []),
-    ].join('  ');
-    if (!this.#io.isTerminal) return `${this.#file}: ${facts.replaceAll('  ', ', ')}`;
+    ];
+    if (!this.#io.isTerminal) return `${this.#file}: ${parts.join(', ')}`;
+    const facts = parts.join('  ');
     const width = this.#width();
     const file = this.#file.length > width / 3 ? `…${this.#file.slice(-Math.floor(width / 3))}` : this.#file;
     this.#barCharacters = Math.min(this.#barCharacters, width - file.length - facts.length - 4);
     const barWidth = this.#barCharacters;
-    const filled = Math.round(share * barWidth);
-    const bar = barWidth < 5 ? '' : `${'█'.repeat(filled)}${'░'.repeat(barWidth - filled)}  `;
+    const bar = barWidth < 5 ? '' : `${progressBar(share, barWidth)}  `;
     return this.#fitted(`${file}  ${bar}${facts}`);
   }
 
@@ -116,9 +116,11 @@ export class Display {
 }
 
 function outcome({ received, rejected, unchecked }: Counts): string {
-  const accepted = `${shown(received - rejected - unchecked)} accepted`;
-  const others = unchecked === 0 ? '' : `  ${shown(unchecked)} unchecked`;
-  return `${accepted}${others}  ${shown(rejected)} rejected`.replaceAll('  ', ', ');
+  return [
+    `${shown(received - rejected - unchecked)} accepted`,
+    ...(unchecked === 0 ? [] : [`${shown(unchecked)} unchecked`]),
+    `${shown(rejected)} rejected`,
+  ].join(', ');
 }
 
 function duration(seconds: number): string {

@@ -1,6 +1,7 @@
 // What a file's name tells: what it holds, in which format, and how it is packed.
 
 import type { Fields } from '@headgate/catalogue/declaration.ts';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
   interaction,
   isRecordTypeName,
@@ -35,6 +36,13 @@ export function typeNamed(word: string): LoadType | null {
 
 export function nearType(word: string): string | null {
   return nearName(word.toLowerCase().replaceAll('_', '-'), [...recordTypeNames, INTERACTIONS]);
+}
+
+/** What is said of a word that names no type. */
+export function mustBeType(word: string): string {
+  const near = nearType(word);
+  const hint = near === null ? `there are ${loadOrder.join(', ')}` : `did you mean ${near}?`;
+  return `must be a record type or ${INTERACTIONS}, not ${quote(word)}; ${hint}`;
 }
 
 export interface NamedFile {

@@ -5,15 +5,15 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { Call } from '../call.ts';
 import { connect, type Server, whyFailed } from '../connect.ts';
 import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts';
+import { shellWord } from '../shell-word.ts';
 import { Display } from './display.ts';
-import { INTERACTIONS, type LoadType, loadOrder, nearType, typeNamed } from './file-types.ts';
+import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
 import { type FileEnd, isStillConfirmed, loadFile, type Outcome } from './load-file.ts';
 import { Held, heldByAnother, takeLock } from './lock.ts';
 import { type FileProblem, type PlannedFile, planLoad } from './plan.ts';
 import { type Finished, inTheWay, RejectedFiles } from './rejected-files.ts';
 import {
-  asWord,
   type Report,
   reportJson,
   reportLines,
@@ -97,9 +97,7 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
   const typeWord = option('type');
   const type = typeWord === undefined ? null : typeNamed(typeWord);
   if (typeWord !== undefined && type === null) {
-    const near = nearType(typeWord);
-    const hint = near === null ? `there are ${loadOrder.join(', ')}` : `did you mean ${near}?`;
-    return `--type must be a record type or ${INTERACTIONS}, not ${quote(typeWord)}; ${hint}`;
+    return `--type ${mustBeType(typeWord)}`;
   }
   const concurrencyText = option('concurrency');
   const concurrency = concurrencyText === undefined ? null : Number(concurrencyText);
@@ -111,7 +109,7 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
   }
   const typed = (name: string): readonly string[] => {
     const value = option(name);
-    return value === undefined ? [] : [`--${name}`, asWord(value)];
+    return value === undefined ? [] : [`--${name}`, shellWord(value)];
   };
   return {
     type,
@@ -123,7 +121,7 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
     isJson: isOn('json'),
     command: [
       'headgate load',
-      ...args.map(asWord),
+      ...args.map(shellWord),
       ...['type', 'rejected', 'url', 'key-file'].flatMap(typed),
       ...(isOn('lenient') ? ['--lenient'] : []),
     ].join(' '),

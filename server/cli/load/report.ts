@@ -2,6 +2,7 @@
 
 import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import { columns, wrap } from '../columns.ts';
+import { shellWord } from '../shell-word.ts';
 import { shown } from './display.ts';
 import { INTERACTIONS } from './file-types.ts';
 import type { Finished } from './rejected-files.ts';
@@ -123,14 +124,9 @@ function finishedLines({ written, setAside }: Finished): readonly string[] {
           'The rejected records are in',
           ...written.map((path) => `  ${path}`),
           'Mend what is under "record" in their lines, then load them again:',
-          `  headgate load ${written.map(asWord).join(' ')}`,
+          `  headgate load ${written.map(shellWord).join(' ')}`,
         ]),
   ];
-}
-
-/** As a shell takes it for one word. */
-export function asWord(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 export function reportJson(report: Report): unknown {

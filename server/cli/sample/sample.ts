@@ -8,7 +8,9 @@ import type { Call } from '../call.ts';
 import { columns } from '../columns.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused, printJson } from '../io.ts';
 import { Misuse } from '../options.ts';
-import { type ProgressLine, progressLine } from '../progress.ts';
+import { progressLine } from '../progress.ts';
+import { shellWord } from '../shell-word.ts';
+import { onStopSignal } from '../stop-signal.ts';
 import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './defaults.ts';
 import { type FileFacts, SampleFiles } from './files.ts';
 import { prepareFolder, Unwritable, whyUnwritable } from './folder.ts';
@@ -23,7 +25,6 @@ const EARLIEST_UNTIL = '1980-01-01';
 const LATEST_UNTIL = '2999-12-31';
 const KILOBYTE = 1000;
 const MEGABYTE = 1e6;
-const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export async function sample({ io, args, option, isOn }: Call): Promise<ExitCode> {
   const folder = args[0]!;
@@ -65,7 +66,11 @@ async function write(
   io: Io,
 ): Promise<readonly FileFacts[] | Unwritable> {
   const line = progressLine(io);
-  const stopListening = discardWhenStopped(files, line, io);
+  const stopListening = onStopSignal(() => {
+    line.end();
+    files.discard();
+    io.err('headgate: stopped before the sample was complete; nothing of it is left');
+  });
   try {
     for (const customersDone of makeSample(plan, files.put)) {
       if (!files.isFull()) continue;
@@ -81,22 +86,6 @@ async function write(
     stopListening();
     line.end();
   }
-}
-
-/** Ends by the signal itself, so that a shell sees what has ended the command. */
-function discardWhenStopped(files: SampleFiles, line: ProgressLine, io: Io): () => void {
-  const onSignal = (signal: NodeJS.Signals): void => {
-    stopListening();
-    line.end();
-    files.discard();
-    io.err('headgate: stopped before the sample was complete; nothing of it is left');
-    process.kill(process.pid, signal);
-  };
-  const stopListening = (): void => {
-    for (const signal of stopSignals) process.removeListener(signal, onSignal);
-  };
-  for (const signal of stopSignals) process.on(signal, onSignal);
-  return stopListening;
 }
 
 function wholeNumber(name: string, text: string, least: number, most: number): number | Misuse {
@@ -138,8 +127,4 @@ function tableOf(facts: readonly FileFacts[]): string[][] {
 
 function sizeInWords(bytes: number): string {
   return bytes < MEGABYTE ? `${Math.ceil(bytes / KILOBYTE)} kB` : `${(bytes / MEGABYTE).toFixed(1)} MB`;
-}
-
-function shellWord(text: string): string {
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
