@@ -1,9 +1,10 @@
-// Memory of the threads through which uploads go: the one that parses them, and those of the SQLite store.
+// Memory of the threads through which uploads go. V8 lets the space for young objects grow with the memory of the
+// machine: beyond these bounds that takes hundreds of megabytes and saves no work, because little of it is ever alive.
 
 import type { ResourceLimits } from 'node:worker_threads';
 
-/**
- * V8 lets the space for young objects grow with the memory of the machine. Beyond this it gains an upload one part in
- * a hundred and takes hundreds of megabytes.
- */
-export const uploadThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 96 };
+/** Holds an upload as it is parsed: objects, rows and their JSON. */
+export const ingestThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 48 };
+
+/** Holds the rows of one batch at a time. */
+export const storeThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 16 };

@@ -3,7 +3,7 @@
 import type { UploadLimits } from '../ingest/upload.ts';
 import { newWriteCount } from '../observe/work-watch.ts';
 import { type OpenedStore, transferablesOf } from '../store/open-store.ts';
-import { uploadThreadLimits } from '../thread-memory.ts';
+import { ingestThreadLimits } from '../thread-memory.ts';
 import type { Answer } from './answers.ts';
 import type { IngestJob, IngestThreadData, Work } from './ingest-thread.ts';
 import { JobThread } from './job-thread.ts';
@@ -29,7 +29,7 @@ export class IngestClient {
         const writeCount = this.#writeCount;
         const handle = store.handle();
         const workerData: IngestThreadData = { store: handle, limits, maxBodyBytes, writeCount, isTraced };
-        return { workerData, transferList: transferablesOf(handle), resourceLimits: uploadThreadLimits };
+        return { workerData, transferList: transferablesOf(handle), resourceLimits: ingestThreadLimits };
       },
       onDeath,
     });

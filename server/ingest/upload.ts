@@ -10,6 +10,7 @@ import {
   type Store,
   StoreUnavailable,
   type Tally,
+  type Written,
 } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { type Checked, checkFields, type Handling, type Plan, planOf } from './check-fields.ts';
@@ -22,6 +23,7 @@ import {
   type KeyTaken,
   memoryOf,
   openAnswer,
+  type Recalled,
   recallAnswer,
 } from './memory.ts';
 import {
@@ -93,62 +95,84 @@ export async function takeUpload(
   const idempotency = request.dryRun ? null : request.idempotency;
   const recalled = await recallAnswer(request, idempotency, store);
   if (recalled.kind === 'again' || recalled.kind === 'key_taken') return replay(recalled);
+  const begun = await begin(request, idempotency, recalled, store, known, limits);
+  if ('kind' in begun) return begun;
+  const { upload, ids, writing } = begun;
+  const written = await writing;
+  if (written.kind === 'already') return replay(answerAgain(written.remembered, begun.fingerprint));
+  if (written.kind === 'running') return { kind: 'key_running' };
+  const outcome =
+    written.kind === 'written'
+      ? outcomeOf(upload, written.tallies)
+      : failedOutcome(upload, ids, written.failure);
+  return { kind: 'taken', outcome, replayed: false };
+}
+
+interface Failed {
+  readonly kind: 'failed';
+  readonly failure: string;
+}
+
+/**
+ * What is kept of an upload until it is written. The records are not: held by every upload that waits for the store,
+ * they would be most of the memory, and most of what the collector has to move about.
+ */
+interface Begun {
+  readonly upload: CheckedUpload;
+  /** Of every record, null where it has none that can be read. */
+  readonly ids: readonly (string | null)[];
+  readonly fingerprint: string;
+  readonly writing: Written | Failed | Promise<Written | Failed>;
+}
+
+async function begin(
+  request: UploadRequest,
+  idempotency: IdempotencyKey | null,
+  recalled: Exclude<Recalled, { kind: 'again' | 'key_taken' }>,
+  store: Pick<Store, 'write'>,
+  known: KnownRecords,
+  limits: UploadLimits,
+): Promise<Begun | Unreadable> {
   const records = readRecords(request, limits);
   if (typeof records === 'string') return { kind: 'unreadable', message: records };
-  const plan = plans[request.type];
-  const checked = records.map((record) => checkRecord(plan, record, request.handling));
-  const failedBecause = (reason: string): UploadTaken => {
-    const outcome = failedOutcome(request, plan, checked, limits.batchSize, reason);
-    return { kind: 'taken', outcome, replayed: false };
+  const { organisation, type, dryRun, handling } = request;
+  const plan = plans[type];
+  const checked = records.map((record) => checkRecord(plan, record, handling));
+  const failed =
+    recalled.kind === 'unavailable'
+      ? failedBecause(recalled.reason)
+      : await unlessUnavailable(resolveReferences(plan, checked, organisation, known));
+  const superseded = findSuperseded(plan, checked);
+  const upload = describe(request, plan, checked, superseded, limits.batchSize);
+  const fingerprint = recalled.kind === 'first' ? recalled.fingerprint : '';
+  const begun = { upload, ids: checked.map((record) => idOf(record, plan)), fingerprint };
+  if (failed !== undefined) return { ...begun, writing: failed };
+  const isWritten = (record: CheckedRecord, index: number): boolean =>
+    record.problems === null && !superseded.has(index);
+  const batches = inBatches(checked, limits.batchSize).map(({ first, batch }) =>
+    batch.filter((record, at) => isWritten(record, first + at)).map(({ row }): Row => row),
+  );
+  const memory = idempotency && memoryOf(idempotency, organisation, fingerprint, upload);
+  const isNothing = memory === null && batches.every((rows) => rows.length === 0);
+  return {
+    ...begun,
+    writing: isNothing
+      ? { kind: 'written', tallies: batches.map(() => NOTHING_WRITTEN) }
+      : unlessUnavailable(store.write({ organisation, type, batches, dryRun, memory })),
   };
-  if (recalled.kind === 'unavailable') return failedBecause(recalled.reason);
-  const guard = idempotency && { idempotency, fingerprint: recalled.fingerprint };
+}
+
+async function unlessUnavailable<Result>(work: Promise<Result>): Promise<Result | Failed> {
   try {
-    return await carryOut(request, guard, plan, checked, store, known, limits.batchSize);
+    return await work;
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
     return failedBecause(error.message);
   }
 }
 
-interface Guard {
-  readonly idempotency: IdempotencyKey;
-  readonly fingerprint: string;
-}
-
-async function carryOut(
-  request: UploadRequest,
-  guard: Guard | null,
-  plan: UploadPlan,
-  checked: readonly CheckedRecord[],
-  store: Pick<Store, 'recall' | 'write'>,
-  known: KnownRecords,
-  batchSize: number,
-): Promise<UploadTaken> {
-  const { organisation, type, dryRun } = request;
-  await resolveReferences(plan, checked, organisation, known);
-  const superseded = findSuperseded(plan, checked);
-  const upload = describe(request, plan, checked, superseded, batchSize);
-  const isWritten = (record: CheckedRecord, index: number): boolean =>
-    record.problems === null && !superseded.has(index);
-  const batches = inBatches(checked, batchSize).map(({ first, batch }) =>
-    batch.filter((record, at) => isWritten(record, first + at)).map(({ row }): Row => row),
-  );
-  const memory = guard && memoryOf(guard.idempotency, organisation, guard.fingerprint, upload);
-  if (memory === null && batches.every((rows) => rows.length === 0)) {
-    return {
-      kind: 'taken',
-      outcome: outcomeOf(
-        upload,
-        batches.map(() => NOTHING_WRITTEN),
-      ),
-      replayed: false,
-    };
-  }
-  const written = await store.write({ organisation, type, batches, dryRun, memory });
-  if (written.kind === 'already') return replay(answerAgain(written.remembered, guard!.fingerprint));
-  if (written.kind === 'running') return { kind: 'key_running' };
-  return { kind: 'taken', outcome: outcomeOf(upload, written.tallies), replayed: false };
+function failedBecause(failure: string): Failed {
+  return { kind: 'failed', failure };
 }
 
 function replay(again: ReturnType<typeof answerAgain>): UploadTaken {
@@ -247,28 +271,36 @@ function describe(
  * was good is refused for what it is, since sending it again would not help.
  */
 function failedOutcome(
-  { requestId, type, dryRun }: UploadRequest,
-  plan: UploadPlan,
-  checked: readonly CheckedRecord[],
-  batchSize: number,
+  { requestId, type, dryRun, batches }: CheckedUpload,
+  ids: Begun['ids'],
   failure: string,
 ): Outcome {
-  const batches = inBatches(checked, batchSize).map(({ first, batch }): BatchOutcome => {
-    const problems = batch.flatMap((record, at) =>
-      record.problems === null
-        ? [problem(first + at, idOf(record, plan), null, 'store_unavailable', STORE_UNAVAILABLE)]
-        : problemsOf(record, first + at, plan),
-    );
-    const received = batch.length;
-    return {
-      batchId: uuidV7(),
-      result: batch.some((record) => record.problems === null) ? 'failed' : 'refused',
-      counts: { received, created: 0, updated: 0, unchanged: 0, rejected: received },
-      problems,
-      warnings: warningsOf(batch),
-    };
-  });
-  return { requestId, type, dryRun, batches, failure };
+  let next = 0;
+  return {
+    requestId,
+    type,
+    dryRun,
+    batches: batches.map(({ batchId, received, rejected, problems, warnings }): BatchOutcome => {
+      const ownProblems = Map.groupBy(problems, ({ index }) => index);
+      const first = next;
+      next += received;
+      return {
+        batchId,
+        result: rejected < received ? 'failed' : 'refused',
+        counts: { received, created: 0, updated: 0, unchanged: 0, rejected: received },
+        problems: ids
+          .slice(first, next)
+          .flatMap(
+            (id, at) =>
+              ownProblems.get(first + at) ?? [
+                problem(first + at, id, null, 'store_unavailable', STORE_UNAVAILABLE),
+              ],
+          ),
+        warnings,
+      };
+    }),
+    failure,
+  };
 }
 
 function problemsOf(record: CheckedRecord, index: number, plan: UploadPlan): readonly Problem[] {

@@ -47,11 +47,15 @@ interface Waiting {
 
 /** A caller's connection to one thread; it outlives the thread and is connected again to its successor. */
 export interface Link<O extends Operations> {
-  /** `bytes` is about the size of the arguments, where they may be large. */
+  /**
+   * `bytes` is about the size of the arguments, where they may be large. `handedOver` are buffers in the arguments that
+   * are the thread's from now on.
+   */
   call<N extends keyof O & string>(
     operation: N,
     args: Parameters<O[N]>,
     bytes?: number,
+    handedOver?: readonly ArrayBuffer[],
   ): Promise<ReturnType<O[N]>>;
   connect(port: MessagePort): void;
   /** What waits is rejected, and what comes is refused with the reason, until it is connected again. */
@@ -67,13 +71,16 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
   let lastId = 0;
   let bytesWaiting = 0;
   let unsent: Call[] = [];
+  let unsentBuffers: ArrayBuffer[] = [];
   let whenDrained: (() => void) | null = null;
   const waiting = new Map<number, Waiting>();
 
   const flush = (): void => {
     const calls = unsent;
+    const buffers = unsentBuffers;
     unsent = [];
-    if (calls.length > 0) port?.postMessage(calls);
+    unsentBuffers = [];
+    if (calls.length > 0) port?.postMessage(calls, buffers);
   };
 
   const settle = (id: number, answer: (call: Waiting) => void): void => {
@@ -101,12 +108,13 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
     port?.close();
     port = null;
     unsent = [];
+    unsentBuffers = [];
     const error = new StoreUnavailable(reason);
     for (const id of [...waiting.keys()]) settle(id, (call) => call.reject(error));
   };
 
   return {
-    call(operation, args, bytes = SMALL_CALL_BYTES) {
+    call(operation, args, bytes = SMALL_CALL_BYTES, handedOver = []) {
       if (isClosed) return Promise.reject(new StoreUnavailable('the store is closed'));
       if (port === null) return Promise.reject(new StoreUnavailable(absence));
       if (waiting.size >= MOST_CALLS_WAITING || bytesWaiting + bytes > MOST_BYTES_WAITING) {
@@ -122,6 +130,7 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
       if (waiting.size === 0) port.ref();
       waiting.set(id, { bytes, resolve, reject });
       bytesWaiting += bytes;
+      unsentBuffers.push(...handedOver);
       if (unsent.push([id, operation, args]) === 1) setImmediate(flush);
       return promise as Promise<never>;
     },

@@ -4,7 +4,7 @@
 import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads';
-import { uploadThreadLimits } from '../../thread-memory.ts';
+import { storeThreadLimits } from '../../thread-memory.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { errorOf } from './calls.ts';
 import { holdStore, type ThreadName, type ThreadNews } from './sqlite-store.ts';
@@ -154,7 +154,7 @@ interface StartedThread {
 function startThread(name: ThreadName, setup: ThreadSetup): StartedThread {
   const worker = new Worker(new URL(`./${name}-thread.ts`, import.meta.url), {
     workerData: setup,
-    resourceLimits: uploadThreadLimits,
+    resourceLimits: storeThreadLimits,
   });
   worker.unref();
   const ended = new Promise<string>((resolve) => {

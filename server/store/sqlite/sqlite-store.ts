@@ -5,7 +5,13 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { InteractionWrite, Memory, Row, Store, Tally, Upload } from '../store.ts';
 import { createLink, type Link } from './calls.ts';
 import type { ReadOperations } from './read-operations.ts';
-import { FORGOTTEN_AT_ONCE, type Job, type PackedUpload, type WriteOperations } from './write-operations.ts';
+import {
+  FORGOTTEN_AT_ONCE,
+  type Job,
+  jsonBytesOf,
+  type PackedUpload,
+  type WriteOperations,
+} from './write-operations.ts';
 
 export type ThreadName = 'writer' | 'reader';
 
@@ -54,7 +60,9 @@ export function holdStore(): HeldStore {
       },
       write(upload) {
         const packed = packUpload(upload);
-        return writer.call('write', [packed], packed.batchesJson.length + memoryBytes(packed.memory));
+        const buffers = packed.batchesJson.map(({ buffer }) => buffer);
+        const bytes = buffers.reduce((sum, { byteLength }) => sum + byteLength, memoryBytes(packed.memory));
+        return writer.call('write', [packed], bytes, buffers);
       },
       async writeInteraction({ organisation, row, memory: given }) {
         const rowJson = row === null ? null : JSON.stringify(row);
@@ -116,7 +124,7 @@ function packUpload({ organisation, type, batches, dryRun, memory }: Upload): Pa
   return {
     organisation,
     type,
-    batchesJson: JSON.stringify(batches),
+    batchesJson: batches.map(jsonBytesOf),
     rowCount: batches.reduce((count, rows) => count + rows.length, 0),
     dryRun,
     memory: packMemory(memory),

@@ -8,26 +8,33 @@ import type {
   Organisation,
   OrganisationNumber,
   Remembered,
+  Row,
   Tally,
   Written,
 } from '../store.ts';
 import { quoted, quotedList, recordTable, type Table, type Tables } from '../tables.ts';
 import { keptAnswerSql, rememberedOf } from './remembered.ts';
 
-/** Work for the writer's transaction. Whatever can be done before the write lock is held is done already. */
+/** Work for the writer's transaction. */
 export interface Job<Result> {
   run(): Result;
 }
 
-/** An upload on its way to the writer: as text the rows cross threads in a third of the time of a clone. */
+/** An upload on its way to the writer: as JSON the rows cross threads in a third of the time of a clone. */
 export interface PackedUpload {
   readonly organisation: OrganisationNumber;
   readonly type: RecordTypeName;
-  readonly batchesJson: string;
+  /**
+   * Batch by batch, so that the rows of no more than one at a time are there as values; as bytes, which are handed over
+   * without a copy, and given back when they are written instead of when the collector comes.
+   */
+  readonly batchesJson: readonly Uint8Array<ArrayBuffer>[];
   readonly rowCount: number;
   readonly dryRun: boolean;
   readonly memory: Memory | null;
 }
+
+const encoder = new TextEncoder();
 
 type JsonRow = (string | number | boolean | null)[];
 
@@ -202,9 +209,11 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
 
     write(upload: PackedUpload): Job<Written> {
       const table = recordTable(tables, upload.type);
-      const batches = (JSON.parse(upload.batchesJson) as JsonRow[][]).map((rows) => bindable(table, rows));
       const upsert = upsertInto(table);
-      const upsertBatches = () => batches.map((rows) => upsertAll(upsert, upload.organisation, rows));
+      const upsertBatches = () =>
+        upload.batchesJson.map((rowsJson) =>
+          upsertAll(upsert, upload.organisation, bindable(table, rowsOf(rowsJson))),
+        );
       return {
         run() {
           if (!upload.dryRun) return unlessRemembered(upload.memory, upsertBatches);
@@ -245,6 +254,15 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
         ),
     }),
   };
+}
+
+/** What `rowsOf` reads. */
+export function jsonBytesOf(rows: readonly Row[]): Uint8Array<ArrayBuffer> {
+  return encoder.encode(JSON.stringify(rows));
+}
+
+function rowsOf({ buffer }: Uint8Array<ArrayBuffer>): JsonRow[] {
+  return JSON.parse(Buffer.from(buffer).toString()) as JsonRow[];
 }
 
 /** The same rows, with booleans as the numbers that SQLite keeps for them. */

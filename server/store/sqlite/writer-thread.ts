@@ -58,6 +58,7 @@ function openWriter({ path, tuning }: ThreadSetup): Service {
         else if (outcome.kind === 'done' && calls[position]![1] === 'ping') hasFailed = false;
       });
       wal.noteCommitted(calls.reduce((rows, call) => rows + weightOf(call), 0));
+      calls.forEach(giveBackRows);
       lastCommitMs = performance.now();
       return outcomes;
     },
@@ -77,6 +78,11 @@ function jobOf(operations: WriterOperations, operation: string, args: readonly u
     ...args: readonly unknown[]
   ) => Job<unknown>;
   return create(...args);
+}
+
+function giveBackRows([, operation, args]: Call): void {
+  if (operation !== 'write') return;
+  for (const { buffer } of (args[0] as PackedUpload).batchesJson) buffer.transfer(0);
 }
 
 function weightOf([, operation, args]: Call): number {
