@@ -3,7 +3,7 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import { type ApiKey, type Store, StoreUnavailable } from '../store/store.ts';
-import { endedBy, hashSecret, parseKey } from './keys.ts';
+import { endedBy, HASH_CHARACTERS, hashSecret, parseKey } from './keys.ts';
 
 /** From this age on an entry is still used, and read again in the background. */
 const REFRESH_AFTER_MS = 1000;
@@ -31,6 +31,9 @@ export interface GatekeeperOptions {
   readonly onError: (error: unknown) => void;
   readonly clock?: Clock;
 }
+
+/** One for all: it is filled and compared at one go. */
+const presentedHash = Buffer.alloc(HASH_CHARACTERS);
 
 interface KnownKey {
   readonly key: ApiKey;
@@ -85,13 +88,13 @@ export class Gatekeeper {
       const ageMs = elapsedMs - known.readAtMs;
       if (ageMs < UNUSABLE_AFTER_MS) {
         if (ageMs >= REFRESH_AFTER_MS) this.#refresh(known, elapsedMs);
-        return this.#admit(known, hashOf(secret));
+        return this.#admit(known, hashSecret(secret));
       }
     } else if (this.#isUnknown(keyId, elapsedMs)) {
       return null;
     }
     // The secret must not wait in memory for the store, so its hash does.
-    const secretHash = hashOf(secret);
+    const secretHash = hashSecret(secret);
     return this.#lookUp(keyId, elapsedMs).then((found) => found && this.#admit(found, secretHash));
   }
 
@@ -118,9 +121,10 @@ export class Gatekeeper {
     await this.noteUse();
   }
 
-  #admit(known: KnownKey, secretHash: Buffer): ApiKey | null {
+  #admit(known: KnownKey, secretHash: string): ApiKey | null {
     const nowMs = this.#clock.nowMs();
-    if (!timingSafeEqual(secretHash, known.secretHash)) return null;
+    presentedHash.write(secretHash, 'latin1');
+    if (!timingSafeEqual(presentedHash, known.secretHash)) return null;
     if (endedBy(known.key, nowMs) !== null) return null;
     this.#lastUsedAtMs.set(known.key.keyId, nowMs);
     return known.key;
@@ -186,11 +190,6 @@ export class Gatekeeper {
     dropFirstBeyond(this.#known, MOST_KNOWN_KEYS);
     return known;
   }
-}
-
-/** As hexadecimal digits, which come from the hash function three times as fast as bytes do. */
-function hashOf(secret: string): Buffer {
-  return Buffer.from(hashSecret(secret), 'latin1');
 }
 
 function dropFirstBeyond(map: Map<string, unknown>, most: number): void {

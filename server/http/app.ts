@@ -114,9 +114,9 @@ export function buildApp(service: Service): FastifyInstance {
   });
   addGate(app, service);
   // Handlers read the body themselves, once they know that they want it.
-  app.removeAllContentTypeParsers();
-  // Fastify remembers which parser a named type has, and works it out anew each time for all others.
-  app.addContentTypeParser(['application/json', '*'], (_request, _payload, done) => done(null));
+  for (const method of app.supportedMethods) {
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+  }
 
   const handlers = handlersOf(service, () => closing);
   for (const [name, { method, path, access }] of Object.entries(routes)) {
@@ -193,13 +193,14 @@ function methodsOf(routes: readonly Route[], path: string): readonly string[] {
   return methods.includes('GET') ? ['HEAD', ...methods] : methods;
 }
 
+/** Fastify makes names lower case; those that are already cost it nothing. */
 function securityHeadersFor({ tls, behindProxy }: Service): Readonly<Record<string, string>> {
   return {
-    'X-Content-Type-Options': 'nosniff',
-    'Cache-Control': 'no-store',
-    'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
-    'Referrer-Policy': 'no-referrer',
-    ...(tls === null && !behindProxy ? {} : { 'Strict-Transport-Security': 'max-age=31536000' }),
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    'referrer-policy': 'no-referrer',
+    ...(tls === null && !behindProxy ? {} : { 'strict-transport-security': 'max-age=31536000' }),
   };
 }
 
@@ -208,7 +209,7 @@ function addHeaders(
   reply: FastifyReply,
   securityHeaders: Readonly<Record<string, string>>,
 ): void {
-  reply.headers(securityHeaders).header('X-Request-Id', request.id);
+  reply.headers(securityHeaders).header('x-request-id', request.id);
 }
 
 function answerError(

@@ -111,12 +111,14 @@ export function readBytes(
     return Promise.resolve(tooLarge(maxBytes));
   }
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
+    let chunks: Buffer[] = [];
     let length = 0;
     /** Null while the body is small: most are, and need no turn. */
     let reader: Reader | null = null;
+    let isOver = false;
     const end = (result: Uint8Array<ArrayBuffer> | Refusal | null): void => {
-      request.off('data', onData).off('end', onEnd).off('close', onCut);
+      isOver = true;
+      chunks = [];
       const isWhole = result instanceof Uint8Array;
       if (!isWhole) {
         inFlight.drop(keyId, length);
@@ -127,6 +129,7 @@ export function readBytes(
       resolve(result);
     };
     const onData = (chunk: Buffer): void => {
+      if (isOver) return;
       if (length + chunk.length > maxBytes) {
         end(tooLarge(maxBytes));
       } else if (!inFlight.take(keyId, chunk.length)) {
@@ -140,12 +143,13 @@ export function readBytes(
         }
       }
     };
-    const onEnd = (): void => end(joined(chunks, length));
-    const onCut = (): void => end(null);
+    const endUnlessOver = (resultOf: () => Uint8Array<ArrayBuffer> | null): void => {
+      if (!isOver) end(resultOf());
+    };
     request
       .on('data', onData)
-      .on('end', onEnd)
-      .on('close', onCut)
+      .on('end', () => endUnlessOver(() => joined(chunks, length)))
+      .on('close', () => endUnlessOver(() => null))
       .on('error', () => {});
   });
 }
