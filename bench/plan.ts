@@ -6,11 +6,15 @@ export interface Plan {
   readonly mode: Mode;
   readonly rounds: number;
   readonly recordsPerUpload: number;
-  /** Uploads in one measurement of something fast; slower contenders get a share of it. */
+  /** Uploads in one measurement. */
   readonly uploads: number;
+  /** Peers are so much slower that a measurement of the usual size would take minutes. */
+  readonly peerUploadsPerClient: number;
   readonly clients: readonly number[];
   /** Transactions in the tables before a measurement, besides none. */
   readonly rowsPresent: readonly number[];
+  /** PostgreSQL's tables as well, of which nothing is claimed. */
+  readonly fillsPostgres: boolean;
   /** The same server's speed at these two sizes is compared. */
   readonly growth: { readonly small: number; readonly large: number } | null;
   /** Transactions in the file that `headgate load` loads. */
@@ -38,9 +42,11 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     ...usual,
     mode: 'quick',
     rounds: 3,
-    uploads: 60,
+    uploads: 40,
+    peerUploadsPerClient: 1,
     clients: [4],
     rowsPresent: [2_000_000],
+    fillsPostgres: false,
     growth: null,
     interactions: 40_000,
     memoryMs: 30 * SECOND_MS,
@@ -50,8 +56,10 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     mode: 'full',
     rounds: 3,
     uploads: 80,
+    peerUploadsPerClient: 2,
     clients: [1, 4, 16],
     rowsPresent: [2_000_000, 10_000_000],
+    fillsPostgres: true,
     growth: { small: 500_000, large: 5_000_000 },
     interactions: 100_000,
     memoryMs: 10 * MINUTE_MS,
@@ -61,8 +69,10 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     rounds: 1,
     recordsPerUpload: 100,
     uploads: 4,
+    peerUploadsPerClient: 1,
     clients: [1, 4],
     rowsPresent: [1000],
+    fillsPostgres: true,
     growth: { small: 500, large: 1000 },
     loadRecords: 1000,
     interactions: 200,

@@ -1,7 +1,6 @@
 // Throughput of uploads: against the ceilings, against the peers, by clients, by what is uploaded and by what is
 // there already.
 
-import type { Contender } from '../contenders/contender.ts';
 import { headgate } from '../contenders/headgate.ts';
 import { postgresCopy } from '../contenders/postgres-copy.ts';
 import { sqliteLoop } from '../contenders/sqlite-loop.ts';
@@ -20,12 +19,10 @@ import {
 } from './experiment.ts';
 
 const CLIENTS = 4;
-/** Peers are so much slower that a measurement of the usual size would take minutes. */
-const PEER_UPLOADS_PER_CLIENT = 2;
 
 function peerOrder(bench: Bench, round: number): UploadOrder {
   const order = orderOf(bench.plan, 'transactions', round, CLIENTS);
-  return { ...order, uploads: CLIENTS * PEER_UPLOADS_PER_CLIENT };
+  return { ...order, uploads: CLIENTS * bench.plan.peerUploadsPerClient };
 }
 
 function seriesOf(series: readonly Series[], contender: string): Series {
@@ -135,14 +132,16 @@ export const uploadsByClients: Experiment = async ({ plan, sqlite, postgres, say
 export const uploadsToFullTables: Experiment = async ({ plan, sqlite, postgres, say }) => {
   const comparisons: Comparison[] = [];
   const figures: Figure[] = [];
-  const stores: readonly [string, readonly [Contender, Contender]][] = [
-    ['SQLite', [sqliteLoop(sqlite), headgate('SQLite', sqlite)]],
-    ['PostgreSQL', [postgresCopy(postgres, 'one connection'), headgate('PostgreSQL', postgres)]],
-  ];
+  const onSqlite = { store: 'SQLite', ceiling: sqliteLoop(sqlite), ours: headgate('SQLite', sqlite) };
+  const onPostgres = {
+    store: 'PostgreSQL',
+    ceiling: postgresCopy(postgres, 'one connection'),
+    ours: headgate('PostgreSQL', postgres),
+  };
+  const stores = plan.fillsPostgres ? [onSqlite, onPostgres] : [onSqlite];
   for (const [at, rowsPresent] of plan.rowsPresent.entries()) {
-    for (const [store, contenders] of stores) {
+    for (const { store, ceiling, ours } of stores) {
       say(`${store}, ${rowsPresent} rows present`);
-      const [ceiling, ours] = contenders;
       const order = (round: number): UploadOrder => orderOf(plan, 'transactions', round, CLIENTS);
       const again: number[] = [];
       const turns = [uploadTurn(ceiling, rowsPresent, order), uploadTurn(ours, rowsPresent, order, again)];
