@@ -6,5 +6,5 @@ import type { ResourceLimits } from 'node:worker_threads';
 /** Holds an upload as it is parsed: objects, rows and their JSON. */
 export const ingestThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 48 };
 
-/** Holds the rows of one batch at a time. */
+/** Hold the rows of one batch, or of one page, at a time. */
 export const storeThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 16 };

@@ -153,6 +153,22 @@ function suite(folder: string): void {
     refused.push(good);
   });
 
+  test('a record that refers to nothing keeps that problem, too', async () => {
+    const nowhere = leastRecord('offers');
+    const { status, body, text } = await api.upload('offers', [
+      nowhere,
+      leastRecord('offers', { shop_id: idOf('shops', shop) }),
+    ]);
+    assert.equal(status, 500, text);
+    assert.deepEqual(
+      body.batches[0]!.data.errors.map(({ index, id, code }) => ({ index, id: id !== null, code })),
+      [
+        { index: 0, id: true, code: 'unknown_reference' },
+        { index: 1, id: true, code: 'store_unavailable' },
+      ],
+    );
+  });
+
   test('a batch without a good record is refused for what it is, beside one that the store could not keep', async () => {
     const bad = Array.from({ length: BATCH_SIZE }, () => ({ name: 'bad' }));
     const good = courses(1);

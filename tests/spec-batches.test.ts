@@ -788,10 +788,13 @@ forEachStore((store) => {
         const unknown = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].filter(
           (name) => !allowed.includes(name),
         );
+        const bodies = [{}, { body: 'a text', headers: { 'Content-Type': 'no type' } }];
         for (const method of unknown) {
-          const reply = await api.request(path, { method });
-          assertRefusal(reply, 405, new RegExp(method));
-          assert.deepEqual(reply.headers.get('allow')!.split(', ').sort(), allowed);
+          for (const body of bodies) {
+            const reply = await api.request(path, { method, ...body });
+            assertRefusal(reply, 405, new RegExp(method));
+            assert.deepEqual(reply.headers.get('allow')!.split(', ').sort(), allowed);
+          }
         }
       });
     }

@@ -23,7 +23,6 @@ import {
 } from './fixed-refusals.ts';
 import { addGate, isGuarded, passGate } from './gate.ts';
 import { getOpenApi } from './openapi/handler.ts';
-import { notJson } from './read-body.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './reading.ts';
 import { getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
 import {
@@ -224,7 +223,6 @@ function answerError(
     return refuse(reply, storeSilent);
   }
   const status = (error as { statusCode?: number }).statusCode ?? 500;
-  if (status === refusals.unsupported_media_type.status) return refuse(reply, notJson);
   const name = Object.entries(refusals).find(([, refusal]) => refusal.status === status)?.[0];
   if (status < 500 && name !== undefined) {
     return refuse(reply, { refusal: name as RefusalName, message: (error as Error).message });

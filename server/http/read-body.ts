@@ -106,6 +106,8 @@ export function readBytes(
   inFlight: InFlight,
   keyId: string,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal | null> {
+  // It left while its key was looked up: nothing more will be heard of it.
+  if (request.destroyed) return Promise.resolve(null);
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
     request.resume();
     return Promise.resolve(tooLarge(maxBytes));

@@ -114,8 +114,8 @@ interface Failed {
 }
 
 /**
- * What is kept of an upload until it is written. The records are not: held by every upload that waits for the store,
- * they would be most of the memory, and most of what the collector has to move about.
+ * What is kept of an upload until it is written, beside what the store keeps of it. The records are not: held by every
+ * upload that waits for the store, they would be most of the memory, and most of what the collector has to move about.
  */
 interface Begun {
   readonly upload: CheckedUpload;

@@ -5,7 +5,8 @@ import { closeSync, constants, fstatSync, openSync, write, writeSync } from 'nod
 import { isatty } from 'node:tty';
 
 const WRITE_AFTER_MS = 50;
-const WRITE_AT_LENGTH = 64 * 1024;
+/** Less than goes at once, so that nothing is left over for a second write. */
+const WRITE_AT_LENGTH = 48 * 1024;
 const TRY_AGAIN_AFTER_MS = 10;
 /** For a disk that is full: it will hardly have room a moment later. */
 const TRY_AGAIN_AFTER_FAILURE_MS = 1000;

@@ -36,6 +36,26 @@ test('the calls of one turn travel as one message, and each gets its own answer'
   assert.deepEqual(await Promise.all(answered), ['a!', 'b!', 'c!']);
 });
 
+test('a buffer that is handed over arrives, and is gone here', async (t) => {
+  const { port1, port2 } = new MessageChannel();
+  t.after(() => port2.close());
+  const link = createLink<{ sum(bytes: Uint8Array): number }>('adding');
+  link.connect(port1);
+  const given = [new Uint8Array([1, 2]), new Uint8Array([3])];
+  const answered = given.map((bytes) => link.call('sum', [bytes], bytes.byteLength, bytes.buffer));
+  const calls = await received(port2);
+  assert.deepEqual(
+    calls.map(([, , [bytes]]) => bytes),
+    [new Uint8Array([1, 2]), new Uint8Array([3])],
+  );
+  assert.deepEqual(
+    given.map(({ byteLength }) => byteLength),
+    [0, 0],
+  );
+  port2.postMessage(calls.map(([id]) => [id, done(id)]));
+  assert.deepEqual(await Promise.all(answered), [1, 2]);
+});
+
 test('a failure arrives as the error that it was', async (t) => {
   const { link, thread } = linkedPair(t);
   const outcomes = [failed(new StoreUnavailable('disk full')), failed(new TypeError('broken'))];

@@ -48,14 +48,14 @@ interface Waiting {
 /** A caller's connection to one thread; it outlives the thread and is connected again to its successor. */
 export interface Link<O extends Operations> {
   /**
-   * `bytes` is about the size of the arguments, where they may be large. `handedOver` are buffers in the arguments that
-   * are the thread's from now on.
+   * `bytes` is about the size of the arguments, where they may be large. `handedOver` is a buffer in the arguments that
+   * is the thread's from now on.
    */
   call<N extends keyof O & string>(
     operation: N,
     args: Parameters<O[N]>,
     bytes?: number,
-    handedOver?: readonly ArrayBuffer[],
+    handedOver?: ArrayBuffer,
   ): Promise<ReturnType<O[N]>>;
   connect(port: MessagePort): void;
   /** What waits is rejected, and what comes is refused with the reason, until it is connected again. */
@@ -114,7 +114,7 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
   };
 
   return {
-    call(operation, args, bytes = SMALL_CALL_BYTES, handedOver = []) {
+    call(operation, args, bytes = SMALL_CALL_BYTES, handedOver) {
       if (isClosed) return Promise.reject(new StoreUnavailable('the store is closed'));
       if (port === null) return Promise.reject(new StoreUnavailable(absence));
       if (waiting.size >= MOST_CALLS_WAITING || bytesWaiting + bytes > MOST_BYTES_WAITING) {
@@ -130,7 +130,7 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
       if (waiting.size === 0) port.ref();
       waiting.set(id, { bytes, resolve, reject });
       bytesWaiting += bytes;
-      unsentBuffers.push(...handedOver);
+      if (handedOver !== undefined) unsentBuffers.push(handedOver);
       if (unsent.push([id, operation, args]) === 1) setImmediate(flush);
       return promise as Promise<never>;
     },

@@ -58,6 +58,27 @@ test('a file that is no database is refused and left as it was', async (t) => {
   assert.equal(existsSync(`${path}-wal`), false);
 });
 
+test('of uploads that are committed together, one that cannot be written takes none of the others with it', async (t) => {
+  const store = await opened(t);
+  const organisation = await organisationIn(store);
+  const good = Array.from({ length: 4 }, () => uploadOf(organisation, 3));
+  const broken: Upload = {
+    ...uploadOf(organisation),
+    batches: [[recordRow('tags'), recordRow('tags').slice(1)]],
+  };
+  const uploads = [...good.slice(0, 2), broken, ...good.slice(2)];
+  const written = await Promise.allSettled(uploads.map((upload) => store.write(upload)));
+  assert.deepEqual(
+    written.map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'fulfilled'],
+  );
+  const there = await store.records(organisation, 'tags', ALL);
+  assert.deepEqual(
+    new Set(there.map(([id]) => id)),
+    new Set(good.flatMap(({ batches }) => batches.flat().map(([id]) => id))),
+  );
+});
+
 test('a newer database is refused', async (t) => {
   const path = pathIn(t);
   await (await openStore(path)).close();

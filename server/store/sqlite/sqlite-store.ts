@@ -4,14 +4,9 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { InteractionWrite, Memory, Row, Store, Tally, Upload } from '../store.ts';
 import { createLink, type Link } from './calls.ts';
+import { packRows } from './packed-rows.ts';
 import type { ReadOperations } from './read-operations.ts';
-import {
-  FORGOTTEN_AT_ONCE,
-  type Job,
-  jsonBytesOf,
-  type PackedUpload,
-  type WriteOperations,
-} from './write-operations.ts';
+import { FORGOTTEN_AT_ONCE, type Job, type PackedUpload, type WriteOperations } from './write-operations.ts';
 
 export type ThreadName = 'writer' | 'reader';
 
@@ -60,9 +55,8 @@ export function holdStore(): HeldStore {
       },
       write(upload) {
         const packed = packUpload(upload);
-        const buffers = packed.batchesJson.map(({ buffer }) => buffer);
-        const bytes = buffers.reduce((sum, { byteLength }) => sum + byteLength, memoryBytes(packed.memory));
-        return writer.call('write', [packed], bytes, buffers);
+        const { buffer, byteLength } = packed.rows.bytes;
+        return writer.call('write', [packed], byteLength + memoryBytes(packed.memory), buffer);
       },
       async writeInteraction({ organisation, row, memory: given }) {
         const rowJson = row === null ? null : JSON.stringify(row);
@@ -124,8 +118,7 @@ function packUpload({ organisation, type, batches, dryRun, memory }: Upload): Pa
   return {
     organisation,
     type,
-    batchesJson: batches.map(jsonBytesOf),
-    rowCount: batches.reduce((count, rows) => count + rows.length, 0),
+    rows: packRows(batches),
     dryRun,
     memory: packMemory(memory),
   };

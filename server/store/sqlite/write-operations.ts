@@ -8,11 +8,11 @@ import type {
   Organisation,
   OrganisationNumber,
   Remembered,
-  Row,
   Tally,
   Written,
 } from '../store.ts';
 import { quoted, quotedList, recordTable, type Table, type Tables } from '../tables.ts';
+import { type JsonRow, type PackedRows, unpackedBatches } from './packed-rows.ts';
 import { keptAnswerSql, rememberedOf } from './remembered.ts';
 
 /** Work for the writer's transaction. */
@@ -20,23 +20,14 @@ export interface Job<Result> {
   run(): Result;
 }
 
-/** An upload on its way to the writer: as JSON the rows cross threads in a third of the time of a clone. */
+/** An upload on its way to the writer. */
 export interface PackedUpload {
   readonly organisation: OrganisationNumber;
   readonly type: RecordTypeName;
-  /**
-   * Batch by batch, so that the rows of no more than one at a time are there as values; as bytes, which are handed over
-   * without a copy, and given back when they are written instead of when the collector comes.
-   */
-  readonly batchesJson: readonly Uint8Array<ArrayBuffer>[];
-  readonly rowCount: number;
+  readonly rows: PackedRows;
   readonly dryRun: boolean;
   readonly memory: Memory | null;
 }
-
-const encoder = new TextEncoder();
-
-type JsonRow = (string | number | boolean | null)[];
 
 interface Upsert {
   readonly insert: StatementSync;
@@ -210,10 +201,13 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
     write(upload: PackedUpload): Job<Written> {
       const table = recordTable(tables, upload.type);
       const upsert = upsertInto(table);
-      const upsertBatches = () =>
-        upload.batchesJson.map((rowsJson) =>
-          upsertAll(upsert, upload.organisation, bindable(table, rowsOf(rowsJson))),
-        );
+      const upsertBatches = (): readonly Tally[] => {
+        const tallies: Tally[] = [];
+        for (const rows of unpackedBatches(upload.rows)) {
+          tallies.push(upsertAll(upsert, upload.organisation, bindable(table, rows)));
+        }
+        return tallies;
+      };
       return {
         run() {
           if (!upload.dryRun) return unlessRemembered(upload.memory, upsertBatches);
@@ -254,15 +248,6 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
         ),
     }),
   };
-}
-
-/** What `rowsOf` reads. */
-export function jsonBytesOf(rows: readonly Row[]): Uint8Array<ArrayBuffer> {
-  return encoder.encode(JSON.stringify(rows));
-}
-
-function rowsOf({ buffer }: Uint8Array<ArrayBuffer>): JsonRow[] {
-  return JSON.parse(Buffer.from(buffer).toString()) as JsonRow[];
 }
 
 /** The same rows, with booleans as the numbers that SQLite keeps for them. */

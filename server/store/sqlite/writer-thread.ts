@@ -5,6 +5,7 @@ import { type Call, failed, type Outcome } from './calls.ts';
 import { asStoreError, sleep } from './database.ts';
 import { commitTogether } from './group-commit.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
+import { giveBackRows } from './packed-rows.ts';
 import { runThread, type Service, type ThreadSetup } from './thread.ts';
 import { keepWal } from './wal.ts';
 import { createWriteOperations, type Job, type PackedUpload } from './write-operations.ts';
@@ -58,7 +59,9 @@ function openWriter({ path, tuning }: ThreadSetup): Service {
         else if (outcome.kind === 'done' && calls[position]![1] === 'ping') hasFailed = false;
       });
       wal.noteCommitted(calls.reduce((rows, call) => rows + weightOf(call), 0));
-      calls.forEach(giveBackRows);
+      for (const [, operation, args] of calls) {
+        if (operation === 'write') giveBackRows((args[0] as PackedUpload).rows);
+      }
       lastCommitMs = performance.now();
       return outcomes;
     },
@@ -80,13 +83,8 @@ function jobOf(operations: WriterOperations, operation: string, args: readonly u
   return create(...args);
 }
 
-function giveBackRows([, operation, args]: Call): void {
-  if (operation !== 'write') return;
-  for (const { buffer } of (args[0] as PackedUpload).batchesJson) buffer.transfer(0);
-}
-
 function weightOf([, operation, args]: Call): number {
-  return operation === 'write' ? Math.max(1, (args[0] as PackedUpload).rowCount) : 1;
+  return operation === 'write' ? Math.max(1, (args[0] as PackedUpload).rows.rowCount) : 1;
 }
 
 runThread(openWriter);
