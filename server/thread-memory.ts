@@ -2,9 +2,16 @@
 // machine: beyond these bounds that takes hundreds of megabytes and saves no work, because little of it is ever alive.
 
 import type { ResourceLimits } from 'node:worker_threads';
+import type { Place } from './store/place.ts';
 
-/** Holds an upload as it is parsed: objects, rows and their JSON. */
-export const ingestThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 48 };
+/**
+ * Holds an upload as it is parsed: objects, rows and their JSON. PostgreSQL's store works on the same thread, and holds
+ * the rows of several uploads until they are written.
+ */
+export const ingestThreadLimits: Readonly<Record<Place['kind'], ResourceLimits>> = {
+  sqlite: { maxYoungGenerationSizeMb: 36 },
+  postgres: { maxYoungGenerationSizeMb: 96 },
+};
 
 /** Hold the rows of one batch, or of one page, at a time. */
-export const storeThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 16 };
+export const storeThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 8 };

@@ -29,7 +29,11 @@ export class IngestClient {
         const writeCount = this.#writeCount;
         const handle = store.handle();
         const workerData: IngestThreadData = { store: handle, limits, maxBodyBytes, writeCount, isTraced };
-        return { workerData, transferList: transferablesOf(handle), resourceLimits: ingestThreadLimits };
+        return {
+          workerData,
+          transferList: transferablesOf(handle),
+          resourceLimits: ingestThreadLimits[handle.kind],
+        };
       },
       onDeath,
     });
