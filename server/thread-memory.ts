@@ -2,13 +2,12 @@
 // machine: beyond these bounds that takes hundreds of megabytes and saves no work, because little of it is ever alive.
 
 import type { ResourceLimits } from 'node:worker_threads';
-import type { Place } from './store/place.ts';
 
 /**
  * Holds an upload as it is parsed: objects, rows and their JSON. PostgreSQL's store works on the same thread, and holds
  * the rows of several uploads until they are written.
  */
-export const ingestThreadLimits: Readonly<Record<Place['kind'], ResourceLimits>> = {
+export const ingestThreadLimits: Readonly<Record<'sqlite' | 'postgres', ResourceLimits>> = {
   sqlite: { maxYoungGenerationSizeMb: 36 },
   postgres: { maxYoungGenerationSizeMb: 96 },
 };

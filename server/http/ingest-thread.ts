@@ -63,23 +63,31 @@ async function finish({ id, work, body: packed }: IngestJob): Promise<void> {
     const body = unpack(packed, maxBodyBytes);
     heldBytes = 'refusal' in body ? 0 : body.byteLength;
     workedOnBytes += heldBytes;
-    result = [id, await answer(work, body)];
+    result = [id, await answer(work, body, () => giveBack(packed))];
   } catch (error) {
     result = [id, null, bugOf(error)];
   }
   workedOnBytes -= heldBytes;
-  // Gives the memory back now instead of when the collector comes.
-  packed.bytes.buffer.transfer(0);
+  giveBack(packed);
   port.postMessage([result]);
 }
 
-async function answer(work: Work, body: Uint8Array | Refusal): Promise<Answer> {
+/** Now instead of when the collector comes. */
+function giveBack({ bytes }: Body): void {
+  if (!bytes.buffer.detached) bytes.buffer.transfer(0);
+}
+
+async function answer(work: Work, body: Uint8Array | Refusal, onBodyRead: () => void): Promise<Answer> {
   const { requestId } = work.request;
   if ('refusal' in body) return answerOfRefusal(body, requestId);
   const watch = new WorkWatch(store, writeCount);
   const watching = { work: watch, isTraced };
   return work.kind === 'upload'
-    ? answerOfUpload(await takeUpload({ ...work.request, body }, watch, known, limits), requestId, watching)
+    ? answerOfUpload(
+        await takeUpload({ ...work.request, body }, watch, known, limits, onBodyRead),
+        requestId,
+        watching,
+      )
     : answerOfInteraction(
         await takeInteraction({ ...work.request, body }, watch, known),
         requestId,

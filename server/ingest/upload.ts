@@ -85,17 +85,19 @@ const plans = Object.fromEntries(
   }),
 ) as Record<RecordTypeName, UploadPlan>;
 
+/** `onBodyRead`: from then on the body's bytes are not needed any more. */
 export async function takeUpload(
   request: UploadRequest,
   store: Pick<Store, 'recall' | 'write'>,
   known: KnownRecords,
   limits: UploadLimits,
+  onBodyRead: () => void = () => {},
 ): Promise<UploadTaken> {
   // A dry run does nothing that could be done twice, and its answer must never stand in for a real one.
   const idempotency = request.dryRun ? null : request.idempotency;
   const recalled = await recallAnswer(request, idempotency, store);
   if (recalled.kind === 'again' || recalled.kind === 'key_taken') return replay(recalled);
-  const begun = await begin(request, idempotency, recalled, store, known, limits);
+  const begun = await begin(request, idempotency, recalled, store, known, limits, onBodyRead);
   if ('kind' in begun) return begun;
   const { upload, ids, writing } = begun;
   const written = await writing;
@@ -132,8 +134,10 @@ async function begin(
   store: Pick<Store, 'write'>,
   known: KnownRecords,
   limits: UploadLimits,
+  onBodyRead: () => void,
 ): Promise<Begun | Unreadable> {
   const records = readRecords(request, limits);
+  onBodyRead();
   if (typeof records === 'string') return { kind: 'unreadable', message: records };
   const { organisation, type, dryRun, handling } = request;
   const plan = plans[type];
