@@ -8,9 +8,9 @@ import type { ResourceLimits } from 'node:worker_threads';
  * the rows of several uploads until they are written.
  */
 export const ingestThreadLimits: Readonly<Record<'sqlite' | 'postgres', ResourceLimits>> = {
-  sqlite: { maxYoungGenerationSizeMb: 36 },
+  sqlite: { maxYoungGenerationSizeMb: 48 },
   postgres: { maxYoungGenerationSizeMb: 96 },
 };
 
 /** Hold the rows of one batch, or of one page, at a time. */
-export const storeThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 8 };
+export const storeThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 16 };

@@ -5,7 +5,7 @@
 export const READ_AT_ONCE_BYTES = 128 * 1024;
 const MOST_READ_AT_A_TIME = 2;
 /** Of bodies that have been read and are not answered yet. */
-const ENOUGH_READ_BYTES = 5 * 1024 * 1024;
+const ENOUGH_READ_BYTES = 8 * 1024 * 1024;
 /** Whoever sends less than this in a period is slow: it is read on, but nobody waits for it any longer. */
 const PERIOD_MS = 20;
 const LEAST_BYTES_PER_PERIOD = 64 * 1024;
