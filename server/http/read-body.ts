@@ -145,13 +145,16 @@ export function readBytes(
         }
       }
     };
-    const endUnlessOver = (resultOf: () => Uint8Array<ArrayBuffer> | null): void => {
-      if (!isOver) end(resultOf());
+    const onEnd = (): void => {
+      if (!isOver) end(joined(chunks, length));
+    };
+    const onCut = (): void => {
+      if (!isOver) end(null);
     };
     request
       .on('data', onData)
-      .on('end', () => endUnlessOver(() => joined(chunks, length)))
-      .on('close', () => endUnlessOver(() => null))
+      .on('end', onEnd)
+      .on('close', onCut)
       .on('error', () => {});
   });
 }
