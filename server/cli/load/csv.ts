@@ -346,7 +346,7 @@ const needsEscape = /[\\\u0000-\u001f]/;
 /** Digits that mean the same to JSON as to `Number`, and few enough to be a finite number. */
 const jsonNumber = /^(?:0|-?[1-9]\d{0,14})(?:\.\d{1,15})?$/;
 
-/** The same as the JSON of `typed`, put together from the text: half of a load's work would else be objects. */
+/** Means the same as the JSON of `typed`, put together from the text: half of a load's work would else be objects. */
 function jsonOfPlainRow(columns: readonly Column[], row: string): string {
   let json = '';
   let before = '{';
