@@ -6,8 +6,12 @@ import type { Row } from '../store.ts';
 
 export interface PackedRows {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Where each batch ends in the bytes. */
-  readonly ends: readonly number[];
+  readonly batches: readonly { readonly endOffset: number; readonly rowCount: number }[];
+}
+
+/** JSON of the rows, as JSON.stringify writes it. */
+export interface PackedBatch {
+  readonly bytes: Uint8Array<ArrayBuffer>;
   readonly rowCount: number;
 }
 
@@ -19,15 +23,25 @@ export function packRows(batches: readonly (readonly Row[])[]): PackedRows {
   const ends = texts.map((text) => (length += Buffer.byteLength(text)));
   const bytes = Buffer.allocUnsafeSlow(length);
   for (const [batch, text] of texts.entries()) bytes.write(text, ends[batch - 1] ?? 0);
-  return { bytes, ends, rowCount: batches.reduce((count, rows) => count + rows.length, 0) };
+  return {
+    bytes,
+    batches: batches.map((rows, batch) => ({ endOffset: ends[batch]!, rowCount: rows.length })),
+  };
 }
 
-/** One after the other, so that no more than the rows of one batch are there as values. */
-export function* unpackedBatches({ bytes, ends }: PackedRows): Generator<JsonRow[]> {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  for (const [batch, end] of ends.entries()) {
-    yield JSON.parse(buffer.toString('utf8', ends[batch - 1] ?? 0, end)) as JsonRow[];
-  }
+export function rowCountOf({ batches }: PackedRows): number {
+  return batches.reduce((count, { rowCount }) => count + rowCount, 0);
+}
+
+export function packedBatches({ bytes, batches }: PackedRows): readonly PackedBatch[] {
+  return batches.map(({ endOffset, rowCount }, batch) => ({
+    bytes: bytes.subarray(batches[batch - 1]?.endOffset ?? 0, endOffset),
+    rowCount,
+  }));
+}
+
+export function rowsIn({ bytes }: PackedBatch): JsonRow[] {
+  return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as JsonRow[];
 }
 
 export function giveBackRows({ bytes }: PackedRows): void {

@@ -1,6 +1,6 @@
 // Everything that changes the database, as jobs to be run inside the writer's transaction.
 
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type {
   ApiKey,
@@ -11,9 +11,10 @@ import type {
   Tally,
   Written,
 } from '../store.ts';
-import { quoted, quotedList, recordTable, type Table, type Tables } from '../tables.ts';
-import { type JsonRow, type PackedRows, unpackedBatches } from './packed-rows.ts';
+import { recordTable, type Tables } from '../tables.ts';
+import { type JsonRow, type PackedRows, packedBatches } from './packed-rows.ts';
 import { keptAnswerSql, rememberedOf } from './remembered.ts';
+import { createUpserts } from './upserts.ts';
 
 /** Work for the writer's transaction. */
 export interface Job<Result> {
@@ -29,12 +30,6 @@ export interface PackedUpload {
   readonly memory: Memory | null;
 }
 
-interface Upsert {
-  readonly insert: StatementSync;
-  readonly merge: StatementSync;
-}
-
-const NO_ROWID = -1;
 /** Dropping answers that may be a megabyte each, a few hundred at a time, keeps other writes from waiting. */
 export const FORGOTTEN_AT_ONCE = 200;
 
@@ -47,52 +42,7 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
     prepared.set(sql, known);
     return known;
   };
-  database.exec('CREATE TEMP TABLE no_rowid (rowid INTEGER PRIMARY KEY)');
-  const forgetLastRowid = database.prepare(`INSERT OR REPLACE INTO no_rowid VALUES (${NO_ROWID})`);
-
-  const upserts = new Map<Table, Upsert>();
-  const upsertInto = (table: Table): Upsert => {
-    const known = upserts.get(table) ?? {
-      insert: database.prepare(`${insertSql(table)} ON CONFLICT DO NOTHING`),
-      merge: database.prepare(`${insertSql(table)} ${mergeSql(table)}`),
-    };
-    upserts.set(table, known);
-    return known;
-  };
-
-  /**
-   * Rows mostly come all new or all known. A bare insert takes two thirds of the time of one that is ready to
-   * merge, which prepares for being undone halfway, so that is for rows that follow one that was there.
-   */
-  const upsertAll = (
-    { insert, merge }: Upsert,
-    organisation: OrganisationNumber,
-    rows: readonly SQLInputValue[][],
-  ): Tally => {
-    let created = 0;
-    let updated = 0;
-    let wasThere = false;
-    // A merge leaves the last inserted rowid as it is, unless it had to insert. Before the first row that is one
-    // which no row has.
-    let lastRowid: number | bigint = NO_ROWID;
-    forgetLastRowid.run();
-    for (const row of rows) {
-      if (!wasThere) {
-        const { changes, lastInsertRowid } = insert.run(...row, organisation);
-        lastRowid = lastInsertRowid;
-        created += Number(changes);
-        wasThere = changes === 0;
-        if (!wasThere) continue;
-      }
-      const { changes, lastInsertRowid } = merge.run(...row, organisation);
-      if (changes === 0) continue;
-      wasThere = lastInsertRowid === lastRowid;
-      lastRowid = lastInsertRowid;
-      if (wasThere) updated++;
-      else created++;
-    }
-    return { created, updated, unchanged: rows.length - created - updated };
-  };
+  const upserts = createUpserts(database);
 
   const recall = (memory: Memory): Remembered | null =>
     rememberedOf(statement(keptAnswerSql).get(memory.organisation, memory.path, memory.key, memory.keptAtMs));
@@ -200,14 +150,8 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
 
     write(upload: PackedUpload): Job<Written> {
       const table = recordTable(tables, upload.type);
-      const upsert = upsertInto(table);
-      const upsertBatches = (): readonly Tally[] => {
-        const tallies: Tally[] = [];
-        for (const rows of unpackedBatches(upload.rows)) {
-          tallies.push(upsertAll(upsert, upload.organisation, bindable(table, rows)));
-        }
-        return tallies;
-      };
+      const upsertBatches = (): readonly Tally[] =>
+        packedBatches(upload.rows).map((batch) => upserts.batch(table, upload.organisation, batch));
       return {
         run() {
           if (!upload.dryRun) return unlessRemembered(upload.memory, upsertBatches);
@@ -225,9 +169,8 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
       memory: Memory | null,
     ): Job<Written | keyof Tally> {
       const table = tables.interactions;
-      const rows = rowJson === null ? [] : bindable(table, [JSON.parse(rowJson) as JsonRow]);
-      const upsert = upsertInto(table);
-      const write = (): readonly Tally[] => rows.map((row) => upsertAll(upsert, organisation, [row]));
+      const rows = rowJson === null ? [] : [JSON.parse(rowJson) as JsonRow];
+      const write = (): readonly Tally[] => rows.map((row) => upserts.row(table, organisation, row));
       return {
         run() {
           if (memory !== null || rows.length === 0) return unlessRemembered(memory, write);
@@ -248,39 +191,4 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
         ),
     }),
   };
-}
-
-/** The same rows, with booleans as the numbers that SQLite keeps for them. */
-function bindable(table: Table, rows: readonly JsonRow[]): SQLInputValue[][] {
-  const booleanPositions = table.columns.flatMap(({ kind }, position) =>
-    kind === 'boolean' ? [position] : [],
-  );
-  for (const row of rows) {
-    if (row.length !== table.columns.length) {
-      throw new Error(`a row for ${table.name} has ${row.length} values, not ${table.columns.length}`);
-    }
-    for (const position of booleanPositions) {
-      const value = row[position];
-      if (typeof value === 'boolean') row[position] = value ? 1 : 0;
-    }
-  }
-  return rows as SQLInputValue[][];
-}
-
-/** Parameters: the fields in order, then the organisation. Not numbered: each binding would look up its number. */
-function insertSql({ name, columns }: Table): string {
-  const names = columns.map((column) => column.name);
-  return `INSERT INTO ${quoted(name)} (${quotedList(names)}, "organisation")
-    VALUES (${names.map(() => '?').join(', ')}, ?)`;
-}
-
-/** Changes a row only where it differs and the incoming one is not older. */
-function mergeSql({ key, columns }: Table): string {
-  const values = columns.filter(({ name }) => name !== key).map(({ name }) => quoted(name));
-  const isNotOlder = values.includes('"updated"')
-    ? '("updated" IS NULL OR excluded."updated" IS NULL OR excluded."updated" >= "updated") AND'
-    : '';
-  return `ON CONFLICT ("organisation", ${quoted(key)}) DO UPDATE
-    SET ${values.map((column) => `${column} = excluded.${column}`).join(', ')}
-    WHERE ${isNotOlder} (${values.map((column) => `${column} IS NOT excluded.${column}`).join(' OR ')})`;
 }

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { type TestContext, test } from 'node:test';
+import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
+import fc from 'fast-check';
+import type { Row, Tally } from '../store.ts';
+import { catalogueTables, recordTable } from '../tables.ts';
+import { anyRow, recordRow } from '../test-rows.ts';
+import { DifferingRows } from './differing-rows.ts';
+import { openSqliteStore } from './open-sqlite-store.ts';
+import { type PackedBatch, packedBatches, packRows } from './packed-rows.ts';
+import { testFolder } from './test-folder.ts';
+import { defaultTuning } from './tuning.ts';
+import { createUpserts } from './upserts.ts';
+import { openForWriting } from './writing-connection.ts';
+
+async function newDatabase(t: TestContext): Promise<DatabaseSync> {
+  const path = join(testFolder(t), 'headgate.db');
+  const store = await openSqliteStore(path, defaultTuning);
+  for (const name of ['one', 'another']) await store.createOrganisation(name, randomUUID(), 1);
+  await store.close();
+  const database = openForWriting(path);
+  t.after(() => database.close());
+  return database;
+}
+
+const ONE = 1;
+const ANOTHER = 2;
+
+function packed(rows: readonly Row[]): PackedBatch {
+  return packedBatches(packRows([rows]))[0]!;
+}
+
+function tableOf(type: RecordTypeName) {
+  return recordTable(catalogueTables, type);
+}
+
+function rowsIn(database: DatabaseSync, type: RecordTypeName): unknown[] {
+  const { name, key } = tableOf(type);
+  return database.prepare(`SELECT * FROM "${name}" ORDER BY "organisation", "${key}"`).all();
+}
+
+test('usual rows that are there as they are do not differ, whatever their type', async (t) => {
+  const database = await newDatabase(t);
+  const upserts = createUpserts(database);
+  for (const type of recordTypeNames) {
+    const table = tableOf(type);
+    const rows = [recordRow(type), recordRow(type)];
+    upserts.batch(table, ONE, packed(rows));
+    const differing = new DifferingRows(database, table);
+    assert.deepEqual(differing.placesIn(packed(rows), ONE), [], type);
+    assert.deepEqual(differing.placesIn(packed(rows), ANOTHER), [0, 1], type);
+    assert.deepEqual(differing.placesIn(packed([recordRow(type), rows[1]!]), ONE), [0], type);
+  }
+});
+
+test('usual numbers, booleans, texts and gaps are recognised', async (t) => {
+  const database = await newDatabase(t);
+  const table = tableOf('transactions');
+  const values = [
+    { amount: 0, is_deleted: true },
+    { amount: 19.99, is_deleted: false, branch_id: null },
+    { amount: -3, discount_name: 'a "quoted" \\ name\nin two lines \u0001' },
+    { amount: 1e15, discount_name: 'Überraschung 🎓 \u2028' },
+    { amount: 1234567.89, discount_value: 0.175 },
+  ];
+  const rows = values.map((value) => recordRow('transactions', value));
+  createUpserts(database).batch(table, ONE, packed(rows));
+  assert.deepEqual(new DifferingRows(database, table).placesIn(packed(rows), ONE), []);
+});
+
+test('a row that differs in one value in any way is named, numbers that are neighbours included', async (t) => {
+  const database = await newDatabase(t);
+  const upserts = createUpserts(database);
+  const table = tableOf('transactions');
+  const differing = new DifferingRows(database, table);
+  const column = table.columns.findIndex(({ name }) => name === 'amount');
+  fc.assert(
+    fc.property(
+      anyRow(recordTypes.transactions.fields),
+      anyRow(recordTypes.transactions.fields),
+      fc.double({ noNaN: true, noDefaultInfinity: true, min: -1e300, max: 1e300 }),
+      fc.integer({ min: 1, max: table.columns.length - 1 }),
+      (row, other, amount, place) => {
+        const stored = row.with(column, amount + 0);
+        upserts.batch(table, ONE, packed([stored]));
+        const otherValue = stored.with(place, other[place]!);
+        const neighbour = stored.with(column, nextUp(amount));
+        for (const given of [otherValue, neighbour]) {
+          const isSame = given.every((value, at) => value === stored[at]);
+          const places = differing.placesIn(packed([given]), ONE);
+          if (!isSame) assert.deepEqual(places, [0]);
+        }
+      },
+    ),
+    { numRuns: 1000, examples: [0, 0.1, 19.99, 1e15, 2 ** 53, 1e-300].map(neighbourExample) },
+  );
+});
+
+function neighbourExample(amount: number): [Row, Row, number, number] {
+  const row = recordRow('transactions');
+  return [row, row, amount, 1];
+}
+
+/** The next larger number that there is. */
+function nextUp(value: number): number {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value + 0);
+  const bits = view.getBigInt64(0);
+  view.setBigInt64(0, value + 0 >= 0 ? bits + 1n : bits - 1n);
+  return view.getFloat64(0);
+}
+
+test('where many differ, it is given up, and nothing stays open', async (t) => {
+  const database = await newDatabase(t);
+  const upserts = createUpserts(database);
+  const table = tableOf('tags');
+  const rows = Array.from({ length: 400 }, () => recordRow('tags'));
+  upserts.batch(table, ONE, packed(rows));
+  const differing = new DifferingRows(database, table);
+  const withNew = (count: number): PackedBatch =>
+    packed(rows.map((row, at) => (at % 400 < count ? recordRow('tags') : row)));
+  assert.equal(differing.placesIn(withNew(50), ONE)?.length, 50);
+  assert.equal(differing.placesIn(withNew(51), ONE), null);
+  const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
+  assert.equal(busy, 0);
+});
+
+test('batches that mostly repeat are told and stored as if each row were merged', async (t) => {
+  const [byBatch, byRow] = [await newDatabase(t), await newDatabase(t)];
+  const [batches, rows] = [createUpserts(byBatch), createUpserts(byRow)];
+  const { fields } = recordTypes.offers;
+  const table = tableOf('offers');
+  const [keyColumn, updatedColumn] = [table.key, 'updated'].map((column) =>
+    table.columns.findIndex(({ name }) => name === column),
+  ) as [number, number];
+  const base = fc.sample(anyRow(fields), { numRuns: 200 });
+  const change = fc.record({
+    place: fc.nat({ max: 199 }),
+    row: anyRow(fields),
+    isNew: fc.boolean(),
+    isOld: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 80 }), (changes) => {
+      const changed = [...base];
+      for (const { place, row, isNew, isOld } of changes) {
+        const kept = isNew ? row : row.with(keyColumn, base[place]![keyColumn]!);
+        changed[place] = isOld ? kept.with(updatedColumn, '0001-01-01T00:00:00.000000Z') : kept;
+      }
+      for (const batch of [base, base, changed, changed]) {
+        const expected = tallyOf(batch.map((row) => rows.row(table, ONE, [...row])));
+        assert.deepEqual(batches.batch(table, ONE, packed(batch)), expected);
+      }
+      assert.deepEqual(rowsIn(byBatch, 'offers'), rowsIn(byRow, 'offers'));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+function tallyOf(tallies: readonly Tally[]): Tally {
+  const sum = (fate: keyof Tally): number => tallies.reduce((count, tally) => count + tally[fate], 0);
+  return { created: sum('created'), updated: sum('updated'), unchanged: sum('unchanged') };
+}
