@@ -12,5 +12,5 @@ export const ingestThreadLimits: Readonly<Record<'sqlite' | 'postgres', Resource
   postgres: { maxYoungGenerationSizeMb: 96 },
 };
 
-/** Hold the rows of one batch, or of one page, at a time. */
-export const storeThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 16 };
+/** Hold some of an upload's rows, or a page of them, at a time. */
+export const storeThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 4 };

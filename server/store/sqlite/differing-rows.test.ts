@@ -10,7 +10,7 @@ import { catalogueTables, recordTable } from '../tables.ts';
 import { anyRow, recordRow } from '../test-rows.ts';
 import { DifferingRows } from './differing-rows.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
-import { type PackedBatch, packedBatches, packRows } from './packed-rows.ts';
+import { type PackedSlice, packedSlices, packRows } from './packed-rows.ts';
 import { testFolder } from './test-folder.ts';
 import { defaultTuning } from './tuning.ts';
 import { createUpserts } from './upserts.ts';
@@ -28,9 +28,10 @@ async function newDatabase(t: TestContext): Promise<DatabaseSync> {
 
 const ONE = 1;
 const ANOTHER = 2;
+const SLICE_ROWS = 100;
 
-function packed(rows: readonly Row[]): PackedBatch {
-  return packedBatches(packRows([rows]))[0]!;
+function packed(rows: readonly Row[]): PackedSlice {
+  return packedSlices(packRows([rows]))[0]![0]!;
 }
 
 function tableOf(type: RecordTypeName) {
@@ -48,7 +49,7 @@ test('usual rows that are there as they are do not differ, whatever their type',
   for (const type of recordTypeNames) {
     const table = tableOf(type);
     const rows = [recordRow(type), recordRow(type)];
-    upserts.batch(table, ONE, packed(rows));
+    upserts.slice(table, ONE, packed(rows));
     const differing = new DifferingRows(database, table);
     assert.deepEqual(differing.placesIn(packed(rows), ONE), [], type);
     assert.deepEqual(differing.placesIn(packed(rows), ANOTHER), [0, 1], type);
@@ -67,7 +68,7 @@ test('usual numbers, booleans, texts and gaps are recognised', async (t) => {
     { amount: 1234567.89, discount_value: 0.175 },
   ];
   const rows = values.map((value) => recordRow('transactions', value));
-  createUpserts(database).batch(table, ONE, packed(rows));
+  createUpserts(database).slice(table, ONE, packed(rows));
   assert.deepEqual(new DifferingRows(database, table).placesIn(packed(rows), ONE), []);
 });
 
@@ -77,6 +78,11 @@ test('a row that differs in one value in any way is named, numbers that are neig
   const table = tableOf('transactions');
   const differing = new DifferingRows(database, table);
   const column = table.columns.findIndex(({ name }) => name === 'amount');
+  const differ = (stored: Row, given: Row): boolean => {
+    const id = randomUUID();
+    upserts.slice(table, ONE, packed([stored.with(0, id)]));
+    return differing.placesIn(packed([given.with(0, id)]), ONE)?.length === 1;
+  };
   fc.assert(
     fc.property(
       anyRow(recordTypes.transactions.fields),
@@ -84,14 +90,11 @@ test('a row that differs in one value in any way is named, numbers that are neig
       fc.double({ noNaN: true, noDefaultInfinity: true, min: -1e300, max: 1e300 }),
       fc.integer({ min: 1, max: table.columns.length - 1 }),
       (row, other, amount, place) => {
-        const stored = row.with(column, amount + 0);
-        upserts.batch(table, ONE, packed([stored]));
-        const otherValue = stored.with(place, other[place]!);
-        const neighbour = stored.with(column, nextUp(amount));
-        for (const given of [otherValue, neighbour]) {
-          const isSame = given.every((value, at) => value === stored[at]);
-          const places = differing.placesIn(packed([given]), ONE);
-          if (!isSame) assert.deepEqual(places, [0]);
+        const one = row.with(column, amount + 0);
+        for (const another of [one.with(place, other[place]!), one.with(column, nextUp(amount))]) {
+          if (one.every((value, at) => value === another[at])) continue;
+          assert.ok(differ(one, another));
+          assert.ok(differ(another, one));
         }
       },
     ),
@@ -113,52 +116,40 @@ function nextUp(value: number): number {
   return view.getFloat64(0);
 }
 
-test('where many differ, it is given up, and nothing stays open', async (t) => {
-  const database = await newDatabase(t);
-  const upserts = createUpserts(database);
-  const table = tableOf('tags');
-  const rows = Array.from({ length: 400 }, () => recordRow('tags'));
-  upserts.batch(table, ONE, packed(rows));
-  const differing = new DifferingRows(database, table);
-  const withNew = (count: number): PackedBatch =>
-    packed(rows.map((row, at) => (at % 400 < count ? recordRow('tags') : row)));
-  assert.equal(differing.placesIn(withNew(50), ONE)?.length, 50);
-  assert.equal(differing.placesIn(withNew(51), ONE), null);
-  const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
-  assert.equal(busy, 0);
-});
-
-test('batches that mostly repeat are told and stored as if each row were merged', async (t) => {
-  const [byBatch, byRow] = [await newDatabase(t), await newDatabase(t)];
-  const [batches, rows] = [createUpserts(byBatch), createUpserts(byRow)];
-  const { fields } = recordTypes.offers;
-  const table = tableOf('offers');
-  const [keyColumn, updatedColumn] = [table.key, 'updated'].map((column) =>
-    table.columns.findIndex(({ name }) => name === column),
-  ) as [number, number];
-  const base = fc.sample(anyRow(fields), { numRuns: 200 });
-  const change = fc.record({
-    place: fc.nat({ max: 199 }),
-    row: anyRow(fields),
-    isNew: fc.boolean(),
-    isOld: fc.boolean(),
+// Of transactions SQLite writes many arbitrary numbers in another way than JSON.stringify.
+for (const type of ['offers', 'transactions'] as const) {
+  test(`${type} that mostly repeat are told and stored as if each row were merged`, async (t) => {
+    const [bySlice, byRow] = [await newDatabase(t), await newDatabase(t)];
+    const [slices, rows] = [createUpserts(bySlice), createUpserts(byRow)];
+    const { fields } = recordTypes[type];
+    const table = tableOf(type);
+    const [keyColumn, updatedColumn] = [table.key, 'updated'].map((column) =>
+      table.columns.findIndex(({ name }) => name === column),
+    ) as [number, number];
+    const base = fc.sample(anyRow(fields), { numRuns: SLICE_ROWS });
+    const change = fc.record({
+      place: fc.nat({ max: SLICE_ROWS - 1 }),
+      row: anyRow(fields),
+      isNew: fc.boolean(),
+      isOld: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 30 }), (changes) => {
+        const changed = [...base];
+        for (const { place, row, isNew, isOld } of changes) {
+          const kept = isNew ? row : row.with(keyColumn, base[place]![keyColumn]!);
+          changed[place] = isOld ? kept.with(updatedColumn, '0001-01-01T00:00:00.000000Z') : kept;
+        }
+        for (const given of [base, base, changed, changed]) {
+          const expected = tallyOf(given.map((row) => rows.row(table, ONE, [...row])));
+          assert.deepEqual(slices.slice(table, ONE, packed(given)), expected);
+        }
+        assert.deepEqual(rowsIn(bySlice, type), rowsIn(byRow, type));
+      }),
+      { numRuns: 60 },
+    );
   });
-  fc.assert(
-    fc.property(fc.array(change, { maxLength: 80 }), (changes) => {
-      const changed = [...base];
-      for (const { place, row, isNew, isOld } of changes) {
-        const kept = isNew ? row : row.with(keyColumn, base[place]![keyColumn]!);
-        changed[place] = isOld ? kept.with(updatedColumn, '0001-01-01T00:00:00.000000Z') : kept;
-      }
-      for (const batch of [base, base, changed, changed]) {
-        const expected = tallyOf(batch.map((row) => rows.row(table, ONE, [...row])));
-        assert.deepEqual(batches.batch(table, ONE, packed(batch)), expected);
-      }
-      assert.deepEqual(rowsIn(byBatch, 'offers'), rowsIn(byRow, 'offers'));
-    }),
-    { numRuns: 60 },
-  );
-});
+}
 
 function tallyOf(tallies: readonly Tally[]): Tally {
   const sum = (fate: keyof Tally): number => tallies.reduce((count, tally) => count + tally[fate], 0);

@@ -1,19 +1,10 @@
-// Which rows of a batch are not stored as they are. The batch is compared as the text it came in, by SQLite alone, in
-// two thirds of the time that it takes to parse it and to compare value by value.
+// Which rows of a slice are not stored as they are. It is compared as the text it came in, by SQLite alone, in two
+// thirds of the time that it takes to parse it and to compare value by value.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { OrganisationNumber } from '../store.ts';
 import { type Column, quoted, type Table } from '../tables.ts';
-import type { PackedBatch } from './packed-rows.ts';
-
-const FEW_SHARE = 0.25;
-/** So many may differ before it is asked whether they are few. */
-const ALWAYS_FEW = 50;
-
-/** Beyond that, looking for them takes longer than it saves. */
-export function areFew(differing: number, rows: number): boolean {
-  return differing <= rows * FEW_SHARE;
-}
+import type { PackedSlice } from './packed-rows.ts';
 
 export class DifferingRows {
   readonly #find: StatementSync | null;
@@ -24,20 +15,14 @@ export class DifferingRows {
 
   /**
    * May name a row that is there as it is, where SQLite writes one of its values in another way; never leaves out one
-   * that is not. Null where they are many, or cannot be told.
+   * that is not. Null where that cannot be told.
    */
-  placesIn({ bytes }: PackedBatch, organisation: OrganisationNumber): readonly number[] | null {
-    if (this.#find === null) return null;
-    const places: number[] = [];
-    for (const { place } of this.#find.iterate(bytes, organisation)) {
-      places.push(place as number);
-      if (places.length > ALWAYS_FEW && !areFew(places.length, place as number)) return null;
-    }
-    return places;
+  placesIn({ bytes }: PackedSlice, organisation: OrganisationNumber): readonly number[] | null {
+    return this.#find?.all(bytes, organisation).map(({ place }) => place as number) ?? null;
   }
 }
 
-/** Parameters: the bytes of the batch, then the organisation. */
+/** Parameters: the bytes of the slice, then the organisation. */
 function findSql({ name, key, columns }: Table): string {
   // A row begins with its key, a UUID. Any other key would not be found like this, and its row be taken as differing.
   return `SELECT "given"."key" AS "place" FROM json_each(CAST(? AS TEXT)) AS "given"

@@ -3,11 +3,11 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { OrganisationNumber, Tally } from '../store.ts';
 import { quoted, quotedList, type Table } from '../tables.ts';
-import { areFew, DifferingRows } from './differing-rows.ts';
-import { type JsonRow, type PackedBatch, rowsIn } from './packed-rows.ts';
+import { DifferingRows } from './differing-rows.ts';
+import { type JsonRow, type PackedSlice, rowsIn } from './packed-rows.ts';
 
 export interface Upserts {
-  batch(table: Table, organisation: OrganisationNumber, batch: PackedBatch): Tally;
+  slice(table: Table, organisation: OrganisationNumber, slice: PackedSlice): Tally;
   row(table: Table, organisation: OrganisationNumber, row: JsonRow): Tally;
 }
 
@@ -15,11 +15,13 @@ interface TableUpserts {
   readonly insert: StatementSync;
   readonly merge: StatementSync;
   readonly differing: DifferingRows;
-  /** Whose last batch was mostly there already, as the next one will be then. */
+  /** Whose last slice was mostly there already, as the next one will be then. */
   readonly repeating: Set<OrganisationNumber>;
 }
 
 const NO_ROWID = -1;
+/** Where more rows than these differ, looking for them takes longer than it saves. */
+const FEW_SHARE = 0.25;
 
 export function createUpserts(database: DatabaseSync): Upserts {
   database.exec('CREATE TEMP TABLE no_rowid (rowid INTEGER PRIMARY KEY)');
@@ -72,17 +74,18 @@ export function createUpserts(database: DatabaseSync): Upserts {
   };
 
   return {
-    batch(table, organisation, batch) {
+    slice(table, organisation, slice) {
       const upserts = upsertsInto(table);
       const { differing, repeating } = upserts;
-      const places = repeating.has(organisation) ? differing.placesIn(batch, organisation) : null;
-      if (places?.length === 0) return { created: 0, updated: 0, unchanged: batch.rowCount };
-      const all = bindable(table, rowsIn(batch));
+      const places = repeating.has(organisation) ? differing.placesIn(slice, organisation) : null;
+      if (places?.length === 0) return { created: 0, updated: 0, unchanged: slice.rowCount };
+      const all = bindable(table, rowsIn(slice));
       const rows = places === null ? all : places.map((place) => all[place]!);
       const { created, updated } = upsertAll(upserts, organisation, rows);
-      if (areFew(created + updated, batch.rowCount)) repeating.add(organisation);
+      const others = places?.length ?? created + updated;
+      if (others <= slice.rowCount * FEW_SHARE) repeating.add(organisation);
       else repeating.delete(organisation);
-      return { created, updated, unchanged: batch.rowCount - created - updated };
+      return { created, updated, unchanged: slice.rowCount - created - updated };
     },
 
     row(table, organisation, row) {

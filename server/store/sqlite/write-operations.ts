@@ -12,7 +12,7 @@ import type {
   Written,
 } from '../store.ts';
 import { recordTable, type Tables } from '../tables.ts';
-import { type JsonRow, type PackedRows, packedBatches } from './packed-rows.ts';
+import { type JsonRow, type PackedRows, packedSlices } from './packed-rows.ts';
 import { keptAnswerSql, rememberedOf } from './remembered.ts';
 import { createUpserts } from './upserts.ts';
 
@@ -151,7 +151,9 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
     write(upload: PackedUpload): Job<Written> {
       const table = recordTable(tables, upload.type);
       const upsertBatches = (): readonly Tally[] =>
-        packedBatches(upload.rows).map((batch) => upserts.batch(table, upload.organisation, batch));
+        packedSlices(upload.rows).map((slices) =>
+          sumOf(slices.map((slice) => upserts.slice(table, upload.organisation, slice))),
+        );
       return {
         run() {
           if (!upload.dryRun) return unlessRemembered(upload.memory, upsertBatches);
@@ -191,4 +193,14 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
         ),
     }),
   };
+}
+
+function sumOf(tallies: readonly Tally[]): Tally {
+  const sum = { created: 0, updated: 0, unchanged: 0 };
+  for (const { created, updated, unchanged } of tallies) {
+    sum.created += created;
+    sum.updated += updated;
+    sum.unchanged += unchanged;
+  }
+  return sum;
 }
