@@ -10,6 +10,7 @@ import type { Bench, Experiment, Findings, Peer, Peers } from './experiments/exp
 import { interactions } from './experiments/interactions.ts';
 import { livez } from './experiments/latency.ts';
 import { load } from './experiments/load.ts';
+import { uploadsBesidePeers } from './experiments/peers.ts';
 import { memory, start } from './experiments/resources.ts';
 import {
   uploadsByClients,
@@ -27,6 +28,7 @@ import { writeResults } from './report/write.ts';
 const experiments: Readonly<Record<string, Experiment>> = {
   sqlite: uploadsToSqlite,
   postgres: uploadsToPostgres,
+  peers: uploadsBesidePeers,
   interactions,
   livez,
   start,
@@ -73,6 +75,7 @@ function readOptions(args: readonly string[]): Options | null {
   const mode: Mode = values.full ? 'full' : values.smoke ? 'smoke' : 'quick';
   const plan = plans[mode];
   const rounds = values.rounds === undefined ? plan.rounds : Number(values.rounds);
+  const peerRounds = values.rounds === undefined ? plan.peerRounds : rounds;
   if (!Number.isInteger(rounds) || rounds < 1)
     throw new WrongOption('--rounds must be a whole number from 1');
   const chosen = values.only?.split(',') ?? Object.keys(experiments);
@@ -86,7 +89,7 @@ function readOptions(args: readonly string[]): Options | null {
     ...(values['no-peers'] ? ['--no-peers'] : []),
   ];
   return {
-    plan: { ...plan, rounds, withPeers: plan.withPeers && !values['no-peers'] },
+    plan: { ...plan, rounds, peerRounds, withPeers: plan.withPeers && !values['no-peers'] },
     chosen,
     out: values.out,
     command: ['npm run bench', ...(told.length === 0 ? [] : ['--', ...told])].join(' '),
@@ -147,7 +150,11 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
   const found: Findings[] = [];
   for (const name of chosen) {
     say(name);
-    found.push(await experiments[name]!(bench));
+    const beganAtMs = performance.now();
+    const findings = await experiments[name]!(bench);
+    const isEmpty = findings.comparisons.length + findings.figures.length === 0;
+    say(isEmpty ? '  no part of this run' : `  took ${Math.round((performance.now() - beganAtMs) / 1000)} s`);
+    found.push(findings);
   }
   const results: Results = {
     startedAt: startedAt.toISOString(),

@@ -5,9 +5,13 @@ import type { Mode } from './report/results.ts';
 export interface Plan {
   readonly mode: Mode;
   readonly rounds: number;
+  /** Peers take minutes to start and to upload, and are far enough away for one round to tell. */
+  readonly peerRounds: number;
   readonly recordsPerUpload: number;
   /** Uploads in one measurement. */
   readonly uploads: number;
+  /** The same for an empty table of SQLite, into which a bare loop writes faster the smaller it still is. */
+  readonly uploadsToEmptyTable: number;
   /** Peers are so much slower that a measurement of the usual size would take minutes. */
   readonly peerUploadsPerClient: number;
   readonly clients: readonly number[];
@@ -17,8 +21,8 @@ export interface Plan {
   readonly fillsPostgres: boolean;
   /** The same server's speed at these two sizes is compared. */
   readonly growth: { readonly small: number; readonly large: number } | null;
-  /** Transactions in the file that `headgate load` loads. */
-  readonly loadRecords: number;
+  /** Transactions in the file that `headgate load` loads; null where it is left out. */
+  readonly loadRecords: number | null;
   readonly interactions: number;
   readonly connections: number;
   readonly memoryClients: number;
@@ -30,8 +34,9 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 
 const usual = {
+  rounds: 3,
   recordsPerUpload: 5000,
-  loadRecords: 1_000_000,
+  uploadsToEmptyTable: 80,
   connections: 64,
   memoryClients: 32,
   withPeers: true,
@@ -41,34 +46,38 @@ export const plans: Readonly<Record<Mode, Plan>> = {
   quick: {
     ...usual,
     mode: 'quick',
-    rounds: 3,
+    peerRounds: 1,
     uploads: 40,
     peerUploadsPerClient: 1,
     clients: [4],
     rowsPresent: [2_000_000],
     fillsPostgres: false,
     growth: null,
-    interactions: 40_000,
-    memoryMs: 30 * SECOND_MS,
+    loadRecords: null,
+    interactions: 30_000,
+    memoryMs: 20 * SECOND_MS,
   },
   full: {
     ...usual,
     mode: 'full',
-    rounds: 3,
+    peerRounds: 3,
     uploads: 80,
     peerUploadsPerClient: 2,
     clients: [1, 4, 16],
     rowsPresent: [2_000_000, 10_000_000],
     fillsPostgres: true,
     growth: { small: 500_000, large: 5_000_000 },
+    loadRecords: 1_000_000,
     interactions: 100_000,
     memoryMs: 10 * MINUTE_MS,
   },
   smoke: {
     mode: 'smoke',
     rounds: 1,
+    peerRounds: 1,
     recordsPerUpload: 100,
     uploads: 4,
+    uploadsToEmptyTable: 4,
     peerUploadsPerClient: 1,
     clients: [1, 4],
     rowsPresent: [1000],

@@ -1,5 +1,4 @@
-// Throughput of uploads: against the ceilings, against the peers, by clients, by what is uploaded and by what is
-// there already.
+// Throughput of uploads: against the ceilings, by clients, by what is uploaded and by what is there already.
 
 import { headgate } from '../contenders/headgate.ts';
 import { postgresCopy } from '../contenders/postgres-copy.ts';
@@ -8,53 +7,26 @@ import type { UploadOrder } from '../load/uploads.ts';
 import type { Comparison, Figure, Series } from '../report/results.ts';
 import { ratioPerRound } from '../report/statistics.ts';
 import { inRounds } from '../rounds.ts';
-import {
-  type Bench,
-  type Experiment,
-  type Findings,
-  figure,
-  orderOf,
-  type Peer,
-  uploadTurn,
-} from './experiment.ts';
+import type { WorkloadName } from '../workloads.ts';
+import { type Experiment, type Findings, figure, orderOf, uploadTurn } from './experiment.ts';
 
 const CLIENTS = 4;
 
-function peerOrder(bench: Bench, round: number): UploadOrder {
-  const order = orderOf(bench.plan, 'transactions', round, CLIENTS);
-  return { ...order, uploads: CLIENTS * bench.plan.peerUploadsPerClient };
-}
-
-function seriesOf(series: readonly Series[], contender: string): Series {
-  const found = series.find((candidate) => candidate.contender === contender);
-  if (found === undefined) throw new Error(`${contender} was not measured`);
-  return found;
-}
-
-/** The ratio of Headgate to each peer that took part and that something is claimed of. */
-function againstPeers(peers: readonly Peer[], series: readonly Series[], ours: Series): readonly Figure[] {
-  return peers.flatMap(({ contender, claim }) =>
-    claim === null ? [] : [figure(claim, ratioPerRound(ours, seriesOf(series, contender.name)))],
-  );
-}
-
-/** Headgate's first upload, the same again, and the other workloads, all in the same rounds as the ceiling and the peers. */
-export const uploadsToSqlite: Experiment = async (bench) => {
-  const { plan, sqlite, peers, say } = bench;
+/** Headgate's first upload, the same again, and the other workloads, all in the same rounds as the ceiling. */
+export const uploadsToSqlite: Experiment = async ({ plan, sqlite, say }) => {
   const ours = headgate('SQLite', sqlite);
   const again: number[] = [];
+  const orderFor =
+    (workload: WorkloadName) =>
+    (round: number): UploadOrder => ({
+      ...orderOf(plan, workload, round, CLIENTS),
+      uploads: plan.uploadsToEmptyTable,
+    });
   const turns = [
-    uploadTurn(sqliteLoop(sqlite), 0, (round) => orderOf(plan, 'transactions', round, CLIENTS)),
-    uploadTurn(ours, 0, (round) => orderOf(plan, 'transactions', round, CLIENTS), again),
-    {
-      ...uploadTurn(ours, 0, (round) => orderOf(plan, 'mixed', round, CLIENTS)),
-      contender: `${ours.name}, 2 % bad`,
-    },
-    {
-      ...uploadTurn(ours, 0, (round) => orderOf(plan, 'shops', round, CLIENTS)),
-      contender: `${ours.name}, shops`,
-    },
-    ...peers.onSqlite.map(({ contender }) => uploadTurn(contender, 0, (round) => peerOrder(bench, round))),
+    uploadTurn(sqliteLoop(sqlite), 0, orderFor('transactions')),
+    uploadTurn(ours, 0, orderFor('transactions'), again),
+    { ...uploadTurn(ours, 0, orderFor('mixed')), contender: `${ours.name}, 2 % bad` },
+    { ...uploadTurn(ours, 0, orderFor('shops')), contender: `${ours.name}, shops` },
   ];
   const series = await inRounds(plan.rounds, turns, say);
   const [ceiling, first, mixed] = series as [Series, Series, Series];
@@ -72,28 +44,19 @@ export const uploadsToSqlite: Experiment = async (bench) => {
       figure('sqliteToCeiling', ratioPerRound(first, ceiling)),
       figure('badRecords', ratioPerRound(mixed, first)),
       figure('uploadAgain', ratioPerRound(repeated, first)),
-      ...againstPeers(peers.onSqlite, series, first),
     ],
   };
 };
 
-export const uploadsToPostgres: Experiment = async (bench) => {
-  const { plan, postgres, peers, say } = bench;
+export const uploadsToPostgres: Experiment = async ({ plan, postgres, say }) => {
   const order = (round: number): UploadOrder => orderOf(plan, 'transactions', round, CLIENTS);
-  const ours = headgate('PostgreSQL', postgres);
-  const series = await inRounds(
-    plan.rounds,
-    [
-      uploadTurn(postgresCopy(postgres, 'one connection'), 0, order),
-      uploadTurn(postgresCopy(postgres, 'every client'), 0, order),
-      uploadTurn(ours, 0, order),
-      ...peers.onPostgres.map(({ contender }) =>
-        uploadTurn(contender, 0, (round) => peerOrder(bench, round)),
-      ),
-    ],
-    say,
-  );
-  const measured = seriesOf(series, ours.name);
+  const turns = [
+    uploadTurn(postgresCopy(postgres, 'one connection'), 0, order),
+    uploadTurn(postgresCopy(postgres, 'every client'), 0, order),
+    uploadTurn(headgate('PostgreSQL', postgres), 0, order),
+  ];
+  const series = await inRounds(plan.rounds, turns, say);
+  const [copy, parallelCopy, measured] = series as [Series, Series, Series];
   return {
     comparisons: [
       {
@@ -104,9 +67,8 @@ export const uploadsToPostgres: Experiment = async (bench) => {
       },
     ],
     figures: [
-      figure('postgresToCopy', ratioPerRound(measured, series[0]!)),
-      figure('postgresToParallelCopy', ratioPerRound(measured, series[1]!)),
-      ...againstPeers(peers.onPostgres, series, measured),
+      figure('postgresToCopy', ratioPerRound(measured, copy)),
+      figure('postgresToParallelCopy', ratioPerRound(measured, parallelCopy)),
     ],
   };
 };
