@@ -1,4 +1,4 @@
-// How much is measured: a few minutes by default, all that is claimed with --full, next to nothing as a smoke test.
+// How much is measured: a few minutes by default (nine on two cores), all that is claimed with --full, next to nothing as a smoke test.
 
 import type { Mode } from './report/results.ts';
 
@@ -36,7 +36,6 @@ const MINUTE_MS = 60 * SECOND_MS;
 const usual = {
   rounds: 3,
   recordsPerUpload: 5000,
-  uploadsToEmptyTable: 80,
   connections: 64,
   memoryClients: 32,
   withPeers: true,
@@ -47,14 +46,15 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     ...usual,
     mode: 'quick',
     peerRounds: 1,
-    uploads: 40,
+    uploads: 30,
+    uploadsToEmptyTable: 60,
     peerUploadsPerClient: 1,
     clients: [4],
     rowsPresent: [2_000_000],
     fillsPostgres: false,
     growth: null,
     loadRecords: null,
-    interactions: 30_000,
+    interactions: 20_000,
     memoryMs: 20 * SECOND_MS,
   },
   full: {
@@ -62,6 +62,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     mode: 'full',
     peerRounds: 3,
     uploads: 80,
+    uploadsToEmptyTable: 80,
     peerUploadsPerClient: 2,
     clients: [1, 4, 16],
     rowsPresent: [2_000_000, 10_000_000],
