@@ -41,7 +41,8 @@ const experiments: Readonly<Record<string, Experiment>> = {
 
 const help = `npm run bench -- [options]
 
-  --full           the long one: more uploads, more clients, up to 10 million rows, ten minutes of memory
+  --full           the long one: more uploads, peers in every round, 1 to 16 clients (clients), up to 10 million rows,
+                   a table that grows (growth), loading a file (load), ten minutes of memory
   --smoke          next to nothing, to see that it works; its numbers mean nothing
   --only NAMES     some experiments, by comma: ${Object.keys(experiments).join(', ')}
   --rounds N       another number of rounds
@@ -75,9 +76,9 @@ function readOptions(args: readonly string[]): Options | null {
   const mode: Mode = values.full ? 'full' : values.smoke ? 'smoke' : 'quick';
   const plan = plans[mode];
   const rounds = values.rounds === undefined ? plan.rounds : Number(values.rounds);
-  const peerRounds = values.rounds === undefined ? plan.peerRounds : rounds;
   if (!Number.isInteger(rounds) || rounds < 1)
     throw new WrongOption('--rounds must be a whole number from 1');
+  const peerRounds = values.rounds === undefined ? plan.peerRounds : rounds;
   const chosen = values.only?.split(',') ?? Object.keys(experiments);
   const unknown = chosen.find((name) => !Object.hasOwn(experiments, name));
   if (unknown !== undefined) throw new WrongOption(`there is no experiment ${unknown}`);
@@ -89,7 +90,12 @@ function readOptions(args: readonly string[]): Options | null {
     ...(values['no-peers'] ? ['--no-peers'] : []),
   ];
   return {
-    plan: { ...plan, rounds, peerRounds, withPeers: plan.withPeers && !values['no-peers'] },
+    plan: {
+      ...plan,
+      rounds,
+      peerRounds,
+      withPeers: plan.withPeers && !values['no-peers'] && chosen.includes('peers'),
+    },
     chosen,
     out: values.out,
     command: ['npm run bench', ...(told.length === 0 ? [] : ['--', ...told])].join(' '),
@@ -139,6 +145,10 @@ async function installPeers(
   return { peers: { onSqlite, onPostgres }, versions, leftOut };
 }
 
+function isEmpty({ comparisons, figures }: Findings): boolean {
+  return comparisons.length + figures.length === 0;
+}
+
 async function run({ plan, chosen, out, command }: Options): Promise<void> {
   const startedAt = new Date();
   const startedAtMs = performance.now();
@@ -152,9 +162,15 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
     say(name);
     const beganAtMs = performance.now();
     const findings = await experiments[name]!(bench);
-    const isEmpty = findings.comparisons.length + findings.figures.length === 0;
-    say(isEmpty ? '  no part of this run' : `  took ${Math.round((performance.now() - beganAtMs) / 1000)} s`);
+    say(
+      isEmpty(findings)
+        ? '  no part of this run'
+        : `  took ${Math.round((performance.now() - beganAtMs) / 1000)} s`,
+    );
     found.push(findings);
+  }
+  if (found.every(isEmpty)) {
+    throw new WrongOption(`nothing of ${chosen.join(', ')} is part of such a run; --full has all`);
   }
   const results: Results = {
     startedAt: startedAt.toISOString(),

@@ -46,8 +46,14 @@ test('the smoke run reports every figure, in every form', async () => {
   }
 });
 
-test('an option that it does not know is answered with those that it knows', async () => {
-  for (const args of [['--fast'], ['--only', 'speed'], ['--rounds', '0'], ['--full', '--smoke']]) {
+test('options that it does not know, or that leave nothing to do, are answered with those that it knows', async () => {
+  for (const args of [
+    ['--fast'],
+    ['--only', 'speed'],
+    ['--rounds', '0'],
+    ['--full', '--smoke'],
+    ['--smoke', '--only', 'peers'],
+  ]) {
     await assert.rejects(run(...args), (error: { code: number; stderr: string }) => {
       assert.equal(error.code, 2);
       assert.match(error.stderr, /--full/);

@@ -9,6 +9,9 @@ import type { Comparison, Figure } from '../report/results.ts';
 import type { Turn } from '../rounds.ts';
 import type { WorkloadName } from '../workloads.ts';
 
+/** Of uploads, where nothing else is said. */
+export const CLIENTS = 4;
+
 export interface Bench {
   readonly plan: Plan;
   readonly sqlite: SqliteDatabases;

@@ -3,9 +3,7 @@
 import { timesOfLivezDuring } from '../../tests/harness/livez.ts';
 import { headgate } from '../contenders/headgate.ts';
 import { inRounds, type Turn } from '../rounds.ts';
-import { type Experiment, figure, orderOf } from './experiment.ts';
-
-const CLIENTS = 4;
+import { CLIENTS, type Experiment, figure, orderOf } from './experiment.ts';
 
 export const livez: Experiment = async ({ plan, sqlite, postgres, say }) => {
   const controls: Record<string, number[]> = {};

@@ -15,9 +15,8 @@ import { ratioPerRound } from '../report/statistics.ts';
 import { residentMemory } from '../resident-memory.ts';
 import { inRounds, type Turn } from '../rounds.ts';
 import { recordsOf } from '../workloads.ts';
-import { type Experiment, figure, perSecond, uploadTurn } from './experiment.ts';
+import { CLIENTS, type Experiment, figure, perSecond, uploadTurn } from './experiment.ts';
 
-const CLIENTS = 4;
 const SEED = 1200;
 /** The peak that Linux keeps only grows, so that no more than the last moments can be missed. */
 const SAMPLE_EVERY_MS = 25;

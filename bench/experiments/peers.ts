@@ -6,9 +6,7 @@ import type { UploadOrder } from '../load/uploads.ts';
 import type { Comparison, Figure, Series } from '../report/results.ts';
 import { ratioPerRound } from '../report/statistics.ts';
 import { inRounds } from '../rounds.ts';
-import { type Experiment, figure, orderOf, type Peer, uploadTurn } from './experiment.ts';
-
-const CLIENTS = 4;
+import { CLIENTS, type Experiment, figure, orderOf, type Peer, uploadTurn } from './experiment.ts';
 
 export const uploadsBesidePeers: Experiment = async ({ plan, sqlite, postgres, peers, say }) => {
   const stores: readonly { store: string; ours: Contender; others: readonly Peer[] }[] = [

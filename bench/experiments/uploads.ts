@@ -8,9 +8,7 @@ import type { Comparison, Figure, Series } from '../report/results.ts';
 import { ratioPerRound } from '../report/statistics.ts';
 import { inRounds } from '../rounds.ts';
 import type { WorkloadName } from '../workloads.ts';
-import { type Experiment, type Findings, figure, orderOf, uploadTurn } from './experiment.ts';
-
-const CLIENTS = 4;
+import { CLIENTS, type Experiment, type Findings, figure, orderOf, uploadTurn } from './experiment.ts';
 
 /** Headgate's first upload, the same again, and the other workloads, all in the same rounds as the ceiling. */
 export const uploadsToSqlite: Experiment = async ({ plan, sqlite, say }) => {

@@ -72,6 +72,19 @@ test('usual numbers, booleans, texts and gaps are recognised', async (t) => {
   assert.deepEqual(new DifferingRows(database, table).placesIn(packed(rows), ONE), []);
 });
 
+test('a boolean that somebody else made another number differs from all that can be given', async (t) => {
+  const database = await newDatabase(t);
+  const table = tableOf('offers');
+  const row = recordRow('offers', { is_enabled: true });
+  createUpserts(database).slice(table, ONE, packed([row]));
+  database.exec('UPDATE offers SET is_enabled = 2');
+  const column = table.columns.findIndex(({ name }) => name === 'is_enabled');
+  const differing = new DifferingRows(database, table);
+  for (const given of [true, false, null]) {
+    assert.deepEqual(differing.placesIn(packed([row.with(column, given)]), ONE), [0]);
+  }
+});
+
 test('a row that differs in one value in any way is named, numbers that are neighbours included', async (t) => {
   const database = await newDatabase(t);
   const upserts = createUpserts(database);

@@ -34,7 +34,8 @@ function findSql({ name, key, columns }: Table): string {
 /** A stored value in the form that JSON.stringify has for it. */
 function packedSql({ name, kind }: Column): string {
   const value = `"stored".${quoted(name)}`;
-  if (kind === 'boolean') return `CASE ${value} WHEN 1 THEN json('true') WHEN 0 THEN json('false') END`;
+  if (kind === 'boolean')
+    return `CASE ${value} WHEN 1 THEN json('true') WHEN 0 THEN json('false') ELSE ${value} END`;
   const whole = `CAST(${value} AS INTEGER)`;
   return kind === 'number' ? `iif(${value} = ${whole}, ${whole}, ${value})` : value;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { packedSlices, packRows, rowCountOf, rowsIn } from './packed-rows.ts';
+import { packedSlices, packRows, ROWS_PER_SLICE, rowsIn } from './packed-rows.ts';
 
 test('rows come out of their bytes as they went in, batch by batch', () => {
   const text = fc.string({ unit: 'binary', maxLength: 30 });
@@ -10,18 +10,34 @@ test('rows come out of their bytes as they went in, batch by batch', () => {
   fc.assert(
     fc.property(fc.array(batch, { maxLength: 4 }), (batches) => {
       const packed = packRows(batches);
-      const unpacked = packedSlices(packed).map((slices) => slices.flatMap(rowsIn));
-      assert.deepEqual(unpacked, batches);
-      assert.equal(rowCountOf(packed), batches.flat().length);
+      const slices = packedSlices(packed);
+      assert.deepEqual(
+        slices.map((ofBatch) => ofBatch.flatMap(rowsIn)),
+        batches,
+      );
+      assert.equal(packed.rowCount, batches.flat().length);
+      for (const slice of slices.flat()) {
+        assert.equal(rowsIn(slice).length, slice.rowCount);
+        assert.ok(slice.rowCount <= ROWS_PER_SLICE);
+      }
     }),
     { numRuns: 200 },
   );
 });
 
 test('rows that grow longer and wider than the first ones promised have room all the same', () => {
-  const batches = [3, 3].map((_, batch) =>
-    Array.from({ length: 1000 }, (_, row) => ['€🎓'.repeat((batch * 1000 + row) / 10), row]),
+  const batches = [0, 1000].map((longer) =>
+    Array.from({ length: 1000 }, (_, row) => ['€🎓'.repeat((longer + row) / 10), row]),
   );
   const unpacked = packedSlices(packRows(batches)).map((slices) => slices.flatMap(rowsIn));
   assert.deepEqual(unpacked, batches);
+});
+
+test('long rows before short ones do not make room for all to be as long', () => {
+  const rows = Array.from({ length: 100_000 }, (_, row) => [
+    row < ROWS_PER_SLICE ? 'x'.repeat(100_000) : 'x',
+  ]);
+  const { bytes } = packRows([rows]);
+  const roomBytes = bytes.buffer.byteLength;
+  assert.ok(roomBytes <= 2.1 * bytes.byteLength, `${roomBytes} bytes for ${bytes.byteLength}`);
 });

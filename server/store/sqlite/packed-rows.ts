@@ -1,6 +1,6 @@
 // The rows of an upload on their way to the writer's thread: as JSON, in which they cross in a third of the time of a
 // clone, and as bytes, which are handed over without a copy and given back once written, instead of when the collector
-// comes. In slices, so that neither thread ever has more than some rows as text or as values.
+// comes. In slices, so that of an upload only some rows are ever there as text, and on the writer's thread as values.
 
 import type { Row } from '../store.ts';
 
@@ -8,6 +8,7 @@ export interface PackedRows {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Of every batch the slices, in order. */
   readonly batches: readonly (readonly SlicePlace[])[];
+  readonly rowCount: number;
 }
 
 interface SlicePlace {
@@ -23,22 +24,28 @@ export interface PackedSlice {
 
 export type JsonRow = (string | number | boolean | null)[];
 
-const ROWS_PER_SLICE = 100;
-/** Later slices may be longer than the first, by which the room for all is judged. */
+export const ROWS_PER_SLICE = 100;
+/** Later slices may be longer than the one by which the room for all is judged. */
 const ROOM_TO_SPARE = 1.05;
+/** Beyond this, room is only doubled: a slice of long texts says little about the others. */
+const ROOM_BY_GUESS_BYTES = 4 * 1024 * 1024;
 /** A character takes three bytes at most: four are for those that take two places in a text. */
 const MOST_BYTES_PER_CHARACTER = 3;
 
 export function packRows(batches: readonly (readonly Row[])[]): PackedRows {
-  let rowsLeft = batches.reduce((count, rows) => count + rows.length, 0);
+  const rowCount = batches.reduce((count, rows) => count + rows.length, 0);
+  let rowsLeft = rowCount;
   let bytes = Buffer.allocUnsafeSlow(0);
   let length = 0;
   const pack = (rows: readonly Row[]): SlicePlace => {
     const text = JSON.stringify(rows);
     if (length + text.length * MOST_BYTES_PER_CHARACTER > bytes.length) {
       const sliceBytes = Buffer.byteLength(text);
-      const restBytes = Math.ceil(((sliceBytes * rowsLeft) / rows.length) * ROOM_TO_SPARE);
-      if (length + sliceBytes > bytes.length) bytes = enlarged(bytes, length, length + restBytes);
+      if (length + sliceBytes > bytes.length) {
+        const guess = length + Math.ceil(((sliceBytes * rowsLeft) / rows.length) * ROOM_TO_SPARE);
+        const most = Math.max(2 * (length + sliceBytes), ROOM_BY_GUESS_BYTES);
+        bytes = enlarged(bytes, length, Math.min(guess, most));
+      }
     }
     length += bytes.write(text, length);
     rowsLeft -= rows.length;
@@ -51,7 +58,7 @@ export function packRows(batches: readonly (readonly Row[])[]): PackedRows {
     }
     return slices;
   });
-  return { bytes: bytes.subarray(0, length), batches: places };
+  return { bytes: bytes.subarray(0, length), batches: places, rowCount };
 }
 
 function enlarged(bytes: Buffer<ArrayBuffer>, usedBytes: number, roomBytes: number): Buffer<ArrayBuffer> {
@@ -59,10 +66,6 @@ function enlarged(bytes: Buffer<ArrayBuffer>, usedBytes: number, roomBytes: numb
   bytes.copy(larger, 0, 0, usedBytes);
   bytes.buffer.transfer(0);
   return larger;
-}
-
-export function rowCountOf({ batches }: PackedRows): number {
-  return batches.flat().reduce((count, { rowCount }) => count + rowCount, 0);
 }
 
 export function packedSlices({ bytes, batches }: PackedRows): readonly (readonly PackedSlice[])[] {

@@ -7,6 +7,7 @@ import { DifferingRows } from './differing-rows.ts';
 import { type JsonRow, type PackedSlice, rowsIn } from './packed-rows.ts';
 
 export interface Upserts {
+  /** No key occurs twice in it: rows may be compared before any of them is written. */
   slice(table: Table, organisation: OrganisationNumber, slice: PackedSlice): Tally;
   row(table: Table, organisation: OrganisationNumber, row: JsonRow): Tally;
 }
@@ -20,7 +21,10 @@ interface TableUpserts {
 }
 
 const NO_ROWID = -1;
-/** Where more rows than these differ, looking for them takes longer than it saves. */
+/**
+ * Where more rows than these differ, looking for them takes longer than it saves. Rows that are only written in another
+ * way count, too: those with numbers that SQLite writes differently are compared in vain in every second slice.
+ */
 const FEW_SHARE = 0.25;
 
 export function createUpserts(database: DatabaseSync): Upserts {
@@ -95,7 +99,7 @@ export function createUpserts(database: DatabaseSync): Upserts {
   };
 }
 
-/** The same rows, with booleans as the numbers that SQLite keeps for them. */
+/** The same rows, in place, with booleans as the numbers that SQLite keeps for them. */
 function bindable(table: Table, rows: readonly JsonRow[]): SQLInputValue[][] {
   const booleanPositions = table.columns.flatMap(({ kind }, position) =>
     kind === 'boolean' ? [position] : [],

@@ -5,7 +5,7 @@ import { type Call, failed, type Outcome } from './calls.ts';
 import { asStoreError, sleep } from './database.ts';
 import { commitTogether } from './group-commit.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
-import { giveBackRows, rowCountOf } from './packed-rows.ts';
+import { giveBackRows } from './packed-rows.ts';
 import { runThread, type Service, type ThreadSetup } from './thread.ts';
 import { keepWal } from './wal.ts';
 import { createWriteOperations, type Job, type PackedUpload } from './write-operations.ts';
@@ -84,7 +84,7 @@ function jobOf(operations: WriterOperations, operation: string, args: readonly u
 }
 
 function weightOf([, operation, args]: Call): number {
-  return operation === 'write' ? Math.max(1, rowCountOf((args[0] as PackedUpload).rows)) : 1;
+  return operation === 'write' ? Math.max(1, (args[0] as PackedUpload).rows.rowCount) : 1;
 }
 
 runThread(openWriter);

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Contender } from '../contenders/contender.ts';
+import { type PostgresDatabases, SqliteDatabases } from '../databases.ts';
+import { plans } from '../plan.ts';
+import { uploadsBesidePeers } from './peers.ts';
+
+/** A service that takes so many records a second, and says so without taking any. */
+function service(name: string, perSecond: number): Contender {
+  const upload = async () => ({ count: perSecond, elapsedMs: 1000 });
+  return { name, start: async () => ({ upload, stop: async () => {} }) };
+}
+
+test('each claim is the ratio to its own peer, in the rounds that peers have', async () => {
+  const { comparisons, figures } = await uploadsBesidePeers({
+    plan: { ...plans.smoke, rounds: 1, peerRounds: 2 },
+    sqlite: await SqliteDatabases.create(),
+    // Nobody is compared on it.
+    postgres: {} as PostgresDatabases,
+    peers: {
+      onSqlite: [
+        { contender: service('slow', 10), claim: 'toTextbookOnSqlite' },
+        { contender: service('slower', 2), claim: null },
+        { contender: service('slowest', 1), claim: 'toDirectus' },
+      ],
+      onPostgres: [],
+    },
+    say: () => {},
+  });
+  const [{ series }] = comparisons as [(typeof comparisons)[number]];
+  assert.deepEqual(
+    series.map(({ contender, values }) => [contender, values.length]),
+    [
+      ['Headgate on SQLite', 2],
+      ['slow', 2],
+      ['slower', 2],
+      ['slowest', 2],
+    ],
+  );
+  const ours = series[0]!.values;
+  assert.deepEqual(
+    figures.map(({ id, values }) => [id, values]),
+    [
+      ['toTextbookOnSqlite', ours.map((value) => value / 10)],
+      ['toDirectus', ours],
+    ],
+  );
+});
