@@ -1,4 +1,4 @@
-// How much is measured: a few minutes by default (nine on two cores), all that is claimed with --full, next to nothing
+// How much is measured: a few minutes by default (ten on two cores), all that is claimed with --full, next to nothing
 // as a smoke test.
 
 import type { Mode } from './report/results.ts';
@@ -47,7 +47,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     ...usual,
     mode: 'quick',
     peerRounds: 1,
-    uploads: 30,
+    uploads: 40,
     uploadsToEmptyTable: 60,
     peerUploadsPerClient: 1,
     clients: [4],
@@ -55,7 +55,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     fillsPostgres: false,
     growth: null,
     loadRecords: null,
-    interactions: 20_000,
+    interactions: 40_000,
     memoryMs: 20 * SECOND_MS,
   },
   full: {

@@ -17,8 +17,8 @@ export const ingestThreadLimits: Readonly<Record<'sqlite' | 'postgres', Resource
 export const storeThreadLimits: ResourceLimits = { maxYoungGenerationSizeMb: 4 };
 
 /**
- * For all threads that are started from then on. Of an upload under way nearly everything outlives a collection, and
- * from that V8 may conclude that rows live long, and put all of them where only a rare collection finds them: forty
+ * For the whole process, before its threads are started. Of an upload under way nearly everything outlives a collection,
+ * and from that V8 may conclude that rows live long, and put all of them where only a rare collection finds them: forty
  * megabytes more, and a twentieth more work.
  */
 export function expectShortLives(): void {
