@@ -29,8 +29,6 @@ export const ROWS_PER_SLICE = 100;
 const ROOM_TO_SPARE = 1.05;
 /** Beyond this, room is only doubled: a slice of long texts says little about the others. */
 const ROOM_BY_GUESS_BYTES = 4 * 1024 * 1024;
-/** A character takes three bytes at most: four are for those that take two places in a text. */
-const MOST_BYTES_PER_CHARACTER = 3;
 
 export function packRows(batches: readonly (readonly Row[])[]): PackedRows {
   const rowCount = batches.reduce((count, rows) => count + rows.length, 0);
@@ -39,13 +37,11 @@ export function packRows(batches: readonly (readonly Row[])[]): PackedRows {
   let length = 0;
   const pack = (rows: readonly Row[]): SlicePlace => {
     const text = JSON.stringify(rows);
-    if (length + text.length * MOST_BYTES_PER_CHARACTER > bytes.length) {
-      const sliceBytes = Buffer.byteLength(text);
-      if (length + sliceBytes > bytes.length) {
-        const guess = length + Math.ceil(((sliceBytes * rowsLeft) / rows.length) * ROOM_TO_SPARE);
-        const most = Math.max(2 * (length + sliceBytes), ROOM_BY_GUESS_BYTES);
-        bytes = enlarged(bytes, length, Math.min(guess, most));
-      }
+    const sliceBytes = Buffer.byteLength(text);
+    if (length + sliceBytes > bytes.length) {
+      const guess = length + Math.ceil(((sliceBytes * rowsLeft) / rows.length) * ROOM_TO_SPARE);
+      const most = Math.max(2 * (length + sliceBytes), ROOM_BY_GUESS_BYTES);
+      bytes = enlarged(bytes, length, Math.min(guess, most));
     }
     length += bytes.write(text, length);
     rowsLeft -= rows.length;
