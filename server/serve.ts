@@ -21,7 +21,7 @@ import type { Traces } from './observe/traces.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { type OpenedStore, openStore } from './store/open-store.ts';
 import { isPostgres } from './store/place.ts';
-import { expectShortLives } from './thread-memory.ts';
+import { prepareThreadMemory } from './thread-memory.ts';
 import type { TlsPair } from './tls.ts';
 
 const FORGET_EXPIRED_EVERY_MS = 3_600_000;
@@ -75,7 +75,7 @@ async function serveObserved(
   log: Log,
   traces: Traces | null,
 ): Promise<RunningServer> {
-  expectShortLives();
+  prepareThreadMemory();
   const store = await openStore(settings.database);
   const observer = new Observer(log, traces, await openMetrics(settings, io));
   const gatekeeper = new Gatekeeper(store, {

@@ -1,6 +1,9 @@
-#!/usr/bin/env -S node --disable-warning=ExperimentalWarning
+#!/usr/bin/env -S node --disable-warning=ExperimentalWarning --min-semi-space-size=8
 // Starts Headgate: from its sources in a checkout, in a package from what was built out of them.
 // Kept to what old releases of Node understand, so that they can say what is wrong.
+//
+// The serving thread begins with 8 MB for young objects, which only the command line can tell V8: with the usual
+// megabyte it takes a tenth longer for every interaction.
 
 import { existsSync, readFileSync } from 'node:fs';
 

@@ -1,5 +1,4 @@
-#!/usr/bin/env -S node --disable-warning=ExperimentalWarning
-// The `headgate` executable.
+// The `headgate` executable, which bin/headgate.js starts.
 
 import { runHeadgate } from './run.ts';
 

@@ -2,13 +2,15 @@
 
 import { type ChildProcess, execFile, type PromiseWithChild, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-const executable = new URL('../../server/cli/headgate.ts', import.meta.url).pathname;
-const nodeFlags = ['--disable-warning=ExperimentalWarning'];
+const executable = new URL('../../server/bin/headgate.js', import.meta.url).pathname;
+/** As in its first line, but on the Node that runs the tests, whichever comes first in PATH. */
+const nodeFlags = readFileSync(executable, 'utf8').split('\n', 1)[0]!.split(' ').slice(3);
 const START_TIMEOUT_MS = 20_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 
