@@ -79,7 +79,7 @@ export const claims = {
   memoryGrowth: {
     title: 'Resident memory at the end against after the first third',
     unit: 'ratio',
-    bound: { below: 1.1 },
+    bound: { below: 1.05 },
   },
   loadToClient: {
     title: 'headgate load from CSV, 1 million transactions, against a client with its bodies ready',

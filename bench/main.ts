@@ -1,6 +1,7 @@
 // npm run bench: measures Headgate beside its ceilings and its peers, prints one table, and writes bench/results/.
 
 import { parseArgs } from 'node:util';
+import fastify from 'fastify';
 import { directus, directusPeer } from './contenders/directus.ts';
 import { nocodb, nocodbPeer } from './contenders/nocodb/contender.ts';
 import { type Peer as InstalledPeer, installPeer } from './contenders/peers.ts';
@@ -20,7 +21,7 @@ import {
   uploadsToSqlite,
 } from './experiments/uploads.ts';
 import { type Plan, plans } from './plan.ts';
-import { thisMachine, versionsOf } from './report/machine.ts';
+import { headgateVersion, thisMachine, versionsOf } from './report/machine.ts';
 import type { Mode, Results } from './report/results.ts';
 import { terminalReport } from './report/table.ts';
 import { writeResults } from './report/write.ts';
@@ -130,7 +131,7 @@ async function installPeers(
       leftOut.push({ contender: peer.name, reason: installed.reason });
       return;
     }
-    versions[peer.name] = peer.version;
+    Object.assign(versions, peer.packages);
     join(installed.folder);
   };
   await add(textbookPeer, (folder) => {
@@ -155,21 +156,32 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   const sqlite = await SqliteDatabases.create();
   const postgres = await PostgresDatabases.create();
-  const { peers, versions, leftOut } = await installPeers(plan, postgres, say);
+  const { peers, versions, leftOut: peersLeftOut } = await installPeers(plan, postgres, say);
+  // What fails late must not take the rest of an hour's results with it.
+  const leftOut = [...peersLeftOut];
   const bench: Bench = { plan, sqlite, postgres, peers, say };
   const found: Findings[] = [];
+  let hasFailed = false;
   for (const name of chosen) {
     say(name);
     const beganAtMs = performance.now();
-    const findings = await experiments[name]!(bench);
-    say(
-      isEmpty(findings)
-        ? '  no part of this run'
-        : `  took ${Math.round((performance.now() - beganAtMs) / 1000)} s`,
-    );
-    found.push(findings);
+    try {
+      const findings = await experiments[name]!(bench);
+      say(
+        isEmpty(findings)
+          ? '  no part of this run'
+          : `  took ${Math.round((performance.now() - beganAtMs) / 1000)} s`,
+      );
+      found.push(findings);
+    } catch (error) {
+      hasFailed = true;
+      leftOut.push({ contender: `the experiment ${name}`, reason: (error as Error).message });
+      say(`  failed: ${(error as Error).stack}`);
+    }
   }
+  if (hasFailed) process.exitCode = 1;
   if (found.every(isEmpty)) {
+    if (hasFailed) return;
     throw new WrongOption(`nothing of ${chosen.join(', ')} is part of such a run; --full has all`);
   }
   const results: Results = {
@@ -178,7 +190,12 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
     mode: plan.mode,
     command,
     machine: await thisMachine(sqlite.folder),
-    versions: versionsOf({ PostgreSQL: await postgres.version(), ...versions }),
+    versions: versionsOf({
+      Headgate: await headgateVersion(),
+      Fastify: fastify().version,
+      PostgreSQL: await postgres.version(),
+      ...versions,
+    }),
     figures: found.flatMap(({ figures }) => figures),
     comparisons: found.flatMap(({ comparisons }) => comparisons),
     leftOut,

@@ -1,9 +1,11 @@
-// The ceiling for interactions: a bare Fastify that parses the body and sends it back, and keeps nothing.
+// The ceiling for interactions: a bare Fastify that parses the body and sends it back, and keeps nothing. It has the
+// same settings of V8 as Headgate.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import fastify from 'fastify';
+import { nodeFlags } from '../../tests/harness/headgate.ts';
 
 export interface RunningEcho {
   readonly port: number;
@@ -11,7 +13,7 @@ export interface RunningEcho {
 }
 
 export async function startEcho(): Promise<RunningEcho> {
-  const child: ChildProcess = fork(new URL(import.meta.url));
+  const child: ChildProcess = fork(new URL(import.meta.url), { execArgv: [...nodeFlags] });
   const [port] = (await once(child, 'message')) as [number];
   const exited = once(child, 'exit');
   return {

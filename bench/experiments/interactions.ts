@@ -71,7 +71,7 @@ export const interactions: Experiment = async ({ plan, sqlite, postgres, say }) 
       {
         id: 'interactions',
         title: 'Single interactions',
-        conditions: `${plan.connections} connections, each waiting for its answer before it sends the next`,
+        conditions: `${plan.interactions} requests on ${plan.connections} connections, each waiting for its answer before it sends the next`,
         series,
       },
     ],

@@ -31,7 +31,7 @@ export const uploadsBesidePeers: Experiment = async ({ plan, sqlite, postgres, p
     comparisons.push({
       id: `peers-${store}`,
       title: `Uploads beside other services on ${store}`,
-      conditions: `transactions, ${plan.recordsPerUpload} per request, ${CLIENTS} clients, empty table`,
+      conditions: `transactions, ${plan.recordsPerUpload} in an upload, ${CLIENTS} clients, empty table; ${plan.uploads} uploads to Headgate, ${CLIENTS * plan.peerUploadsPerClient} to each of the others`,
       series,
     });
     for (const [place, { claim }] of others.entries()) {

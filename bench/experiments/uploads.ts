@@ -34,7 +34,7 @@ export const uploadsToSqlite: Experiment = async ({ plan, sqlite, say }) => {
       {
         id: 'uploads-sqlite',
         title: 'Uploads to SQLite',
-        conditions: `transactions unless said otherwise, ${plan.recordsPerUpload} per request, ${CLIENTS} clients, empty table`,
+        conditions: `transactions unless said otherwise, ${plan.uploadsToEmptyTable} uploads of ${plan.recordsPerUpload}, ${CLIENTS} clients, empty table`,
         series: [ceiling, first, repeated, ...series.slice(2)],
       },
     ],
@@ -60,7 +60,7 @@ export const uploadsToPostgres: Experiment = async ({ plan, postgres, say }) => 
       {
         id: 'uploads-postgres',
         title: 'Uploads to PostgreSQL',
-        conditions: `transactions, ${plan.recordsPerUpload} per request, ${CLIENTS} clients, empty table`,
+        conditions: `transactions, ${plan.uploads} uploads of ${plan.recordsPerUpload}, ${CLIENTS} clients, empty table`,
         series,
       },
     ],
@@ -82,7 +82,7 @@ export const uploadsByClients: Experiment = async ({ plan, sqlite, postgres, say
     comparisons.push({
       id: `clients-${ours.name}`,
       title: `${ours.name} by clients`,
-      conditions: `transactions, ${plan.recordsPerUpload} per request, empty table`,
+      conditions: `transactions, ${plan.uploads} uploads of ${plan.recordsPerUpload}, empty table`,
       series: await inRounds(plan.rounds, turns, say),
     });
   }
@@ -114,7 +114,7 @@ export const uploadsToFullTables: Experiment = async ({ plan, sqlite, postgres, 
       comparisons.push({
         id: `rows-${rowsPresent}-${store}`,
         title: `Uploads to ${store} with ${rowsPresent.toLocaleString('en')} rows present`,
-        conditions: `transactions, ${plan.recordsPerUpload} per request, ${CLIENTS} clients`,
+        conditions: `transactions, ${plan.uploads} uploads of ${plan.recordsPerUpload}, ${CLIENTS} clients`,
         series: [bare, first, repeated],
       });
       if (store !== 'SQLite' || at > 0) continue;
@@ -139,7 +139,7 @@ export const uploadsToGrowingTable: Experiment = async ({ plan, sqlite, say }): 
       {
         id: 'growth',
         title: 'Uploads to SQLite as the table grows',
-        conditions: `transactions, ${plan.recordsPerUpload} per request, ${CLIENTS} clients`,
+        conditions: `transactions, ${plan.uploads} uploads of ${plan.recordsPerUpload}, ${CLIENTS} clients`,
         series,
       },
     ],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import os from 'node:os';
 import { test } from 'node:test';
-import { kernelOf, thisMachine, versionsOf } from './machine.ts';
+import { headgateVersion, kernelOf, thisMachine, versionsOf } from './machine.ts';
 
 test('the machine is told by what bears on speed, and by nothing else', async () => {
   const machine = await thisMachine(os.tmpdir());
@@ -30,4 +30,8 @@ test('versions that are not known are left out', () => {
   const own = { 'Node.js': process.versions.node, SQLite: process.versions.sqlite };
   assert.deepEqual(versionsOf(), own);
   assert.deepEqual(versionsOf({ PostgreSQL: '18.1', Directus: undefined }), { ...own, PostgreSQL: '18.1' });
+});
+
+test('the version says which sources were measured', async () => {
+  assert.match(await headgateVersion(), /^\d+\.\d+\.\d+( \([0-9a-f]{7,}\+?\))?$/);
 });

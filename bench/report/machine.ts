@@ -1,7 +1,9 @@
 // What the run was measured on, as far as it bears on speed, and nothing that names the machine or its user.
 
-import { statfs } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { readFile, statfs } from 'node:fs/promises';
 import os from 'node:os';
+import { promisify } from 'node:util';
 
 export interface Machine {
   readonly cpu: string;
@@ -51,6 +53,23 @@ export function versionsOf(given: GivenVersions = {}): Record<string, string> {
   return Object.fromEntries(
     Object.entries(versions).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
+}
+
+/** With the commit, and a plus where something was changed since; the package's version alone where git does not know. */
+export async function headgateVersion(): Promise<string> {
+  const folder = new URL('../../', import.meta.url);
+  const { version } = JSON.parse(await readFile(new URL('server/package.json', folder), 'utf8')) as {
+    readonly version: string;
+  };
+  const git = async (...args: string[]): Promise<string> =>
+    (await promisify(execFile)('git', args, { cwd: folder })).stdout.trim();
+  try {
+    const commit = await git('rev-parse', '--short', 'HEAD');
+    const changed = await git('status', '--porcelain', '--', ':!bench/results');
+    return `${version} (${commit}${changed === '' ? '' : '+'})`;
+  } catch {
+    return version;
+  }
 }
 
 /** The version only: what follows it is chosen by whoever built the kernel, and may name a machine. */

@@ -2,8 +2,8 @@
 // Starts Headgate: from its sources in a checkout, in a package from what was built out of them.
 // Kept to what old releases of Node understand, so that they can say what is wrong.
 //
-// The serving thread begins with 8 MB for young objects, which only the command line can tell V8: with the usual
-// megabyte it takes a tenth longer for every interaction.
+// The flag lets the space into which V8 puts new objects begin at 8 MB, or what V8 allows where memory is scarce: with
+// the usual megabyte the serving thread takes a tenth longer for every interaction. It can only be told here.
 
 import { existsSync, readFileSync } from 'node:fs';
 

@@ -10,7 +10,10 @@ import { promisify } from 'node:util';
 
 const executable = new URL('../../server/bin/headgate.js', import.meta.url).pathname;
 /** As in its first line, but on the Node that runs the tests, whichever comes first in PATH. */
-const nodeFlags = readFileSync(executable, 'utf8').split('\n', 1)[0]!.split(' ').slice(3);
+export const nodeFlags: readonly string[] = readFileSync(executable, 'utf8')
+  .split('\n', 1)[0]!
+  .split(' ')
+  .slice(3);
 const START_TIMEOUT_MS = 20_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 

@@ -1,0 +1,38 @@
+// The space for new objects that the launcher's first line asks for is the main thread's alone.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { nodeFlags } from './harness/headgate.ts';
+
+const MEGABYTE = 1024 * 1024;
+
+/** Says how large the space is at the start of the main thread, and of a thread that it starts. */
+const script = `
+  import { getHeapSpaceStatistics } from 'node:v8';
+  import { Worker } from 'node:worker_threads';
+  import { prepareThreadMemory } from ${JSON.stringify(new URL('../server/thread-memory.ts', import.meta.url).href)};
+  const ofMain = getHeapSpaceStatistics().find((space) => space.space_name === 'new_space').space_size;
+  prepareThreadMemory();
+  const look = \`
+    import { getHeapSpaceStatistics } from 'node:v8';
+    import { parentPort } from 'node:worker_threads';
+    const space = getHeapSpaceStatistics().find((space) => space.space_name === 'new_space');
+    parentPort.postMessage(space.space_size);
+  \`;
+  new Worker(look, { eval: true }).on('message', (ofThread) => console.log(JSON.stringify({ ofMain, ofThread })));
+`;
+
+async function spaces(flags: readonly string[]): Promise<{ ofMain: number; ofThread: number }> {
+  const args = [...flags, '--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script];
+  return JSON.parse((await promisify(execFile)(process.execPath, args)).stdout);
+}
+
+test('what the launcher asks of V8 is given to the main thread, and to no other', async () => {
+  const launched = await spaces(nodeFlags);
+  const usual = await spaces([]);
+  assert.equal(launched.ofMain, 8 * MEGABYTE);
+  assert.ok(usual.ofMain < launched.ofMain, `${usual.ofMain} without the launcher`);
+  assert.equal(launched.ofThread, usual.ofThread);
+});
