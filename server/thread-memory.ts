@@ -23,4 +23,5 @@ export function prepareThreadMemory(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
   // What bin/headgate.js gives to the serving thread would be given to each of the others.
   setFlagsFromString('--min-semi-space-size=0');
+  setFlagsFromString('--max-semi-space-size=0');
 }

@@ -1,9 +1,10 @@
-#!/usr/bin/env -S node --disable-warning=ExperimentalWarning --min-semi-space-size=8
+#!/usr/bin/env -S node --disable-warning=ExperimentalWarning --min-semi-space-size=8 --max-semi-space-size=8
 // Starts Headgate: from its sources in a checkout, in a package from what was built out of them.
 // Kept to what old releases of Node understand, so that they can say what is wrong.
 //
-// The flag lets the space into which V8 puts new objects begin at 8 MB, or what V8 allows where memory is scarce: with
-// the usual megabyte the serving thread takes a tenth longer for every interaction. It can only be told here.
+// The space into which V8 puts new objects is 8 MB from the start, or what V8 allows where memory is scarce: with the
+// usual megabyte the serving thread takes a tenth longer for every interaction, and left to grow it takes tens of
+// megabytes that it does not need. Both can only be told here.
 
 import { existsSync, readFileSync } from 'node:fs';
 
