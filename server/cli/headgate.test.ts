@@ -13,7 +13,7 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import packageFacts from '../package.json' with { type: 'json' };
 
-const executable = fileURLToPath(new URL('./headgate.ts', import.meta.url));
+const executable = fileURLToPath(new URL('../bin/headgate.js', import.meta.url));
 /** A command that hangs is ended, and has then no exit code. */
 const COMMAND_TIMEOUT_MS = 30_000;
 const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
