@@ -65,8 +65,8 @@ function admit(
   request.caller = key;
   const rate = service.rateLimiter?.take(key.keyId, performance.now());
   if (rate !== undefined) {
-    reply.header('RateLimit-Policy', `"key";q=${rate.limit};w=1`);
-    reply.header('RateLimit', `"key";r=${rate.remaining};t=${rate.resetSeconds}`);
+    reply.header('ratelimit-policy', `"key";q=${rate.limit};w=1`);
+    reply.header('ratelimit', `"key";r=${rate.remaining};t=${rate.resetSeconds}`);
     if (!rate.allowed) {
       return void refuse(reply, overRate(rate.limit, rate.retryAfterSeconds));
     }
