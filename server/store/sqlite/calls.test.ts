@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { StoreUnavailable } from '../store.ts';
-import { type Answer, type Call, createLink, done, failed, type Link } from './calls.ts';
+import { type Answer, answerOf, type Call, createLink, done, failed, type Link } from './calls.ts';
 
 type Echo = { echo(text: string): string };
 
@@ -31,7 +31,7 @@ test('the calls of one turn travel as one message, and each gets its own answer'
       ['echo', 'c'],
     ],
   );
-  const answers: Answer[] = calls.toReversed().map(([id, , [text]]) => [id, done(`${text}!`)]);
+  const answers: Answer[] = calls.toReversed().map(([id, , [text]]) => answerOf(id, done(`${text}!`)));
   thread.postMessage(answers);
   assert.deepEqual(await Promise.all(answered), ['a!', 'b!', 'c!']);
 });
@@ -52,7 +52,7 @@ test('a buffer that is handed over arrives, and is gone here', async (t) => {
     given.map(({ byteLength }) => byteLength),
     [0, 0],
   );
-  port2.postMessage(calls.map(([id]) => [id, done(id)]));
+  port2.postMessage(calls.map(([id]) => answerOf(id, done(id))));
   assert.deepEqual(await Promise.all(answered), [1, 2]);
 });
 
@@ -61,7 +61,7 @@ test('a failure arrives as the error that it was', async (t) => {
   const outcomes = [failed(new StoreUnavailable('disk full')), failed(new TypeError('broken'))];
   const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''])));
   const calls = await received(thread);
-  thread.postMessage(calls.map(([id], position) => [id, outcomes[position]]));
+  thread.postMessage(calls.map(([id], position) => answerOf(id, outcomes[position]!)));
   const [outage, mistake] = (await answered).map((result) => (result as PromiseRejectedResult).reason);
   assert.ok(outage instanceof StoreUnavailable);
   assert.equal(outage.message, 'disk full');
@@ -89,7 +89,7 @@ test('what waits is bounded by size, and room that was given back can be used ag
   const second = link.call('echo', ['second'], halfGiB);
   await assert.rejects(link.call('echo', ['third'], 1), StoreUnavailable);
   const calls = await received(thread);
-  thread.postMessage([[calls[0]![0], done('')]]);
+  thread.postMessage([answerOf(calls[0]![0], done(''))]);
   await first;
   const third = link.call('echo', ['third'], halfGiB);
   link.lose('gone');
@@ -109,7 +109,7 @@ test('a lost link refuses with the reason until it is connected again', async (t
   link.connect(next.port1);
   const answered = link.call('echo', ['']);
   const [call] = await received(next.port2);
-  next.port2.postMessage([[call![0], done('back')]]);
+  next.port2.postMessage([answerOf(call![0], done('back'))]);
   assert.equal(await answered, 'back');
 });
 
@@ -123,7 +123,7 @@ test('closing waits for every answer', async (t) => {
   const [call] = await received(thread);
   assert.equal(isClosed, false);
   await assert.rejects(link.call('echo', ['']), new StoreUnavailable('the store is closed'));
-  thread.postMessage([[call![0], done('last')]]);
+  thread.postMessage([answerOf(call![0], done('last'))]);
   assert.equal(await answered, 'last');
   await closing;
 });

@@ -6,28 +6,39 @@ import { StoreUnavailable, StoreUnusable } from '../store.ts';
 
 export type Call = readonly [id: number, operation: string, args: readonly unknown[]];
 
-export type Outcome =
-  | { readonly kind: 'done'; readonly value: unknown }
-  | { readonly kind: 'unavailable' | 'unusable' | 'bug'; readonly message: string; readonly stack: string };
+export interface Failure {
+  readonly kind: 'unavailable' | 'unusable' | 'bug';
+  readonly message: string;
+  readonly stack: string;
+}
 
-export type Answer = readonly [id: number, outcome: Outcome];
+export type Outcome = { readonly kind: 'done'; readonly value: unknown } | Failure;
+
+/** An outcome as it travels: what is done travels as its value alone, since objects take longer to cross. */
+export type Answer =
+  | readonly [id: number, value: unknown]
+  | readonly [id: number, value: null, failure: Failure];
+
+export function answerOf(id: number, outcome: Outcome): Answer {
+  return outcome.kind === 'done' ? [id, outcome.value] : [id, null, outcome];
+}
 
 export function done(value: unknown): Outcome {
   return { kind: 'done', value };
 }
 
-export function failed(error: Error): Outcome {
+export function failed(error: Error): Failure {
   const kind =
     error instanceof StoreUnavailable ? 'unavailable' : error instanceof StoreUnusable ? 'unusable' : 'bug';
   return { kind, message: error.message, stack: error.stack ?? '' };
 }
 
-/** The error that a failed outcome stands for, in the thread that asked. */
-export function errorOf(outcome: Exclude<Outcome, { kind: 'done' }>): Error {
-  if (outcome.kind === 'unavailable') return new StoreUnavailable(outcome.message);
-  if (outcome.kind === 'unusable') return new StoreUnusable(outcome.message);
-  const error = new Error(outcome.message);
-  error.stack = outcome.stack;
+/** The error that a failure stands for, in the thread that asked. */
+export function errorOf({ kind, message, stack }: Failure): Error {
+  if (kind === 'unavailable') return new StoreUnavailable(message);
+  if (kind === 'unusable') return new StoreUnusable(message);
+  const error = new Error(message);
+  error.stack = stack;
   return error;
 }
 
@@ -95,10 +106,10 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
   };
 
   const receive = (answers: readonly Answer[]): void => {
-    for (const [id, outcome] of answers) {
+    for (const [id, value, failure] of answers) {
       settle(id, (call) => {
-        if (outcome.kind === 'done') call.resolve(outcome.value);
-        else call.reject(errorOf(outcome));
+        if (failure === undefined) call.resolve(value);
+        else call.reject(errorOf(failure));
       });
     }
   };

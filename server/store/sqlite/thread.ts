@@ -2,7 +2,7 @@
 // ports, answers them group by group, and finishes what it has taken before it ends.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { type Answer, type Call, failed, type Outcome } from './calls.ts';
+import { type Answer, answerOf, type Call, failed, type Outcome } from './calls.ts';
 import { asOpeningError } from './database.ts';
 import type { Tuning } from './tuning.ts';
 
@@ -70,7 +70,7 @@ export function runThread(open: (setup: ThreadSetup) => Service): void {
     const answersByPort = new Map<MessagePort, Answer[]>();
     group.forEach(({ call, port }, position) => {
       const answers = answersByPort.get(port) ?? [];
-      answers.push([call[0], outcomes[position]!]);
+      answers.push(answerOf(call[0], outcomes[position]!));
       answersByPort.set(port, answers);
     });
     for (const [port, answers] of answersByPort) port.postMessage(answers);

@@ -55,17 +55,22 @@ export function createUpserts(database: DatabaseSync): Upserts {
     let created = 0;
     let updated = 0;
     let wasThere = false;
-    // A merge leaves the last inserted rowid as it is, unless it had to insert. Before the first row that is one
-    // which no row has.
-    let lastRowid: number | bigint = NO_ROWID;
-    forgetLastRowid.run();
+    // A merge leaves the last inserted rowid as it is, unless it had to insert. Where no row was inserted before the first
+    // merge, that is made one which no row has: the connection's last may be of another table.
+    let lastRowid: number | bigint | null = null;
     for (const row of rows) {
       if (!wasThere) {
         const { changes, lastInsertRowid } = insert.run(...row, organisation);
-        lastRowid = lastInsertRowid;
-        created += Number(changes);
-        wasThere = changes === 0;
-        if (!wasThere) continue;
+        if (changes !== 0) {
+          lastRowid = lastInsertRowid;
+          created++;
+          continue;
+        }
+        wasThere = true;
+        if (lastRowid === null) {
+          forgetLastRowid.run();
+          lastRowid = NO_ROWID;
+        }
       }
       const { changes, lastInsertRowid } = merge.run(...row, organisation);
       if (changes === 0) continue;

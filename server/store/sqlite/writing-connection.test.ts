@@ -24,5 +24,8 @@ test('what a transaction changes is written to the log once, at its commit, howe
 
   database.exec('COMMIT');
   const writtenMib = (walBytes() - beforeBytes) / MIB;
-  assert.ok(writtenMib > WRITTEN_MIB && writtenMib < WRITTEN_MIB * 1.05, `${writtenMib} MiB for ${WRITTEN_MIB}`);
+  assert.ok(
+    writtenMib > WRITTEN_MIB && writtenMib < WRITTEN_MIB * 1.05,
+    `${writtenMib} MiB for ${WRITTEN_MIB}`,
+  );
 });
