@@ -263,12 +263,12 @@ for (const { name, open } of testStores) {
         const organisation = await newOrganisation();
         const fates = ['created', 'updated', 'unchanged'] as const;
         for (let round = 0; round < 20; round++) {
-          // What another table got last must not be taken for what this one got.
-          await upload(organisation, 'keywords', [[recordRow('keywords')]]);
           const drawn = Array.from({ length: 12 }, () => fates[Math.floor(Math.random() * fates.length)]!);
           const known = drawn.map(() => recordRow('tags', { name: 'known' }));
           const isKnown = (_: Row, position: number): boolean => drawn[position] !== 'created';
           await upload(organisation, 'tags', [known.filter(isKnown)]);
+          // What another table got last must not be taken for what this one got.
+          await upload(organisation, 'keywords', [[recordRow('keywords')]]);
           const position = recordTypeFields('tags').indexOf('name');
           const sent = known.map((row, at) => (drawn[at] === 'updated' ? row.with(position, 'new') : row));
           const count = (fate: string): number => drawn.filter((one) => one === fate).length;
@@ -418,6 +418,15 @@ for (const { name, open } of testStores) {
         const listed = await store.records(organisation, 'tags', everything);
         assert.deepEqual(new Set(listed.map((row) => row[1])), new Set(['a', 'b']));
         assert.deepEqual(await upload(organisation, 'tags', batches), tallies);
+      });
+
+      test('tells new from changed after a dry run that would have stored as many', async () => {
+        const organisation = await newOrganisation();
+        const [stored, tried, fresh] = ['a', 'b', 'c'].map((name) => recordRow('tags', { name }));
+        await upload(organisation, 'tags', [[stored!]]);
+        await upload(organisation, 'tags', [[tried!]], { dryRun: true });
+        const changed = recordRow('tags', { tag_id: stored![0]!, name: 'new' });
+        assert.deepEqual(await upload(organisation, 'tags', [[changed, fresh!]]), written(tally(1, 1, 0)));
       });
 
       test('made beside many others leaves the newest of all', async () => {

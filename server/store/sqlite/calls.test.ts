@@ -70,6 +70,19 @@ test('a failure arrives as the error that it was', async (t) => {
   assert.match(mistake.stack, /calls\.test\.ts/);
 });
 
+test('nothing at all is an answer, too, beside a failure', async (t) => {
+  const { link, thread } = linkedPair(t);
+  const outcomes = [done(undefined), failed(new StoreUnavailable('disk full')), done(null)];
+  const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''])));
+  const calls = await received(thread);
+  thread.postMessage(calls.map(([id], position) => answerOf(id, outcomes[position]!)));
+  assert.deepEqual(await answered, [
+    { status: 'fulfilled', value: undefined },
+    { status: 'rejected', reason: new StoreUnavailable('disk full') },
+    { status: 'fulfilled', value: null },
+  ]);
+});
+
 test('what waits is bounded by count', async (t) => {
   const { link } = linkedPair(t);
   const waiting = Array.from({ length: 100_000 }, () => link.call('echo', ['']));

@@ -1,7 +1,10 @@
 // The figures by which the SQLite store trades latency, memory and disk. Tests make them small.
 
 export interface Tuning {
-  /** Rows that are committed together at most; waiting uploads beyond it wait for the next commit. */
+  /**
+   * Rows that are committed together at most; waiting uploads beyond it wait for the next commit. The writer holds about
+   * a page for each.
+   */
   readonly groupRows: number;
   /** Un-checkpointed write-ahead log at which the checkpointer starts. */
   readonly checkpointAfterBytes: number;

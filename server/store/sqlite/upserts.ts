@@ -55,8 +55,8 @@ export function createUpserts(database: DatabaseSync): Upserts {
     let created = 0;
     let updated = 0;
     let wasThere = false;
-    // A merge leaves the last inserted rowid as it is, unless it had to insert. Where no row was inserted before the first
-    // merge, that is made one which no row has: the connection's last may be of another table.
+    // A merge leaves the last inserted rowid as it is, unless it had to insert. Before the first merge of a call that has
+    // inserted nothing it is set to one that no row has: it may be of another table, or of a dry run that was undone.
     let lastRowid: number | bigint | null = null;
     for (const row of rows) {
       if (!wasThere) {
