@@ -16,7 +16,6 @@ const CHANGED_PAGES_KIB = 96 * 1024;
 export function openForWriting(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: 0 });
   prepareDatabase(database, path, catalogueTables);
-  // After the migrations, which may change more than that.
   database.exec(`PRAGMA synchronous = FULL;
     PRAGMA wal_autocheckpoint = 0;
     PRAGMA temp_store = MEMORY;
