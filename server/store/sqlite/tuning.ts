@@ -16,6 +16,6 @@ const MIB = 1024 * 1024;
 
 export const defaultTuning: Tuning = {
   groupRows: 20_000,
-  checkpointAfterBytes: 64 * MIB,
+  checkpointAfterBytes: 160 * MIB,
   walLimitBytes: 256 * MIB,
 };

@@ -4,9 +4,12 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { recordRow } from '../test-rows.ts';
+import { sleep } from './database.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
 import { testFolder } from './test-folder.ts';
 import type { Tuning } from './tuning.ts';
+import { keepWal } from './wal.ts';
+import { openForWriting } from './writing-connection.ts';
 
 const MIB = 1024 * 1024;
 
@@ -69,4 +72,33 @@ test('the checkpointer copies the log into the database while the writer goes on
   });
   assert.ok(databaseBytes > 2 * MIB, `only ${databaseBytes} bytes were copied before the end`);
   assert.equal(walAfterClose, false);
+});
+
+test('a log over its limit starts anew as soon as the checkpointer has copied all but the newest commit', async (t) => {
+  const path = join(testFolder(t), 'headgate.db');
+  const database = openForWriting(path);
+  database.exec('CREATE TABLE filler (bytes BLOB)');
+  const commitBytes = MIB;
+  const tuning = { groupRows: 2000, checkpointAfterBytes: 2 * MIB, walLimitBytes: 4 * MIB };
+  const wal = keepWal(database, path, tuning);
+  const look = database.prepare('PRAGMA wal_checkpoint(NOOP)');
+  const walBytes = (): number => Number(look.get()?.log) * 4120;
+  const restBytes = (): number => walBytes() - Number(look.get()?.checkpointed) * 4120;
+  let bytesBefore = 0;
+  let timesAnew = 0;
+  for (let commit = 0; commit < 40; commit++) {
+    database.exec(`INSERT INTO filler VALUES (randomblob(${commitBytes}))`);
+    const bytes = walBytes();
+    assert.ok(bytes < tuning.walLimitBytes + 2.5 * commitBytes, `the log has ${bytes} bytes`);
+    if (bytes < bytesBefore) timesAnew++;
+    bytesBefore = bytes;
+    wal.noteCommitted(1000);
+    wal.keepInBounds();
+    // Slower than the checkpointer, but like a busy writer without ever reaching the event loop.
+    const isCopying = bytes > tuning.walLimitBytes || restBytes() > tuning.checkpointAfterBytes;
+    for (let pauses = 0; isCopying && restBytes() > 0 && pauses < 2000; pauses++) sleep(5);
+  }
+  await wal.close();
+  database.close();
+  assert.ok(timesAnew >= 5, `the log started anew ${timesAnew} times`);
 });

@@ -1,14 +1,13 @@
 // Keeps the write-ahead log from growing without end, and the copying of it into the database file away
 // from the writer as far as can be.
 //
-// The checkpointer copies on a thread of its own while the writer goes on appending, so it never catches up
-// entirely, and a log that is not copied to its end cannot start anew from its beginning. Once the log is
-// over its limit and the checkpointer is done, the writer therefore copies the rest itself, between two
-// commits.
+// A log can start anew from its beginning only when all of it has been copied, and the checkpointer, on a thread of
+// its own, never catches up with a writer that goes on appending. Once the log is over its limit the checkpointer
+// therefore makes pass after pass, until only the last commit is missing, and the writer copies that itself before
+// the next.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { Worker } from 'node:worker_threads';
-import { sleep } from './database.ts';
+import { Checkpointer } from './checkpointer.ts';
 import type { Tuning } from './tuning.ts';
 
 /** A log of fewer rows than this is not worth looking at, least of all by a command that writes one key. */
@@ -19,7 +18,8 @@ const READERS_PATIENCE_MS = 100;
 /** A log this many times over its limit shows that the checkpointer is too slow: the writer has to wait for it. */
 const OUTRUN_FACTOR = 2;
 const CHECKPOINTER_PATIENCE_MS = 5000;
-const CHECKPOINTER_RETRY_MS = 5;
+/** One under way and the next behind it, so that the checkpointer never waits for the writer's next look. */
+const PASSES_IN_A_ROW = 2;
 /** After a failure the next try comes after a pause, longer each time: an analyst's query may take minutes. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5000;
@@ -35,8 +35,8 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
   const frameBytes = pageBytes + FRAME_HEADER_BYTES;
   const look = database.prepare('PRAGMA wal_checkpoint(NOOP)');
   let rowsSinceLook = 0;
-  let checkpointer: Worker | null = null;
-  let isCheckpointing = false;
+  let walBytesAtLook = 0;
+  let checkpointer: Checkpointer | null = null;
   let pauseMs = FIRST_PAUSE_MS;
   let nextTryAtMs = 0;
 
@@ -45,23 +45,15 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   };
 
-  const startCheckpointer = (): Worker => {
-    const worker = new Worker(new URL('./checkpointer-thread.ts', import.meta.url), { workerData: { path } });
-    worker.on('message', () => {
-      isCheckpointing = false;
-    });
-    // A checkpointer that fails leaves the log as it was: the next look starts another one.
-    worker.on('error', () => {});
-    worker.on('exit', () => {
-      if (checkpointer === worker) checkpointer = null;
-      isCheckpointing = false;
+  const startCheckpointer = (): Checkpointer => {
+    const started = new Checkpointer(path, () => {
+      if (checkpointer === started) checkpointer = null;
       pauseAfterFailure();
     });
-    worker.unref();
-    return worker;
+    return started;
   };
 
-  /** False where readers of old pages, or another checkpoint, are in the way. */
+  /** False where readers of old pages, or another process's checkpoint, are in the way. */
   const copyRest = (): boolean => {
     database.exec(`PRAGMA busy_timeout = ${READERS_PATIENCE_MS}`);
     try {
@@ -74,14 +66,9 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
     }
   };
 
-  const startAnew = (patienceMs: number): void => {
-    const deadlineMs = performance.now() + patienceMs;
-    let isCopied = copyRest();
-    while (!isCopied && performance.now() < deadlineMs) {
-      sleep(CHECKPOINTER_RETRY_MS);
-      isCopied = copyRest();
-    }
-    if (isCopied) pauseMs = FIRST_PAUSE_MS;
+  const startAnew = (): void => {
+    checkpointer?.waitForPasses(CHECKPOINTER_PATIENCE_MS);
+    if (copyRest()) pauseMs = FIRST_PAUSE_MS;
     else pauseAfterFailure();
   };
 
@@ -95,19 +82,21 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
       rowsSinceLook = 0;
       const state = look.get();
       const walBytes = Number(state?.log) * frameBytes;
-      const copiedBytes = Number(state?.checkpointed) * frameBytes;
-      if (isCheckpointing) {
-        if (walBytes > OUTRUN_FACTOR * tuning.walLimitBytes) startAnew(CHECKPOINTER_PATIENCE_MS);
-      } else if (walBytes > tuning.walLimitBytes) startAnew(0);
-      else if (walBytes - copiedBytes > tuning.checkpointAfterBytes) {
+      const restBytes = walBytes - Number(state?.checkpointed) * frameBytes;
+      const addedBytes = walBytes > walBytesAtLook ? walBytes - walBytesAtLook : walBytes;
+      walBytesAtLook = walBytes;
+      const isOverLimit = walBytes > tuning.walLimitBytes;
+      const isAllButNewestCopied = restBytes <= addedBytes;
+      const isOutrun = walBytes > OUTRUN_FACTOR * tuning.walLimitBytes;
+      if (isOutrun || (isOverLimit && isAllButNewestCopied)) startAnew();
+      else if (isOverLimit || restBytes > tuning.checkpointAfterBytes) {
         checkpointer ??= startCheckpointer();
-        isCheckpointing = true;
-        checkpointer.postMessage('checkpoint');
+        if (checkpointer.passesLeft < (isOverLimit ? PASSES_IN_A_ROW : 1)) checkpointer.orderPass();
       }
     },
 
     async close() {
-      await checkpointer?.terminate();
+      await checkpointer?.close();
     },
   };
 }

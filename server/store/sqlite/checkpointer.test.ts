@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { type TestContext, test } from 'node:test';
+import { Checkpointer } from './checkpointer.ts';
+import { testFolder } from './test-folder.ts';
+import { openForWriting } from './writing-connection.ts';
+
+const PATIENCE_MS = 20_000;
+
+function openWithLog(t: TestContext): { readonly database: DatabaseSync; readonly path: string } {
+  const path = join(testFolder(t), 'headgate.db');
+  const database = openForWriting(path);
+  t.after(() => database.close());
+  database.exec('CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (randomblob(1000000))');
+  return { database, path };
+}
+
+function framesLeft(database: DatabaseSync): number {
+  const state = database.prepare('PRAGMA wal_checkpoint(NOOP)').get();
+  return Number(state?.log) - Number(state?.checkpointed);
+}
+
+test('passes are made, and seen to be made, while the thread that ordered them never reaches its event loop', async (t) => {
+  const { database, path } = openWithLog(t);
+  assert.ok(framesLeft(database) > 200);
+  const checkpointer = new Checkpointer(path, () => {});
+  t.after(() => checkpointer.close());
+  assert.equal(checkpointer.passesLeft, 0);
+  checkpointer.orderPass();
+  checkpointer.orderPass();
+  assert.ok(checkpointer.passesLeft > 0);
+  checkpointer.waitForPasses(PATIENCE_MS);
+  assert.equal(checkpointer.passesLeft, 0);
+  assert.equal(framesLeft(database), 0);
+
+  database.exec('INSERT INTO filler VALUES (randomblob(1000000))');
+  checkpointer.orderPass();
+  checkpointer.waitForPasses(PATIENCE_MS);
+  assert.equal(framesLeft(database), 0);
+});
+
+test('a checkpointer that cannot work is waited for no longer than told, and says that it is gone', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const checkpointer = new Checkpointer(join(testFolder(t), 'missing', 'headgate.db'), resolve);
+  checkpointer.orderPass();
+  const startedAtMs = performance.now();
+  checkpointer.waitForPasses(100);
+  const waitedMs = performance.now() - startedAtMs;
+  assert.ok(waitedMs >= 99 && waitedMs < PATIENCE_MS, `waited ${waitedMs} ms`);
+  assert.equal(checkpointer.passesLeft, 1);
+  await promise;
+});
