@@ -1,5 +1,6 @@
 // npm run bench: measures Headgate beside its ceilings and its peers, prints one table, and writes bench/results/.
 
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import fastify from 'fastify';
 import { directus, directusPeer } from './contenders/directus.ts';
@@ -20,6 +21,7 @@ import {
   uploadsToPostgres,
   uploadsToSqlite,
 } from './experiments/uploads.ts';
+import { keepRecordTextsIn } from './load/record-texts.ts';
 import { type Plan, plans } from './plan.ts';
 import { headgateVersion, thisMachine, versionsOf } from './report/machine.ts';
 import type { Mode, Results } from './report/results.ts';
@@ -155,6 +157,7 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
   const startedAtMs = performance.now();
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   const sqlite = await SqliteDatabases.create();
+  keepRecordTextsIn(join(sqlite.folder, 'records'));
   const postgres = await PostgresDatabases.create();
   const { peers, versions, leftOut: peersLeftOut } = await installPeers(plan, postgres, say);
   // What fails late must not take the rest of an hour's results with it.

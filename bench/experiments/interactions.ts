@@ -50,7 +50,11 @@ export const interactions: Experiment = async ({ plan, sqlite, postgres, say }) 
       }
     },
   };
-  const ours = [headgate('SQLite', sqlite), headgate('PostgreSQL', postgres)].map(
+  const contenders = [
+    headgate('SQLite', sqlite),
+    ...(plan.allOnPostgres ? [headgate('PostgreSQL', postgres)] : []),
+  ];
+  const ours = contenders.map(
     (contender): Turn => ({
       contender: contender.name,
       unit: 'requests/s',

@@ -98,7 +98,7 @@ export const uploadsToFullTables: Experiment = async ({ plan, sqlite, postgres, 
     ceiling: postgresCopy(postgres, 'one connection'),
     ours: headgate('PostgreSQL', postgres),
   };
-  const stores = plan.fillsPostgres ? [onSqlite, onPostgres] : [onSqlite];
+  const stores = plan.allOnPostgres ? [onSqlite, onPostgres] : [onSqlite];
   for (const [at, rowsPresent] of plan.rowsPresent.entries()) {
     for (const { store, ceiling, ours } of stores) {
       say(`${store}, ${rowsPresent} rows present`);

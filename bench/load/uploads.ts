@@ -2,7 +2,8 @@
 
 import { takeOrder } from '../../tests/harness/prepared-child.ts';
 import { sendUploads, type UploadAddress } from '../../tests/harness/upload-clients.ts';
-import { recordsOf, type WorkloadName } from '../workloads.ts';
+import type { WorkloadName } from '../workloads.ts';
+import { recordsText } from './record-texts.ts';
 
 /** Where and in which dress a contender takes a batch of records. */
 export interface UploadTarget extends UploadAddress {
@@ -34,8 +35,8 @@ export interface UploadJob {
 function bodiesOf({ opening, closing }: UploadTarget, order: UploadOrder): Buffer[] {
   const { workload, seed, uploads, recordsPerUpload } = order;
   return Array.from({ length: uploads }, (_, upload) => {
-    const records = JSON.stringify(recordsOf(workload, seed, upload, recordsPerUpload));
-    return Buffer.from(`${opening}${records.slice(1, -1)}${closing}`);
+    const records = recordsText(workload, seed, upload, recordsPerUpload);
+    return Buffer.concat([Buffer.from(opening), records.subarray(1, -1), Buffer.from(closing)]);
   });
 }
 
