@@ -2,9 +2,9 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { PassesMade } from './checkpointer.ts';
+import type { PassesEnded } from './checkpointer.ts';
 
-const { path, made } = workerData as { readonly path: string; readonly made: PassesMade };
+const { path, ended } = workerData as { readonly path: string; readonly ended: PassesEnded };
 const database = new DatabaseSync(path);
 database.exec('PRAGMA synchronous = FULL');
 const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)');
@@ -13,7 +13,7 @@ parentPort!.on('message', () => {
   try {
     checkpoint.get();
   } finally {
-    Atomics.add(made, 0, 1);
-    Atomics.notify(made, 0);
+    Atomics.add(ended, 0, 1);
+    Atomics.notify(ended, 0);
   }
 });

@@ -3,25 +3,25 @@
 
 import { Worker } from 'node:worker_threads';
 
-/** Passes of the log that a checkpointer has made, shared with its thread. */
-export type PassesMade = Int32Array<SharedArrayBuffer>;
+/** Passes over the log that a checkpointer has ended, whatever came of them, shared with its thread. */
+export type PassesEnded = Int32Array<SharedArrayBuffer>;
 
 export class Checkpointer {
   readonly #worker: Worker;
-  readonly #made: PassesMade = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  readonly #ended: PassesEnded = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   #ordered = 0;
 
-  /** A failure leaves the log as it was, and the orders that are left undone. */
   constructor(path: string, whenGone: () => void) {
-    const workerData = { path, made: this.#made };
+    const workerData = { path, ended: this.#ended };
     this.#worker = new Worker(new URL('./checkpointer-thread.ts', import.meta.url), { workerData });
+    // A failure leaves the log as it was, and is told by the exit that follows.
     this.#worker.on('error', () => {});
     this.#worker.on('exit', whenGone);
     this.#worker.unref();
   }
 
   get passesLeft(): number {
-    return this.#ordered - Atomics.load(this.#made, 0);
+    return this.#ordered - Atomics.load(this.#ended, 0);
   }
 
   /** One more pass, over all that the log holds when its turn comes. */
@@ -30,13 +30,13 @@ export class Checkpointer {
     this.#worker.postMessage(null);
   }
 
-  /** Blocks the thread until all passes are made, or for so long. */
+  /** Blocks the calling thread until all passes have ended, or for so long. */
   waitForPasses(patienceMs: number): void {
     const deadlineMs = performance.now() + patienceMs;
-    let made = Atomics.load(this.#made, 0);
-    while (made < this.#ordered && performance.now() < deadlineMs) {
-      Atomics.wait(this.#made, 0, made, deadlineMs - performance.now());
-      made = Atomics.load(this.#made, 0);
+    let ended = Atomics.load(this.#ended, 0);
+    while (ended < this.#ordered && performance.now() < deadlineMs) {
+      Atomics.wait(this.#ended, 0, ended, deadlineMs - performance.now());
+      ended = Atomics.load(this.#ended, 0);
     }
   }
 

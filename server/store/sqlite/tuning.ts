@@ -8,7 +8,10 @@ export interface Tuning {
   readonly groupRows: number;
   /** Un-checkpointed write-ahead log at which the checkpointer starts. */
   readonly checkpointAfterBytes: number;
-  /** Write-ahead log at which the writer stops for a moment, so that it starts anew from its beginning. */
+  /**
+   * Write-ahead log at which it is made to start anew from its beginning: it is copied without pause until the writer can
+   * copy the little that is left. At twice this the writer waits for the copying.
+   */
   readonly walLimitBytes: number;
 }
 

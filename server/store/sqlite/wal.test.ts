@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { recordRow } from '../test-rows.ts';
 import { sleep } from './database.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
 import { testFolder } from './test-folder.ts';
 import type { Tuning } from './tuning.ts';
-import { keepWal } from './wal.ts';
+import { keepWal, type Step, stepFor } from './wal.ts';
 import { openForWriting } from './writing-connection.ts';
 
 const MIB = 1024 * 1024;
@@ -74,31 +75,68 @@ test('the checkpointer copies the log into the database while the writer goes on
   assert.equal(walAfterClose, false);
 });
 
-test('a log over its limit starts anew as soon as the checkpointer has copied all but the newest commit', async (t) => {
+test('what is done about the log follows from its size and from what of it is copied', () => {
+  const tuning: Tuning = { groupRows: 2000, checkpointAfterBytes: 100, walLimitBytes: 200 };
+  const cases: readonly [walBytes: number, restBytes: number, addedBytes: number, step: Step][] = [
+    [100, 100, 100, 'nothing'],
+    [101, 101, 101, 'copy'],
+    [200, 100, 50, 'nothing'],
+    [200, 150, 50, 'copy'],
+    [250, 250, 50, 'copy'],
+    [250, 50, 50, 'start anew'],
+    [250, 0, 50, 'start anew'],
+    [250, 51, 50, 'copy'],
+    // An upload that changed nothing.
+    [250, 50, 0, 'copy'],
+    [250, 0, 0, 'nothing'],
+    [400, 150, 50, 'copy'],
+    [401, 150, 50, 'wait for copying'],
+    [401, 50, 50, 'start anew'],
+    [401, 401, 401, 'start anew'],
+  ];
+  for (const [walBytes, restBytes, addedBytes, step] of cases) {
+    const state = { walBytes, restBytes, addedBytes };
+    assert.equal(stepFor(state, tuning), step, JSON.stringify(state));
+  }
+});
+
+test('the writer copies what is left once the checkpointer has copied the rest, and the log starts anew', async (t) => {
   const path = join(testFolder(t), 'headgate.db');
   const database = openForWriting(path);
-  database.exec('CREATE TABLE filler (bytes BLOB)');
-  const commitBytes = MIB;
-  const tuning = { groupRows: 2000, checkpointAfterBytes: 2 * MIB, walLimitBytes: 4 * MIB };
-  const wal = keepWal(database, path, tuning);
-  const look = database.prepare('PRAGMA wal_checkpoint(NOOP)');
-  const walBytes = (): number => Number(look.get()?.log) * 4120;
-  const restBytes = (): number => walBytes() - Number(look.get()?.checkpointed) * 4120;
-  let bytesBefore = 0;
-  let timesAnew = 0;
-  for (let commit = 0; commit < 40; commit++) {
-    database.exec(`INSERT INTO filler VALUES (randomblob(${commitBytes}))`);
-    const bytes = walBytes();
-    assert.ok(bytes < tuning.walLimitBytes + 2.5 * commitBytes, `the log has ${bytes} bytes`);
-    if (bytes < bytesBefore) timesAnew++;
-    bytesBefore = bytes;
+  const reader = new DatabaseSync(path);
+  database.exec('CREATE TABLE filler (bytes BLOB); PRAGMA wal_checkpoint(TRUNCATE)');
+  const wal = keepWal(database, path, { groupRows: 2000, checkpointAfterBytes: MIB, walLimitBytes: MIB });
+  t.after(async () => {
+    await wal.close();
+    if (reader.isOpen) reader.close();
+    database.close();
+  });
+  const frames = database.prepare('PRAGMA wal_checkpoint(NOOP)');
+  const logFrames = (): number => Number(frames.get()?.log);
+  const framesLeft = (): number => logFrames() - Number(frames.get()?.checkpointed);
+  const commit = (bytes: number): void => {
+    database.exec(`INSERT INTO filler VALUES (randomblob(${bytes}))`);
     wal.noteCommitted(1000);
-    wal.keepInBounds();
-    // Slower than the checkpointer, but like a busy writer without ever reaching the event loop.
-    const isCopying = bytes > tuning.walLimitBytes || restBytes() > tuning.checkpointAfterBytes;
-    for (let pauses = 0; isCopying && restBytes() > 0 && pauses < 2000; pauses++) sleep(5);
-  }
-  await wal.close();
-  database.close();
-  assert.ok(timesAnew >= 5, `the log started anew ${timesAnew} times`);
+  };
+
+  commit(0.75 * MIB);
+  wal.keepInBounds();
+  assert.ok(framesLeft() > 190, 'below its limit the log is left alone');
+  commit(0.75 * MIB);
+  // A reader of the log's end lets all of it be copied, but keeps it from starting anew by itself.
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM filler').get();
+  wal.keepInBounds();
+  for (let pauses = 0; framesLeft() > 0 && pauses < 4000; pauses++) sleep(5);
+  assert.equal(framesLeft(), 0, 'the checkpointer has copied the log without a turn of the event loop');
+
+  const framesBefore = logFrames();
+  commit(0.25 * MIB);
+  assert.ok(logFrames() > framesBefore, 'the reader keeps the log from starting anew');
+  assert.ok(framesLeft() > 60);
+  reader.close();
+  wal.keepInBounds();
+  assert.equal(framesLeft(), 0, 'the writer has copied the newest commit');
+  database.exec('INSERT INTO filler VALUES (randomblob(100))');
+  assert.ok(logFrames() < 10, `the log has ${logFrames()} frames`);
 });

@@ -3,8 +3,8 @@
 //
 // A log can start anew from its beginning only when all of it has been copied, and the checkpointer, on a thread of
 // its own, never catches up with a writer that goes on appending. Once the log is over its limit the checkpointer
-// therefore makes pass after pass, until only the last commit is missing, and the writer copies that itself before
-// the next.
+// therefore makes pass after pass, until only what came since the last look is missing, and the writer copies that
+// itself before its next commit.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { Checkpointer } from './checkpointer.ts';
@@ -17,10 +17,11 @@ const FRAME_HEADER_BYTES = 24;
 const READERS_PATIENCE_MS = 100;
 /** A log this many times over its limit shows that the checkpointer is too slow: the writer has to wait for it. */
 const OUTRUN_FACTOR = 2;
-const CHECKPOINTER_PATIENCE_MS = 5000;
+/** Long enough for the checkpointer to gain on the writer, and no stall for those who wait for the writer. */
+const CHECKPOINTER_PATIENCE_MS = 500;
 /** One under way and the next behind it, so that the checkpointer never waits for the writer's next look. */
 const PASSES_IN_A_ROW = 2;
-/** After a failure the next try comes after a pause, longer each time: an analyst's query may take minutes. */
+/** A log that cannot start anew is tried again after a pause, longer each time: an analyst's query may take minutes. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5000;
 
@@ -30,30 +31,57 @@ export interface WalKeeper {
   close(): Promise<void>;
 }
 
+export interface LogState {
+  readonly walBytes: number;
+  /** What is not copied yet. */
+  readonly restBytes: number;
+  /** What came since the last look. */
+  readonly addedBytes: number;
+}
+
+export type Step = 'nothing' | 'copy' | 'wait for copying' | 'start anew';
+
+export function stepFor(
+  { walBytes, restBytes, addedBytes }: LogState,
+  { checkpointAfterBytes, walLimitBytes }: Tuning,
+): Step {
+  if (walBytes <= walLimitBytes) return restBytes > checkpointAfterBytes ? 'copy' : 'nothing';
+  // Where nothing was written the log is as the last look left it, and there is no newest part to copy.
+  if (addedBytes > 0 && restBytes <= addedBytes) return 'start anew';
+  if (restBytes === 0) return 'nothing';
+  return walBytes > OUTRUN_FACTOR * walLimitBytes ? 'wait for copying' : 'copy';
+}
+
 export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): WalKeeper {
   const pageBytes = Number(database.prepare('PRAGMA page_size').get()?.page_size);
   const frameBytes = pageBytes + FRAME_HEADER_BYTES;
-  const look = database.prepare('PRAGMA wal_checkpoint(NOOP)');
+  const logFrames = database.prepare('PRAGMA wal_checkpoint(NOOP)');
   let rowsSinceLook = 0;
-  let walBytesAtLook = 0;
+  let walBytesAtLook = Number(logFrames.get()?.log) * frameBytes;
   let checkpointer: Checkpointer | null = null;
+  let nextCheckpointerAtMs = 0;
   let pauseMs = FIRST_PAUSE_MS;
-  let nextTryAtMs = 0;
+  let nextRestartAtMs = 0;
 
-  const pauseAfterFailure = (): void => {
-    nextTryAtMs = performance.now() + pauseMs;
-    pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+  const look = (): LogState => {
+    const frames = logFrames.get();
+    const walBytes = Number(frames?.log) * frameBytes;
+    const restBytes = walBytes - Number(frames?.checkpointed) * frameBytes;
+    // A log that has become smaller has started anew, and all of it is new.
+    const addedBytes = walBytes >= walBytesAtLook ? walBytes - walBytesAtLook : walBytes;
+    walBytesAtLook = walBytes;
+    return { walBytes, restBytes, addedBytes };
   };
 
   const startCheckpointer = (): Checkpointer => {
     const started = new Checkpointer(path, () => {
       if (checkpointer === started) checkpointer = null;
-      pauseAfterFailure();
+      nextCheckpointerAtMs = performance.now() + LONGEST_PAUSE_MS;
     });
     return started;
   };
 
-  /** False where readers of old pages, or another process's checkpoint, are in the way. */
+  /** False where readers of old pages, or a checkpoint that is still under way, are in the way. */
   const copyRest = (): boolean => {
     database.exec(`PRAGMA busy_timeout = ${READERS_PATIENCE_MS}`);
     try {
@@ -67,9 +95,19 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
   };
 
   const startAnew = (): void => {
+    if (performance.now() < nextRestartAtMs) return;
     checkpointer?.waitForPasses(CHECKPOINTER_PATIENCE_MS);
     if (copyRest()) pauseMs = FIRST_PAUSE_MS;
-    else pauseAfterFailure();
+    else {
+      nextRestartAtMs = performance.now() + pauseMs;
+      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    }
+  };
+
+  const copy = (passes: number): void => {
+    if (checkpointer === null && performance.now() >= nextCheckpointerAtMs)
+      checkpointer = startCheckpointer();
+    if (checkpointer !== null && checkpointer.passesLeft < passes) checkpointer.orderPass();
   };
 
   return {
@@ -78,20 +116,17 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
     },
 
     keepInBounds() {
-      if (rowsSinceLook < ROWS_BETWEEN_LOOKS || performance.now() < nextTryAtMs) return;
+      if (rowsSinceLook < ROWS_BETWEEN_LOOKS) return;
       rowsSinceLook = 0;
-      const state = look.get();
-      const walBytes = Number(state?.log) * frameBytes;
-      const restBytes = walBytes - Number(state?.checkpointed) * frameBytes;
-      const addedBytes = walBytes > walBytesAtLook ? walBytes - walBytesAtLook : walBytes;
-      walBytesAtLook = walBytes;
-      const isOverLimit = walBytes > tuning.walLimitBytes;
-      const isAllButNewestCopied = restBytes <= addedBytes;
-      const isOutrun = walBytes > OUTRUN_FACTOR * tuning.walLimitBytes;
-      if (isOutrun || (isOverLimit && isAllButNewestCopied)) startAnew();
-      else if (isOverLimit || restBytes > tuning.checkpointAfterBytes) {
-        checkpointer ??= startCheckpointer();
-        if (checkpointer.passesLeft < (isOverLimit ? PASSES_IN_A_ROW : 1)) checkpointer.orderPass();
+      const state = look();
+      const step = stepFor(state, tuning);
+      if (step === 'start anew') startAnew();
+      if (step === 'copy') copy(state.walBytes > tuning.walLimitBytes ? PASSES_IN_A_ROW : 1);
+      if (step === 'wait for copying') {
+        copy(PASSES_IN_A_ROW);
+        // Without a checkpointer there is only the writer to do it.
+        if (checkpointer === null) startAnew();
+        else checkpointer.waitForPasses(CHECKPOINTER_PATIENCE_MS);
       }
     },
 
