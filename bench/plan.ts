@@ -12,6 +12,7 @@ export interface Plan {
   readonly uploads: number;
   /** The same for an empty table of SQLite, into which a bare loop writes faster the smaller it still is. */
   readonly uploadsToEmptyTable: number;
+  readonly uploadsBesideLivez: number;
   /** Peers are so much slower that a measurement of the usual size would take minutes. */
   readonly peerUploadsPerClient: number;
   readonly clients: readonly number[];
@@ -48,6 +49,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     mode: 'quick',
     peerRounds: 1,
     uploads: 40,
+    uploadsBesideLivez: 40,
     peerUploadsPerClient: 1,
     clients: [4],
     rowsPresent: [2_000_000],
@@ -62,6 +64,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     mode: 'full',
     peerRounds: 3,
     uploads: 80,
+    uploadsBesideLivez: 160,
     peerUploadsPerClient: 2,
     clients: [1, 4, 16],
     rowsPresent: [2_000_000, 10_000_000],
@@ -77,6 +80,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     peerRounds: 1,
     recordsPerUpload: 100,
     uploads: 20,
+    uploadsBesideLivez: 40,
     uploadsToEmptyTable: 20,
     peerUploadsPerClient: 1,
     clients: [1, 4],

@@ -1,6 +1,7 @@
 // What takes part: something that takes in records, started on a store of its own, measured, stopped.
 
 import { type PreparedChild, prepareChild } from '../../tests/harness/prepared-child.ts';
+import { makeRecordTexts } from '../load/record-texts.ts';
 import type { Timed, UploadJob, UploadOrder, UploadTarget } from '../load/uploads.ts';
 
 export interface Contender {
@@ -21,6 +22,7 @@ export function prepareUploadOverHttp(
   order: UploadOrder,
   durationMs: number | null = null,
 ): Promise<PreparedChild<Timed>> {
+  makeRecordTexts(order);
   return prepareChild<UploadJob, Timed>(new URL('../load/uploads.ts', import.meta.url), {
     target,
     order,

@@ -9,17 +9,14 @@ import { openForWriting } from '../../server/store/sqlite/writing-connection.ts'
 import { catalogueTables, recordTable } from '../../server/store/tables.ts';
 import { prepareChild, takeOrder } from '../../tests/harness/prepared-child.ts';
 import type { SqliteDatabases } from '../databases.ts';
+import type { RecordsOrder } from '../load/record-texts.ts';
 import type { Timed } from '../load/uploads.ts';
 import { bindable, rowsOf, upsertSql } from '../rows.ts';
-import { recordsOf, type WorkloadName, workloads } from '../workloads.ts';
+import { recordsOf, workloads } from '../workloads.ts';
 import type { Contender } from './contender.ts';
 
-export interface LoopOrder {
+export interface LoopOrder extends RecordsOrder {
   readonly path: string;
-  readonly workload: WorkloadName;
-  readonly seed: number;
-  readonly uploads: number;
-  readonly recordsPerUpload: number;
 }
 
 export function sqliteLoop(databases: SqliteDatabases): Contender {
@@ -60,7 +57,7 @@ if (import.meta.main) {
         write(rows, 'COMMIT');
         wal.noteCommitted(rows.length);
         wal.keepInBounds();
-        // The news that the log has been copied comes through the event loop.
+        // That a checkpointer has failed is told through the event loop.
         await setImmediate();
       }
       const elapsedMs = performance.now() - startedAtMs;

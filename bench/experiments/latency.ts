@@ -16,7 +16,8 @@ export const livez: Experiment = async ({ plan, sqlite, postgres, say }) => {
       async measure(round) {
         const running = await contender.start(0);
         try {
-          const load = await running.prepareUpload(orderOf(plan, 'transactions', round, CLIENTS));
+          const order = orderOf(plan, 'transactions', round, CLIENTS);
+          const load = await running.prepareUpload({ ...order, uploads: plan.uploadsBesideLivez });
           const times = await timesOfLivezDuring(running.headgate.url, async () => void (await load.run()));
           control.push(times.ownP99Ms);
           return times.p99Ms;

@@ -1,11 +1,18 @@
-// The records of an upload as JSON. A run makes them once and keeps them in a folder of its own: every contender is sent
-// the same ones, and making them takes longer than sending them.
+// The records of uploads as JSON. A run makes them once and keeps them in a folder of its own: every contender is sent the
+// same ones, and making them takes longer than sending them. The processes that send them only read.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { recordsOf, type WorkloadName } from '../workloads.ts';
 
-const FOLDER_VARIABLE = 'HEADGATE_BENCH_RECORDS';
+const FOLDER_VARIABLE = 'BENCH_RECORD_TEXTS';
+
+export interface RecordsOrder {
+  readonly workload: WorkloadName;
+  readonly seed: number;
+  readonly uploads: number;
+  readonly recordsPerUpload: number;
+}
 
 /** For this process and those that it starts. */
 export function keepRecordTextsIn(folder: string): void {
@@ -13,15 +20,26 @@ export function keepRecordTextsIn(folder: string): void {
   process.env[FOLDER_VARIABLE] = folder;
 }
 
-/** Upload number `upload` of a seed, as a JSON array. */
-export function recordsText(workload: WorkloadName, seed: number, upload: number, count: number): Buffer {
-  const make = (): Buffer => Buffer.from(JSON.stringify(recordsOf(workload, seed, upload, count)));
+function pathsOf({ workload, seed, uploads, recordsPerUpload }: RecordsOrder): string[] {
   const folder = process.env[FOLDER_VARIABLE];
-  if (folder === undefined) return make();
-  const path = join(folder, `${workload}-${seed}-${upload}-${count}.json`);
-  if (existsSync(path)) return readFileSync(path);
-  const text = make();
-  // On disk at once, and not beside what is measured next.
-  writeFileSync(path, text, { flush: true });
-  return text;
+  if (folder === undefined) throw new Error('no folder was named for the texts of records');
+  return Array.from({ length: uploads }, (_, upload) =>
+    join(folder, `${workload}-${seed}-${upload}-${recordsPerUpload}.json`),
+  );
+}
+
+export function makeRecordTexts(order: RecordsOrder): void {
+  const { workload, seed, recordsPerUpload } = order;
+  for (const [upload, path] of pathsOf(order).entries()) {
+    if (existsSync(path)) continue;
+    const text = JSON.stringify(recordsOf(workload, seed, upload, recordsPerUpload));
+    // On disk at once, and not beside what is measured next.
+    writeFileSync(`${path}.part`, text, { flush: true });
+    renameSync(`${path}.part`, path);
+  }
+}
+
+/** Each a JSON array. */
+export function recordTexts(order: RecordsOrder): Buffer[] {
+  return pathsOf(order).map((path) => readFileSync(path));
 }

@@ -2,8 +2,7 @@
 
 import { takeOrder } from '../../tests/harness/prepared-child.ts';
 import { sendUploads, type UploadAddress } from '../../tests/harness/upload-clients.ts';
-import type { WorkloadName } from '../workloads.ts';
-import { recordsText } from './record-texts.ts';
+import { type RecordsOrder, recordTexts } from './record-texts.ts';
 
 /** Where and in which dress a contender takes a batch of records. */
 export interface UploadTarget extends UploadAddress {
@@ -12,11 +11,7 @@ export interface UploadTarget extends UploadAddress {
   readonly closing: string;
 }
 
-export interface UploadOrder {
-  readonly workload: WorkloadName;
-  readonly seed: number;
-  readonly uploads: number;
-  readonly recordsPerUpload: number;
+export interface UploadOrder extends RecordsOrder {
   readonly clients: number;
 }
 
@@ -33,11 +28,9 @@ export interface UploadJob {
 }
 
 function bodiesOf({ opening, closing }: UploadTarget, order: UploadOrder): Buffer[] {
-  const { workload, seed, uploads, recordsPerUpload } = order;
-  return Array.from({ length: uploads }, (_, upload) => {
-    const records = recordsText(workload, seed, upload, recordsPerUpload);
-    return Buffer.concat([Buffer.from(opening), records.subarray(1, -1), Buffer.from(closing)]);
-  });
+  return recordTexts(order).map((records) =>
+    Buffer.concat([Buffer.from(opening), records.subarray(1, -1), Buffer.from(closing)]),
+  );
 }
 
 const revisedText = Buffer.from('Autumn offer ');
