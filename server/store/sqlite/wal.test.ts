@@ -77,25 +77,26 @@ test('the checkpointer copies the log into the database while the writer goes on
 
 test('what is done about the log follows from its size and from what of it is copied', () => {
   const tuning: Tuning = { groupRows: 2000, checkpointAfterBytes: 100, walLimitBytes: 200 };
-  const cases: readonly [walBytes: number, restBytes: number, addedBytes: number, step: Step][] = [
-    [100, 100, 100, 'nothing'],
-    [101, 101, 101, 'copy'],
-    [200, 100, 50, 'nothing'],
-    [200, 150, 50, 'copy'],
-    [250, 250, 50, 'copy'],
-    [250, 50, 50, 'start anew'],
-    [250, 0, 50, 'start anew'],
-    [250, 51, 50, 'copy'],
+  const cases: readonly [walBytes: number, copiedBytes: number, walBytesBefore: number, step: Step][] = [
+    [100, 0, 0, 'nothing'],
+    [101, 0, 0, 'copy'],
+    [200, 100, 150, 'nothing'],
+    [200, 50, 150, 'copy'],
+    [250, 0, 200, 'copy'],
+    [250, 200, 200, 'start anew'],
+    [250, 250, 200, 'start anew'],
+    [250, 199, 200, 'copy'],
     // An upload that changed nothing.
-    [250, 50, 0, 'copy'],
-    [250, 0, 0, 'nothing'],
-    [400, 150, 50, 'copy'],
-    [401, 150, 50, 'wait for copying'],
-    [401, 50, 50, 'start anew'],
-    [401, 401, 401, 'start anew'],
+    [250, 200, 250, 'copy'],
+    [250, 250, 250, 'nothing'],
+    // A log that has started anew since, and is over its limit already.
+    [250, 0, 300, 'start anew'],
+    [400, 250, 350, 'copy'],
+    [401, 251, 351, 'wait for copying'],
+    [401, 351, 351, 'start anew'],
   ];
-  for (const [walBytes, restBytes, addedBytes, step] of cases) {
-    const state = { walBytes, restBytes, addedBytes };
+  for (const [walBytes, copiedBytes, walBytesBefore, step] of cases) {
+    const state = { walBytes, copiedBytes, walBytesBefore };
     assert.equal(stepFor(state, tuning), step, JSON.stringify(state));
   }
 });

@@ -33,19 +33,21 @@ export interface WalKeeper {
 
 export interface LogState {
   readonly walBytes: number;
-  /** What is not copied yet. */
-  readonly restBytes: number;
-  /** What came since the last look. */
-  readonly addedBytes: number;
+  readonly copiedBytes: number;
+  /** At the last look. */
+  readonly walBytesBefore: number;
 }
 
 export type Step = 'nothing' | 'copy' | 'wait for copying' | 'start anew';
 
 export function stepFor(
-  { walBytes, restBytes, addedBytes }: LogState,
+  { walBytes, copiedBytes, walBytesBefore }: LogState,
   { checkpointAfterBytes, walLimitBytes }: Tuning,
 ): Step {
+  const restBytes = walBytes - copiedBytes;
   if (walBytes <= walLimitBytes) return restBytes > checkpointAfterBytes ? 'copy' : 'nothing';
+  // A log that has become smaller has started anew, and all of it is new.
+  const addedBytes = walBytes >= walBytesBefore ? walBytes - walBytesBefore : walBytes;
   // Where nothing was written the log is as the last look left it, and there is no newest part to copy.
   if (addedBytes > 0 && restBytes <= addedBytes) return 'start anew';
   if (restBytes === 0) return 'nothing';
@@ -65,12 +67,10 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
 
   const look = (): LogState => {
     const frames = logFrames.get();
-    const walBytes = Number(frames?.log) * frameBytes;
-    const restBytes = walBytes - Number(frames?.checkpointed) * frameBytes;
-    // A log that has become smaller has started anew, and all of it is new.
-    const addedBytes = walBytes >= walBytesAtLook ? walBytes - walBytesAtLook : walBytes;
-    walBytesAtLook = walBytes;
-    return { walBytes, restBytes, addedBytes };
+    const walBytesBefore = walBytesAtLook;
+    walBytesAtLook = Number(frames?.log) * frameBytes;
+    const copiedBytes = Number(frames?.checkpointed) * frameBytes;
+    return { walBytes: walBytesAtLook, copiedBytes, walBytesBefore };
   };
 
   const startCheckpointer = (): Checkpointer => {
