@@ -1,4 +1,5 @@
-// How much is measured: a few minutes by default, all that is claimed with --full, next to nothing as a smoke test.
+// How much is measured: minutes by default (seven to eight on two cores), all that is claimed with --full, next to nothing as
+// a smoke test.
 
 import type { Mode } from './report/results.ts';
 
