@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Contender } from '../contenders/contender.ts';
 import { type PostgresDatabases, SqliteDatabases } from '../databases.ts';
+import { keepRecordTextsIn } from '../load/record-texts.ts';
 import { plans } from '../plan.ts';
 import { uploadsBesidePeers } from './peers.ts';
 
@@ -12,9 +14,11 @@ function service(name: string, perSecond: number): Contender {
 }
 
 test('each claim is the ratio to its own peer, in the rounds that peers have', async () => {
+  const sqlite = await SqliteDatabases.create();
+  keepRecordTextsIn(join(sqlite.folder, 'records'));
   const { comparisons, figures } = await uploadsBesidePeers({
     plan: { ...plans.smoke, rounds: 1, peerRounds: 2 },
-    sqlite: await SqliteDatabases.create(),
+    sqlite,
     // Nobody is compared on it.
     postgres: {} as PostgresDatabases,
     peers: {
