@@ -13,14 +13,16 @@ import { openStore } from '../server/store/open-store.ts';
 import { startTestServer, type TestServer } from '../server/store/postgres/test-server.ts';
 import { openForWriting } from '../server/store/sqlite/writing-connection.ts';
 import type { Row } from '../server/store/store.ts';
-import { catalogueTables, recordTable } from '../server/store/tables.ts';
+import { catalogueTables, quoted, quotedList, recordTable } from '../server/store/tables.ts';
 import { copyInto } from './copy.ts';
 import { bindable, ORGANISATION, rowsOf, upsertSql } from './rows.ts';
 import { recordsOf, referencedShops } from './workloads.ts';
 
-const RECORDS_PER_FILLING = 50_000;
-const FILLING_CACHE_KIB = 1024 * 1024;
+/** All rows present are repetitions of these, with keys of their own. */
+const FILLING_ROWS = 50_000;
 const FILLING_SEED = 77;
+const FILLINGS_PER_COMMIT = 10;
+const FILLING_CACHE_KIB = 1024 * 1024;
 
 export interface BenchDatabase {
   /** As Headgate is told it. */
@@ -51,28 +53,50 @@ async function furnish(database: string): Promise<string> {
   }
 }
 
-/** One upload after the other: millions of rows at once would not fit in memory. They differ in their keys alone. */
+const filled = recordTable(catalogueTables, 'transactions');
+
+function firstFilling(rows: number): Row[] {
+  const count = Math.min(rows, FILLING_ROWS);
+  return rowsOf('transactions', recordsOf('transactions', FILLING_SEED, 0, count));
+}
+
+/** One after the other: millions of rows at once would not fit in memory. */
 function* fillings(rows: number): Generator<Row[]> {
-  const { key, columns } = recordTable(catalogueTables, 'transactions');
-  const keyPosition = columns.findIndex(({ name }) => name === key);
-  const count = Math.min(rows, RECORDS_PER_FILLING);
-  const filling = rowsOf('transactions', recordsOf('transactions', FILLING_SEED, 0, count));
-  for (let filled = 0; filled < rows; filled += RECORDS_PER_FILLING) {
-    yield filling.slice(0, rows - filled).map((row) => row.with(keyPosition, randomUUID()));
+  const keyPosition = filled.columns.findIndex(({ name }) => name === filled.key);
+  const filling = firstFilling(rows);
+  for (let done = 0; done < rows; done += FILLING_ROWS) {
+    yield filling.slice(0, rows - done).map((row) => row.with(keyPosition, randomUUID()));
   }
 }
 
-/** Without waiting for the disk at every commit, and with the index in memory. */
+/** SQLite repeats the first rows by itself, without waiting for the disk and with the index in memory. */
 function fillSqlite(path: string, rows: number): void {
   const database = openForWriting(path);
   database.exec(
     `PRAGMA synchronous = OFF; PRAGMA cache_size = -${FILLING_CACHE_KIB}; PRAGMA cache_spill = OFF`,
   );
-  const insert = database.prepare(upsertSql(recordTable(catalogueTables, 'transactions')));
-  for (const filling of fillings(rows)) {
+  const inOneCommit = (write: () => void): void => {
     database.exec('BEGIN IMMEDIATE');
-    for (const row of filling) insert.run(...bindable(row));
+    write();
     database.exec('COMMIT; PRAGMA wal_checkpoint(TRUNCATE)');
+  };
+  const insert = database.prepare(upsertSql(filled));
+  inOneCommit(() => {
+    for (const row of firstFilling(rows)) insert.run(...bindable(row));
+  });
+  database.function('random_uuid', () => randomUUID());
+  const columns = ['organisation', ...filled.columns.map(({ name }) => name)];
+  const values = columns.map((name) => (name === filled.key ? 'random_uuid()' : quoted(name)));
+  const repeat = database.prepare(
+    `INSERT INTO ${quoted(filled.name)} (${quotedList(columns)})
+     SELECT ${values.join(', ')} FROM ${quoted(filled.name)} ORDER BY rowid LIMIT ?`,
+  );
+  const perCommit = FILLING_ROWS * FILLINGS_PER_COMMIT;
+  for (let done = FILLING_ROWS; done < rows; done += perCommit) {
+    inOneCommit(() => {
+      const end = Math.min(done + perCommit, rows);
+      for (let at = done; at < end; at += FILLING_ROWS) repeat.run(Math.min(FILLING_ROWS, end - at));
+    });
   }
   database.close();
 }

@@ -1,5 +1,4 @@
-// How much is measured: minutes by default (seven to eight on two cores), all that is claimed with --full, next to nothing as
-// a smoke test.
+// How much is measured: a few minutes by default, all that is claimed with --full, next to nothing as a smoke test.
 
 import type { Mode } from './report/results.ts';
 
@@ -11,20 +10,20 @@ export interface Plan {
   readonly recordsPerUpload: number;
   /** Uploads in one measurement. */
   readonly uploads: number;
-  /** The same for an empty table of SQLite, into which a bare loop writes faster the smaller it still is. */
-  readonly uploadsToEmptyTable: number;
   readonly uploadsBesideLivez: number;
   /** Peers are so much slower that a measurement of the usual size would take minutes. */
   readonly peerUploadsPerClient: number;
   readonly clients: readonly number[];
   /** Transactions in the tables before a measurement, besides none. */
   readonly rowsPresent: readonly number[];
-  /** On PostgreSQL also that of which nothing is claimed there: tables with rows present, interactions. */
+  /** On PostgreSQL also that of which nothing is claimed there: several COPYs at once, rows present, interactions. */
   readonly allOnPostgres: boolean;
   /** The same server's speed at these two sizes is compared. */
   readonly growth: { readonly small: number; readonly large: number } | null;
   /** Transactions in the file that `headgate load` loads; null where it is left out. */
   readonly loadRecords: number | null;
+  /** Sent to each server before the first round. */
+  readonly interactionsToWarmUp: number;
   readonly interactions: number;
   readonly connections: number;
   readonly memoryClients: number;
@@ -38,7 +37,6 @@ const MINUTE_MS = 60 * SECOND_MS;
 const usual = {
   rounds: 3,
   recordsPerUpload: 5000,
-  uploadsToEmptyTable: 60,
   connections: 64,
   memoryClients: 32,
   withPeers: true,
@@ -57,7 +55,8 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     allOnPostgres: false,
     growth: null,
     loadRecords: null,
-    interactions: 40_000,
+    interactionsToWarmUp: 60_000,
+    interactions: 30_000,
     memoryMs: 15 * SECOND_MS,
   },
   full: {
@@ -72,6 +71,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     allOnPostgres: true,
     growth: { small: 500_000, large: 5_000_000 },
     loadRecords: 1_000_000,
+    interactionsToWarmUp: 100_000,
     interactions: 100_000,
     memoryMs: 10 * MINUTE_MS,
   },
@@ -82,13 +82,13 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     recordsPerUpload: 100,
     uploads: 20,
     uploadsBesideLivez: 40,
-    uploadsToEmptyTable: 20,
     peerUploadsPerClient: 1,
     clients: [1, 4],
     rowsPresent: [1000],
     allOnPostgres: true,
     growth: { small: 500, large: 1000 },
     loadRecords: 1000,
+    interactionsToWarmUp: 100,
     interactions: 200,
     connections: 8,
     memoryClients: 4,

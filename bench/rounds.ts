@@ -5,7 +5,7 @@ import type { Series } from './report/results.ts';
 export interface Turn {
   readonly contender: string;
   readonly unit: Series['unit'];
-  measure(round: number): Promise<number>;
+  measure(): Promise<number>;
 }
 
 /** The order moves on from round to round, so that none is always first. */
@@ -18,7 +18,7 @@ export async function inRounds(
   for (let round = 0; round < rounds; round++) {
     for (let place = 0; place < turns.length; place++) {
       const turn = turns[(place + round) % turns.length]!;
-      const value = await turn.measure(round);
+      const value = await turn.measure();
       values.get(turn)!.push(value);
       say(`  round ${round + 1}/${rounds}  ${turn.contender}: ${Math.round(value)} ${turn.unit}`);
     }

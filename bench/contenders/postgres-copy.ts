@@ -4,9 +4,10 @@ import pg from 'pg';
 import { prepareChild, takeOrder } from '../../tests/harness/prepared-child.ts';
 import { copy, copySql, copyText } from '../copy.ts';
 import type { PostgresDatabases } from '../databases.ts';
+import { keptRecords, makeRecordTexts } from '../load/record-texts.ts';
 import type { Timed, UploadOrder } from '../load/uploads.ts';
 import { rowsOf } from '../rows.ts';
-import { recordsOf, workloads } from '../workloads.ts';
+import { workloads } from '../workloads.ts';
 import type { Contender } from './contender.ts';
 
 interface CopyOrder {
@@ -24,6 +25,7 @@ export function postgresCopy(
       const { database: url, remove } = await databases.newDatabase(rowsPresent);
       return {
         async upload(order) {
+          makeRecordTexts(order);
           const clients = connections === 'one connection' ? 1 : order.clients;
           const job: CopyOrder = { url, order: { ...order, clients } };
           return (await prepareChild<CopyOrder, Timed>(new URL(import.meta.url), job)).run();
@@ -36,10 +38,10 @@ export function postgresCopy(
 
 if (import.meta.main) {
   takeOrder<CopyOrder, Timed>(async ({ url, order }) => {
-    const { workload, seed, uploads, recordsPerUpload, clients } = order;
+    const { workload, uploads, recordsPerUpload, clients } = order;
     const sql = copySql(workloads[workload].type);
-    const bodies = Array.from({ length: uploads }, (_, upload) =>
-      Buffer.from(copyText(rowsOf(workload, recordsOf(workload, seed, upload, recordsPerUpload)))),
+    const bodies = Array.from(keptRecords(order), (records) =>
+      Buffer.from(copyText(rowsOf(workload, records))),
     );
     const connections = await Promise.all(
       Array.from({ length: clients }, async () => {

@@ -9,14 +9,15 @@ import { openForWriting } from '../../server/store/sqlite/writing-connection.ts'
 import { catalogueTables, recordTable } from '../../server/store/tables.ts';
 import { prepareChild, takeOrder } from '../../tests/harness/prepared-child.ts';
 import type { SqliteDatabases } from '../databases.ts';
-import type { RecordsOrder } from '../load/record-texts.ts';
+import { keptRecords, makeRecordTexts, type RecordsOrder } from '../load/record-texts.ts';
 import type { Timed } from '../load/uploads.ts';
 import { bindable, rowsOf, upsertSql } from '../rows.ts';
-import { recordsOf, workloads } from '../workloads.ts';
+import { workloads } from '../workloads.ts';
 import type { Contender } from './contender.ts';
 
-export interface LoopOrder extends RecordsOrder {
+interface LoopOrder {
   readonly path: string;
+  readonly records: RecordsOrder;
 }
 
 export function sqliteLoop(databases: SqliteDatabases): Contender {
@@ -25,8 +26,9 @@ export function sqliteLoop(databases: SqliteDatabases): Contender {
     async start(rowsPresent) {
       const { database: path, remove } = await databases.newDatabase(rowsPresent);
       return {
-        async upload({ workload, seed, uploads, recordsPerUpload }) {
-          const order: LoopOrder = { path, workload, seed, uploads, recordsPerUpload };
+        async upload(records) {
+          makeRecordTexts(records);
+          const order: LoopOrder = { path, records };
           const loop = await prepareChild<LoopOrder, Timed>(new URL(import.meta.url), order);
           return loop.run();
         },
@@ -37,13 +39,12 @@ export function sqliteLoop(databases: SqliteDatabases): Contender {
 }
 
 if (import.meta.main) {
-  takeOrder<LoopOrder, Timed>(async ({ path, workload, seed, uploads, recordsPerUpload }) => {
+  takeOrder<LoopOrder, Timed>(async ({ path, records: order }) => {
+    const { workload, uploads, recordsPerUpload } = order;
     const database = openForWriting(path);
     const wal = keepWal(database, path, defaultTuning);
     const upsert = database.prepare(upsertSql(recordTable(catalogueTables, workloads[workload].type)));
-    const batches = Array.from({ length: uploads }, (_, upload) =>
-      rowsOf(workload, recordsOf(workload, seed, upload, recordsPerUpload)).map(bindable),
-    );
+    const batches = Array.from(keptRecords(order), (records) => rowsOf(workload, records).map(bindable));
     const write = (rows: readonly SQLInputValue[][], end: 'COMMIT' | 'ROLLBACK'): void => {
       database.exec('BEGIN IMMEDIATE');
       for (const row of rows) upsert.run(...row);

@@ -11,6 +11,7 @@ import type { WorkloadName } from '../workloads.ts';
 
 /** Of uploads, where nothing else is said. */
 export const CLIENTS = 4;
+const SEED = 1000;
 
 export interface Bench {
   readonly plan: Plan;
@@ -47,14 +48,13 @@ export function perSecond({ count, elapsedMs }: Timed): number {
   return (count * 1000) / elapsedMs;
 }
 
-/** A new seed for every round, so that a round never meets the records of another. */
+/** The same records in every round, each of which has stores of its own. */
 export function orderOf(
   { uploads, recordsPerUpload }: Plan,
   workload: WorkloadName,
-  round: number,
-  clients: number,
+  clients = CLIENTS,
 ): UploadOrder {
-  return { workload, seed: 1000 + round, uploads, recordsPerUpload, clients };
+  return { workload, seed: SEED, uploads, recordsPerUpload, clients };
 }
 
 /**
@@ -64,16 +64,15 @@ export function orderOf(
 export function uploadTurn(
   contender: Contender,
   rowsPresent: number,
-  orderFor: (round: number) => UploadOrder,
+  order: UploadOrder,
   again: number[] | null = null,
 ): Turn {
   return {
     contender: contender.name,
     unit: 'records/s',
-    async measure(round) {
+    async measure() {
       const running = await contender.start(rowsPresent);
       try {
-        const order = orderFor(round);
         const first = perSecond(await running.upload(order));
         again?.push(perSecond(await running.upload(order)));
         return first;

@@ -1,4 +1,6 @@
 // Single interactions from many connections, each answered after a durable commit, against an echo that keeps nothing.
+// All servers run through all rounds: it takes tens of thousands of requests until the compiler has learnt, and an idle
+// server costs the others nothing.
 
 import { prepareChild } from '../../tests/harness/prepared-child.ts';
 import { Random } from '../../tests/harness/random.ts';
@@ -10,9 +12,6 @@ import { ratioPerRound } from '../report/statistics.ts';
 import { inRounds, type Turn } from '../rounds.ts';
 import { randomUuid, referencedShops } from '../workloads.ts';
 import { type Experiment, figure, perSecond } from './experiment.ts';
-
-/** So many requests first, for the compiler to learn from. */
-const WARM_UP_SHARE = 0.75;
 
 const body = JSON.stringify({
   interaction_type: 'PAGE_VIEW',
@@ -27,49 +26,43 @@ const body = JSON.stringify({
   recommendation_id: randomUuid(new Random(3)),
 });
 
+interface Running {
+  readonly name: string;
+  readonly port: number;
+  readonly headers: InteractionTarget['headers'];
+}
+
 export const interactions: Experiment = async ({ plan, sqlite, postgres, say }) => {
-  const rate = async (port: number, headers: InteractionTarget['headers']): Promise<number> => {
-    const send = async (requests: number): Promise<Timed> => {
-      const target: InteractionTarget = { port, path: '/user-interactions', headers, body };
-      const job: InteractionJob = { target, connections: plan.connections, requests };
-      const script = new URL('../load/interactions.ts', import.meta.url);
-      return (await prepareChild<InteractionJob, Timed>(script, job)).run();
-    };
-    await send(Math.ceil(plan.interactions * WARM_UP_SHARE));
-    return perSecond(await send(plan.interactions));
-  };
-  const echo: Turn = {
-    contender: 'bare Fastify echo',
-    unit: 'requests/s',
-    async measure() {
-      const running = await startEcho();
-      try {
-        return await rate(running.port, {});
-      } finally {
-        await running.stop();
-      }
-    },
-  };
-  const contenders = [
+  await using cleanUp = new AsyncDisposableStack();
+  const running: Running[] = [];
+  const echo = await startEcho();
+  cleanUp.defer(() => echo.stop());
+  running.push({ name: 'bare Fastify echo', port: echo.port, headers: {} });
+  const ours = [
     headgate('SQLite', sqlite),
     ...(plan.allOnPostgres ? [headgate('PostgreSQL', postgres)] : []),
   ];
-  const ours = contenders.map(
-    (contender): Turn => ({
-      contender: contender.name,
+  for (const { name, start } of ours) {
+    const { headgate: server, key, stop } = await start(0);
+    cleanUp.defer(stop);
+    const port = Number(new URL(server.url).port);
+    running.push({ name, port, headers: { Authorization: `Bearer ${key}` } });
+  }
+  const send = async ({ port, headers }: Running, requests: number): Promise<Timed> => {
+    const target: InteractionTarget = { port, path: '/user-interactions', headers, body };
+    const job: InteractionJob = { target, connections: plan.connections, requests };
+    const script = new URL('../load/interactions.ts', import.meta.url);
+    return (await prepareChild<InteractionJob, Timed>(script, job)).run();
+  };
+  for (const server of running) await send(server, plan.interactionsToWarmUp);
+  const turns = running.map(
+    (server): Turn => ({
+      contender: server.name,
       unit: 'requests/s',
-      async measure() {
-        const running = await contender.start(0);
-        try {
-          const port = Number(new URL(running.headgate.url).port);
-          return await rate(port, { Authorization: `Bearer ${running.key}` });
-        } finally {
-          await running.stop();
-        }
-      },
+      measure: async () => perSecond(await send(server, plan.interactions)),
     }),
   );
-  const series = await inRounds(plan.rounds, [echo, ...ours], say);
+  const series = await inRounds(plan.rounds, turns, say);
   return {
     comparisons: [
       {

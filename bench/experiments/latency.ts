@@ -13,10 +13,10 @@ export const livez: Experiment = async ({ plan, sqlite, postgres, say }) => {
     return {
       contender: `/livez, ${contender.name}`,
       unit: 'ms',
-      async measure(round) {
+      async measure() {
         const running = await contender.start(0);
         try {
-          const order = orderOf(plan, 'transactions', round, CLIENTS);
+          const order = orderOf(plan, 'transactions');
           const load = await running.prepareUpload({ ...order, uploads: plan.uploadsBesideLivez });
           const times = await timesOfLivezDuring(running.headgate.url, async () => void (await load.run()));
           control.push(times.ownP99Ms);

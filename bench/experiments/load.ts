@@ -50,7 +50,7 @@ export const load: Experiment = async ({ plan, sqlite, say }) => {
       }
     },
   };
-  const sending: Turn = { ...uploadTurn(ours, 0, () => order), contender: "the benchmark's client" };
+  const sending: Turn = { ...uploadTurn(ours, 0, order), contender: "the benchmark's client" };
   const [prepared, loaded] = await inRounds(plan.rounds, [sending, loading], say);
   await rm(file);
   const records = `${loadRecords.toLocaleString('en')} transactions`;

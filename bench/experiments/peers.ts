@@ -13,11 +13,8 @@ export const uploadsBesidePeers: Experiment = async ({ plan, sqlite, postgres, p
     { store: 'SQLite', ours: headgate('SQLite', sqlite), others: peers.onSqlite },
     { store: 'PostgreSQL', ours: headgate('PostgreSQL', postgres), others: peers.onPostgres },
   ];
-  const order = (round: number): UploadOrder => orderOf(plan, 'transactions', round, CLIENTS);
-  const shortOrder = (round: number): UploadOrder => ({
-    ...order(round),
-    uploads: CLIENTS * plan.peerUploadsPerClient,
-  });
+  const order = orderOf(plan, 'transactions');
+  const shortOrder: UploadOrder = { ...order, uploads: CLIENTS * plan.peerUploadsPerClient };
   const comparisons: Comparison[] = [];
   const figures: Figure[] = [];
   for (const { store, ours, others } of stores) {

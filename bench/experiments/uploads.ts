@@ -3,28 +3,20 @@
 import { headgate } from '../contenders/headgate.ts';
 import { postgresCopy } from '../contenders/postgres-copy.ts';
 import { sqliteLoop } from '../contenders/sqlite-loop.ts';
-import type { UploadOrder } from '../load/uploads.ts';
 import type { Comparison, Figure, Series } from '../report/results.ts';
 import { ratioPerRound } from '../report/statistics.ts';
 import { inRounds } from '../rounds.ts';
-import type { WorkloadName } from '../workloads.ts';
 import { CLIENTS, type Experiment, type Findings, figure, orderOf, uploadTurn } from './experiment.ts';
 
 /** Headgate's first upload, the same again, and the other workloads, all in the same rounds as the ceiling. */
 export const uploadsToSqlite: Experiment = async ({ plan, sqlite, say }) => {
   const ours = headgate('SQLite', sqlite);
   const again: number[] = [];
-  const orderFor =
-    (workload: WorkloadName) =>
-    (round: number): UploadOrder => ({
-      ...orderOf(plan, workload, round, CLIENTS),
-      uploads: plan.uploadsToEmptyTable,
-    });
   const turns = [
-    uploadTurn(sqliteLoop(sqlite), 0, orderFor('transactions')),
-    uploadTurn(ours, 0, orderFor('transactions'), again),
-    { ...uploadTurn(ours, 0, orderFor('mixed')), contender: `${ours.name}, 2 % bad` },
-    { ...uploadTurn(ours, 0, orderFor('shops')), contender: `${ours.name}, shops` },
+    uploadTurn(sqliteLoop(sqlite), 0, orderOf(plan, 'transactions')),
+    uploadTurn(ours, 0, orderOf(plan, 'transactions'), again),
+    { ...uploadTurn(ours, 0, orderOf(plan, 'mixed')), contender: `${ours.name}, 2 % bad` },
+    { ...uploadTurn(ours, 0, orderOf(plan, 'shops')), contender: `${ours.name}, shops` },
   ];
   const series = await inRounds(plan.rounds, turns, say);
   const [ceiling, first, mixed] = series as [Series, Series, Series];
@@ -34,7 +26,7 @@ export const uploadsToSqlite: Experiment = async ({ plan, sqlite, say }) => {
       {
         id: 'uploads-sqlite',
         title: 'Uploads to SQLite',
-        conditions: `transactions unless said otherwise, ${plan.uploadsToEmptyTable} uploads of ${plan.recordsPerUpload}, ${CLIENTS} clients, empty table`,
+        conditions: `transactions unless said otherwise, ${plan.uploads} uploads of ${plan.recordsPerUpload}, ${CLIENTS} clients, empty table`,
         series: [ceiling, first, repeated, ...series.slice(2)],
       },
     ],
@@ -47,14 +39,14 @@ export const uploadsToSqlite: Experiment = async ({ plan, sqlite, say }) => {
 };
 
 export const uploadsToPostgres: Experiment = async ({ plan, postgres, say }) => {
-  const order = (round: number): UploadOrder => orderOf(plan, 'transactions', round, CLIENTS);
+  const order = orderOf(plan, 'transactions');
   const turns = [
     uploadTurn(postgresCopy(postgres, 'one connection'), 0, order),
-    uploadTurn(postgresCopy(postgres, 'every client'), 0, order),
     uploadTurn(headgate('PostgreSQL', postgres), 0, order),
+    ...(plan.allOnPostgres ? [uploadTurn(postgresCopy(postgres, 'every client'), 0, order)] : []),
   ];
   const series = await inRounds(plan.rounds, turns, say);
-  const [copy, parallelCopy, measured] = series as [Series, Series, Series];
+  const [copy, measured, parallelCopy] = series as [Series, Series, Series?];
   return {
     comparisons: [
       {
@@ -66,7 +58,7 @@ export const uploadsToPostgres: Experiment = async ({ plan, postgres, say }) => 
     ],
     figures: [
       figure('postgresToCopy', ratioPerRound(measured, copy)),
-      figure('postgresToParallelCopy', ratioPerRound(measured, parallelCopy)),
+      ...(parallelCopy ? [figure('postgresToParallelCopy', ratioPerRound(measured, parallelCopy))] : []),
     ],
   };
 };
@@ -75,7 +67,7 @@ export const uploadsByClients: Experiment = async ({ plan, sqlite, postgres, say
   const comparisons: Comparison[] = [];
   for (const ours of [headgate('SQLite', sqlite), headgate('PostgreSQL', postgres)]) {
     const turns = plan.clients.map((clients) => ({
-      ...uploadTurn(ours, 0, (round) => orderOf(plan, 'transactions', round, clients)),
+      ...uploadTurn(ours, 0, orderOf(plan, 'transactions', clients)),
       contender: `${ours.name}, ${clients === 1 ? '1 client' : `${clients} clients`}`,
     }));
     if (turns.length < 2) continue;
@@ -102,7 +94,7 @@ export const uploadsToFullTables: Experiment = async ({ plan, sqlite, postgres, 
   for (const [at, rowsPresent] of plan.rowsPresent.entries()) {
     for (const { store, ceiling, ours } of stores) {
       say(`${store}, ${rowsPresent} rows present`);
-      const order = (round: number): UploadOrder => orderOf(plan, 'transactions', round, CLIENTS);
+      const order = orderOf(plan, 'transactions');
       const again: number[] = [];
       const turns = [uploadTurn(ceiling, rowsPresent, order), uploadTurn(ours, rowsPresent, order, again)];
       const [bare, first] = (await inRounds(plan.rounds, turns, say)) as [Series, Series];
@@ -130,7 +122,7 @@ export const uploadsToGrowingTable: Experiment = async ({ plan, sqlite, say }): 
   const { small, large } = plan.growth;
   const ours = headgate('SQLite', sqlite);
   const turns = [small, large].map((rowsPresent) => ({
-    ...uploadTurn(ours, rowsPresent, (round) => orderOf(plan, 'transactions', round, CLIENTS)),
+    ...uploadTurn(ours, rowsPresent, orderOf(plan, 'transactions')),
     contender: `${ours.name}, ${rowsPresent.toLocaleString('en')} rows`,
   }));
   const series = await inRounds(plan.rounds, turns, say);

@@ -19,6 +19,7 @@ export interface InteractionJob {
   readonly requests: number;
 }
 
+const receiving = Buffer.alloc(64 * 1024);
 const endOfHead = Buffer.from('\r\n\r\n');
 const lengthHeader = /\r\ncontent-length: (\d+)\r\n/i;
 
@@ -44,48 +45,72 @@ function answerLength(bytes: Buffer): number | null {
   return headEnd + endOfHead.length + Number(length[1]);
 }
 
-/** Sends requests, one after the other, while `mayGoOn` allows another. */
-function sendAll(socket: Socket, request: Buffer, mayGoOn: () => boolean): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let received: Buffer | null = null;
-    const sendNext = (): void => {
-      if (mayGoOn()) socket.write(request);
-      else resolve();
-    };
-    socket.on('error', reject);
-    socket.on('close', () => reject(new Error('the connection was closed')));
-    socket.on('data', (chunk: Buffer) => {
-      received = received === null ? chunk : Buffer.concat([received, chunk]);
-      try {
-        const length = answerLength(received);
-        if (length === null || received.length < length) return;
-      } catch (error) {
-        reject(error as Error);
-        return;
-      }
-      received = null;
+/** A connection whose answers all come through the same memory: one at a time is looked at, and none is kept. */
+class Connection {
+  readonly #socket: Socket;
+  #onBytes: (bytes: Buffer) => void = () => {};
+
+  private constructor(port: number) {
+    this.#socket = connect({
+      port,
+      host: '127.0.0.1',
+      noDelay: true,
+      onread: {
+        buffer: receiving,
+        callback: (length) => {
+          this.#onBytes(receiving.subarray(0, length));
+          return true;
+        },
+      },
+    });
+  }
+
+  static async open(port: number): Promise<Connection> {
+    const connection = new Connection(port);
+    await once(connection.#socket, 'connect');
+    return connection;
+  }
+
+  /** Sends requests, one after the other, while `mayGoOn` allows another. */
+  sendAll(request: Buffer, mayGoOn: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let begun: Buffer | null = null;
+      const sendNext = (): void => {
+        if (mayGoOn()) this.#socket.write(request);
+        else resolve();
+      };
+      this.#onBytes = (bytes) => {
+        const received = begun === null ? bytes : Buffer.concat([begun, bytes]);
+        try {
+          const length = answerLength(received);
+          const isWhole = length !== null && received.length >= length;
+          begun = isWhole ? null : Buffer.from(received);
+          if (isWhole) sendNext();
+        } catch (error) {
+          reject(error as Error);
+        }
+      };
+      this.#socket.on('error', reject);
+      this.#socket.on('close', () => reject(new Error('the connection was closed')));
       sendNext();
     });
-    sendNext();
-  });
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
 }
 
 if (import.meta.main) {
-  takeOrder<InteractionJob, Timed>(async ({ target, connections, requests }) => {
+  takeOrder<InteractionJob, Timed>(async ({ target, connections: count, requests }) => {
     const request = requestBytes(target);
-    const sockets = await Promise.all(
-      Array.from({ length: connections }, async () => {
-        const socket = connect({ port: target.port, host: '127.0.0.1', noDelay: true });
-        await once(socket, 'connect');
-        return socket;
-      }),
-    );
+    const connections = await Promise.all(Array.from({ length: count }, () => Connection.open(target.port)));
     return async () => {
       const startedAtMs = performance.now();
       let left = requests;
-      await Promise.all(sockets.map((socket) => sendAll(socket, request, () => left-- > 0)));
+      await Promise.all(connections.map((connection) => connection.sendAll(request, () => left-- > 0)));
       const elapsedMs = performance.now() - startedAtMs;
-      for (const socket of sockets) socket.removeAllListeners('close').destroy();
+      for (const connection of connections) connection.close();
       return { count: requests, elapsedMs };
     };
   });

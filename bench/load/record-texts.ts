@@ -3,7 +3,7 @@
 
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { recordsOf, type WorkloadName } from '../workloads.ts';
+import { type BenchRecord, recordsOf, type WorkloadName } from '../workloads.ts';
 
 const FOLDER_VARIABLE = 'BENCH_RECORD_TEXTS';
 
@@ -42,4 +42,9 @@ export function makeRecordTexts(order: RecordsOrder): void {
 /** Each a JSON array. */
 export function recordTexts(order: RecordsOrder): Buffer[] {
   return pathsOf(order).map((path) => readFileSync(path));
+}
+
+/** For contenders that take rows: the records of one upload after the other. */
+export function* keptRecords(order: RecordsOrder): Generator<BenchRecord[]> {
+  for (const path of pathsOf(order)) yield JSON.parse(readFileSync(path, 'utf8'));
 }

@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { SqliteDatabases } from './databases.ts';
+
+test('a database holds the transactions that were asked for, each with a key of its own', async () => {
+  const databases = await SqliteDatabases.create();
+  for (const rowsPresent of [0, 1000, 50_000, 600_001]) {
+    const { database, remove } = await databases.newDatabase(rowsPresent);
+    const reader = new DatabaseSync(database, { readOnly: true });
+    const sql = 'SELECT count(*) AS "rows", count(DISTINCT transaction_id) AS "keys" FROM transactions';
+    assert.deepEqual({ ...reader.prepare(sql).get() }, { rows: rowsPresent, keys: rowsPresent });
+    reader.close();
+    await remove();
+  }
+});
