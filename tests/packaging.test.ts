@@ -117,7 +117,7 @@ describe('the package', () => {
     await assert.rejects(promisify(execFile)(old.path, [launcher, 'serve']), {
       code: 2,
       stdout: '',
-      stderr: `headgate: Node ${old.version} is too old: Headgate needs Node 24 or newer\n`,
+      stderr: `headgate: Node ${old.version} is too old: Headgate needs Node 24.15 or newer\n`,
     });
   });
 });
@@ -135,6 +135,26 @@ test('the launcher prefers sources to what was built from them', async (t) => {
   assert.equal(await run(), 'source\n');
   rmSync(join(folder, 'cli'), { recursive: true });
   assert.equal(await run(), 'built\n');
+});
+
+test('the launcher takes the oldest Node that the package names, and none before it', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-launcher-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const path of ['bin', 'cli']) mkdirSync(join(folder, path));
+  copyFileSync(join(root, 'server/bin/headgate.js'), join(folder, 'bin/headgate.js'));
+  writeFileSync(join(folder, 'cli/headgate.ts'), "console.log('started')");
+  const run = (oldest: string): Promise<string> => {
+    const facts = { type: 'module', engines: { node: `>=${oldest}` } };
+    writeFileSync(join(folder, 'package.json'), JSON.stringify(facts));
+    return runIn(folder, process.execPath, ['bin/headgate.js']);
+  };
+  const [major, minor] = process.versions.node.split('.').map(Number) as [number, number];
+  for (const oldest of [`${major}.${minor}`, `${major}.0`, `${major - 1}.${minor + 1}`]) {
+    assert.equal(await run(oldest), 'started\n');
+  }
+  for (const oldest of [`${major}.${minor + 1}`, `${major + 1}.0`]) {
+    await assert.rejects(run(oldest), new RegExp(`needs Node ${oldest.replace('.', '\\.')} or newer`));
+  }
 });
 
 interface Serving {

@@ -9,11 +9,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 
 const facts = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-const oldestMajor = Number(/\d+/.exec(facts.engines.node)[0]);
+const oldest = /\d+\.\d+/.exec(facts.engines.node)[0];
+const [oldestMajor, oldestMinor] = oldest.split('.').map(Number);
+const [major, minor] = process.versions.node.split('.').map(Number);
 
-if (Number(process.versions.node.split('.')[0]) < oldestMajor) {
+if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {
   process.stderr.write(
-    `headgate: Node ${process.versions.node} is too old: Headgate needs Node ${oldestMajor} or newer\n`,
+    `headgate: Node ${process.versions.node} is too old: Headgate needs Node ${oldest} or newer\n`,
   );
   process.exitCode = 2;
 } else {

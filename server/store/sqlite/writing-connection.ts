@@ -2,6 +2,7 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import { catalogueTables } from '../tables.ts';
+import { loadedSqlite, refuseUnsafeSqlite } from './library.ts';
 import { prepareDatabase } from './migrations.ts';
 
 /** For pages that are used again: the key index of half a million rows, or the inner pages of those of many million. */
@@ -14,6 +15,7 @@ const CHANGED_PAGES_KIB = 96 * 1024;
 
 /** The tables are there, and up to date. Its user has to keep the write-ahead log in bounds. */
 export function openForWriting(path: string): DatabaseSync {
+  refuseUnsafeSqlite(loadedSqlite());
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: 0 });
   prepareDatabase(database, path, catalogueTables);
   database.exec(`PRAGMA synchronous = FULL;

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { StoreUnusable } from '../store.ts';
+import { loadedSqlite, refuseUnsafeSqlite } from './library.ts';
+
+test('a SQLite that can lose what it has committed is refused, with what to do', () => {
+  for (const version of ['3.51.2', '3.51.0', '3.50.7', '3.44.6', '3.9.9', '2.99.9']) {
+    assert.throws(
+      () => refuseUnsafeSqlite(version),
+      (error: Error) => {
+        assert.ok(error instanceof StoreUnusable);
+        assert.ok(error.message.includes(`SQLite ${version} `), error.message);
+        assert.match(error.message, /use a newer Node/);
+        return true;
+      },
+    );
+  }
+  for (const version of ['3.51.3', '3.51.10', '3.52.0', '3.53.4', '3.100.0', '4.0.0']) {
+    refuseUnsafeSqlite(version);
+  }
+});
+
+test('the version that is looked at is that of the loaded library', () => {
+  assert.equal(loadedSqlite(), process.versions.sqlite);
+});
