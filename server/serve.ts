@@ -76,7 +76,7 @@ async function serveObserved(
   traces: Traces | null,
 ): Promise<RunningServer> {
   prepareThreadMemory();
-  const store = await openStore(settings.database);
+  const store = await openStore(settings.database, (trouble) => log.write('error', {}, trouble));
   const observer = new Observer(log, traces, await openMetrics(settings, io));
   const gatekeeper = new Gatekeeper(store, {
     onError(err) {

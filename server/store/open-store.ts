@@ -17,8 +17,14 @@ export interface OpenedStore extends Store {
   handle(): StoreHandle;
 }
 
-/** `sqlite:PATH`, a bare path, or `postgres://…`. Rejects with StoreUnusable where the database can never be used. */
-export async function openStore(database: string): Promise<OpenedStore> {
+/**
+ * `sqlite:PATH`, a bare path, or `postgres://…`. Rejects with StoreUnusable where the database can never be used.
+ * `onTrouble` is told what an operator should hear of and no caller is told.
+ */
+export async function openStore(
+  database: string,
+  onTrouble?: (trouble: string) => void,
+): Promise<OpenedStore> {
   const place = usablePlace(database);
   if (place.kind === 'postgres') {
     // Loaded where it is wanted: the driver takes longer to load than a whole SQLite store to open.
@@ -26,7 +32,7 @@ export async function openStore(database: string): Promise<OpenedStore> {
     const { url, ...store } = await openPostgresStore(place.url);
     return { ...store, handle: () => ({ kind: 'postgres', url }) };
   }
-  const store = await openSqliteStore(place.path);
+  const store = await openSqliteStore(place.path, undefined, onTrouble);
   return { ...store, handle: () => ({ kind: 'sqlite', newsPort: store.newsPort() }) };
 }
 

@@ -11,12 +11,15 @@ export class Checkpointer {
   readonly #ended: PassesEnded = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   #ordered = 0;
 
-  constructor(path: string, whenGone: () => void) {
+  /** `whenGone` is told why, unless it was closed. */
+  constructor(path: string, whenGone: (cause: unknown) => void) {
     const workerData = { path, ended: this.#ended };
     this.#worker = new Worker(new URL('./checkpointer-thread.ts', import.meta.url), { workerData });
-    // A failure leaves the log as it was, and is told by the exit that follows.
-    this.#worker.on('error', () => {});
-    this.#worker.on('exit', whenGone);
+    let cause: unknown = null;
+    this.#worker.on('error', (error) => {
+      cause = error;
+    });
+    this.#worker.on('exit', () => whenGone(cause));
     this.#worker.unref();
   }
 

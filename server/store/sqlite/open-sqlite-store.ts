@@ -8,7 +8,7 @@ import { storeThreadLimits } from '../../thread-memory.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { errorOf } from './calls.ts';
 import { holdStore, type ThreadName, type ThreadNews } from './sqlite-store.ts';
-import type { Opened, Order, ThreadSetup } from './thread.ts';
+import type { Opened, Order, ThreadSetup, Trouble } from './thread.ts';
 import { defaultTuning, type Tuning } from './tuning.ts';
 
 const FIRST_RESTART_AFTER_MS = 100;
@@ -23,15 +23,17 @@ export interface OpenSqliteStore extends Store {
 
 type TellNews = (news: ThreadNews, transferList: readonly Transferable[]) => void;
 
+/** `onTrouble` is told what an operator should hear of and no caller is told. */
 export async function openSqliteStore(
   givenPath: string,
   tuning: Tuning = defaultTuning,
+  onTrouble: (trouble: string) => void = () => {},
 ): Promise<OpenSqliteStore> {
   const path = resolve(givenPath);
   makeReachable(path);
   const holders = new Set<TellNews>();
-  const writer = superviseThread('writer', { path, tuning }, holders);
-  const reader = superviseThread('reader', { path, tuning }, holders);
+  const writer = superviseThread('writer', { path, tuning }, holders, onTrouble);
+  const reader = superviseThread('reader', { path, tuning }, holders, onTrouble);
   try {
     await writer.open();
     await reader.open();
@@ -80,8 +82,9 @@ function superviseThread(
   name: ThreadName,
   setup: ThreadSetup,
   holders: ReadonlySet<TellNews>,
+  onTrouble: (trouble: string) => void,
 ): SupervisedThread {
-  let thread = startThread(name, setup);
+  let thread = startThread(name, setup, onTrouble);
   let running: Worker | null = null;
   let restartPauseMs = FIRST_RESTART_AFTER_MS;
   let restart: NodeJS.Timeout | null = null;
@@ -119,7 +122,7 @@ function superviseThread(
   };
 
   const restartNow = async (): Promise<void> => {
-    thread = startThread(name, setup);
+    thread = startThread(name, setup, onTrouble);
     try {
       await open();
       holders.forEach(introduce);
@@ -151,10 +154,17 @@ interface StartedThread {
   readonly ended: Promise<string>;
 }
 
-function startThread(name: ThreadName, setup: ThreadSetup): StartedThread {
+function startThread(
+  name: ThreadName,
+  setup: ThreadSetup,
+  onTrouble: (trouble: string) => void,
+): StartedThread {
   const worker = new Worker(new URL(`./${name}-thread.ts`, import.meta.url), {
     workerData: setup,
     resourceLimits: storeThreadLimits,
+  });
+  worker.on('message', (told: Opened | Trouble) => {
+    if ('trouble' in told) onTrouble(told.trouble);
   });
   worker.unref();
   const ended = new Promise<string>((resolve) => {

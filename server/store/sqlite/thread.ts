@@ -19,6 +19,11 @@ export type Order =
 /** What a thread tells whoever started it, once. */
 export type Opened = Outcome;
 
+/** What it may tell later: something that its operator should hear of, and that nobody who calls it is told. */
+export interface Trouble {
+  readonly trouble: string;
+}
+
 export interface Service {
   /** Up to this weight of calls are answered together; a call that alone is heavier is answered alone. */
   readonly groupWeight: number;
@@ -35,7 +40,9 @@ interface Taken {
   readonly port: MessagePort;
 }
 
-export function runThread(open: (setup: ThreadSetup) => Service): void {
+export function runThread(
+  open: (setup: ThreadSetup, tellTrouble: (trouble: string) => void) => Service,
+): void {
   const setup = workerData as ThreadSetup;
   const ports = new Set<MessagePort>();
   let queue: Taken[] = [];
@@ -89,7 +96,7 @@ export function runThread(open: (setup: ThreadSetup) => Service): void {
     else if (order.kind === 'close') void close();
     else {
       try {
-        service = open(setup);
+        service = open(setup, (trouble) => parentPort!.postMessage({ trouble } satisfies Trouble));
         parentPort!.postMessage({ kind: 'done', value: null } satisfies Opened);
       } catch (error) {
         parentPort!.postMessage(failed(asOpeningError(setup.path, error)) satisfies Opened);

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { recordRow } from '../test-rows.ts';
 import { sleep } from './database.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
@@ -13,6 +14,7 @@ import { keepWal, type Step, stepFor } from './wal.ts';
 import { openForWriting } from './writing-connection.ts';
 
 const MIB = 1024 * 1024;
+const smallTuning: Tuning = { groupRows: 2000, checkpointAfterBytes: MIB, walLimitBytes: MIB };
 
 /** Writes without pause while others read, and says how large the files became. */
 async function writeWithoutPause(
@@ -106,7 +108,7 @@ test('the writer copies what is left once the checkpointer has copied the rest, 
   const database = openForWriting(path);
   const reader = new DatabaseSync(path);
   database.exec('CREATE TABLE filler (bytes BLOB); PRAGMA wal_checkpoint(TRUNCATE)');
-  const wal = keepWal(database, path, { groupRows: 2000, checkpointAfterBytes: MIB, walLimitBytes: MIB });
+  const wal = keepWal(database, path, smallTuning, assert.fail);
   t.after(async () => {
     await wal.close();
     if (reader.isOpen) reader.close();
@@ -140,4 +142,72 @@ test('the writer copies what is left once the checkpointer has copied the rest, 
   assert.equal(framesLeft(), 0, 'the writer has copied the newest commit');
   database.exec('INSERT INTO filler VALUES (randomblob(100))');
   assert.ok(logFrames() < 10, `the log has ${logFrames()} frames`);
+});
+
+/** A log of three times its limit, whose checkpointer cannot open the file that it is given. */
+function openWithUselessCheckpointer(t: TestContext): {
+  readonly troubles: readonly string[];
+  look(): void;
+  logFrames(): number;
+} {
+  const folder = testFolder(t);
+  const database = openForWriting(join(folder, 'headgate.db'));
+  database.exec(`CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (randomblob(${3 * MIB}))`);
+  const troubles: string[] = [];
+  const missing = join(folder, 'missing', 'headgate.db');
+  const wal = keepWal(database, missing, smallTuning, (trouble) => troubles.push(trouble));
+  t.after(async () => {
+    await wal.close();
+    database.close();
+  });
+  return {
+    troubles,
+    look() {
+      database.exec('INSERT INTO filler VALUES (randomblob(100))');
+      wal.noteCommitted(1000);
+      wal.keepInBounds();
+    },
+    logFrames: () => Number(database.prepare('PRAGMA wal_checkpoint(NOOP)').get()?.log),
+  };
+}
+
+test('without a checkpointer the writer copies the log itself, and it is told that there is none', async (t) => {
+  const { troubles, look, logFrames } = openWithUselessCheckpointer(t);
+  for (let looks = 0; logFrames() > 100 && looks < 10; looks++) {
+    look();
+    await setTimeout(20);
+  }
+  assert.ok(logFrames() < 100, `the log has ${logFrames()} frames`);
+  assert.equal(troubles.length, 1);
+  assert.match(troubles[0]!, /missing.headgate\.db cannot be copied into it.*unable to open/);
+});
+
+test('a checkpointer that is outrun is waited for longer each time', (t) => {
+  const { look } = openWithUselessCheckpointer(t);
+  // That it is gone would be told through the event loop, which is not reached here.
+  const waitsMs = Array.from({ length: 3 }, () => {
+    const startedAtMs = performance.now();
+    look();
+    return performance.now() - startedAtMs;
+  });
+  for (const [at, leastMs] of [499, 999, 1999].entries()) {
+    assert.ok(waitsMs[at]! >= leastMs, `waited ${waitsMs.join(', ')} ms`);
+  }
+});
+
+test('whoever has opened the store is told when its log cannot be copied, and goes on', async (t) => {
+  const folder = join(testFolder(t), 'folder');
+  mkdirSync(folder);
+  const told = Promise.withResolvers<string>();
+  const tuning = { groupRows: 2000, checkpointAfterBytes: 1, walLimitBytes: 1024 * MIB };
+  const store = await openSqliteStore(join(folder, 'headgate.db'), tuning, told.resolve);
+  const { organisation } = (await store.createOrganisation('one', randomUUID(), 1))!;
+  const rows = Array.from({ length: 1000 }, () => recordRow('tags', { name: 'a tag' }));
+  // What is open stays open; the checkpointer, which opens the file only now, does not find it.
+  renameSync(folder, `${folder}-moved`);
+  await store.write({ organisation, type: 'tags', batches: [rows], dryRun: false, memory: null });
+  assert.match(await told.promise, /cannot be copied into it/);
+  renameSync(`${folder}-moved`, folder);
+  assert.equal(await store.count(organisation, 'tags'), 1000);
+  await store.close();
 });

@@ -17,8 +17,12 @@ const FRAME_HEADER_BYTES = 24;
 const READERS_PATIENCE_MS = 100;
 /** A log this many times over its limit shows that the checkpointer is too slow: the writer has to wait for it. */
 const OUTRUN_FACTOR = 2;
-/** Long enough for the checkpointer to gain on the writer, and no stall for those who wait for the writer. */
+/**
+ * Long enough for the checkpointer to gain on the writer, and no stall for those who wait for the writer. Where it was not
+ * long enough the next wait is twice as long: a disk that copies more slowly than it takes commits sets the pace.
+ */
 const CHECKPOINTER_PATIENCE_MS = 500;
+const LONGEST_CHECKPOINTER_PATIENCE_MS = 64_000;
 /** One under way and the next behind it, so that the checkpointer never waits for the writer's next look. */
 const PASSES_IN_A_ROW = 2;
 /** A log that cannot start anew is tried again after a pause, longer each time: an analyst's query may take minutes. */
@@ -54,7 +58,13 @@ export function stepFor(
   return walBytes > OUTRUN_FACTOR * walLimitBytes ? 'wait for copying' : 'copy';
 }
 
-export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): WalKeeper {
+/** `tellTrouble` is told when the log cannot be copied, once until it can be again. */
+export function keepWal(
+  database: DatabaseSync,
+  path: string,
+  tuning: Tuning,
+  tellTrouble: (message: string) => void,
+): WalKeeper {
   const pageBytes = Number(database.prepare('PRAGMA page_size').get()?.page_size);
   const frameBytes = pageBytes + FRAME_HEADER_BYTES;
   const logFrames = database.prepare('PRAGMA wal_checkpoint(NOOP)');
@@ -62,6 +72,8 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
   let walBytesAtLook = Number(logFrames.get()?.log) * frameBytes;
   let checkpointer: Checkpointer | null = null;
   let nextCheckpointerAtMs = 0;
+  let patienceMs = CHECKPOINTER_PATIENCE_MS;
+  let isTroubled = false;
   let pauseMs = FIRST_PAUSE_MS;
   let nextRestartAtMs = 0;
 
@@ -73,21 +85,37 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
     return { walBytes: walBytesAtLook, copiedBytes, walBytesBefore };
   };
 
-  const startCheckpointer = (): Checkpointer => {
-    const started = new Checkpointer(path, () => {
-      if (checkpointer === started) checkpointer = null;
+  const noteTrouble = (cause: unknown): void => {
+    if (isTroubled) return;
+    isTroubled = true;
+    const message = cause instanceof Error ? cause.message : String(cause);
+    tellTrouble(`the log of ${path} cannot be copied into it, and grows until it can: ${message}`);
+  };
+
+  const startCheckpointer = (): Checkpointer =>
+    new Checkpointer(path, (cause) => {
+      checkpointer = null;
       nextCheckpointerAtMs = performance.now() + LONGEST_PAUSE_MS;
+      if (cause !== null) noteTrouble(cause);
     });
-    return started;
+
+  const waitForCheckpointer = (): void => {
+    checkpointer!.waitForPasses(patienceMs);
+    const isDone = checkpointer!.passesLeft === 0;
+    patienceMs = isDone
+      ? CHECKPOINTER_PATIENCE_MS
+      : Math.min(2 * patienceMs, LONGEST_CHECKPOINTER_PATIENCE_MS);
   };
 
   /** False where readers of old pages, or a checkpoint that is still under way, are in the way. */
   const copyRest = (): boolean => {
     database.exec(`PRAGMA busy_timeout = ${READERS_PATIENCE_MS}`);
     try {
-      return database.prepare('PRAGMA wal_checkpoint(RESTART)').get()?.busy === 0;
-    } catch {
-      // What hinders the copying (a full disk) will hinder a commit too, and its caller is told.
+      const isCopied = database.prepare('PRAGMA wal_checkpoint(RESTART)').get()?.busy === 0;
+      if (isCopied) isTroubled = false;
+      return isCopied;
+    } catch (error) {
+      noteTrouble(error);
       return false;
     } finally {
       database.exec('PRAGMA busy_timeout = 0');
@@ -126,7 +154,7 @@ export function keepWal(database: DatabaseSync, path: string, tuning: Tuning): W
         copy(PASSES_IN_A_ROW);
         // Without a checkpointer there is only the writer to do it.
         if (checkpointer === null) startAnew();
-        else checkpointer.waitForPasses(CHECKPOINTER_PATIENCE_MS);
+        else waitForCheckpointer();
       }
     },
 

@@ -15,9 +15,9 @@ import { openForWriting } from './writing-connection.ts';
 const LONGEST_HOLD_MS = 250;
 const LETTING_GO_MS = 2;
 
-function openWriter({ path, tuning }: ThreadSetup): Service {
+function openWriter({ path, tuning }: ThreadSetup, tellTrouble: (trouble: string) => void): Service {
   const database = openForWriting(path);
-  const wal = keepWal(database, path, tuning);
+  const wal = keepWal(database, path, tuning, tellTrouble);
   let lastRestMs = performance.now();
   let lastCommitMs = 0;
   let hasFailed = false;
