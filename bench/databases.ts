@@ -21,7 +21,7 @@ import { recordsOf, referencedShops } from './workloads.ts';
 /** All rows present are repetitions of these, with keys of their own. */
 const FILLING_ROWS = 50_000;
 const FILLING_SEED = 77;
-const FILLINGS_PER_COMMIT = 10;
+const FILLINGS_PER_COMMIT = 4;
 const FILLING_CACHE_KIB = 1024 * 1024;
 
 export interface BenchDatabase {

@@ -29,5 +29,6 @@ if (import.meta.main) {
   const app = fastify();
   app.post('/user-interactions', (request, reply) => reply.code(201).send(request.body));
   await app.listen({ host: '127.0.0.1', port: 0 });
+  process.once('disconnect', () => process.exit());
   process.send!((app.server.address() as AddressInfo).port);
 }

@@ -42,7 +42,9 @@ if (import.meta.main) {
   takeOrder<LoopOrder, Timed>(async ({ path, records: order }) => {
     const { workload, uploads, recordsPerUpload } = order;
     const database = openForWriting(path);
-    const wal = keepWal(database, path, defaultTuning);
+    const wal = keepWal(database, path, defaultTuning, (trouble) => {
+      throw new Error(trouble);
+    });
     const upsert = database.prepare(upsertSql(recordTable(catalogueTables, workloads[workload].type)));
     const batches = Array.from(keptRecords(order), (records) => rowsOf(workload, records).map(bindable));
     const write = (rows: readonly SQLInputValue[][], end: 'COMMIT' | 'ROLLBACK'): void => {

@@ -1,17 +1,18 @@
 // Single interactions from many connections, each answered after a durable commit, against an echo that keeps nothing.
-// All servers run through all rounds: it takes tens of thousands of requests until the compiler has learnt, and an idle
-// server costs the others nothing.
+// Both run through all rounds, because it takes tens of thousands of requests until the compiler has learnt. What Headgate
+// has stored grows from round to round.
 
 import { prepareChild } from '../../tests/harness/prepared-child.ts';
 import { Random } from '../../tests/harness/random.ts';
 import { startEcho } from '../contenders/echo.ts';
-import { headgate } from '../contenders/headgate.ts';
+import { type HeadgateContender, headgate } from '../contenders/headgate.ts';
 import type { InteractionJob, InteractionTarget } from '../load/interactions.ts';
 import type { Timed } from '../load/uploads.ts';
+import type { Comparison, Series } from '../report/results.ts';
 import { ratioPerRound } from '../report/statistics.ts';
 import { inRounds, type Turn } from '../rounds.ts';
 import { randomUuid, referencedShops } from '../workloads.ts';
-import { type Experiment, figure, perSecond } from './experiment.ts';
+import { type Bench, type Experiment, figure, perSecond } from './experiment.ts';
 
 const body = JSON.stringify({
   interaction_type: 'PAGE_VIEW',
@@ -32,46 +33,50 @@ interface Running {
   readonly headers: InteractionTarget['headers'];
 }
 
-export const interactions: Experiment = async ({ plan, sqlite, postgres, say }) => {
+export const interactions: Experiment = async (bench) => {
+  const onSqlite = await besideEcho(headgate('SQLite', bench.sqlite), bench);
+  const [echo, ours] = onSqlite.series as [Series, Series];
+  const onPostgres = bench.plan.allOnPostgres
+    ? [await besideEcho(headgate('PostgreSQL', bench.postgres), bench)]
+    : [];
+  return {
+    comparisons: [onSqlite, ...onPostgres],
+    figures: [figure('interactionsToEcho', ratioPerRound(ours, echo))],
+  };
+};
+
+async function besideEcho(contender: HeadgateContender, { plan, say }: Bench): Promise<Comparison> {
   await using cleanUp = new AsyncDisposableStack();
-  const running: Running[] = [];
   const echo = await startEcho();
   cleanUp.defer(() => echo.stop());
-  running.push({ name: 'bare Fastify echo', port: echo.port, headers: {} });
-  const ours = [
-    headgate('SQLite', sqlite),
-    ...(plan.allOnPostgres ? [headgate('PostgreSQL', postgres)] : []),
+  const { headgate: server, key, stop } = await contender.start(0);
+  cleanUp.defer(stop);
+  const running: readonly Running[] = [
+    { name: 'bare Fastify echo', port: echo.port, headers: {} },
+    {
+      name: contender.name,
+      port: Number(new URL(server.url).port),
+      headers: { Authorization: `Bearer ${key}` },
+    },
   ];
-  for (const { name, start } of ours) {
-    const { headgate: server, key, stop } = await start(0);
-    cleanUp.defer(stop);
-    const port = Number(new URL(server.url).port);
-    running.push({ name, port, headers: { Authorization: `Bearer ${key}` } });
-  }
   const send = async ({ port, headers }: Running, requests: number): Promise<Timed> => {
     const target: InteractionTarget = { port, path: '/user-interactions', headers, body };
     const job: InteractionJob = { target, connections: plan.connections, requests };
     const script = new URL('../load/interactions.ts', import.meta.url);
     return (await prepareChild<InteractionJob, Timed>(script, job)).run();
   };
-  for (const server of running) await send(server, plan.interactionsToWarmUp);
+  for (const one of running) await send(one, plan.interactionsToWarmUp);
   const turns = running.map(
-    (server): Turn => ({
-      contender: server.name,
+    (one): Turn => ({
+      contender: one.name,
       unit: 'requests/s',
-      measure: async () => perSecond(await send(server, plan.interactions)),
+      measure: async () => perSecond(await send(one, plan.interactions)),
     }),
   );
-  const series = await inRounds(plan.rounds, turns, say);
   return {
-    comparisons: [
-      {
-        id: 'interactions',
-        title: 'Single interactions',
-        conditions: `${plan.interactions} requests on ${plan.connections} connections, each waiting for its answer before it sends the next`,
-        series,
-      },
-    ],
-    figures: [figure('interactionsToEcho', ratioPerRound(series[1]!, series[0]!))],
+    id: `interactions-${contender.name}`,
+    title: `Single interactions, ${contender.name}`,
+    conditions: `${plan.interactions} requests on ${plan.connections} connections, each waiting for its answer before it sends the next`,
+    series: await inRounds(plan.rounds, turns, say),
   };
-};
+}

@@ -24,7 +24,6 @@ const SAMPLE_EVERY_MS = 25;
 export const load: Experiment = async ({ plan, sqlite, say }) => {
   const { loadRecords, recordsPerUpload } = plan;
   if (loadRecords === null) return { comparisons: [], figures: [] };
-  // Every round has a server of its own, so that all can load the same file.
   const order: UploadOrder = {
     workload: 'transactions',
     seed: SEED,
