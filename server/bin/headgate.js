@@ -9,8 +9,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 
 const facts = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-const oldest = /\d+\.\d+/.exec(facts.engines.node)[0];
-const [oldestMajor, oldestMinor] = oldest.split('.').map(Number);
+const oldest = /\d+(\.\d+)?/.exec(facts.engines.node)[0];
+const [oldestMajor, oldestMinor = 0] = oldest.split('.').map(Number);
 const [major, minor] = process.versions.node.split('.').map(Number);
 
 if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {

@@ -19,9 +19,10 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   if (from === to) return misused(io, '--from and --to name the same database');
   if (isMissingFile(from)) return failed(io, `--from names ${quote(from)}, and there is no such file`);
   const { openStore } = await import('../store/open-store.ts');
-  const source = await openStore(from);
+  const onTrouble = (trouble: string): void => io.err(`headgate: ${trouble}`);
+  const source = await openStore(from, onTrouble);
   try {
-    const target = await openStore(to);
+    const target = await openStore(to, onTrouble);
     try {
       const line = progressLine(io);
       const copied = await copyEverything(source, target, (progress) =>

@@ -12,7 +12,7 @@ export async function withStore(
   const database = readSetting('database', io.env, { database: option('database') });
   if (database instanceof SettingsProblem) return misused(io, database.message);
   const { openStore } = await import('../store/open-store.ts');
-  const store = await openStore(database);
+  const store = await openStore(database, (trouble) => io.err(`headgate: ${trouble}`));
   try {
     return await use(store);
   } finally {

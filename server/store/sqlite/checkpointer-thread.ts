@@ -1,19 +1,30 @@
 // Copies the write-ahead log into the database file whenever the writer asks, without hindering anyone.
 
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { PassesEnded } from './checkpointer.ts';
+import { GONE, type PassesMade } from './checkpointer.ts';
 
-const { path, ended } = workerData as { readonly path: string; readonly ended: PassesEnded };
-const database = new DatabaseSync(path);
-database.exec('PRAGMA synchronous = FULL');
-const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)');
+const { path, made } = workerData as { readonly path: string; readonly made: PassesMade };
+
+/** The writer may be waiting, and hears of this thread's end only when it does not. */
+function orSayGone<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    Atomics.store(made, 0, GONE);
+    Atomics.notify(made, 0);
+    throw error;
+  }
+}
+
+const checkpoint = orSayGone((): StatementSync => {
+  const database = new DatabaseSync(path);
+  database.exec('PRAGMA synchronous = FULL');
+  return database.prepare('PRAGMA wal_checkpoint(PASSIVE)');
+});
 
 parentPort!.on('message', () => {
-  try {
-    checkpoint.get();
-  } finally {
-    Atomics.add(ended, 0, 1);
-    Atomics.notify(ended, 0);
-  }
+  orSayGone(() => checkpoint.get());
+  Atomics.add(made, 0, 1);
+  Atomics.notify(made, 0);
 });

@@ -3,17 +3,18 @@
 
 import { Worker } from 'node:worker_threads';
 
-/** Passes over the log that a checkpointer has ended, whatever came of them, shared with its thread. */
-export type PassesEnded = Int32Array<SharedArrayBuffer>;
+/** Passes over the log that a checkpointer has made, or GONE once it has failed; shared with its thread. */
+export type PassesMade = Int32Array<SharedArrayBuffer>;
+export const GONE = -1;
 
 export class Checkpointer {
   readonly #worker: Worker;
-  readonly #ended: PassesEnded = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  readonly #made: PassesMade = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   #ordered = 0;
 
   /** `whenGone` is told why, unless it was closed. */
   constructor(path: string, whenGone: (cause: unknown) => void) {
-    const workerData = { path, ended: this.#ended };
+    const workerData = { path, made: this.#made };
     this.#worker = new Worker(new URL('./checkpointer-thread.ts', import.meta.url), { workerData });
     let cause: unknown = null;
     this.#worker.on('error', (error) => {
@@ -23,8 +24,13 @@ export class Checkpointer {
     this.#worker.unref();
   }
 
+  /** What is left will not be made. That its thread has ended is told a turn of the event loop later, or more. */
+  get isGone(): boolean {
+    return Atomics.load(this.#made, 0) === GONE;
+  }
+
   get passesLeft(): number {
-    return this.#ordered - Atomics.load(this.#ended, 0);
+    return this.isGone ? 0 : this.#ordered - Atomics.load(this.#made, 0);
   }
 
   /** One more pass, over all that the log holds when its turn comes. */
@@ -33,13 +39,13 @@ export class Checkpointer {
     this.#worker.postMessage(null);
   }
 
-  /** Blocks the calling thread until all passes have ended, or for so long. */
+  /** Blocks the calling thread until no pass is left, or for so long. */
   waitForPasses(patienceMs: number): void {
     const deadlineMs = performance.now() + patienceMs;
-    let ended = Atomics.load(this.#ended, 0);
-    while (ended < this.#ordered && performance.now() < deadlineMs) {
-      Atomics.wait(this.#ended, 0, ended, deadlineMs - performance.now());
-      ended = Atomics.load(this.#ended, 0);
+    let made = Atomics.load(this.#made, 0);
+    while (made !== GONE && made < this.#ordered && performance.now() < deadlineMs) {
+      Atomics.wait(this.#made, 0, made, deadlineMs - performance.now());
+      made = Atomics.load(this.#made, 0);
     }
   }
 

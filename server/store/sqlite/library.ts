@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
 
 /**
- * In releases before it a commit at the moment in which the log starts anew can lose what was committed before, and leave
- * the file damaged; it also is the first of those with the fix that can look at the log without copying it.
+ * In nearly all releases before it a commit at the moment in which the log starts anew can lose what was committed before,
+ * and leave the file damaged. The few that have the fix as well cannot look at the log without copying it.
  */
 const oldestSafe = [3, 51, 3] as const;
 
@@ -24,7 +24,7 @@ export function refuseUnsafeSqlite(version: string): void {
   const differing = oldestSafe.findIndex((part, at) => parts[at] !== part);
   if (differing === -1 || parts[differing]! > oldestSafe[differing]!) return;
   throw new StoreUnusable(
-    `Node ${process.versions.node} has SQLite ${version} here, which can lose committed rows; ` +
+    `Node ${process.versions.node} has SQLite ${version} here, which may lose committed rows; ` +
       `${oldestSafe.join('.')} or newer is needed: use a newer Node, or PostgreSQL`,
   );
 }

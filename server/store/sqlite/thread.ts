@@ -65,6 +65,7 @@ export function runThread(
     setImmediate(() => {
       isPumpDue = false;
       answerOneGroup();
+      service?.betweenGroups();
       duePump();
     });
   };
@@ -81,7 +82,6 @@ export function runThread(
       answersByPort.set(port, answers);
     });
     for (const [port, answers] of answersByPort) port.postMessage(answers);
-    service.betweenGroups();
   };
 
   const close = async (): Promise<void> => {

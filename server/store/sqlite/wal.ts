@@ -22,7 +22,8 @@ const OUTRUN_FACTOR = 2;
  * long enough the next wait is twice as long: a disk that copies more slowly than it takes commits sets the pace.
  */
 const CHECKPOINTER_PATIENCE_MS = 500;
-const LONGEST_CHECKPOINTER_PATIENCE_MS = 64_000;
+/** Short enough for a server that is told to stop meanwhile. */
+const LONGEST_CHECKPOINTER_PATIENCE_MS = 15_000;
 /** One under way and the next behind it, so that the checkpointer never waits for the writer's next look. */
 const PASSES_IN_A_ROW = 2;
 /** A log that cannot start anew is tried again after a pause, longer each time: an analyst's query may take minutes. */
@@ -58,7 +59,12 @@ export function stepFor(
   return walBytes > OUTRUN_FACTOR * walLimitBytes ? 'wait for copying' : 'copy';
 }
 
-/** `tellTrouble` is told when the log cannot be copied, once until it can be again. */
+/** How long the checkpointer is waited for after it was waited for so long. */
+export function patienceAfter(patienceMs: number, wasEnough: boolean): number {
+  return wasEnough ? CHECKPOINTER_PATIENCE_MS : Math.min(2 * patienceMs, LONGEST_CHECKPOINTER_PATIENCE_MS);
+}
+
+/** `tellTrouble` is told when the log cannot be copied, once until it has been again. */
 export function keepWal(
   database: DatabaseSync,
   path: string,
@@ -82,6 +88,7 @@ export function keepWal(
     const walBytesBefore = walBytesAtLook;
     walBytesAtLook = Number(frames?.log) * frameBytes;
     const copiedBytes = Number(frames?.checkpointed) * frameBytes;
+    if (copiedBytes === walBytesAtLook) isTroubled = false;
     return { walBytes: walBytesAtLook, copiedBytes, walBytesBefore };
   };
 
@@ -101,10 +108,11 @@ export function keepWal(
 
   const waitForCheckpointer = (): void => {
     checkpointer!.waitForPasses(patienceMs);
-    const isDone = checkpointer!.passesLeft === 0;
-    patienceMs = isDone
-      ? CHECKPOINTER_PATIENCE_MS
-      : Math.min(2 * patienceMs, LONGEST_CHECKPOINTER_PATIENCE_MS);
+    const wasEnough = checkpointer!.passesLeft === 0;
+    if (!wasEnough && patienceMs === LONGEST_CHECKPOINTER_PATIENCE_MS) {
+      noteTrouble(new Error('the disk is slower at it than at commits'));
+    }
+    patienceMs = patienceAfter(patienceMs, wasEnough);
   };
 
   /** False where readers of old pages, or a checkpoint that is still under way, are in the way. */
@@ -153,7 +161,7 @@ export function keepWal(
       if (step === 'wait for copying') {
         copy(PASSES_IN_A_ROW);
         // Without a checkpointer there is only the writer to do it.
-        if (checkpointer === null) startAnew();
+        if (checkpointer === null || checkpointer.isGone) startAnew();
         else waitForCheckpointer();
       }
     },

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { StoreUnusable } from '../store.ts';
 import { testFolder } from './test-folder.ts';
 import { openForWriting } from './writing-connection.ts';
 
@@ -26,4 +27,10 @@ test('what a transaction changes waits in memory for the commit, beyond the page
   for (let written = MORE_THAN_IS_CACHED_MIB; written < MORE_THAN_IS_HELD_MIB; written++) insert.run();
   assert.ok(walBytes() > beforeBytes);
   database.exec('ROLLBACK');
+});
+
+test('with an unsafe SQLite no file is touched', (t) => {
+  const path = join(testFolder(t), 'headgate.db');
+  assert.throws(() => openForWriting(path, '3.51.2'), StoreUnusable);
+  assert.equal(existsSync(path), false);
 });

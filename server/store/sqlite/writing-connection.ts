@@ -14,8 +14,8 @@ const PAGE_CACHE_KIB = 40 * 1024;
 const CHANGED_PAGES_KIB = 96 * 1024;
 
 /** The tables are there, and up to date. Its user has to keep the write-ahead log in bounds. */
-export function openForWriting(path: string): DatabaseSync {
-  refuseUnsafeSqlite(loadedSqlite());
+export function openForWriting(path: string, sqliteVersion = loadedSqlite()): DatabaseSync {
+  refuseUnsafeSqlite(sqliteVersion);
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: 0 });
   prepareDatabase(database, path, catalogueTables);
   database.exec(`PRAGMA synchronous = FULL;
