@@ -57,12 +57,14 @@ test('a checkpointer that cannot work is not waited for, and says why it is gone
   assert.match(String(await promise), /unable to open/);
 });
 
-test('a checkpointer is waited for no longer than told', (t) => {
+test('a checkpointer is waited for no longer than told', async (t) => {
   const { path } = openWithLog(t);
   const checkpointer = new Checkpointer(path, () => {});
-  t.after(() => checkpointer.close());
+  await checkpointer.close();
   checkpointer.orderPass();
-  // It takes longer than this to start.
-  checkpointer.waitForPasses(0.1);
+  const startedAtMs = performance.now();
+  checkpointer.waitForPasses(100);
+  const waitedMs = performance.now() - startedAtMs;
+  assert.ok(waitedMs >= 99 && waitedMs < PATIENCE_MS, `waited ${waitedMs} ms`);
   assert.equal(checkpointer.passesLeft, 1);
 });

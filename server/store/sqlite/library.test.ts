@@ -20,6 +20,6 @@ test('a SQLite that can lose what it has committed is refused, with what to do',
   }
 });
 
-test('the version that is looked at is that of the loaded library', () => {
+test('the library says which release it is', () => {
   assert.match(loadedSqlite(), /^3\.\d+\.\d+$/);
 });

@@ -96,7 +96,7 @@ export function keepWal(
     if (isTroubled) return;
     isTroubled = true;
     const message = cause instanceof Error ? cause.message : String(cause);
-    tellTrouble(`the log of ${path} cannot be copied into it, and grows until it can: ${message}`);
+    tellTrouble(`the log of ${path} could not be copied into it; it is tried again: ${message}`);
   };
 
   const startCheckpointer = (): Checkpointer =>
