@@ -1,0 +1,56 @@
+// A queue in which organisations take turns by cost: the next item belongs to the organisation that has been served
+// least. However much one organisation puts in, another waits for the item at work and no more.
+
+interface Line<Item> {
+  readonly items: Item[];
+  /** The cost of everything that was served to the organisation, on the scale of `#servedAtLeast`. */
+  served: number;
+}
+
+export class FairQueue<Item> {
+  /** Of organisations that wait, or that were served more than others and must not forget it. */
+  readonly #lines = new Map<number, Line<Item>>();
+  /** Where an organisation starts that comes anew: time without requests earns no credit. */
+  #servedAtLeast = 0;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  push(organisation: number, item: Item): void {
+    const line = this.#lineOf(organisation);
+    if (line.items.length === 0) line.served = Math.max(line.served, this.#servedAtLeast);
+    line.items.push(item);
+    this.#size++;
+  }
+
+  /** Removes and returns the next item, of those organisations that may be served now. */
+  shift(mayBeServed: (organisation: number) => boolean = () => true): Item | undefined {
+    let next: Line<Item> | null = null;
+    for (const [organisation, line] of this.#lines) {
+      if (line.items.length === 0) {
+        if (line.served <= this.#servedAtLeast) this.#lines.delete(organisation);
+      } else if ((next === null || line.served < next.served) && mayBeServed(organisation)) {
+        next = line;
+      }
+    }
+    if (next === null) return undefined;
+    this.#servedAtLeast = Math.max(this.#servedAtLeast, next.served);
+    this.#size--;
+    return next.items.shift();
+  }
+
+  /** Counts a cost, which may be known only when an item has been worked on, or in parts. */
+  charge(organisation: number, cost: number): void {
+    this.#lineOf(organisation).served += cost;
+  }
+
+  #lineOf(organisation: number): Line<Item> {
+    const known = this.#lines.get(organisation);
+    if (known !== undefined) return known;
+    const line: Line<Item> = { items: [], served: this.#servedAtLeast };
+    this.#lines.set(organisation, line);
+    return line;
+  }
+}
