@@ -7,14 +7,14 @@ import { createOrganisation } from './access/organisations.ts';
 import { rateLimiter } from './access/rate-limit.ts';
 import { defaultScopes } from './access/scopes.ts';
 import { buildApp } from './http/app.ts';
-import { IngestClient } from './http/ingest-client.ts';
-import { InteractionClient } from './http/interaction-client.ts';
-import { InFlight } from './http/read-body.ts';
+import { InFlight } from './http/in-flight.ts';
+import { IngestThreads } from './http/ingest-threads.ts';
 import { routes } from './http/routes.ts';
 import type { Service } from './http/service.ts';
 import { shownRoute } from './http/watching.ts';
+import { WorkSlots } from './http/work-slots.ts';
 import { type Log, type LogFacts, openLog } from './observe/log.ts';
-import type { Gauges, Metrics, ThreadLabel } from './observe/metrics.ts';
+import type { Gauges, Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
 import { openTraces } from './observe/open-traces.ts';
 import type { Traces } from './observe/traces.ts';
@@ -26,6 +26,11 @@ import type { TlsPair } from './tls.ts';
 
 const FORGET_EXPIRED_EVERY_MS = 3_600_000;
 const DEMO_ORGANISATION = 'demo';
+/**
+ * Of one organisation. Enough requests at once for the store to commit several together; few enough that their answers,
+ * of some megabytes each if thousands of records are wrong, fit into memory while nobody reads them.
+ */
+const organisationSlots = { slots: 16, mostWaiting: 1000, longestWaitMs: 30_000 };
 
 export interface ServeOutput {
   /** Prints a line for the person or program that started the server. */
@@ -84,24 +89,29 @@ async function serveObserved(
       log.write('warn', { err }, 'last-used times of keys could not be written; trying again');
     },
   });
-  const onDeathOf =
-    (thread: ThreadLabel) =>
-    (err: Error): void => {
+  const ingest = new IngestThreads(store, {
+    limits: settings,
+    maxBodyBytes: settings.maxBodyBytes,
+    isTraced: traces !== null,
+    onDeath(thread, err) {
       observer.metrics?.threadRestarted(thread);
-      log.write('error', { err }, `the ${thread} thread ended unexpectedly and is started again`);
-    };
-  const isTraced = traces !== null;
-  const ingest = new IngestClient(store, settings, settings.maxBodyBytes, isTraced, onDeathOf('ingest'));
-  const interactions = new InteractionClient(store, isTraced, onDeathOf('interaction'));
+      log.write(
+        'error',
+        { err },
+        `the thread for ${thread} requests ended unexpectedly and is started again`,
+      );
+    },
+  });
   const inFlight = new InFlight(settings.maxInFlightBytes, settings.maxBodyBytes);
-  observer.metrics?.watch(gaugesOf(observer, { ingest, interactions, inFlight }));
+  observer.metrics?.watch(gaugesOf(observer, { ingest, inFlight }));
   const service: Service = {
     store,
     gatekeeper,
     rateLimiter: rateLimiter(settings.rateLimitPerSecond),
     ingest,
-    interactions,
     inFlight,
+    workSlots: new WorkSlots(organisationSlots),
+    stallTimeoutMs: settings.stallTimeoutMs,
     maxBodyBytes: settings.maxBodyBytes,
     limits: settings,
     tls,
@@ -119,7 +129,6 @@ async function serveObserved(
     clearInterval(forgetting);
     await gatekeeper.close();
     await ingest.close();
-    await interactions.close();
     await store.close();
     await stopShowing();
     observer.metrics?.close();
@@ -157,18 +166,14 @@ async function openMetrics(
   return new Metrics(shown, { version, store: isPostgres(database) ? 'postgres' : 'sqlite' });
 }
 
-function gaugesOf(
-  observer: Observer,
-  { ingest, interactions, inFlight }: Pick<Service, 'ingest' | 'interactions' | 'inFlight'>,
-): Gauges {
-  const clients = { ingest, interaction: interactions };
+function gaugesOf(observer: Observer, { ingest, inFlight }: Pick<Service, 'ingest' | 'inFlight'>): Gauges {
   return {
     requestsInProgress: () => observer.requestsInProgress,
     bodiesWaiting: () => inFlight.turns.waiting,
     bytesInFlight: () => inFlight.bytes,
     bytesInFlightLimit: inFlight.limitBytes,
-    jobsAt: (thread) => clients[thread].jobs,
-    writesOf: (thread) => clients[thread].writes,
+    jobsAt: (thread) => ingest.jobsAt(thread),
+    writesOf: (thread) => ingest.writesOf(thread),
   };
 }
 

@@ -209,8 +209,16 @@ const ofServer = {
     null,
     bytes('1024GiB'),
     '256MiB',
-    'The bytes of request bodies held at once; above it requests are answered 503. ' +
-      'Never less than HEADGATE_MAX_BODY.',
+    'The bytes of request bodies and large responses held at once; above it requests are answered 503. One ' +
+      'organisation may hold as much as it leaves free for the others. Never less than HEADGATE_MAX_BODY.',
+  ),
+  stallTimeoutMs: setting(
+    'HEADGATE_STALL_TIMEOUT',
+    null,
+    duration('1s', '1h'),
+    '30s',
+    'How long a client may send nothing of a body that it has begun, or read nothing of its response, before the ' +
+      'connection is closed.',
   ),
   rateLimitPerSecond: setting(
     'HEADGATE_RATE_LIMIT',

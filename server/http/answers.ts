@@ -152,6 +152,7 @@ function renderOutcome({ requestId, type, dryRun, batches: outcomes }: Outcome):
       error: errorOf(batch),
       counts: batch.counts,
       errors: batch.problems,
+      ...(batch.omittedProblems === 0 ? {} : { errors_omitted: batch.omittedProblems }),
       warnings: batch.warnings,
     },
   }));
@@ -168,7 +169,7 @@ function summaryOf({ result, counts }: BatchOutcome, dryRun: boolean): string {
   return dryRun ? `${records}; an upload would give: ${done}. Nothing was stored.` : `${records}: ${done}.`;
 }
 
-function errorOf({ result, counts, problems }: BatchOutcome): string | null {
+function errorOf({ result, counts, problems, omittedProblems }: BatchOutcome): string | null {
   const [first] = problems;
   if (first === undefined) return null;
   if (result === 'failed') {
@@ -176,9 +177,10 @@ function errorOf({ result, counts, problems }: BatchOutcome): string | null {
   }
   const byCode = new Map<string, number>();
   for (const { code } of problems) byCode.set(code, (byCode.get(code) ?? 0) + 1);
-  const codes = [...byCode].map(([code, count]) => `${count} × ${code}`).join(', ');
+  const codes = [...byCode].map(([code, count]) => `${count} × ${code}`);
+  if (omittedProblems > 0) codes.push(`${omittedProblems} more not listed`);
   return (
-    `${counts.rejected} of ${counts.received} records rejected (${codes}). ` +
+    `${counts.rejected} of ${counts.received} records rejected (${codes.join(', ')}). ` +
     `First: records[${first.index}]: ${first.message}.`
   );
 }

@@ -36,6 +36,7 @@ import {
 } from './refusals.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
 import type { Service } from './service.ts';
+import { endStalledConnections } from './stalled-connections.ts';
 import { postInteraction, postRecords } from './uploads.ts';
 import { tellUnparsed, watch } from './watching.ts';
 
@@ -103,6 +104,7 @@ export function buildApp(service: Service): FastifyInstance {
     socket.on('error', () => socket.destroy()).on('finish', () => socket.destroy());
     refuseRaw(service, socket as Socket, methodUnknown, securityHeaders);
   });
+  endStalledConnections(app.server, service.stallTimeoutMs);
   const sweepIdleConnections = idleConnectionSweeper(app.server);
   let closing = false;
   app.decorateRequest('watched', null);

@@ -50,9 +50,18 @@ export const headersTooLarge: Refusal = {
   message: 'The headers are larger than 16 KiB.',
 };
 
+/** The connection is closed after it: the rest of the request may still come. */
 export const requestTimedOut: Refusal = {
   refusal: 'request_timeout',
-  message: 'The request took too long to arrive.',
+  message: 'The request took too long to arrive; nothing was stored, send it again.',
+  headers: { Connection: 'close' },
+};
+
+export const tooManyWaiting: Refusal = {
+  refusal: 'service_unavailable',
+  message:
+    'This organisation has too many requests waiting at this moment; nothing was stored, send it again shortly.',
+  headers: { 'Retry-After': '1' },
 };
 
 export const unexpected: Refusal = {

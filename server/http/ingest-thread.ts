@@ -1,16 +1,20 @@
-// The thread on which uploads are unpacked, parsed, checked and answered, so that the thread that serves
-// connections only ever moves bytes.
+// A thread on which uploads and interactions are unpacked, parsed, checked and answered, so that the thread that serves
+// connections only ever moves bytes. Organisations take turns by the unpacked size of what they send and are answered.
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { type InteractionRequest, takeInteraction } from '../ingest/interaction.ts';
+import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import { FairQueue } from '../fair-queue.ts';
+import type { Handling } from '../ingest/check-fields.ts';
+import { takeInteraction } from '../ingest/interaction.ts';
 import { KnownRecords } from '../ingest/known-records.ts';
-import { takeUpload, type UploadLimits, type UploadRequest } from '../ingest/upload.ts';
+import type { IdempotencyKey } from '../ingest/memory.ts';
+import { takeUpload, type UploadLimits } from '../ingest/upload.ts';
 import { WorkWatch, type WriteCount } from '../observe/work-watch.ts';
 import { attachStore, type StoreHandle } from '../store/open-store.ts';
+import type { OrganisationNumber } from '../store/store.ts';
 import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './answers.ts';
 import { bugOf, type JobResult } from './job-thread.ts';
-import type { Body } from './read-body.ts';
-import type { Refusal } from './refusals.ts';
+import type { ContentEncoding } from './read-body.ts';
 import { unpack } from './unpack.ts';
 
 export interface IngestThreadData {
@@ -21,76 +25,146 @@ export interface IngestThreadData {
   readonly isTraced: boolean;
 }
 
-export type Work =
-  | { readonly kind: 'upload'; readonly request: Omit<UploadRequest, 'body'> }
-  | { readonly kind: 'interaction'; readonly request: Omit<InteractionRequest, 'body'> };
+export type IngestJob = readonly [
+  id: number,
+  requestId: string,
+  organisation: OrganisationNumber,
+  /** Null for an interaction. */
+  type: RecordTypeName | null,
+  handling: Handling,
+  dryRun: boolean,
+  idempotency: IdempotencyKey | null,
+  encoding: ContentEncoding | null,
+  bodyStart: number,
+  bodyBytes: number,
+];
 
-export interface IngestJob {
-  readonly id: number;
-  readonly work: Work;
-  readonly body: Body;
+export interface IngestMessage {
+  /** IngestJob[]; as text it crosses threads in half the time. */
+  readonly jobsJson: string;
+  /** Their bodies. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+interface WaitingJob {
+  readonly job: IngestJob;
+  /** The job's body as it came. */
+  readonly packed: Uint8Array<ArrayBuffer>;
 }
 
 /**
  * Parsed uploads take several times the room of their unpacked bytes, so only so many of these are worked on at
  * once; the rest waits as it came. Enough for the store to find several uploads waiting and commit them together.
  */
-const WORKED_ON_LIMIT_BYTES = 8 * 1024 * 1024;
+const ORGANISATION_WORKED_ON_BYTES = 8 * 1024 * 1024;
+/** More than one organisation's share: those whose store does not answer leave room for the others. */
+const ALL_WORKED_ON_BYTES = 3 * ORGANISATION_WORKED_ON_BYTES;
+/**
+ * In one turn of the event loop this much is started: many small bodies, or one of any size. Everything else that the
+ * thread does, such as handing rows to the store, happens between turns.
+ */
+const STARTED_PER_TURN_BYTES = 16 * 1024;
+/** What a job costs beside its bytes. */
+const JOB_BYTES = 256;
 
 const { store: handle, limits, maxBodyBytes, writeCount, isTraced } = workerData as IngestThreadData;
 const port = parentPort!;
 const store = await attachStore(handle);
 const known = new KnownRecords(store);
-const waiting: IngestJob[] = [];
-let workedOnBytes = 0;
+const waiting = new FairQueue<WaitingJob>();
+const workedOnBytes = new Map<OrganisationNumber, number>();
+let allWorkedOnBytes = 0;
+let isTurnDue = false;
+let finished: JobResult<Answer>[] = [];
 
-port.on('message', (job: IngestJob) => {
-  waiting.push(job);
-  startWaiting();
+port.on('message', ({ jobsJson, bytes }: IngestMessage) => {
+  for (const job of JSON.parse(jobsJson) as IngestJob[]) {
+    const [, , organisation, , , , , , bodyStart, bodyBytes] = job;
+    waiting.push(organisation, { job, packed: bytes.subarray(bodyStart, bodyStart + bodyBytes) });
+  }
+  takeTurn();
 });
 
-function startWaiting(): void {
-  while (waiting.length > 0 && workedOnBytes < WORKED_ON_LIMIT_BYTES) {
-    void finish(waiting.shift()!).then(startWaiting);
+function takeTurn(): void {
+  if (isTurnDue || waiting.size === 0) return;
+  isTurnDue = true;
+  setImmediate(() => {
+    isTurnDue = false;
+    let startedBytes = 0;
+    while (startedBytes < STARTED_PER_TURN_BYTES && allWorkedOnBytes < ALL_WORKED_ON_BYTES) {
+      const next = waiting.shift(hasRoom);
+      if (next === undefined) return;
+      startedBytes += start(next);
+    }
+    if (allWorkedOnBytes < ALL_WORKED_ON_BYTES) takeTurn();
+  });
+}
+
+function hasRoom(organisation: OrganisationNumber): boolean {
+  return (workedOnBytes.get(organisation) ?? 0) < ORGANISATION_WORKED_ON_BYTES;
+}
+
+function holdBytes(organisation: OrganisationNumber, bytes: number): void {
+  allWorkedOnBytes += bytes;
+  const held = (workedOnBytes.get(organisation) ?? 0) + bytes;
+  if (held === 0) workedOnBytes.delete(organisation);
+  else workedOnBytes.set(organisation, held);
+}
+
+/** Returns the unpacked size of the body. */
+function start({ job, packed }: WaitingJob): number {
+  const [id, requestId, organisation, , , , , encoding] = job;
+  const body = unpack({ bytes: packed, encoding }, maxBodyBytes);
+  if ('refusal' in body) {
+    // A body that is too large was unpacked up to the limit.
+    const unpackedBytes = body.refusal === 'content_too_large' ? maxBodyBytes : packed.byteLength;
+    waiting.charge(organisation, unpackedBytes + JOB_BYTES);
+    giveBack(packed);
+    finish([id, answerOfRefusal(body, requestId)]);
+    return unpackedBytes;
   }
+  const { byteLength } = body;
+  waiting.charge(organisation, byteLength + JOB_BYTES);
+  holdBytes(organisation, byteLength);
+  void answer(job, body, () => giveBack(packed))
+    .then(
+      (made): JobResult<Answer> => {
+        waiting.charge(organisation, made.json.length);
+        return [id, made];
+      },
+      (error: unknown): JobResult<Answer> => [id, null, bugOf(error)],
+    )
+    .then((result) => {
+      holdBytes(organisation, -byteLength);
+      giveBack(packed);
+      finish(result);
+      takeTurn();
+    });
+  return byteLength;
 }
 
-/** Has unpacked the body, and counted it, by the time that it first waits. */
-async function finish({ id, work, body: packed }: IngestJob): Promise<void> {
-  let heldBytes = 0;
-  let result: JobResult<Answer>;
-  try {
-    const body = unpack(packed, maxBodyBytes);
-    heldBytes = 'refusal' in body ? 0 : body.byteLength;
-    workedOnBytes += heldBytes;
-    result = [id, await answer(work, body, () => giveBack(packed))];
-  } catch (error) {
-    result = [id, null, bugOf(error)];
+/** Frees a body that has a buffer to itself now instead of when the collector comes. */
+function giveBack({ buffer, byteLength }: Uint8Array<ArrayBuffer>): void {
+  if (buffer.byteLength === byteLength && !buffer.detached) buffer.transfer(0);
+}
+
+/** What was committed together is reported together. */
+function finish(result: JobResult<Answer>): void {
+  if (finished.push(result) > 1) return;
+  setImmediate(() => {
+    port.postMessage(finished);
+    finished = [];
+  });
+}
+
+async function answer(job: IngestJob, body: Uint8Array, onBodyRead: () => void): Promise<Answer> {
+  const [, requestId, organisation, type, handling, dryRun, idempotency] = job;
+  const work = new WorkWatch(store, writeCount);
+  const watching = { work, isTraced };
+  const request = { requestId, organisation, handling, idempotency, body };
+  if (type === null) {
+    return answerOfInteraction(await takeInteraction(request, work, known), requestId, watching);
   }
-  workedOnBytes -= heldBytes;
-  giveBack(packed);
-  port.postMessage([result]);
-}
-
-/** Now instead of when the collector comes. */
-function giveBack({ bytes }: Body): void {
-  if (!bytes.buffer.detached) bytes.buffer.transfer(0);
-}
-
-async function answer(work: Work, body: Uint8Array | Refusal, onBodyRead: () => void): Promise<Answer> {
-  const { requestId } = work.request;
-  if ('refusal' in body) return answerOfRefusal(body, requestId);
-  const watch = new WorkWatch(store, writeCount);
-  const watching = { work: watch, isTraced };
-  return work.kind === 'upload'
-    ? answerOfUpload(
-        await takeUpload({ ...work.request, body }, watch, known, limits, onBodyRead),
-        requestId,
-        watching,
-      )
-    : answerOfInteraction(
-        await takeInteraction({ ...work.request, body }, watch, known),
-        requestId,
-        watching,
-      );
+  const taken = await takeUpload({ ...request, type, dryRun }, work, known, limits, onBodyRead);
+  return answerOfUpload(taken, requestId, watching);
 }

@@ -15,7 +15,7 @@ export function bugOf(error: unknown): string {
 }
 
 export interface JobThreadSetup {
-  /** For messages: "the … thread". */
+  /** For messages: "the … ended". */
   readonly name: string;
   readonly script: URL;
   /** Made anew for every start. */
@@ -49,7 +49,7 @@ export class JobThread<Result> {
   /** `post` is called with the new job's id, and has to see that it reaches the thread by `send`. */
   begin(post: (id: number) => void): Promise<Result> {
     if (this.#thread === null) {
-      return Promise.reject(new StoreUnavailable(`the ${this.#setup.name} thread is being started again`));
+      return Promise.reject(new StoreUnavailable(`the ${this.#setup.name} is being started again`));
     }
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
@@ -76,7 +76,7 @@ export class JobThread<Result> {
   #start(): Worker {
     const { name, script, dataOf, onDeath } = this.#setup;
     const thread = new Worker(script, dataOf());
-    let cause = new Error(`the ${name} thread ended`);
+    let cause = new Error(`the ${name} ended`);
     thread.on('message', (results: readonly JobResult<Result>[]) => {
       for (const result of results) this.#settle(result);
     });
@@ -99,10 +99,9 @@ export class JobThread<Result> {
 
   #settle([id, result, bug]: JobResult<Result>): void {
     const waiting = this.#waiting.get(id);
-    if (waiting === undefined)
-      throw new Error(`the ${this.#setup.name} thread answered ${id}, which nobody asked`);
+    if (waiting === undefined) throw new Error(`the ${this.#setup.name} answered ${id}, which nobody asked`);
     this.#waiting.delete(id);
     if (bug === undefined) waiting.resolve(result as Result);
-    else waiting.reject(new Error(`the ${this.#setup.name} thread failed: ${bug}`));
+    else waiting.reject(new Error(`the ${this.#setup.name} failed: ${bug}`));
   }
 }

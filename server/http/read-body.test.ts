@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { InFlight, readBytes } from './read-body.ts';
+import { InFlight } from './in-flight.ts';
+import { readBytes } from './read-body.ts';
 
 const LIMIT_BYTES = 1000;
-const KEY_ID = 'key';
+const ORGANISATION = 1;
 
 async function listening(t: TestContext): Promise<{ server: Server; port: number }> {
   const server = createServer();
@@ -26,7 +27,10 @@ test('a client that leaves before its body is asked for is known to have left', 
   const closed = new Promise((resolve) => request.on('error', () => {}).on('close', resolve));
   client.destroy();
   await closed;
-  assert.equal(await readBytes(request, LIMIT_BYTES, new InFlight(LIMIT_BYTES, LIMIT_BYTES), KEY_ID), null);
+  assert.equal(
+    await readBytes(request, LIMIT_BYTES, new InFlight(LIMIT_BYTES, LIMIT_BYTES), ORGANISATION),
+    null,
+  );
 });
 
 test('a client that leaves in the middle of its body gives back what it took', async (t) => {
@@ -35,7 +39,7 @@ test('a client that leaves in the middle of its body gives back what it took', a
   const client = connect(port, '127.0.0.1');
   client.write('POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 10\r\n\r\n{"re');
   const [request] = (await once(server, 'request')) as [IncomingMessage];
-  const read = readBytes(request, LIMIT_BYTES, inFlight, KEY_ID);
+  const read = readBytes(request, LIMIT_BYTES, inFlight, ORGANISATION);
   await once(request, 'data');
   client.destroy();
   assert.equal(await read, null);

@@ -2,7 +2,10 @@
 // Bytes are only moved here: unpacking and parsing them is the ingest thread's work.
 
 import type { IncomingMessage } from 'node:http';
-import { READ_AT_ONCE_BYTES, type Reader, ReadingTurns } from './reading-turns.ts';
+import type { OrganisationNumber } from '../store/store.ts';
+import { requestTimedOut } from './fixed-refusals.ts';
+import type { InFlight } from './in-flight.ts';
+import { READ_AT_ONCE_BYTES, type Reader } from './reading-turns.ts';
 import type { Refusal } from './refusals.ts';
 
 export const contentEncodings = ['gzip', 'br', 'zstd'] as const;
@@ -12,49 +15,6 @@ export interface Body {
   /** A small body may be part of a larger buffer, which is not its own to hand to another thread. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly encoding: ContentEncoding | null;
-}
-
-/**
- * Counts the bytes of all bodies that are being read or worked on. One key may hold half of what all may, so that
- * a single slow or greedy client leaves room for the others.
- */
-export class InFlight {
-  readonly limitBytes: number;
-  readonly #limitBytesPerKey: number;
-  readonly #bytesByKey = new Map<string, number>();
-  readonly turns = new ReadingTurns();
-  #bytes = 0;
-
-  constructor(limitBytes: number, maxBodyBytes: number) {
-    this.limitBytes = limitBytes;
-    this.#limitBytesPerKey = Math.max(maxBodyBytes, Math.floor(limitBytes / 2));
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  take(keyId: string, bytes: number): boolean {
-    const ofKey = (this.#bytesByKey.get(keyId) ?? 0) + bytes;
-    if (this.#bytes + bytes > this.limitBytes || ofKey > this.#limitBytesPerKey) return false;
-    this.#bytes += bytes;
-    this.#bytesByKey.set(keyId, ofKey);
-    return true;
-  }
-
-  /** For a whole body, once it is answered. */
-  give(keyId: string, bytes: number): void {
-    this.drop(keyId, bytes);
-    this.turns.answered(bytes);
-  }
-
-  /** For a body that was not read to its end. */
-  drop(keyId: string, bytes: number): void {
-    this.#bytes -= bytes;
-    const ofKey = (this.#bytesByKey.get(keyId) ?? 0) - bytes;
-    if (ofKey > 0) this.#bytesByKey.set(keyId, ofKey);
-    else this.#bytesByKey.delete(keyId);
-  }
 }
 
 export const notJson: Refusal = {
@@ -97,14 +57,14 @@ export function tooLarge(maxBytes: number): Refusal {
 }
 
 /**
- * Resolves to the bytes, or to a refusal; to null when the client went away in the middle. What was taken
- * from `inFlight` is given back for a refusal, and is the caller's to give back for a body.
+ * Resolves to the bytes, or to a refusal; to null if the client went away in the middle. What was taken from `inFlight`
+ * is given back for a refusal, and is the caller's to give back for a body.
  */
 export function readBytes(
   request: IncomingMessage,
   maxBytes: number,
   inFlight: InFlight,
-  keyId: string,
+  organisation: OrganisationNumber,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal | null> {
   // It left while its key was looked up: nothing more will be heard of it.
   if (request.destroyed) return Promise.resolve(null);
@@ -117,31 +77,39 @@ export function readBytes(
     let length = 0;
     /** Null while the body is small: most are, and need no turn. */
     let reader: Reader | null = null;
+    let isWaiting = false;
     let isOver = false;
     const end = (result: Uint8Array<ArrayBuffer> | Refusal | null): void => {
       isOver = true;
       chunks = [];
       const isWhole = result instanceof Uint8Array;
       if (!isWhole) {
-        inFlight.drop(keyId, length);
+        inFlight.give(organisation, length);
         // The rest is read and thrown away: a client that is still sending would not see the answer otherwise.
         request.resume();
       }
       inFlight.turns.end(reader, isWhole ? length : 0);
       resolve(result);
     };
+    const readOn = (): void => {
+      isWaiting = false;
+      // The time that the client was kept waiting is not its own.
+      request.socket.setTimeout(request.socket.timeout ?? 0);
+      request.resume();
+    };
     const onData = (chunk: Buffer): void => {
       if (isOver) return;
       if (length + chunk.length > maxBytes) {
         end(tooLarge(maxBytes));
-      } else if (!inFlight.take(keyId, chunk.length)) {
+      } else if (!inFlight.take(organisation, chunk.length)) {
         end(tooMuchInFlight);
       } else {
         chunks.push(chunk);
         length += chunk.length;
         if (reader === null && length > READ_AT_ONCE_BYTES) {
-          reader = { keyId, readBytes: () => length, readOn: () => void request.resume() };
-          if (!inFlight.turns.begin(reader)) request.pause();
+          reader = { organisation, readBytes: () => length, readOn };
+          isWaiting = !inFlight.turns.begin(reader);
+          if (isWaiting) request.pause();
         }
       }
     };
@@ -151,10 +119,14 @@ export function readBytes(
     const onCut = (): void => {
       if (!isOver) end(null);
     };
+    const onStalled = (): void => {
+      if (!isOver && !isWaiting) end(requestTimedOut);
+    };
     request
       .on('data', onData)
       .on('end', onEnd)
       .on('close', onCut)
+      .on('timeout', onStalled)
       .on('error', () => {});
   });
 }

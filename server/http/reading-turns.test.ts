@@ -5,18 +5,20 @@ import { READ_AT_ONCE_BYTES, type Reader, ReadingTurns } from './reading-turns.t
 
 const MIB = 1024 * 1024;
 
+const organisationOf = (name: string): number => name.charCodeAt(0);
+
 /** Readers that note when their turn came. */
-function readersOf(keyIds: string): { readers: Reader[]; begun: string[] } {
+function readersOf(organisations: string): { readers: Reader[]; begun: string[] } {
   const begun: string[] = [];
-  const readers = [...keyIds].map((keyId) => ({
-    keyId,
+  const readers = [...organisations].map((name) => ({
+    organisation: organisationOf(name),
     readBytes: () => performance.now() * MIB,
-    readOn: () => void begun.push(keyId),
+    readOn: () => void begun.push(name),
   }));
   return { readers, begun };
 }
 
-test('two are read at a time; the keys then have their turns one after the other', () => {
+test('two are read at a time; the organisations then have their turns one after the other', () => {
   const turns = new ReadingTurns();
   const { readers, begun } = readersOf('aaaaabc');
   assert.deepEqual(
@@ -31,17 +33,19 @@ test('two are read at a time; the keys then have their turns one after the other
   assert.equal(again.begun.join(''), 'abcaa');
 });
 
-test('what is read and unanswered holds the next back, unless it was small', () => {
+test('what is read and unanswered holds back the next of its organisation, unless it was small', () => {
   const turns = new ReadingTurns();
-  const { readers, begun } = readersOf('abc');
+  const { readers, begun } = readersOf('aab');
   turns.begin(readers[0]!);
   turns.end(readers[0]!, 12 * MIB);
   for (let small = 0; small < 1000; small++) turns.end(null, READ_AT_ONCE_BYTES);
   assert.equal(turns.begin(readers[1]!), false);
-  turns.answered(READ_AT_ONCE_BYTES);
+  assert.equal(turns.begin(readers[2]!), true, 'another organisation does not wait');
+  turns.end(readers[2]!, 0);
+  turns.answered(organisationOf('a'), READ_AT_ONCE_BYTES);
   assert.deepEqual(begun, []);
-  turns.answered(12 * MIB);
-  assert.deepEqual(begun, ['b']);
+  turns.answered(organisationOf('a'), 12 * MIB);
+  assert.deepEqual(begun, ['a']);
   turns.end(readers[1]!, 0);
 });
 

@@ -7,18 +7,19 @@ import type { Observer } from '../observe/observer.ts';
 import type { AllowedOrigins } from '../settings.ts';
 import type { ApiKey, Store } from '../store/store.ts';
 import type { TlsPair } from '../tls.ts';
-import type { IngestClient } from './ingest-client.ts';
-import type { InteractionClient } from './interaction-client.ts';
+import type { InFlight } from './in-flight.ts';
+import type { IngestThreads } from './ingest-threads.ts';
 import type { ApiLimits } from './openapi/limits.ts';
-import type { InFlight } from './read-body.ts';
+import type { WorkSlots } from './work-slots.ts';
 
 export interface Service {
   readonly store: Store;
   readonly gatekeeper: Gatekeeper;
   readonly rateLimiter: RateLimiter | null;
-  readonly ingest: IngestClient;
-  readonly interactions: InteractionClient;
+  readonly ingest: IngestThreads;
   readonly inFlight: InFlight;
+  readonly workSlots: WorkSlots;
+  readonly stallTimeoutMs: number;
   readonly maxBodyBytes: number;
   /** What the API description tells of the limits that uploads meet. */
   readonly limits: ApiLimits;

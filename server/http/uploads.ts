@@ -1,25 +1,31 @@
 // POST /v1/data/{type} and POST /user-interactions: reads the request, has it taken in, sends the answer.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Handling } from '../ingest/check-fields.ts';
 import type { IdempotencyKey } from '../ingest/memory.ts';
 import { epochMs } from '../observe/epoch-ms.ts';
 import type { Facts } from '../observe/facts.ts';
 import { type Answer, keyRunning } from './answers.ts';
-import { lacksScope } from './gate.ts';
+import { tooManyWaiting } from './fixed-refusals.ts';
+import { lacksScope, unauthorized } from './gate.ts';
+import { type IngestRequest, isSmall } from './ingest-threads.ts';
 import { readFlag, readQuery } from './query.ts';
 import { type Body, bodyEncoding, readBytes } from './read-body.ts';
 import { recordTypeOf } from './record-type.ts';
 import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
-import { idempotencyKey, preferenceApplied, preferredHandling } from './request-headers.ts';
+import { idempotencyKey, preferenceApplied, preferredHandling, presentedKey } from './request-headers.ts';
 import type { Service } from './service.ts';
-import { noteAnswer, noteBody } from './watching.ts';
+import { noteAnswer, noteBody, noteWork, whenClosed } from './watching.ts';
 
-/** An interaction is some hundred bytes; what is larger must not keep those from their thread. */
-const INTERACTION_LIMIT_BYTES = 64 * 1024;
+/** A key is looked at again if it was looked at longer ago than this. */
+const KEY_TRUSTED_MS = 1000;
+/** What is smaller is in the kernel's buffer as soon as it is sent. */
+const LARGE_ANSWER_CHARACTERS = 64 * 1024;
 
 /** The requests with an idempotency key that are running in this process. */
 const running = new Set<string>();
+
+/** What the path and the query ask for; null for the type of an interaction. */
+type Wanted = Pick<IngestRequest, 'type' | 'dryRun'> & { readonly path: string };
 
 export function postRecords(service: Service) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
@@ -31,13 +37,7 @@ export function postRecords(service: Service) {
     if (isRefusal(query)) return refuse(reply, query);
     const dryRun = readFlag('dry_run', query.dry_run);
     if (isRefusal(dryRun)) return refuse(reply, dryRun);
-    // A dry run does nothing that could be done twice: it neither waits for a key nor takes one.
-    const keyPath = dryRun ? null : `/v1/data/${type}`;
-    return takeBody(service, request, reply, keyPath, (handling, idempotency, body) => {
-      const { requestId, organisation } = identityOf(request);
-      const upload = { requestId, organisation, type, handling, dryRun, idempotency };
-      return service.ingest.answer({ kind: 'upload', request: upload }, body);
-    });
+    return takeBody(service, request, reply, { path: `/v1/data/${type}`, type, dryRun });
   };
 }
 
@@ -47,69 +47,120 @@ export function postInteraction(service: Service) {
     if (lack !== null) return refuse(reply, lack);
     const query = readQuery(request, []);
     if (isRefusal(query)) return refuse(reply, query);
-    return takeBody(service, request, reply, '/user-interactions', (handling, idempotency, body) => {
-      const { requestId, organisation } = identityOf(request);
-      const interaction = { requestId, organisation, handling, idempotency };
-      if (body.encoding !== null || body.bytes.byteLength > INTERACTION_LIMIT_BYTES) {
-        return service.ingest.answer({ kind: 'interaction', request: interaction }, body);
-      }
-      return service.interactions.answer({ ...interaction, body: body.bytes });
-    });
+    return takeBody(service, request, reply, { path: '/user-interactions', type: null, dryRun: false });
   };
-}
-
-function identityOf({ id, caller }: FastifyRequest): { requestId: string; organisation: number } {
-  return { requestId: id, organisation: caller!.organisation };
 }
 
 async function takeBody(
   service: Service,
   request: FastifyRequest,
   reply: FastifyReply,
-  /** What an Idempotency-Key is remembered with; null where it has no meaning. */
-  path: string | null,
-  take: (handling: Handling, idempotency: IdempotencyKey | null, body: Body) => Promise<Answer>,
+  wanted: Wanted,
 ): Promise<FastifyReply> {
-  const { headers } = request;
-  const key = idempotencyKey(headers);
+  const key = idempotencyKey(request.headers);
   if (isRefusal(key)) return refuse(reply, key);
-  const idempotency = key === null || path === null ? null : { path, key };
   const encoding = bodyEncoding(request.raw);
   if (isRefusal(encoding)) return refuse(reply, encoding);
-  const { organisation, keyId } = request.caller!;
-  const runningAs = idempotency && `${organisation} ${idempotency.path} ${idempotency.key}`;
-  if (runningAs !== null) {
-    if (running.has(runningAs)) return refuse(reply, keyRunning);
-    running.add(runningAs);
-  }
   const { inFlight, maxBodyBytes, observer } = service;
+  const { organisation } = request.caller!;
+  const readAtMs = observer.traces === null ? 0 : epochMs();
+  const bytes = await readBytes(request.raw, maxBodyBytes, inFlight, organisation);
+  if (bytes === null) return reply.hijack();
+  if (isRefusal(bytes)) return refuse(reply, bytes);
+  const { byteLength } = bytes;
+  noteBody(request, byteLength, readAtMs);
+  // A dry run does nothing that could be done twice: it neither waits for a key nor takes one.
+  const idempotency = key === null || wanted.dryRun ? null : { path: wanted.path, key };
   try {
-    const readAtMs = observer.traces === null ? 0 : epochMs();
-    const bytes = await readBytes(request.raw, maxBodyBytes, inFlight, keyId);
-    if (bytes === null) return reply.hijack();
-    if (isRefusal(bytes)) return refuse(reply, bytes);
-    const { byteLength } = bytes;
-    noteBody(request, byteLength, readAtMs);
-    let facts: Facts | null = null;
-    try {
-      const handling = preferredHandling(headers);
-      const answer = await take(handling, idempotency, { bytes, encoding });
-      facts = answer.facts;
-      return send(service, request, reply.headers(preferenceApplied(handling)), answer);
-    } finally {
-      inFlight.give(keyId, byteLength);
-      noteAnswer(observer, request, reply, facts);
-    }
+    return await takeOnce(service, request, reply, wanted, idempotency, { bytes, encoding });
   } finally {
-    if (runningAs !== null) running.delete(runningAs);
+    inFlight.give(organisation, byteLength);
+    inFlight.turns.answered(organisation, byteLength);
   }
 }
 
+/** Refuses a request whose idempotency key is in use. The key is taken only now: a body may never be complete. */
+async function takeOnce(
+  service: Service,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  wanted: Wanted,
+  idempotency: IdempotencyKey | null,
+  body: Body,
+): Promise<FastifyReply> {
+  if (idempotency === null) return takeInTurn(service, request, reply, wanted, null, body);
+  const runningAs = `${request.caller!.organisation} ${idempotency.path} ${idempotency.key}`;
+  if (running.has(runningAs)) return refuse(reply, keyRunning);
+  running.add(runningAs);
+  try {
+    return await takeInTurn(service, request, reply, wanted, idempotency, body);
+  } finally {
+    running.delete(runningAs);
+  }
+}
+
+/** Waits until the organisation may have one more request worked on; small interactions are never many enough to wait. */
+async function takeInTurn(
+  service: Service,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  wanted: Wanted,
+  idempotency: IdempotencyKey | null,
+  body: Body,
+): Promise<FastifyReply> {
+  if (wanted.type === null && isSmall(body))
+    return takeIn(service, request, reply, wanted, idempotency, body);
+  const { organisation } = request.caller!;
+  if (!(await service.workSlots.enter(organisation))) return refuse(reply, tooManyWaiting);
+  try {
+    return await takeIn(service, request, reply, wanted, idempotency, body);
+  } finally {
+    whenClosed(request, () => service.workSlots.leave(organisation));
+  }
+}
+
+async function takeIn(
+  service: Service,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { type, dryRun }: Wanted,
+  idempotency: IdempotencyKey | null,
+  body: Body,
+): Promise<FastifyReply> {
+  if (request.watched!.isClosed) return reply.hijack();
+  if (!(await isStillAllowed(service, request))) return refuse(reply, unauthorized);
+  const { id: requestId, caller, headers } = request;
+  const { organisation } = caller!;
+  let facts: Facts | null = null;
+  noteWork(request);
+  try {
+    const handling = preferredHandling(headers);
+    const work = { requestId, organisation, type, handling, dryRun, idempotency };
+    const answer = await service.ingest.answer(work, body);
+    facts = answer.facts;
+    return send(service, request, reply.headers(preferenceApplied(handling)), answer);
+  } finally {
+    noteAnswer(service.observer, request, reply, facts);
+  }
+}
+
+/** Sending a body and waiting for a turn can take minutes, in which the key may have been revoked. */
+async function isStillAllowed(service: Service, { headers, watched }: FastifyRequest): Promise<boolean> {
+  if (performance.now() - watched!.startedAtMs < KEY_TRUSTED_MS) return true;
+  return (await service.gatekeeper.identify(presentedKey(headers)!)) !== null;
+}
+
 function send(service: Service, request: FastifyRequest, reply: FastifyReply, answer: Answer): FastifyReply {
+  const { caller, id } = request;
   if (answer.failure !== null) {
-    const { caller, id } = request;
     const facts = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: answer.failure };
     service.log('error', facts, 'the store could not keep what was sent');
+  }
+  const { length } = answer.json;
+  if (length > LARGE_ANSWER_CHARACTERS) {
+    const { organisation } = caller!;
+    service.inFlight.hold(organisation, length);
+    whenClosed(request, () => service.inFlight.give(organisation, length));
   }
   return reply.code(answer.status).headers(answer.headers).type(JSON_TYPE).send(answer.json);
 }

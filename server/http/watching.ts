@@ -14,11 +14,11 @@ const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', '
 const UNMATCHED = 'unmatched';
 const UNPARSED = 'unparsed';
 
-/** On a connection: whether a request on it has begun and is not over. */
-const hasRequest = Symbol('has request');
+/** On a connection: how many requests on it have begun and are not over. */
+const requests = Symbol('requests');
 
 interface WatchedSocket {
-  [hasRequest]?: boolean;
+  [requests]?: number;
 }
 
 /** Every refusal has a status of its own. */
@@ -38,6 +38,8 @@ export class Watched {
   isWorkedOn = false;
   isClosed = false;
   isTold = false;
+  /** What is given back when the answer is sent, or the connection is gone. */
+  onClose: (() => void)[] = [];
 
   constructor(traceId: string | null, span: RequestSpan | null) {
     this.traceId = traceId;
@@ -64,20 +66,36 @@ export function watch(observer: Observer, request: FastifyRequest, reply: Fastif
   const watched = new Watched(span?.traceId ?? parent?.traceId ?? null, span);
   request.watched = watched;
   const socket = request.raw.socket as WatchedSocket;
-  socket[hasRequest] = true;
+  socket[requests] = (socket[requests] ?? 0) + 1;
   observer.requestsInProgress++;
   reply.raw.on('close', () => {
     watched.isClosed = true;
-    socket[hasRequest] = false;
+    for (const giveBack of watched.onClose) giveBack();
+    socket[requests]!--;
     observer.requestsInProgress--;
     if (!watched.isWorkedOn) tell(observer, request, reply, watched);
   });
 }
 
-/** Notes a body that has arrived, and that a thread is about to be given it. */
+/** Calls `giveBack` when the answer has been sent or the connection is gone, at once if that has happened. */
+export function whenClosed({ watched }: FastifyRequest, giveBack: () => void): void {
+  if (watched!.isClosed) giveBack();
+  else watched!.onClose.push(giveBack);
+}
+
+/** Returns whether a request on the connection has begun and is not over. */
+export function isInRequest(socket: Socket): boolean {
+  return ((socket as WatchedSocket)[requests] ?? 0) > 0;
+}
+
+/** Notes a body that has arrived. */
 export function noteBody({ watched }: FastifyRequest, byteLength: number, readAtMs: number): void {
   watched!.bodyBytes = byteLength;
   if (watched!.span !== null) watched!.bodyTimes = { readAtMs, readUntilMs: epochMs() };
+}
+
+/** Notes that a thread is about to be given the request. `noteAnswer` must follow. */
+export function noteWork({ watched }: FastifyRequest): void {
   watched!.isWorkedOn = true;
 }
 
@@ -133,7 +151,7 @@ function endOf(request: FastifyRequest, { raw }: FastifyReply, watched: Watched)
  * in the middle of a request's body is told of by that request.
  */
 export function tellUnparsed(observer: Observer, socket: Socket, requestId: string, status: number): void {
-  if (!observer.isWatching || (socket as WatchedSocket)[hasRequest] === true) return;
+  if (!observer.isWatching || isInRequest(socket)) return;
   observer.requestEnded({
     requestId,
     traceId: null,

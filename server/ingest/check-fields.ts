@@ -35,19 +35,25 @@ export interface Plan {
   readonly fields: readonly PlannedField[];
   readonly columnOf: ReadonlyMap<string, number>;
   readonly references: readonly PlannedReference[];
-  /** Names that are no fields, with the field that was probably meant: the same ones come again and again. */
+  /** Unknown names with the field that was probably meant: the same ones come again and again. */
   readonly meant: Map<string, string | null>;
 }
 
 /** `problems` is null for a good object. A flawed field's value is null in the row. */
 export interface Checked {
   readonly row: ColumnValue[];
+  /** At least one and at most `mostProblems` of a bad object. */
   problems: FieldProblem[] | null;
+  mostProblems: number;
+  /** How many more there are than `problems` lists. */
+  omittedProblems: number;
 }
 
-const MOST_PROBLEMS_PER_RECORD = 20;
+export const MOST_PROBLEMS_PER_OBJECT = 20;
 const LONGEST_SHOWN_NAME_CHARACTERS = 100;
+/** The names are kept for good, so their number and their length are bounded. */
 const MOST_REMEMBERED_NAMES = 1000;
+const LONGEST_REMEMBERED_NAME_CHARACTERS = 64;
 
 export function planOf(fields: Fields): Plan {
   const entries = Object.entries(fields);
@@ -71,11 +77,16 @@ function targetOf(
   return (row) => reference.types[String(row[column])] as RecordTypeName | undefined;
 }
 
-/** Unknown fields are problems where `dropped` is null; otherwise they are left out and counted in it. */
-export function checkFields(plan: Plan, value: unknown, dropped: Map<string, number> | null): Checked {
+/** Unknown fields are problems if `dropped` is null; otherwise they are left out and counted in it. */
+export function checkFields(
+  plan: Plan,
+  value: unknown,
+  dropped: Map<string, number> | null,
+  mostProblems = MOST_PROBLEMS_PER_OBJECT,
+): Checked {
   const { fields } = plan;
   const row = new Array<ColumnValue>(fields.length);
-  const checked: Checked = { row, problems: null };
+  const checked: Checked = { row, problems: null, mostProblems, omittedProblems: 0 };
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     report(checked, null, 'not_an_object', `must be an object of fields, not ${typeNameOf(value)}`);
     return checked;
@@ -112,11 +123,13 @@ function handleUnknown(
 ): void {
   for (const name of names) {
     if (plan.columnOf.has(name)) continue;
+    if (dropped === null && isFull(checked)) {
+      checked.omittedProblems++;
+      continue;
+    }
     const shown = name.slice(0, LONGEST_SHOWN_NAME_CHARACTERS).toWellFormed();
     if (dropped !== null) {
       dropped.set(shown, (dropped.get(shown) ?? 0) + 1);
-    } else if (isFull(checked)) {
-      return;
     } else {
       const meant = probablyMeant(plan, name);
       report(
@@ -132,6 +145,7 @@ function handleUnknown(
 }
 
 function probablyMeant({ meant, columnOf }: Plan, name: string): string | null {
+  if (name.length > LONGEST_REMEMBERED_NAME_CHARACTERS) return nearName(name, columnOf.keys());
   const known = meant.get(name);
   if (known !== undefined) return known;
   const near = nearName(name, columnOf.keys());
@@ -142,10 +156,10 @@ function probablyMeant({ meant, columnOf }: Plan, name: string): string | null {
 
 export function report(checked: Checked, field: string | null, code: ProblemCode, message: string): void {
   checked.problems ??= [];
-  if (isFull(checked)) return;
-  checked.problems.push({ field, code, message: field === null ? message : `${field} ${message}` });
+  if (isFull(checked)) checked.omittedProblems++;
+  else checked.problems.push({ field, code, message: field === null ? message : `${field} ${message}` });
 }
 
 function isFull(checked: Checked): boolean {
-  return checked.problems !== null && checked.problems.length >= MOST_PROBLEMS_PER_RECORD;
+  return checked.problems !== null && checked.problems.length >= checked.mostProblems;
 }

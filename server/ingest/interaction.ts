@@ -43,7 +43,7 @@ export type InteractionTaken =
 /** A good interaction is one object of eleven keys; this leaves room for a wrong one to be told what is wrong. */
 const jsonLimits: JsonLimits = {
   containers: 200_000,
-  keys: 20_000,
+  members: 20_000,
   advice: 'an interaction is one object with the fields that the docs list',
 };
 

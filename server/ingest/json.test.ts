@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { readJson } from './json.ts';
 
 const LEVELS = 100_000;
-const roomy = { containers: 1_000_000, keys: 1_000_000, advice: 'send less' };
+const roomy = { containers: 1_000_000, members: 1_000_000, advice: 'send less' };
 
 function read(text: string) {
   return readJson(Buffer.from(text), roomy);
@@ -239,16 +239,19 @@ describe('reading JSON', () => {
     }
   });
 
-  test('refuses more keys than it is told to take, and counts none that a text holds', () => {
-    const holding = (keys: number): Buffer => {
-      const entries = Array.from({ length: keys - 1 }, (_, at) => [`key ${at}`, '"a":"b":'] as const);
-      return Buffer.from(JSON.stringify({ list: [Object.fromEntries(entries)] }, null, 1));
-    };
-    for (const keys of [1, 2, 1000]) {
-      assert.ok('value' in readJson(holding(keys), { ...roomy, keys }), `${keys} are allowed`);
-      assert.deepEqual(readJson(holding(keys + 1), { ...roomy, keys }), {
-        unreadable: `The body holds more than ${keys} keys; send less.`,
-      });
+  test('refuses more keys and elements than it is told to take, and counts none that a text holds', () => {
+    const keys = (count: number): unknown =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`${at}`, '"a","b",']));
+    const elements = (count: number): unknown => new Array(count).fill('0,0,');
+    for (const holding of [keys, elements]) {
+      for (const members of [1, 2, 1000]) {
+        const readHolding = (count: number) =>
+          readJson(Buffer.from(JSON.stringify({ list: [holding(count)] }, null, 1)), { ...roomy, members });
+        assert.ok('value' in readHolding(members), `${members} are allowed`);
+        assert.deepEqual(readHolding(members + 2), {
+          unreadable: `The body holds more than ${members} keys and elements; send less.`,
+        });
+      }
     }
   });
 });

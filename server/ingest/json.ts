@@ -1,5 +1,5 @@
 // Bytes to a JSON value, stricter than JSON.parse: the text must be UTF-8, no object may say a key twice, since
-// which of the two was meant is a guess, and there is an end to how many objects, arrays and keys it may hold.
+// which of the two was meant is a guess, and the number of objects, arrays, keys and elements is limited.
 
 import { isAscii, isUtf8 } from 'node:buffer';
 
@@ -13,6 +13,7 @@ export type ReadJson = { readonly value: unknown } | { readonly unreadable: stri
 
 const SPACE = 0x20;
 const QUOTE = 0x22;
+const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 /** What `[` becomes, too, once its bit 0x20 is set. */
@@ -24,11 +25,12 @@ const WORDS_PER_SUM = 255;
 const QUOTE_LIMIT_CHARACTERS = 100;
 const byteOrderMark = '\uFEFF';
 
-/** A few megabytes of `[],[],…`, or millions of keys, would otherwise keep a thread busy for seconds. */
+/** A few megabytes of `[],[],…` or `0,0,…`, or millions of keys, would otherwise keep a thread busy for seconds. */
 export interface JsonLimits {
   /** Objects and arrays. */
   readonly containers: number;
-  readonly keys: number;
+  /** Keys of objects and elements of arrays. They are counted by the commas between them. */
+  readonly members: number;
   /** What to do instead, as the end of a sentence. */
   readonly advice: string;
 }
@@ -104,10 +106,12 @@ function isKeyThatEndsAt(text: string, closingQuote: number): boolean {
   return text.charCodeAt(next) === COLON;
 }
 
+/** How often these bytes occur, in texts too. */
 interface Marks {
   readonly quotes: number;
-  /** Of objects and arrays, but in texts, too. */
+  /** Of objects and arrays. */
   readonly openings: number;
+  readonly commas: number;
 }
 
 /** Four bytes at a time and without a branch, because this looks at every byte of every upload. */
@@ -115,22 +119,27 @@ function countMarks(bytes: Uint8Array): Marks {
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2);
   let quotes = 0;
   let openings = 0;
+  let commas = 0;
   for (let word = 0; word < words.length; ) {
     const end = Math.min(words.length, word + WORDS_PER_SUM);
     let quoteSums = 0;
     let openingSums = 0;
+    let commaSums = 0;
     for (; word < end; word++) {
       quoteSums += bytesThatAre(QUOTE, words[word]!);
       openingSums += bytesThatAre(BRACE, words[word]! | EVERY_BYTE_CASE_BIT);
+      commaSums += bytesThatAre(COMMA, words[word]!);
     }
     quotes += sumOfBytes(quoteSums);
     openings += sumOfBytes(openingSums);
+    commas += sumOfBytes(commaSums);
   }
   for (let at = words.length << 2; at < bytes.byteLength; at++) {
     if (bytes[at] === QUOTE) quotes++;
+    else if (bytes[at] === COMMA) commas++;
     else if ((bytes[at]! | SPACE) === BRACE) openings++;
   }
-  return { quotes, openings };
+  return { quotes, openings, commas };
 }
 
 /** A word with a one in each byte that is the wanted one, and zeros elsewhere. */
@@ -144,22 +153,23 @@ function sumOfBytes(word: number): number {
   return (word & 0xff) + ((word >>> 8) & 0xff) + ((word >>> 16) & 0xff) + (word >>> 24);
 }
 
-/** What there is too much of, or null. Looks closely only where there is too much unless texts hold it. */
+/** Returns what there is too much of, or null. A close look is needed only if the surplus may be in texts. */
 function findSurplus(
   bytes: Uint8Array,
-  { quotes, openings }: Marks,
-  { containers, keys }: JsonLimits,
+  { openings, commas }: Marks,
+  { containers, members }: JsonLimits,
 ): string | null {
-  if (quotes / 2 <= keys && openings <= containers) return null;
+  if (openings <= containers && commas <= members) return null;
   const held = countStructure(bytes);
   if (held.containers > containers) return `${containers} objects and arrays`;
-  return held.keys > keys ? `${keys} keys` : null;
+  return held.commas > members ? `${members} keys and elements` : null;
 }
 
 /** Outside texts every colon belongs to a key. */
-function countStructure(bytes: Uint8Array): { containers: number; keys: number } {
+function countStructure(bytes: Uint8Array): { containers: number; keys: number; commas: number } {
   let containers = 0;
   let keys = 0;
+  let commas = 0;
   let isInText = false;
   for (let at = 0; at < bytes.byteLength; at++) {
     const byte = bytes[at]!;
@@ -167,8 +177,9 @@ function countStructure(bytes: Uint8Array): { containers: number; keys: number }
     else if (isInText) at += byte === BACKSLASH ? 1 : 0;
     else if ((byte | 0x20) === BRACE) containers++;
     else if (byte === COLON) keys++;
+    else if (byte === COMMA) commas++;
   }
-  return { containers, keys };
+  return { containers, keys, commas };
 }
 
 /** The keys and texts of the object and of the objects in its arrays: all there are in a well-formed request. */

@@ -34,6 +34,8 @@ export type BatchResult = 'accepted' | 'partly_accepted' | 'refused' | 'failed';
 interface Batch {
   readonly batchId: string;
   readonly problems: readonly Problem[];
+  /** How many more problems the rejected records have than `problems` lists. */
+  readonly omittedProblems: number;
   readonly warnings: readonly Warning[];
 }
 
@@ -77,13 +79,15 @@ export function problem(
 export function outcomeOf(upload: CheckedUpload, tallies: readonly Tally[]): Outcome {
   const { requestId, type, dryRun } = upload;
   const batches = upload.batches.map((batch, number): BatchOutcome => {
-    const { batchId, received, rejected, superseded, problems, warnings } = batch;
+    // An answer that an earlier version kept under an idempotency key has no `omittedProblems`.
+    const { batchId, received, rejected, superseded, problems, omittedProblems = 0, warnings } = batch;
     const { created, updated, unchanged } = tallies[number]!;
     return {
       batchId,
       result: rejected === 0 ? 'accepted' : rejected < received ? 'partly_accepted' : 'refused',
       counts: { received, created, updated, unchanged: unchanged + superseded, rejected },
       problems,
+      omittedProblems,
       warnings,
     };
   });

@@ -13,7 +13,14 @@ import {
   type Written,
 } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
-import { type Checked, checkFields, type Handling, type Plan, planOf } from './check-fields.ts';
+import {
+  type Checked,
+  checkFields,
+  type Handling,
+  MOST_PROBLEMS_PER_OBJECT,
+  type Plan,
+  planOf,
+} from './check-fields.ts';
 import { readJson, type Unreadable } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
 import {
@@ -70,7 +77,12 @@ interface CheckedRecord extends Checked {
 
 /** A good record is one object of some fifteen keys; this leaves room for wrong ones to be named one by one. */
 const CONTAINERS_PER_RECORD = 40;
-const KEYS_PER_RECORD = 80;
+const MEMBERS_PER_RECORD = 80;
+/**
+ * Every rejected record is reported with at least one problem. Its further problems are reported up to this number in an
+ * upload, and counted beyond it: all of them could fill a response of 30 MB.
+ */
+const MOST_FURTHER_PROBLEMS = 5000;
 /** Names that a batch's warnings list at most; a hostile body can hold millions. */
 const MOST_NAMED_WARNINGS = 100;
 const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
@@ -141,7 +153,12 @@ async function begin(
   if (typeof records === 'string') return { kind: 'unreadable', message: records };
   const { organisation, type, dryRun, handling } = request;
   const plan = plans[type];
-  const checked = records.map((record) => checkRecord(plan, record, handling));
+  let furtherProblemsLeft = MOST_FURTHER_PROBLEMS;
+  const checked = records.map((record) => {
+    const result = checkRecord(plan, record, handling, furtherProblemsLeft);
+    furtherProblemsLeft -= Math.max(0, (result.problems?.length ?? 0) - 1);
+    return result;
+  });
   const failed =
     recalled.kind === 'unavailable'
       ? failedBecause(recalled.reason)
@@ -193,7 +210,7 @@ function readRecords(
 ): unknown[] | string {
   const read = readJson(body, {
     containers: CONTAINERS_PER_RECORD * (maxRecords + 2),
-    keys: KEYS_PER_RECORD * (maxRecords + 2),
+    members: MEMBERS_PER_RECORD * (maxRecords + 2),
     advice: `send at most ${maxRecords} records in one request`,
   });
   if ('unreadable' in read) return read.unreadable;
@@ -215,10 +232,15 @@ function readRecords(
   return records;
 }
 
-function checkRecord(plan: UploadPlan, record: unknown, handling: Handling): CheckedRecord {
+function checkRecord(
+  plan: UploadPlan,
+  record: unknown,
+  handling: Handling,
+  furtherProblemsLeft: number,
+): CheckedRecord {
   const dropped = handling === 'lenient' ? new Map<string, number>() : null;
-  const { row, problems } = checkFields(plan, record, dropped);
-  return { row, problems, dropped };
+  const mostProblems = Math.min(MOST_PROBLEMS_PER_OBJECT, 1 + furtherProblemsLeft);
+  return { ...checkFields(plan, record, dropped, mostProblems), dropped };
 }
 
 /**
@@ -264,6 +286,7 @@ function describe(
       rejected: batch.reduce((count, record) => count + (record.problems === null ? 0 : 1), 0),
       superseded: batch.reduce((count, _, at) => count + (superseded.has(first + at) ? 1 : 0), 0),
       problems,
+      omittedProblems: batch.reduce((count, record) => count + record.omittedProblems, 0),
       warnings: warningsOf(batch),
     };
   });
@@ -284,25 +307,28 @@ function failedOutcome(
     requestId,
     type,
     dryRun,
-    batches: batches.map(({ batchId, received, rejected, problems, warnings }): BatchOutcome => {
-      const ownProblems = Map.groupBy(problems, ({ index }) => index);
-      const first = next;
-      next += received;
-      return {
-        batchId,
-        result: rejected < received ? 'failed' : 'refused',
-        counts: { received, created: 0, updated: 0, unchanged: 0, rejected: received },
-        problems: ids
-          .slice(first, next)
-          .flatMap(
-            (id, at) =>
-              ownProblems.get(first + at) ?? [
-                problem(first + at, id, null, 'store_unavailable', STORE_UNAVAILABLE),
-              ],
-          ),
-        warnings,
-      };
-    }),
+    batches: batches.map(
+      ({ batchId, received, rejected, problems, omittedProblems, warnings }): BatchOutcome => {
+        const ownProblems = Map.groupBy(problems, ({ index }) => index);
+        const first = next;
+        next += received;
+        return {
+          batchId,
+          result: rejected < received ? 'failed' : 'refused',
+          counts: { received, created: 0, updated: 0, unchanged: 0, rejected: received },
+          problems: ids
+            .slice(first, next)
+            .flatMap(
+              (id, at) =>
+                ownProblems.get(first + at) ?? [
+                  problem(first + at, id, null, 'store_unavailable', STORE_UNAVAILABLE),
+                ],
+            ),
+          omittedProblems,
+          warnings,
+        };
+      },
+    ),
     failure,
   };
 }

@@ -78,7 +78,8 @@ export const metricTable = {
     'gauge',
     'jobs_in_progress',
     ['thread'],
-    'Requests that a thread has been given and has not answered: uploads at ingest, interactions at interaction.',
+    'Requests that an ingest thread has been given and has not answered: those of up to 64 KiB at small, larger and ' +
+      'compressed ones at large.',
   ),
   writes: metric(
     'gauge',
@@ -86,7 +87,12 @@ export const metricTable = {
     ['thread'],
     'Writes that the store has been asked for and that are not durable yet.',
   ),
-  bytesInFlight: metric('gauge', 'in_flight_bytes', [], 'Bytes of request bodies that are held.'),
+  bytesInFlight: metric(
+    'gauge',
+    'in_flight_bytes',
+    [],
+    'Bytes of request bodies and of large answers that are held.',
+  ),
   bytesInFlightLimit: metric(
     'gauge',
     'in_flight_limit_bytes',

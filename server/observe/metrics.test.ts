@@ -8,8 +8,8 @@ const gauges: Gauges = {
   bodiesWaiting: () => 2,
   bytesInFlight: () => 10,
   bytesInFlightLimit: 100,
-  jobsAt: (thread) => (thread === 'ingest' ? 4 : 5),
-  writesOf: (thread) => (thread === 'ingest' ? 6 : 7),
+  jobsAt: (thread) => (thread === 'large' ? 4 : 5),
+  writesOf: (thread) => (thread === 'large' ? 6 : 7),
 };
 
 const build = { version: '1.2.3', store: 'sqlite' };
@@ -32,7 +32,7 @@ test('records that the store did not keep are failed, not rejected, and the stor
   const codes = { store_unavailable: 3, required: 4 };
   metrics.taken('shops', { outcome: 'failed', writeMs: null, counts, codes });
   metrics.taken(null, { outcome: 'failed', writeMs: null });
-  metrics.threadRestarted('ingest');
+  metrics.threadRestarted('large');
   const text = await metrics.text();
   for (const line of [
     'headgate_records_total{type="shops",outcome="failed"} 3',
@@ -41,11 +41,11 @@ test('records that the store did not keep are failed, not rejected, and the stor
     'headgate_store_errors_total{during="upload"} 1',
     'headgate_store_errors_total{during="interaction"} 1',
     'headgate_store_write_duration_seconds_count{kind="upload"} 0',
-    'headgate_thread_restarts_total{thread="ingest"} 1',
+    'headgate_thread_restarts_total{thread="large"} 1',
     'headgate_requests_in_progress 3',
     'headgate_bodies_waiting 2',
-    'headgate_jobs_in_progress{thread="interaction"} 5',
-    'headgate_store_writes_in_progress{thread="ingest"} 6',
+    'headgate_jobs_in_progress{thread="small"} 5',
+    'headgate_store_writes_in_progress{thread="large"} 6',
   ]) {
     assert.ok(text.includes(`\n${line}\n`), line);
   }

@@ -16,7 +16,8 @@ import { Histogram } from './histogram.ts';
 import { type LabelsOf, type MetricName, metricTable } from './metric-table.ts';
 
 export type StoreErrorDuring = 'upload' | 'interaction' | 'read' | 'readiness' | 'upkeep';
-export type ThreadLabel = 'ingest' | 'interaction';
+/** The ingest threads, by the requests that they take. */
+export type ThreadLabel = 'small' | 'large';
 
 /** What is only looked at when Prometheus asks. */
 export interface Gauges {
@@ -58,7 +59,7 @@ const storeErrorPlaces: readonly StoreErrorDuring[] = [
 ];
 /** With which requests end that an operator must hear of. */
 const serverErrorStatuses = ['500', '503'];
-const threads: readonly ThreadLabel[] = ['ingest', 'interaction'];
+const threads: readonly ThreadLabel[] = ['small', 'large'];
 /** Between the values of labels in a key; none of them holds it. */
 const BETWEEN = '\n';
 

@@ -42,6 +42,7 @@ export interface UploadBody {
       readonly error: string | null;
       readonly counts: Counts;
       readonly errors: readonly ReportedProblem[];
+      readonly errors_omitted?: number;
       readonly warnings: readonly {
         readonly code: string;
         readonly field: string | null;

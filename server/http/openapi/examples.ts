@@ -70,7 +70,8 @@ function uploadExchange(
 ): Exchange {
   const rejected = new Set(problems.map(({ index }) => index)).size;
   const received = records.length;
-  const batch = { batchId: exampleIds.batch, received, rejected, superseded: 0, problems, warnings: [] };
+  const checked = { received, rejected, superseded: 0, problems, omittedProblems: 0, warnings: [] };
+  const batch = { batchId: exampleIds.batch, ...checked };
   const upload = { requestId: exampleIds.request, type, dryRun: false, batches: [batch] };
   const outcome = outcomeOf(upload, [tally]);
   const answer = answerOfUpload({ kind: 'taken', outcome, replayed: false }, exampleIds.request);

@@ -275,8 +275,11 @@ const batchData: JsonSchema = {
     errors: {
       type: 'array',
       items: refTo('schemas', 'UploadProblem'),
-      description: 'Every problem of every record, at most 20 a record.',
+      description:
+        'The problems of the rejected records: at least one and at most 20 of each. Beyond 5000 further problems in an ' +
+        'upload, each remaining record is listed with its first one.',
     },
+    errors_omitted: count('How many problems `errors` leaves out. Only present if it leaves out any.'),
     warnings: {
       type: 'array',
       items: refTo('schemas', 'UploadWarning'),

@@ -1,0 +1,47 @@
+// Counts the bytes that requests hold in memory, by organisation: bodies from their first byte until they are answered,
+// and large answers until they are sent.
+
+import type { OrganisationNumber } from '../store/store.ts';
+import { ReadingTurns } from './reading-turns.ts';
+
+export class InFlight {
+  readonly limitBytes: number;
+  readonly #maxBodyBytes: number;
+  readonly #bytesOf = new Map<OrganisationNumber, number>();
+  readonly turns = new ReadingTurns();
+  #bytes = 0;
+
+  constructor(limitBytes: number, maxBodyBytes: number) {
+    this.limitBytes = limitBytes;
+    this.#maxBodyBytes = maxBodyBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * Counts bytes of a body if there is room for them. An organisation may hold as much as it leaves free for the
+   * others, so that there is always room for one that comes anew, and at least one body.
+   */
+  take(organisation: OrganisationNumber, bytes: number): boolean {
+    const ofOne = (this.#bytesOf.get(organisation) ?? 0) + bytes;
+    const freeBytes = this.limitBytes - this.#bytes - bytes;
+    if (freeBytes < 0 || ofOne > Math.max(this.#maxBodyBytes, freeBytes)) return false;
+    this.hold(organisation, bytes);
+    return true;
+  }
+
+  /** Counts bytes of an answer, which has to be sent in any case. */
+  hold(organisation: OrganisationNumber, bytes: number): void {
+    this.#bytes += bytes;
+    this.#bytesOf.set(organisation, (this.#bytesOf.get(organisation) ?? 0) + bytes);
+  }
+
+  give(organisation: OrganisationNumber, bytes: number): void {
+    this.#bytes -= bytes;
+    const ofOne = (this.#bytesOf.get(organisation) ?? 0) - bytes;
+    if (ofOne > 0) this.#bytesOf.set(organisation, ofOne);
+    else this.#bytesOf.delete(organisation);
+  }
+}

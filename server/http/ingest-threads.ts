@@ -1,0 +1,163 @@
+// The serving thread's end of the threads that take requests in: hands over requests with their bodies and gets answers
+// back. Small requests have a thread of their own, so that they never wait for the parsing of a large one. They are
+// many, and a message for each would cost more than the work: those of one event-loop turn travel together.
+
+import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { Handling } from '../ingest/check-fields.ts';
+import type { IdempotencyKey } from '../ingest/memory.ts';
+import type { UploadLimits } from '../ingest/upload.ts';
+import type { ThreadLabel } from '../observe/metrics.ts';
+import { newWriteCount } from '../observe/work-watch.ts';
+import { type OpenedStore, transferablesOf } from '../store/open-store.ts';
+import type { OrganisationNumber } from '../store/store.ts';
+import { ingestThreadLimits } from '../thread-memory.ts';
+import type { Answer } from './answers.ts';
+import type { IngestJob, IngestMessage, IngestThreadData } from './ingest-thread.ts';
+import { JobThread } from './job-thread.ts';
+import type { Body } from './read-body.ts';
+
+export interface IngestRequest {
+  readonly requestId: string;
+  readonly organisation: OrganisationNumber;
+  /** Of the records that are uploaded; null for an interaction. */
+  readonly type: RecordTypeName | null;
+  readonly handling: Handling;
+  readonly dryRun: boolean;
+  readonly idempotency: IdempotencyKey | null;
+}
+
+export interface IngestOptions {
+  readonly limits: UploadLimits;
+  readonly maxBodyBytes: number;
+  readonly isTraced: boolean;
+  onDeath(thread: ThreadLabel, error: Error): void;
+}
+
+/** What is larger, or compressed and so of unknown size, is a large request. */
+const SMALL_BODY_BYTES = 64 * 1024;
+/**
+ * A turn can bring in the next request of every connection. If all were handed over at its end, this thread would be
+ * idle until all are committed, and the others until the next turn's end.
+ */
+const MOST_JOBS_PER_MESSAGE = 16;
+/** Bodies begin at such multiples in their buffer, so that they can be read four bytes at a time. */
+const ALIGNMENT_BYTES = 4;
+
+export class IngestThreads {
+  readonly #threads: Readonly<Record<ThreadLabel, IngestThread>>;
+
+  constructor(store: OpenedStore, options: IngestOptions) {
+    const start = (label: ThreadLabel): IngestThread => new IngestThread(label, store, options);
+    this.#threads = { small: start('small'), large: start('large') };
+  }
+
+  /** Takes the body's bytes away: they belong to another thread from now on. */
+  answer(request: IngestRequest, body: Body): Promise<Answer> {
+    return this.#threads[isSmall(body) ? 'small' : 'large'].answer(request, body);
+  }
+
+  /** Requests that the thread has been given and has not answered. */
+  jobsAt(thread: ThreadLabel): number {
+    return this.#threads[thread].jobs;
+  }
+
+  /** Writes that the store has been asked for and that are not durable yet. */
+  writesOf(thread: ThreadLabel): number {
+    return this.#threads[thread].writes;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Object.values(this.#threads).map((thread) => thread.close()));
+  }
+}
+
+export function isSmall({ bytes, encoding }: Body): boolean {
+  return encoding === null && bytes.byteLength <= SMALL_BODY_BYTES;
+}
+
+class IngestThread {
+  readonly #thread: JobThread<Answer>;
+  #writeCount = newWriteCount();
+  #jobs: IngestJob[] = [];
+  #bodies: Uint8Array[] = [];
+  #packedBytes = 0;
+  #flushing: NodeJS.Immediate | undefined;
+
+  constructor(label: ThreadLabel, store: OpenedStore, options: IngestOptions) {
+    const { limits, maxBodyBytes, isTraced } = options;
+    this.#thread = new JobThread<Answer>({
+      name: `ingest thread for ${label} requests`,
+      script: new URL('./ingest-thread.ts', import.meta.url),
+      dataOf: () => {
+        // A thread that died takes what it was writing with it; its successor counts from 0.
+        this.#writeCount = newWriteCount();
+        const writeCount = this.#writeCount;
+        const handle = store.handle();
+        const workerData: IngestThreadData = { store: handle, limits, maxBodyBytes, writeCount, isTraced };
+        return {
+          workerData,
+          transferList: transferablesOf(handle),
+          ...(label === 'large' ? { resourceLimits: ingestThreadLimits[handle.kind] } : {}),
+        };
+      },
+      onDeath: (error) => options.onDeath(label, error),
+    });
+  }
+
+  answer(request: IngestRequest, { bytes, encoding }: Body): Promise<Answer> {
+    const { requestId, organisation, type, handling, dryRun, idempotency } = request;
+    return this.#thread.begin((id) => {
+      const travelsAlone = bytes.byteLength > SMALL_BODY_BYTES;
+      if (travelsAlone) this.#flush();
+      const start = this.#packedBytes;
+      this.#packedBytes += Math.ceil(bytes.byteLength / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+      this.#bodies.push(bytes);
+      this.#jobs.push([
+        id,
+        requestId,
+        organisation,
+        type,
+        handling,
+        dryRun,
+        idempotency,
+        encoding,
+        start,
+        bytes.byteLength,
+      ]);
+      if (travelsAlone || this.#jobs.length === MOST_JOBS_PER_MESSAGE) this.#flush();
+      else if (this.#jobs.length === 1) this.#flushing = setImmediate(() => this.#flush());
+    });
+  }
+
+  get jobs(): number {
+    return this.#thread.jobs;
+  }
+
+  get writes(): number {
+    return Atomics.load(this.#writeCount, 0);
+  }
+
+  close(): Promise<void> {
+    return this.#thread.close();
+  }
+
+  #flush(): void {
+    clearImmediate(this.#flushing);
+    if (this.#jobs.length === 0) return;
+    const bytes = this.#packed();
+    const message: IngestMessage = { jobsJson: JSON.stringify(this.#jobs), bytes };
+    this.#jobs = [];
+    this.#bodies = [];
+    this.#packedBytes = 0;
+    this.#thread.send(message, [bytes.buffer]);
+  }
+
+  /** A single body that has a buffer to itself is handed over as it is. */
+  #packed(): Uint8Array<ArrayBuffer> {
+    const [first] = this.#bodies as [Uint8Array<ArrayBuffer>];
+    if (this.#bodies.length === 1 && first.byteLength === first.buffer.byteLength) return first;
+    const bytes = new Uint8Array(this.#packedBytes);
+    for (const [at, body] of this.#bodies.entries()) bytes.set(body, this.#jobs[at]![8]);
+    return bytes;
+  }
+}

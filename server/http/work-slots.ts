@@ -1,0 +1,59 @@
+// Limits how many requests of one organisation are worked on at once, from the moment that their bodies are complete
+// until their answers are sent. The others wait here, where they cost their bodies and nothing else. A client that does
+// not read its answers thus keeps only its own organisation waiting.
+
+import type { OrganisationNumber } from '../store/store.ts';
+
+interface Line {
+  working: number;
+  /** Each is called with whether it may be worked on. */
+  readonly waiting: Set<(mayWork: boolean) => void>;
+}
+
+export interface WorkSlotsOptions {
+  /** For one organisation. */
+  readonly slots: number;
+  readonly mostWaiting: number;
+  readonly longestWaitMs: number;
+}
+
+export class WorkSlots {
+  readonly #options: WorkSlotsOptions;
+  readonly #lines = new Map<OrganisationNumber, Line>();
+
+  constructor(options: WorkSlotsOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves to whether the request has a slot, which is then given back with `leave`. */
+  async enter(organisation: OrganisationNumber): Promise<boolean> {
+    const { slots, mostWaiting, longestWaitMs } = this.#options;
+    const line = this.#lines.get(organisation) ?? { working: 0, waiting: new Set() };
+    this.#lines.set(organisation, line);
+    if (line.working < slots) {
+      line.working++;
+      return true;
+    }
+    if (line.waiting.size >= mostWaiting) return false;
+    return new Promise((resolve) => {
+      const settle = (mayWork: boolean): void => {
+        clearTimeout(timer);
+        line.waiting.delete(settle);
+        resolve(mayWork);
+      };
+      const timer = setTimeout(settle, longestWaitMs, false);
+      line.waiting.add(settle);
+    });
+  }
+
+  leave(organisation: OrganisationNumber): void {
+    const line = this.#lines.get(organisation)!;
+    const [next] = line.waiting;
+    if (next !== undefined) {
+      next(true);
+      return;
+    }
+    line.working--;
+    if (line.working === 0) this.#lines.delete(organisation);
+  }
+}

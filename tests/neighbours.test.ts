@@ -1,0 +1,227 @@
+// One organisation does its worst, within what its key allows; another must not notice.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { brotliCompressSync, constants } from 'node:zlib';
+import { residentMemory } from '../bench/resident-memory.ts';
+import { type Api, apiOf } from './harness/api.ts';
+import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
+import { bearer, connectRaw } from './harness/raw-connection.ts';
+import { leastRecord } from './harness/records.ts';
+import { waitUntil } from './harness/waiting.ts';
+
+const MEMORY_LIMIT_MB = 600;
+/** Generous, because other tests run at the same time; without fairness it was minutes. */
+const WAIT_LIMIT_MS = 3000;
+const STALL_TIMEOUT_MS = 2000;
+const CONNECTIONS = 16;
+
+const brotli = { 'Content-Encoding': 'br' };
+
+function packed(text: string): Uint8Array {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 2, [constants.BROTLI_PARAM_LGWIN]: 24 };
+  return brotliCompressSync(text, { params });
+}
+
+function headOf(path: string, key: string, contentLength: number, more = ''): string {
+  return (
+    `POST ${path} HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer ${key}\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${contentLength}\r\n${more}\r\n`
+  );
+}
+
+describe('beside an organisation that does its worst', () => {
+  let headgate: Headgate;
+  let remove: () => Promise<void>;
+  let greedy: Api;
+  let modest: Api;
+  let greedyKey: string;
+  let secondGreedyKey: string;
+
+  before(async () => {
+    const { folder, remove: removeFolder } = await newDatabaseFolder();
+    remove = removeFolder;
+    headgate = await startHeadgate(`${folder}/headgate.db`, {
+      HEADGATE_STALL_TIMEOUT: `${STALL_TIMEOUT_MS}ms`,
+      HEADGATE_MAX_IN_FLIGHT: '64MiB',
+      HEADGATE_LOG_LEVEL: 'error',
+    });
+    const issued = await headgate.newKey('greedy');
+    greedyKey = issued.key;
+    secondGreedyKey = (await headgate.command<{ key: string }>('keys', 'issue', '--org', 'greedy')).key;
+    greedy = apiOf(headgate.url, greedyKey);
+    modest = apiOf(headgate.url, (await headgate.newKey('modest')).key);
+  });
+
+  after(async () => {
+    await headgate.kill();
+    await remove();
+  });
+
+  /** Repeats the work on several connections, and returns the longest that the other organisation waits meanwhile. */
+  const longestWaitMs = async (work: () => Promise<unknown>, uploads = 8): Promise<number> => {
+    let isOver = false;
+    const working = Array.from({ length: CONNECTIONS }, async () => {
+      while (!isOver) await work();
+    });
+    await sleep(200);
+    const waitsMs: number[] = [];
+    for (let upload = 0; upload < uploads; upload++) {
+      const startedAtMs = performance.now();
+      const { status, text } = await modest.upload('tags', [leastRecord('tags')]);
+      assert.equal(status, 200, text);
+      waitsMs.push(performance.now() - startedAtMs);
+    }
+    isOver = true;
+    await Promise.all(working);
+    return Math.max(...waitsMs);
+  };
+
+  const assertUnharmed = async (): Promise<void> => {
+    const memory = await residentMemory(headgate.process.pid!);
+    assert.ok(memory !== null, 'the server has ended');
+    assert.ok(memory.peakMb < MEMORY_LIMIT_MB, `the server took ${memory.peakMb} MB`);
+    assert.doesNotMatch(headgate.output(), /started again/);
+  };
+
+  test('long unknown names are not kept', async () => {
+    for (const path of ['/v1/data/tags', '/user-interactions']) {
+      for (let request = 0; request < 15; request++) {
+        const name = `${request}`.padStart(30_000_000, 'k');
+        const body = packed(path === '/v1/data/tags' ? `{"records":[{"${name}":1}]}` : `{"${name}":1}`);
+        assert.equal((await greedy.request(path, { body, headers: brotli })).status, 400);
+      }
+    }
+    await assertUnharmed();
+  });
+
+  const rejected: Readonly<Record<string, string | Uint8Array>> = {
+    'wrong field names': JSON.stringify({
+      records: Array.from({ length: 5000 }, () => ({ tag: randomUUID(), nam: 'x' })),
+    }),
+    'empty objects': JSON.stringify({ records: new Array(5000).fill({}) }),
+    'small bodies that unpack to 9.7 MB': packed(
+      JSON.stringify({ records: new Array(5000).fill({ tag_id: 'x'.repeat(1900) }) }),
+    ),
+    'compressed arrays of 16 million zeros': packed(`{"records":[[${'0,'.repeat(15_999_999)}0]]}`),
+  };
+  for (const [what, body] of Object.entries(rejected)) {
+    test(`rejected uploads keep nobody waiting: ${what}`, async () => {
+      const headers: Record<string, string> = typeof body === 'string' ? {} : brotli;
+      const waitMs = await longestWaitMs(() => greedy.request('/v1/data/tags', { body, headers }));
+      assert.ok(waitMs < WAIT_LIMIT_MS, `another organisation waited ${waitMs} ms`);
+      await assertUnharmed();
+    });
+  }
+
+  test('valid uploads at full force keep nobody waiting', async () => {
+    const waitMs = await longestWaitMs(() =>
+      greedy.upload(
+        'tags',
+        Array.from({ length: 2000 }, () => leastRecord('tags')),
+      ),
+    );
+    assert.ok(waitMs < WAIT_LIMIT_MS, `another organisation waited ${waitMs} ms`);
+  });
+
+  test('responses that nobody reads are bounded, and their connections closed', async () => {
+    const body = packed(
+      JSON.stringify({ records: Array.from({ length: 5000 }, () => ({ ['\u0001'.repeat(100)]: 1 })) }),
+    );
+    const { hostname, port } = new URL(headgate.url);
+    const sockets: Socket[] = [];
+    for (let connection = 0; connection < 60; connection++) {
+      const socket = connect(Number(port), hostname).on('error', () => {});
+      sockets.push(socket);
+      socket.pause();
+      socket.write(headOf('/v1/data/tags', greedyKey, body.byteLength, 'Content-Encoding: br\r\n'), 'latin1');
+      socket.write(body);
+    }
+    const startedAtMs = performance.now();
+    const { status } = await modest.upload('tags', [leastRecord('tags')]);
+    assert.equal(status, 200);
+    assert.ok(performance.now() - startedAtMs < WAIT_LIMIT_MS);
+    // Only what arrives shows that the other side has ended, and nothing is read here: so the server is asked.
+    await waitUntil('the server has closed the connections', async () => {
+      const open = await openConnections(Number(port));
+      return open <= 2;
+    });
+    for (const socket of sockets) socket.destroy();
+    await assertUnharmed();
+  });
+
+  test('stalled bodies of two keys leave room for others, and are ended', async () => {
+    const stalled = await Promise.all(
+      Array.from({ length: 12 }, async (_, at) => {
+        const { hostname, port } = new URL(headgate.url);
+        const socket = connect(Number(port), hostname).on('error', () => {});
+        const key = at % 2 === 0 ? greedyKey : secondGreedyKey;
+        socket.write(headOf('/v1/data/tags', key, 30_000_000), 'latin1');
+        socket.write(Buffer.alloc(20_000_000, ' '));
+        return socket;
+      }),
+    );
+    await sleep(500);
+    const text = JSON.stringify({ records: [leastRecord('tags')] });
+    const { status } = await modest.request('/v1/data/tags', { body: text.padEnd(10_000_000) });
+    assert.equal(status, 200);
+    const closed = Promise.all(stalled.map((socket) => once(socket.resume(), 'close')));
+    const tooLate = sleep(STALL_TIMEOUT_MS * 10, 'late', { ref: false });
+    assert.notEqual(await Promise.race([closed, tooLate]), 'late', 'the connections are still open');
+    const whole = await greedy.request('/v1/data/tags', { body: text.padEnd(30_000_000) });
+    assert.equal(whole.status, 200, 'the bytes were not given back');
+  });
+
+  test('a stalled body gets 408 and the end of its connection', async () => {
+    const connection = await connectRaw(headgate.url);
+    const body = JSON.stringify({ records: [leastRecord('tags')] });
+    await connection.sendAllButTheLastByte({ path: '/v1/data/tags', headers: bearer(greedyKey), body });
+    const { status, headers, text } = await connection.answer();
+    assert.equal(status, 408, text);
+    assert.equal(headers.get('connection'), 'close');
+    await connection.ended;
+  });
+
+  test('a key that is revoked while its body arrives is not accepted', async () => {
+    const issued = await headgate.command<{ key: string; key_id: string }>(
+      'keys',
+      'issue',
+      '--org',
+      'greedy',
+    );
+    const connection = await connectRaw(headgate.url);
+    const record = leastRecord('tags');
+    const body = JSON.stringify({ records: [record] });
+    const finish = await connection.sendAllButTheLastByte({
+      path: '/v1/data/tags',
+      headers: bearer(issued.key),
+      body: body + ' '.repeat(20),
+    });
+    await headgate.command('keys', 'revoke', issued.key_id);
+    for (let step = 0; step < 5; step++) {
+      await sleep(1000);
+      connection.write(' ');
+    }
+    finish();
+    const { status } = await connection.answer();
+    connection.destroy();
+    assert.equal(status, 401);
+    assert.equal((await greedy.read('tags', record.tag_id as string)).status, 404);
+  });
+});
+
+/** How many connections the kernel knows whose one end is this port of the server and which are not closed there. */
+async function openConnections(port: number): Promise<number> {
+  const { readFile } = await import('node:fs/promises');
+  const lines = (await readFile('/proc/net/tcp', 'utf8')).trim().split('\n').slice(1);
+  const hexPort = port.toString(16).toUpperCase().padStart(4, '0');
+  const ESTABLISHED = '01';
+  return lines.filter((line) => {
+    const [, local, , state] = line.trim().split(/\s+/);
+    return local!.endsWith(`:${hexPort}`) && state === ESTABLISHED;
+  }).length;
+}
