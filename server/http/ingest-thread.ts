@@ -152,9 +152,13 @@ function giveBack({ buffer, byteLength }: Uint8Array<ArrayBuffer>): void {
 function finish(result: JobResult<Answer>): void {
   if (finished.push(result) > 1) return;
   setImmediate(() => {
-    port.postMessage(finished);
+    port.postMessage(finished, buffersOf(finished));
     finished = [];
   });
+}
+
+function buffersOf(results: readonly JobResult<Answer>[]): ArrayBuffer[] {
+  return results.flatMap(([, made]) => (made?.json instanceof Uint8Array ? [made.json.buffer] : []));
 }
 
 async function answer(job: IngestJob, body: Uint8Array, onBodyRead: () => void): Promise<Answer> {

@@ -16,7 +16,7 @@ export const refusals = {
     error: 'Bad Request',
     meaning:
       'The request cannot be read: not JSON, a key said twice in one object, no `records`, none or too many of ' +
-      'them, many times more objects, arrays or keys than so many records have, a bad query parameter; or the ' +
+      'them, many times more objects, arrays, keys or elements than so many records have, a bad query parameter; or the ' +
       'interaction is not accepted.',
     remedy: 'Correct what `message` and `details` name, then send it again.',
   },

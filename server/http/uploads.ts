@@ -18,8 +18,6 @@ import { noteAnswer, noteBody, noteWork, whenClosed } from './watching.ts';
 
 /** A key is looked at again if it was looked at longer ago than this. */
 const KEY_TRUSTED_MS = 1000;
-/** What is smaller is in the kernel's buffer as soon as it is sent. */
-const LARGE_ANSWER_CHARACTERS = 64 * 1024;
 
 /** The requests with an idempotency key that are running in this process. */
 const running = new Set<string>();
@@ -156,11 +154,21 @@ function send(service: Service, request: FastifyRequest, reply: FastifyReply, an
     const facts = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: answer.failure };
     service.log('error', facts, 'the store could not keep what was sent');
   }
-  const { length } = answer.json;
-  if (length > LARGE_ANSWER_CHARACTERS) {
+  const { status, headers, json } = answer;
+  const isLarge = json instanceof Uint8Array;
+  if (isLarge) {
     const { organisation } = caller!;
-    service.inFlight.hold(organisation, length);
-    whenClosed(request, () => service.inFlight.give(organisation, length));
+    const { byteLength } = json;
+    service.inFlight.hold(organisation, byteLength);
+    whenClosed(request, () => {
+      service.inFlight.give(organisation, byteLength);
+      // Freed now instead of when the collector comes. What was cut off may still be in use.
+      if (reply.raw.writableFinished) json.buffer.transfer(0);
+    });
   }
-  return reply.code(answer.status).headers(answer.headers).type(JSON_TYPE).send(answer.json);
+  return reply
+    .code(status)
+    .headers(headers)
+    .type(JSON_TYPE)
+    .send(isLarge ? Buffer.from(json.buffer) : json);
 }

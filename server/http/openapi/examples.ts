@@ -126,5 +126,5 @@ export function interactionExchanges(): Exchanges {
 }
 
 function readAnswer({ status, json }: Answer): { readonly status: number; readonly answer: unknown } {
-  return { status, answer: JSON.parse(json) };
+  return { status, answer: JSON.parse(String(json)) };
 }

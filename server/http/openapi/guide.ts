@@ -176,7 +176,13 @@ ${table(
       '[429](#status-429)',
     ],
     ['Characters of a text', thousands(LONGEST_TEXT_CHARACTERS), '[`too_long`](#code-too_long)'],
-    ['Problems reported of a record', '20', 'the rest is left out'],
+    ['Problems reported of a record', '20', 'counted in `errors_omitted`'],
+    [
+      'Problems reported of an upload, beside the first of each record',
+      '5,000',
+      'counted in `errors_omitted`',
+    ],
+    ['Requests of one organisation that are worked on at once', '16', 'they wait, then [503](#status-503)'],
   ],
 )}
 
