@@ -7,7 +7,6 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { type Api, apiOf, type RefusalBody, type Reply, totals, type UploadBody } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, type IssuedKey, startHeadgate } from './harness/headgate.ts';
-import { holdWrites } from './harness/held-writes.ts';
 import { bearer, connectRaw } from './harness/raw-connection.ts';
 import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { idOf, leastRecord, type TestRecord } from './harness/records.ts';
@@ -226,7 +225,7 @@ forEachStore((store) => {
 
       test('while the first is still running the second is 409 with Retry-After, and then replayed', async () => {
         const [body, id] = [newBody(), randomUUID()];
-        const release = await holdWrites(headgate.database);
+        const release = await store.holdAnswers(headgate.database);
         const running = post(body, id);
         let second = await post('not JSON', id);
         for (let tries = 0; second.status !== 409 && tries < 100; tries++)

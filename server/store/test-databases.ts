@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
 import { testClusters } from './postgres/test-cluster.ts';
 import { testServer } from './postgres/test-server.ts';
 
@@ -13,6 +14,8 @@ export interface TestDatabases {
   newDatabase(): Promise<{ database: string; remove(): Promise<void> }>;
   /** Runs a statement outside any store, as an analyst would. */
   ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
+  /** Keeps everybody from writing an idempotency answer; resolves to the function that ends this. */
+  holdAnswers(database: string): Promise<() => Promise<void>>;
   /** What the database's own check of its files finds damaged, while no server runs on it. */
   damages(database: string): Promise<readonly string[]>;
 }
@@ -31,6 +34,11 @@ export const testDatabases: readonly TestDatabases[] = [
       file.close();
       return rows;
     },
+    async holdAnswers(database) {
+      const file = new DatabaseSync(database.replace('sqlite:', ''));
+      file.exec('BEGIN IMMEDIATE');
+      return async () => file.close();
+    },
     async damages(database) {
       const findings = await this.ask(database, 'PRAGMA integrity_check');
       return findings.map((finding) => String(finding.integrity_check)).filter((finding) => finding !== 'ok');
@@ -47,6 +55,7 @@ export const testDatabases: readonly TestDatabases[] = [
       const server = await testServer();
       return server.ask(nameIn(database), sql);
     },
+    holdAnswers: holdAnswersTable,
     async damages(database) {
       return damagesOf((sql) => this.ask(database, sql));
     },
@@ -62,12 +71,20 @@ export const testDatabases: readonly TestDatabases[] = [
       const cluster = await testCluster();
       return cluster.ask(nameIn(database), sql);
     },
+    holdAnswers: holdAnswersTable,
     async damages(database: string) {
       const cluster = await testCluster();
       return damagesOf(async (sql) => (await cluster.askEveryNode(nameIn(database), sql)).flat());
     },
   })),
 ];
+
+async function holdAnswersTable(database: string): Promise<() => Promise<void>> {
+  const client = new pg.Client(database);
+  await client.connect();
+  await client.query('BEGIN; LOCK TABLE idempotency_answers IN EXCLUSIVE MODE');
+  return () => client.end();
+}
 
 function nameIn(database: string): string {
   return new URL(database).pathname.slice(1);
