@@ -18,9 +18,12 @@ import type { Gauges, Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
 import { openTraces } from './observe/open-traces.ts';
 import type { Traces } from './observe/traces.ts';
+import { openToOthers } from './private-files.ts';
 import { isLoopback, type Settings } from './settings.ts';
+import { shellWord } from './shell-word.ts';
 import { type OpenedStore, openStore } from './store/open-store.ts';
-import { isPostgres } from './store/place.ts';
+import { isPostgres, readPlace } from './store/place.ts';
+import { filesOfDatabase } from './store/sqlite/database-files.ts';
 import { prepareThreadMemory } from './thread-memory.ts';
 import type { TlsPair } from './tls.ts';
 
@@ -82,6 +85,7 @@ async function serveObserved(
 ): Promise<RunningServer> {
   prepareThreadMemory();
   const store = await openStore(settings.database, (trouble) => log.write('error', {}, trouble));
+  warnIfOpenToOthers(settings, log);
   const observer = new Observer(log, traces, await openMetrics(settings, io));
   const gatekeeper = new Gatekeeper(store, {
     onError(err) {
@@ -153,6 +157,16 @@ async function serveObserved(
     await close();
     throw error;
   }
+}
+
+/** Only warns: who may read an existing file is its owner's decision, and backups may depend on it. */
+function warnIfOpenToOthers({ database }: Settings, log: Log): void {
+  const place = readPlace(database);
+  if (typeof place === 'string' || place.kind === 'postgres') return;
+  const files = openToOthers(filesOfDatabase(place.path));
+  if (files.length === 0) return;
+  const command = `chmod 600 ${files.map(shellWord).join(' ')}`;
+  log.write('warn', {}, `the database is open to other users of this machine; to close it, run ${command}`);
 }
 
 /** Null where metrics are off; then nothing of them is loaded either. */

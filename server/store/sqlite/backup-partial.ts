@@ -5,6 +5,7 @@ import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isBusy } from './database.ts';
+import { companions } from './database-files.ts';
 
 export interface PartialBackup {
   /** What the copy of the database is called in it. */
@@ -13,15 +14,10 @@ export interface PartialBackup {
   release(): void;
 }
 
-/** SQLite keeps files of its own beside the one that it writes. */
-export const companions = ['-journal', '-wal', '-shm'] as const;
-
 const COPY = 'copy.db';
 /** Locked as long as the backup goes on: the lock ends with the process, however that ends. */
 const LOCK = 'lock';
 const ownNames: readonly string[] = [LOCK, COPY, ...companions.map((suffix) => COPY + suffix)];
-/** What a backup holds is nobody's business but its owner's. */
-const OWNER_ONLY = 0o700;
 const REMOVAL_TRIES = 10;
 
 /** On the same disk as the file, so that the copy can be renamed. */
@@ -37,7 +33,7 @@ export function takePartial(folder: string): PartialBackup | string {
       'move it away, or name another file'
     );
   }
-  const isNew = mkdirSync(folder, { recursive: true, mode: OWNER_ONLY }) !== undefined;
+  const isNew = mkdirSync(folder, { recursive: true }) !== undefined;
   let lock: DatabaseSync | null = null;
   try {
     lock = new DatabaseSync(join(folder, LOCK), { timeout: 0 });

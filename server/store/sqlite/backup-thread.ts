@@ -23,8 +23,6 @@ import { knownVersion } from './migrations.ts';
 const LOCK_PATIENCE_MS = 5000;
 /** 4 MiB: long enough not to cost by its number of steps, short enough for a progress line to move. */
 const STEP_PAGES = 1024;
-/** What a backup holds is nobody's business but its owner's. */
-const OWNER_ONLY = 0o600;
 
 /** Thrown within this file, to leave it from any depth; it becomes a returned reason at its edge. */
 class Refusal extends Error {}
@@ -55,7 +53,6 @@ async function copySnapshot({ path, file, copy }: BackupOrder): Promise<void> {
     const pageBytes = Number(source.prepare('PRAGMA page_size').get()?.page_size);
     const pages = Number(source.prepare('PRAGMA page_count').get()?.page_count);
     refuseWithoutRoom(dirname(file), pages * pageBytes);
-    closeSync(openSync(copy, 'wx', OWNER_ONLY));
     await backup(source, copy, {
       rate: STEP_PAGES,
       progress: ({ totalPages, remainingPages }) =>

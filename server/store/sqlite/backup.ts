@@ -4,8 +4,9 @@
 import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { companions, type PartialBackup, partialOf, takePartial } from './backup-partial.ts';
+import { type PartialBackup, partialOf, takePartial } from './backup-partial.ts';
 import { errorOf, type Outcome } from './calls.ts';
+import { companions, filesOfDatabase, isSameFile } from './database-files.ts';
 
 /** What the thread is told. */
 export interface BackupOrder {
@@ -106,14 +107,12 @@ function whyNot(path: string, file: string, replace: boolean): string | null {
   if (!isFolder(folder)) return `there is no folder ${folder} to put the backup into; make it first`;
   const taken = statSync(file, { throwIfNoEntry: false });
   if (taken !== undefined && !taken.isFile()) return `${file} is not a file; name another one for the backup`;
-  // SQLite keeps its own files beside the file itself, not beside a link that leads to it.
-  const database = realpathSync(path);
-  const databaseFiles = [database, ...companions.map((suffix) => database + suffix)];
+  const databaseFiles = filesOfDatabase(path);
   if (databaseFiles.some((own) => isSame(own, file))) {
     return `${file} belongs to the database itself; name another file for the backup`;
   }
   const partial = partialOf(file);
-  if ([dirname(database), ...databaseFiles].some((own) => isSame(own, partial))) {
+  if ([dirname(databaseFiles[0]!), ...databaseFiles].some((own) => isSame(own, partial))) {
     return (
       `${partial}, where the backup is written until it is complete, belongs to the database itself; ` +
       'name another file for the backup'
@@ -137,13 +136,9 @@ export function whyTaken(file: string, replace: boolean): string | null {
   );
 }
 
-/** Whether the two are one, by whatever paths they are named, also where it is not there yet. */
+/** Whether the two are one, by whatever paths they are named, also if it does not exist yet. */
 function isSame(one: string, other: string): boolean {
-  const [first, second] = [one, other].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }));
-  if (first !== undefined && second !== undefined) {
-    return first.dev === second.dev && first.ino === second.ino;
-  }
-  return realName(one) === realName(other);
+  return isSameFile(one, other) || realName(one) === realName(other);
 }
 
 function realName(path: string): string {
