@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, linkSync, readFileSync, symlinkSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
 import { openStore } from '../server/store/open-store.ts';
@@ -196,7 +196,44 @@ describe('a copy that cannot be meant is refused in one sentence', () => {
     assert.ok(!refused.stderr.includes(postgres.password));
   };
 
-  test('where both sides are the same', () => assertRefused(source, source, 2, /the same database/));
+  test('where both sides are the same, by whatever name', async () => {
+    await assertRefused(source, source, 2, /the same database/);
+    await runHeadgate(['orgs', 'create', 'acme', '--database', source], process.env);
+    const path = source.replace('sqlite:', '');
+    const [symbolic, hard] = [`${path}.symbolic`, `${path}.hard`];
+    symlinkSync(path, symbolic);
+    linkSync(path, hard);
+    const names = [
+      path,
+      `SQLite:${path}`,
+      relative(process.cwd(), path),
+      join(dirname(path), '.', basename(path)),
+      `${dirname(path)}/../${basename(dirname(path))}/${basename(path)}`,
+      symbolic,
+      hard,
+    ];
+    for (const name of names) await assertRefused(source, name, 2, /the same database/);
+    await assertRefused(hard, symbolic, 2, /the same database/);
+  });
+
+  test('where the target belongs to a database', async () => {
+    const path = source.replace('sqlite:', '');
+    const running = await startHeadgate(source);
+    try {
+      for (const suffix of ['-wal', '-shm', '-journal']) {
+        const before = existsSync(path + suffix) ? readFileSync(path + suffix) : null;
+        await assertRefused(
+          target.url,
+          path + suffix,
+          1,
+          /belongs to the database .+\.db: name another file/,
+        );
+        assert.deepEqual(existsSync(path + suffix) ? readFileSync(path + suffix) : null, before);
+      }
+    } finally {
+      await running.stop();
+    }
+  });
 
   test('where a side is no address of a database', async () => {
     await assertRefused('mysql://u:sesame@host/app', target.url, 2, /^headgate: --from must be [^\n]*mysql/);

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { lstat, readFile, stat, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { link, lstat, readFile, stat, symlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
@@ -14,6 +14,7 @@ import { uploadOrder } from '@headgate/catalogue/references.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
 import { type Api, apiOf } from './harness/api.ts';
 import { startFaultyProxy } from './harness/faulty-proxy.ts';
+import { commandLine } from './harness/headgate.ts';
 import { loadFolder, runWithin } from './harness/loading.ts';
 import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { fullRecord, idOf, leastRecord, type TestRecord } from './harness/records.ts';
@@ -171,6 +172,13 @@ describe('where it writes to', () => {
     assert.deepEqual([exitCode, read], [0, expected], err);
     assert.ok((await stat(pipe)).isFIFO(), 'it stays a pipe');
     assert.deepEqual(await folder.names('.'), ['tags.ndjson']);
+
+    const { path: cwd, environment } = folder;
+    const substituted = ['-c', '"$@" --out >(cat >substituted)', 'bash', ...commandLine(['export', 'tags'])];
+    await promisify(execFile)('bash', substituted, { cwd, env: { ...process.env, ...environment } });
+    await waitUntil('it has come through the pipe', async () => {
+      return (await folder.read('substituted')) === expected;
+    });
   });
 
   test('a link stays one, and the file behind it is replaced', async (t) => {
@@ -178,10 +186,82 @@ describe('where it writes to', () => {
     await api.upload('tags', [leastRecord('tags')]);
     await folder.write('kept/today.csv', 'of yesterday');
     await symlink('kept/today.csv', join(folder.path, 'tags.csv'));
-    assert.equal((await folder.run('export', 'tags', '--out', 'tags.csv')).exitCode, 0);
+    assert.equal((await folder.run('export', 'tags', '--out', 'tags.csv', '--force')).exitCode, 0);
     assert.ok((await lstat(join(folder.path, 'tags.csv'))).isSymbolicLink());
     assert.match(await folder.read('kept/today.csv'), /^tag_id,/);
     assert.deepEqual(await folder.names('kept'), ['today.csv']);
+  });
+
+  test('what exists stays as it is, unless it is to be replaced', async (t) => {
+    const { folder, api } = await asNewOrganisation(t, running);
+    await api.upload('tags', [leastRecord('tags')]);
+    await folder.write('tags.csv', 'of yesterday');
+    await symlink('nowhere', join(folder.path, 'link.csv'));
+    for (const name of ['tags.csv', 'link.csv']) {
+      const refused = await folder.run('export', 'tags', '--out', name);
+      assert.equal(refused.exitCode, 1);
+      assert.equal(
+        refused.err,
+        `headgate: ${name} exists already; name another file, or give --force to replace it\n`,
+      );
+    }
+    assert.equal(await folder.read('tags.csv'), 'of yesterday');
+    const forced = await folder.run('export', 'tags', '--out', 'tags.csv', '--force');
+    assert.equal(forced.exitCode, 0, forced.err);
+    assert.match(await folder.read('tags.csv'), /^tag_id,/);
+    assert.deepEqual(await folder.names('.'), ['link.csv', 'tags.csv']);
+  });
+
+  test('a file that appears while the export runs stays as it is', async (t) => {
+    const { folder, api } = await asNewOrganisation(t, running);
+    const proxy = await startFaultyProxy(running.headgate.url);
+    t.after(() => proxy.close());
+    await api.upload('tags', [leastRecord('tags')]);
+    const held = Promise.withResolvers<null>();
+    proxy.fault = ({ path }) => (path.startsWith('/v1/data/tags') ? held.promise : null);
+    const exporting = folder.start('export', 'tags', '--out', 'tags.csv', '--url', proxy.url);
+    await waitUntil('it asks for the tags', () =>
+      proxy.requests.some(({ path }) => path.startsWith('/v1/data/tags')),
+    );
+    await folder.write('tags.csv', 'of somebody else');
+    held.resolve(null);
+    const { exitCode, err } = await exporting.ended;
+    assert.equal(exitCode, 1);
+    assert.match(err, /tags\.csv exists already/);
+    assert.equal(await folder.read('tags.csv'), 'of somebody else');
+    assert.deepEqual(await folder.names('.'), ['tags.csv']);
+  });
+
+  test('a database is never replaced, by whatever name, and nothing that belongs to it', async (t) => {
+    const { folder, api } = await asNewOrganisation(t, running);
+    await api.upload('tags', [leastRecord('tags')]);
+    const database = running.headgate.database.replace('sqlite:', '');
+    const other = join(folder.path, 'other.db');
+    await folder.run('orgs', 'create', 'acme', '--database', other);
+    await symlink(database, join(folder.path, 'symbolic'));
+    await link(database, join(dirname(database), 'hard'));
+    const names = [
+      database,
+      join(dirname(database), '..', basename(dirname(database)), basename(database)),
+      join(folder.path, 'symbolic'),
+      join(dirname(database), 'hard'),
+      `${database}-wal`,
+      `${database}-shm`,
+      `${database}-journal`,
+      other,
+      `${other}-wal`,
+    ];
+    for (const out of names) {
+      for (const force of [[], ['--force']]) {
+        const refused = await runWithin(folder.environment, 'export', 'tags', '--out', out, ...force);
+        assert.equal(refused.exitCode, 1, out);
+        assert.match(refused.err, /(is|belongs to) a database, which an export never replaces/);
+      }
+    }
+    assert.deepEqual(await folder.names('.'), ['other.db', 'symbolic']);
+    const { status } = await api.upload('tags', [leastRecord('tags')]);
+    assert.equal(status, 200);
+    assert.deepEqual(await testDatabases[0]!.damages(running.headgate.database), []);
   });
 
   test('a folder is none of these', async (t) => {
@@ -228,7 +308,7 @@ describe('what goes wrong', () => {
     await folder.write('tags.csv', 'an earlier one');
     const second = () => proxy.requests.some(({ path }) => path.includes('cursor='));
     proxy.fault = ({ path }) => (path.includes('cursor=') ? 'silence' : null);
-    const exporting = folder.start('export', 'tags', '--out', 'tags.csv', '--url', proxy.url);
+    const exporting = folder.start('export', 'tags', '--out', 'tags.csv', '--force', '--url', proxy.url);
     await waitUntil('it asks for the second page', second);
     exporting.child.kill('SIGINT');
     const { exitCode, err } = await exporting.ended;
@@ -238,7 +318,7 @@ describe('what goes wrong', () => {
     assert.deepEqual(await folder.names('.'), ['tags.csv']);
 
     proxy.fault = () => null;
-    assert.equal((await folder.run('export', 'tags', '--out', 'tags.csv')).exitCode, 0);
+    assert.equal((await folder.run('export', 'tags', '--out', 'tags.csv', '--force')).exitCode, 0);
     assert.equal((await folder.read('tags.csv')).trimEnd().split('\n').length, 1501);
   });
 });

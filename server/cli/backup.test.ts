@@ -218,6 +218,20 @@ test('a database in the place where the backup would be written first is not rem
   }
 });
 
+test('a name that SQLite would take for a part of another database is not taken', async (t) => {
+  const { folder, run, refused } = await place(t);
+  const other = join(folder, 'other.db');
+  await run('orgs', 'create', 'other', '--database', other);
+  for (const companion of ['-journal', '-wal', '-shm']) {
+    assert.deepEqual(await refused(other + companion, '--force'), {
+      exitCode: 1,
+      err: [
+        `headgate: ${other}${companion} belongs to the database ${other}; name another file for the backup`,
+      ],
+    });
+  }
+});
+
 test('a name beside which files of another database lie is not taken', async (t) => {
   const { folder, run, refused } = await place(t);
   const file = join(folder, 'other.db');

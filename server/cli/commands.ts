@@ -162,10 +162,11 @@ export const commands: readonly Command[] = [
     words: ['export'],
     args: [{ name: 'TYPE', help: 'A record type, such as shops, or user-interactions.' }],
     requiredOptions: [],
-    options: ['format', 'out', 'include-deleted', 'url', 'key-file'],
+    options: ['format', 'out', 'force', 'include-deleted', 'url', 'key-file'],
     summary: 'Write all records of a type, as `load` takes them back.',
     details:
-      'To standard output, or to a file, which is packed where its name ends in .gz. Of interactions it leaves out what the server assigned (interaction_id, ' +
+      'To standard output, or to a file, which is packed where its name ends in .gz. A file that exists is replaced only ' +
+      'with --force, a database never. Of interactions it leaves out what the server assigned (interaction_id, ' +
       'occurred_at, created), so that they can be loaded elsewhere.',
     examples: [
       'headgate export shops',

@@ -5,6 +5,7 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { type Comparison, copyEverything, type Progress } from '../copy.ts';
 import { readSetting, SettingsProblem } from '../settings.ts';
 import { readPlace } from '../store/place.ts';
+import { isSameFile } from '../store/sqlite/database-files.ts';
 import type { Call } from './call.ts';
 import { columns } from './columns.ts';
 import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
@@ -16,7 +17,7 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   ) as [string | SettingsProblem, string | SettingsProblem];
   if (from instanceof SettingsProblem) return misused(io, from.message.replace('--database', '--from'));
   if (to instanceof SettingsProblem) return misused(io, to.message.replace('--database', '--to'));
-  if (from === to) return misused(io, '--from and --to name the same database');
+  if (isSame(from, to)) return misused(io, '--from and --to name the same database');
   if (isMissingFile(from)) return failed(io, `--from names ${quote(from)}, and there is no such file`);
   const { openStore } = await import('../store/open-store.ts');
   const onTrouble = (trouble: string): void => io.err(`headgate: ${trouble}`);
@@ -47,10 +48,21 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   }
 }
 
-/** A server makes a database that is missing; one to copy from must be there. */
+function isSame(from: string, to: string): boolean {
+  const [source, target] = [fileOf(from), fileOf(to)];
+  return from === to || (source !== null && target !== null && isSameFile(source, target));
+}
+
+/** A server makes a database that is missing; one to copy from must exist. */
 function isMissingFile(database: string): boolean {
+  const file = fileOf(database);
+  return file !== null && !existsSync(file);
+}
+
+/** Null for PostgreSQL. */
+function fileOf(database: string): string | null {
   const place = readPlace(database);
-  return typeof place !== 'string' && place.kind === 'sqlite' && !existsSync(place.path);
+  return typeof place !== 'string' && place.kind === 'sqlite' ? place.path : null;
 }
 
 function sentence({ doing, organisation, part, doneRows, totalRows }: Progress, isTerminal: boolean): string {

@@ -1,12 +1,13 @@
 // `headgate export`: writes all records of a type, or the interactions, in a form that `load` takes back.
 
-import { createWriteStream } from 'node:fs';
-import { realpath, rename, rm, stat } from 'node:fs/promises';
+import { createWriteStream, lstatSync, realpathSync, statSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { AbortedError, type HeadgateClient, HeadgateError } from '@headgate/client/client.ts';
+import { companionOf, isDatabase } from '../store/sqlite/database-files.ts';
 import type { Call } from './call.ts';
 import { connect, whyFailed } from './connect.ts';
 import { type CsvValue, csvLine } from './csv-lines.ts';
@@ -29,6 +30,7 @@ interface Choices {
   readonly format: Format;
   readonly out: string | null;
   readonly isPacked: boolean;
+  readonly mayReplace: boolean;
   readonly includeDeleted: boolean;
 }
 
@@ -42,6 +44,8 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
   const { io } = call;
   const choices = readChoices(call);
   if (typeof choices === 'string') return misused(io, choices);
+  const place = choices.out === null ? null : placeOf(choices.out, choices.mayReplace);
+  if (typeof place === 'string') return failed(io, place);
   const server = await connect(call, 'export');
   if (typeof server === 'string') return misused(io, server);
   const reason = await server.whyNotServing();
@@ -57,10 +61,13 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
     count = total;
     progress?.show(`${choices.type}: ${shown(total)} written`);
   });
-  const place = choices.out === null ? null : await placeOf(choices.out);
   try {
     if (place === null) await writeToOutput(pieces);
-    else await writeToFile(pieces, place, choices.isPacked);
+    else if (place.isStream) await writeTo(place.path, 'a', pieces, choices.isPacked);
+    else {
+      const taken = await writeToFile(pieces, place, choices);
+      if (taken !== null) return failed(io, taken);
+    }
   } catch (error) {
     const sentence = whyNotWritten(error, server.url, choices.out);
     return failed(io, place?.isStream === false ? `${sentence}; ${choices.out} was not written` : sentence);
@@ -92,7 +99,14 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
     return `--out ${quote(out)} would have to be packed; export packs with gzip only, for names that end in .gz`;
   }
   const isPacked = named?.compression === 'gz';
-  return { type, format, out, isPacked, includeDeleted: isOn('include-deleted') };
+  return {
+    type,
+    format,
+    out,
+    isPacked,
+    mayReplace: isOn('force'),
+    includeDeleted: isOn('include-deleted'),
+  };
 }
 
 /** On a terminal, unless the records themselves go there. */
@@ -135,38 +149,65 @@ async function writeToOutput(pieces: AsyncGenerator<string, void>): Promise<void
 }
 
 interface Place {
+  readonly out: string;
+  /** The file itself if `out` is a link to it: the link stays one. */
   readonly path: string;
   /** A pipe or a device, which is written to as it is. */
   readonly isStream: boolean;
 }
 
-/** A link stays one: the file behind it is replaced. What is wrong with a path is seen when it is written to. */
-async function placeOf(path: string): Promise<Place> {
-  const found = await stat(path).catch(() => null);
-  if (found === null) return { path, isStream: false };
-  const isStream = !found.isFile() || /^\/(dev|proc)\//.test(resolve(path));
-  return { path: isStream ? path : await realpath(path), isStream };
+/** Returns where the export goes, or a sentence on why it cannot go there. */
+function placeOf(out: string, mayReplace: boolean): Place | string {
+  try {
+    const found = statSync(out, { throwIfNoEntry: false });
+    // Only of files: the descriptor of a pipe, as in /dev/fd, has no path.
+    const path = found?.isFile() ? realpathSync(out) : out;
+    const isOfDatabase = isDatabase(path) ? 'is' : companionOf(path) === null ? null : 'belongs to';
+    if (isOfDatabase !== null) {
+      return `${out} ${isOfDatabase} a database, which an export never replaces; name another file`;
+    }
+    if (found?.isFIFO() || found?.isCharacterDevice() || /^\/(dev|proc)\//.test(resolve(out))) {
+      return { out, path: out, isStream: true };
+    }
+    if (found !== undefined && !found.isFile()) return `${out} cannot be written: it is not a file`;
+    // A link to nothing exists, too.
+    if (!mayReplace && lstatSync(out, { throwIfNoEntry: false }) !== undefined) {
+      return `${out} exists already; name another file, or give --force to replace it`;
+    }
+    return { out, path, isStream: false };
+  } catch (error) {
+    return `${out} cannot be written: ${(error as Error).message}`;
+  }
 }
 
+/** Writes under another name until it is complete: a file of the name is a whole one. Returns why the name is taken. */
 async function writeToFile(
   pieces: AsyncGenerator<string, void>,
-  { path, isStream }: Place,
-  isPacked: boolean,
-): Promise<void> {
-  const write = (to: string, flags: string): Promise<void> => {
-    const file = createWriteStream(to, { flags });
-    return isPacked ? pipeline(pieces, createGzip(), file) : pipeline(pieces, file);
-  };
-  if (isStream) return write(path, 'a');
-  // Under another name until it is complete: a file of the name is a whole one.
+  { out, path }: Place,
+  { isPacked, mayReplace }: Choices,
+): Promise<string | null> {
   const part = `${path}.${process.pid}.part`;
   try {
-    await write(part, 'wx');
+    await writeTo(part, 'wx', pieces, isPacked);
+    // Others may have taken the name since the export began.
+    const place = placeOf(out, mayReplace);
+    if (typeof place === 'string') return place;
     await rename(part, path);
-  } catch (error) {
+    return null;
+  } finally {
     await rm(part, { force: true });
-    throw error;
   }
+}
+
+async function writeTo(
+  path: string,
+  flags: string,
+  pieces: AsyncGenerator<string, void>,
+  isPacked: boolean,
+): Promise<void> {
+  const file = createWriteStream(path, { flags });
+  if (isPacked) await pipeline(pieces, createGzip(), file);
+  else await pipeline(pieces, file);
 }
 
 function whyNotWritten(error: unknown, url: string, out: string | null): string {

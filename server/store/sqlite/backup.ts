@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { type PartialBackup, partialOf, takePartial } from './backup-partial.ts';
 import { errorOf, type Outcome } from './calls.ts';
-import { companions, filesOfDatabase, isSameFile } from './database-files.ts';
+import { companionOf, companions, filesOfDatabase, isSameFile } from './database-files.ts';
 
 /** What the thread is told. */
 export interface BackupOrder {
@@ -111,6 +111,8 @@ function whyNot(path: string, file: string, replace: boolean): string | null {
   if (databaseFiles.some((own) => isSame(own, file))) {
     return `${file} belongs to the database itself; name another file for the backup`;
   }
+  const owner = companionOf(file);
+  if (owner !== null) return `${file} belongs to the database ${owner}; name another file for the backup`;
   const partial = partialOf(file);
   if ([dirname(databaseFiles[0]!), ...databaseFiles].some((own) => isSame(own, partial))) {
     return (

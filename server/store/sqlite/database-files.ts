@@ -20,16 +20,16 @@ export function isSameFile(one: string, other: string): boolean {
   return first !== undefined && first.dev === second?.dev && first.ino === second.ino;
 }
 
-/** Returns the database that the path names, or of which it is or would become a companion; null for any other path. */
-export function databaseAt(path: string): string | null {
-  if (isDatabase(path)) return path;
+/** Returns the database of which the path is a companion, or would be if it existed; null for any other path. */
+export function companionOf(path: string): string | null {
   const suffix = companions.find((ending) => path.endsWith(ending));
   if (suffix === undefined) return null;
   const database = path.slice(0, -suffix.length);
   return isDatabase(database) ? database : null;
 }
 
-function isDatabase(path: string): boolean {
+/** Tells by the content; what is not a file is no database. */
+export function isDatabase(path: string): boolean {
   // A pipe must not be opened: that would wait for its other end.
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return false;
   const file = openSync(path, 'r');

@@ -7,6 +7,7 @@ import { MessageChannel, type MessagePort, type Transferable, Worker } from 'nod
 import { storeThreadLimits } from '../../thread-memory.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { errorOf } from './calls.ts';
+import { companionOf } from './database-files.ts';
 import { holdStore, type ThreadName, type ThreadNews } from './sqlite-store.ts';
 import type { Opened, Order, ThreadSetup, Trouble } from './thread.ts';
 import { defaultTuning, type Tuning } from './tuning.ts';
@@ -203,6 +204,10 @@ function makeReachable(path: string): void {
     const found = statSync(path, { throwIfNoEntry: false });
     if (found !== undefined && !found.isFile()) {
       throw new StoreUnusable(`the database ${path} is not a file: name a file`);
+    }
+    const owner = companionOf(path);
+    if (owner !== null) {
+      throw new StoreUnusable(`the file ${path} belongs to the database ${owner}: name another file`);
     }
     accessSync(found === undefined ? dirname(path) : path, constants.R_OK | constants.W_OK);
   } catch (error) {
