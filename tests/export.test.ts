@@ -151,6 +151,28 @@ describe('with awkward records of every type', () => {
   });
 });
 
+describe('for a spreadsheet', () => {
+  const running = runningHeadgate(testDatabases[0]!);
+
+  test('cells that would be formulas are marked as text, numbers are not', async (t) => {
+    const { folder, api } = await asNewOrganisation(t, running);
+    const shop = leastRecord('shops');
+    await api.upload('shops', [shop]);
+    const formula = '=HYPERLINK("http://x","y")';
+    const branch = leastRecord('branches', { shop_id: shop.shop_id, name: formula, latitude: -5.5 });
+    await api.upload('branches', [branch]);
+    const args = ['export', 'branches', '--format', 'csv'];
+    const plain = await folder.run(...args);
+    const safe = await folder.run(...args, '--spreadsheet-safe');
+    assert.ok(plain.out.includes(',"=HYPERLINK(""http://x"",""y"")",'), plain.out);
+    assert.ok(safe.out.includes(`,"'=HYPERLINK(""http://x"",""y"")",`), safe.out);
+    assert.ok(safe.out.includes(',-5.5,'), safe.out);
+    const misused = await folder.run('export', 'branches', '--spreadsheet-safe');
+    assert.equal(misused.exitCode, 2);
+    assert.match(misused.err, /--spreadsheet-safe is for CSV; give --format csv/);
+  });
+});
+
 describe('where it writes to', () => {
   const running = runningHeadgate(testDatabases[0]!);
 

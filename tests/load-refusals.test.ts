@@ -78,6 +78,31 @@ test('files that cannot be meant are named, each with its line and what is wrong
   assert.match(sentences.at(-1)!, /nothing was sent/);
 });
 
+test('a header of very many columns is read in seconds, and only the first few are named', async (t) => {
+  const folder = await loadFolder(t, nowhere);
+  const many = Array.from({ length: 100_000 }, (_, at) => `x${at}`);
+  await folder.write('shops.csv', `shop_id,name,region,${many.join(',')}\n`);
+  await folder.write('shops.1.csv', `shop_id,name,region,${many.join(',')},${many.join(',')}\n`);
+  await folder.write('shops.2.csv', `"shop_id",name,region${',x'.repeat(1_000_000)}\n`);
+  const startedAtMs = performance.now();
+  const { exitCode, err } = await folder.run('load', 'shops.csv', 'shops.1.csv', 'shops.2.csv');
+  const elapsedMs = performance.now() - startedAtMs;
+  assert.equal(exitCode, 2);
+  const [first, second, third] = err.split('\n') as [string, string, string];
+  assert.ok(elapsedMs < 15_000, `it took ${elapsedMs} ms`);
+  assert.match(
+    first,
+    /: shops have no column "x0"; .*shops have no column "x4"; nor 99,995 more; the columns of shops are /,
+  );
+  assert.doesNotMatch(first, /"x5"/);
+  assert.match(
+    second,
+    /the column "x0" is there twice; .*"x4" is there twice; so are 99,995 more; shops have no/,
+  );
+  assert.match(third, /the column "x" is there twice; shops have no column "x"; the columns of shops are /);
+  assert.ok(err.length < 3000, `it has ${err.length} characters`);
+});
+
 test('a server that is not there is told at once', async (t) => {
   const folder = await loadFolder(t, nowhere);
   await folder.write('shops.csv', 'shop_id,name,region\n');

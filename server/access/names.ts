@@ -1,7 +1,8 @@
 // The rule for names that an operator gives and that others read in tables and messages.
 
 const LONGEST_NAME_CHARACTERS = 100;
-const unprintable = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+/** Two names that look equal must be equal, and none may change how what stands beside it is read. */
+const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 
 export type ParsedName =
   | { readonly kind: 'name'; readonly name: string }
@@ -11,8 +12,13 @@ export type ParsedName =
 export function parseName(text: string): ParsedName {
   const name = text.trim().normalize('NFC');
   if (name === '') return { kind: 'refused', reason: 'must not be empty' };
-  if (!name.isWellFormed() || unprintable.test(name)) {
-    return { kind: 'refused', reason: 'must not contain control characters or line breaks' };
+  const found = invisible.exec(name)?.[0];
+  if (found !== undefined) {
+    const codePoint = found.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+    return {
+      kind: 'refused',
+      reason: `must not contain U+${codePoint}, which cannot be seen; type the name anew`,
+    };
   }
   const characters = [...name].length;
   if (characters > LONGEST_NAME_CHARACTERS) {

@@ -58,7 +58,9 @@ export const commands: readonly Command[] = [
   },
   {
     words: ['orgs', 'create'],
-    args: [{ name: 'NAME', help: 'The name: 1 to 100 characters, not taken by another organisation.' }],
+    args: [
+      { name: 'NAME', help: 'The name: 1 to 100 visible characters, not taken by another organisation.' },
+    ],
     requiredOptions: [],
     options: ['json', 'database'],
     summary: 'Make an organisation.',
@@ -162,7 +164,7 @@ export const commands: readonly Command[] = [
     words: ['export'],
     args: [{ name: 'TYPE', help: 'A record type, such as shops, or user-interactions.' }],
     requiredOptions: [],
-    options: ['format', 'out', 'force', 'include-deleted', 'url', 'key-file'],
+    options: ['format', 'out', 'force', 'include-deleted', 'spreadsheet-safe', 'url', 'key-file'],
     summary: 'Write all records of a type, as `load` takes them back.',
     details:
       'To standard output, or to a file, which is packed where its name ends in .gz. A file that exists is replaced only ' +

@@ -17,6 +17,17 @@ export function csvLine(values: readonly CsvValue[]): string {
   return `${line}\n`;
 }
 
+/** What a spreadsheet takes for the start of a formula, in some of its languages also as full-width characters. */
+const formulaStart = /^[=+\-@\t\r\n＝＋－＠]/;
+
+/**
+ * Returns the value as a spreadsheet can open it without running it: an apostrophe makes a text of what begins like a
+ * formula. A number needs none, negative or not.
+ */
+export function spreadsheetSafe(value: CsvValue): CsvValue {
+  return typeof value === 'string' && formulaStart.test(value) ? `'${value}` : value;
+}
+
 function textCell(text: string): string {
   return text === '' || mustBeQuoted.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

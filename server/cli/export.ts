@@ -7,10 +7,11 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { AbortedError, type HeadgateClient, HeadgateError } from '@headgate/client/client.ts';
+import { printableLines } from '../printable.ts';
 import { companionOf, isDatabase } from '../store/sqlite/database-files.ts';
 import type { Call } from './call.ts';
 import { connect, whyFailed } from './connect.ts';
-import { type CsvValue, csvLine } from './csv-lines.ts';
+import { type CsvValue, csvLine, spreadsheetSafe } from './csv-lines.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { shown } from './load/display.ts';
 import {
@@ -32,6 +33,7 @@ interface Choices {
   readonly isPacked: boolean;
   readonly mayReplace: boolean;
   readonly includeDeleted: boolean;
+  readonly isForSpreadsheet: boolean;
 }
 
 /** So much text is collected before it is written. */
@@ -91,6 +93,7 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
   const formatOfName = named === null || named.format === 'json' ? null : named.format;
   const format = option('format') ?? formatOfName ?? 'ndjson';
   if (format !== 'csv' && format !== 'ndjson') return `--format must be csv or ndjson, not ${quote(format)}`;
+  if (format !== 'csv' && isOn('spreadsheet-safe')) return '--spreadsheet-safe is for CSV; give --format csv';
   if (out === '') return '--out must be the path of a file';
   if (named !== null && formatOfName !== format) {
     return `--out ${quote(out)} has the name of a ${named.format} file, and the format is ${format}`;
@@ -106,6 +109,7 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
     isPacked,
     mayReplace: isOn('force'),
     includeDeleted: isOn('include-deleted'),
+    isForSpreadsheet: isOn('spreadsheet-safe'),
   };
 }
 
@@ -117,13 +121,14 @@ function progressOf(io: Io, { out }: Choices): ProgressLine | null {
 
 async function* piecesOf(
   client: HeadgateClient,
-  { type, format, includeDeleted }: Choices,
+  { type, format, includeDeleted, isForSpreadsheet }: Choices,
   signal: AbortSignal,
   onWritten: (total: number) => void,
 ): AsyncGenerator<string, void> {
   const names = Object.keys(fieldsOf(type));
   const records: AsyncIterable<object> =
     type === INTERACTIONS ? client.interactions({ signal }) : client.list(type, { signal, includeDeleted });
+  const cellOf = isForSpreadsheet ? spreadsheetSafe : (value: CsvValue) => value;
   let piece = format === 'csv' ? csvLine(names) : '';
   let total = 0;
   for await (const record of records) {
@@ -131,7 +136,7 @@ async function* piecesOf(
     // Only the declared fields: of an interaction, what the server assigned is left out.
     piece +=
       format === 'csv'
-        ? csvLine(names.map((name) => values[name] ?? null))
+        ? csvLine(names.map((name) => cellOf(values[name] ?? null)))
         : `${JSON.stringify(values, names)}\n`;
     total++;
     if (piece.length < PIECE_CHARACTERS) continue;
@@ -145,7 +150,13 @@ async function* piecesOf(
 
 /** Never more than the reader of the output takes; standard output stays open for others. */
 async function writeToOutput(pieces: AsyncGenerator<string, void>): Promise<void> {
-  await pipeline(pieces, process.stdout, { end: false });
+  // A program gets the records as they are; a terminal would carry out what they hold.
+  const shownPieces = process.stdout.isTTY === true ? printablePieces(pieces) : pieces;
+  await pipeline(shownPieces, process.stdout, { end: false });
+}
+
+async function* printablePieces(pieces: AsyncIterable<string>): AsyncGenerator<string, void> {
+  for await (const piece of pieces) yield printableLines(piece);
 }
 
 interface Place {

@@ -1,5 +1,6 @@
 // The `headgate` executable, which bin/headgate.js starts.
 
+import { printable } from '../printable.ts';
 import { keepNewFilesPrivate } from '../private-files.ts';
 import { runHeadgate } from './run.ts';
 
@@ -11,14 +12,15 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit();
 });
 
+// Everything that a command says goes through here, and may hold text of others.
 const exitCode = await runHeadgate(process.argv.slice(2), {
-  out: (line) => process.stdout.write(`${line}\n`),
-  err: (line) => process.stderr.write(`${line}\n`),
+  out: (line) => process.stdout.write(`${printable(line)}\n`),
+  err: (line) => process.stderr.write(`${printable(line)}\n`),
   isTerminal: process.stderr.isTTY === true,
   get widthCharacters() {
     return process.stderr.columns;
   },
-  rewrite: (text) => process.stderr.write(`\r\x1b[2K${text}`),
+  rewrite: (text) => process.stderr.write(`\r\x1b[2K${printable(text)}`),
   env: process.env,
   nowMs: () => Date.now(),
 });

@@ -84,6 +84,12 @@ export const options: Readonly<Record<string, Option>> = {
   lenient: { value: null, help: 'Drop fields that a type does not have, instead of rejecting the record.' },
   restart: { value: null, help: 'Begin anew, even if an earlier run of the same load was interrupted.' },
   out: { value: 'FILE', help: 'Write to this file, which is there only once it is complete.' },
+  'spreadsheet-safe': {
+    value: null,
+    help:
+      'In CSV, put an apostrophe before texts that a spreadsheet would run as formulas. Such a file is for people; it ' +
+      'is not meant to be loaded again.',
+  },
   'include-deleted': { value: null, help: 'Also write the records that are marked as deleted.' },
   json: { value: null, help: 'Print one JSON value, for programs.' },
   help: { value: null, short: 'h', help: 'Show help, also after a command.' },

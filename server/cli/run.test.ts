@@ -141,6 +141,7 @@ test('wrong usage is answered with one sentence that names the mistake and the n
     [['keys', 'issue', '--org', 'a', '--expires', '0s'], /--expires must be longer/],
     [['keys', 'issue', '--org', 'a', '--expires', '36501d'], /at most 36500d/],
     [['keys', 'issue', '--org', 'a', '--name', ''], /--name must not be empty/],
+    [['keys', 'issue', '--org', 'a', '--name', 'a\u200b'], /--name must not contain U\+200B/],
     [['keys', 'issue', '--org', 'a', '--overlap', '1h'], /keys issue takes no --overlap/],
     [['keys', 'rotate'], /keys rotate needs KEY_ID/],
     [['keys', 'rotate', 'abc'], /KEY_ID must be 12 lower-case hexadecimal digits.*"abc"/],

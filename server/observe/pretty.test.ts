@@ -64,4 +64,7 @@ test('an event shows its facts, and an error its stack', () => {
   const [first, second] = line.split('\n');
   assert.equal(first, 't warn no cause=the disk is full dropped=3');
   assert.equal(second, 'Error: boom');
+  const nasty = '\u001b[2J';
+  const shown = prettyEvent('t', 'warn', { cause: nasty, err: new Error(nasty) }, nasty, false);
+  assert.ok(!shown.includes(nasty) && shown.split('\\u001b[2J').length === 4, shown);
 });

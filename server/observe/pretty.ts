@@ -1,6 +1,7 @@
 // Log lines for people at a terminal: short, aligned where it helps, coloured where colours are shown.
 
 import { styleText } from 'node:util';
+import { printable, printableLines } from '../printable.ts';
 import type { EndedRequest, Facts } from './facts.ts';
 
 type Style = Parameters<typeof styleText>[0];
@@ -36,12 +37,17 @@ export function prettyEvent(
   const details = Object.entries(facts)
     .filter(([, value]) => !(value instanceof Error) && value !== undefined)
     .map(([name, value]) =>
-      paint('dim', `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`),
+      paint('dim', printable(`${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)),
     );
-  const first = [paint('dim', time), paint(levelStyles[level] ?? 'dim', level), message, ...details].join(
-    ' ',
-  );
-  return [first, ...stacks.map(({ stack, message: said }) => stack ?? said)].join('\n').concat('\n');
+  const first = [
+    paint('dim', time),
+    paint(levelStyles[level] ?? 'dim', level),
+    printable(message),
+    ...details,
+  ].join(' ');
+  return [first, ...stacks.map(({ stack, message: said }) => printableLines(stack ?? said))]
+    .join('\n')
+    .concat('\n');
 }
 
 function painter(hasColours: boolean): Paint {

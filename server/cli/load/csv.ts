@@ -248,6 +248,8 @@ class Rows {
   #quotedRow(): boolean {
     const { text, isLast } = this.#block;
     let from = this.#at;
+    // Searched once and not for every cell: a row may have as many cells as bytes.
+    let lineFeed = -1;
     for (let count = 1; ; count++) {
       let to: number;
       if (text[from] === '"') {
@@ -267,7 +269,8 @@ class Rows {
           return false;
         }
       } else {
-        to = Math.min(foundOrEnd(text, ',', from), foundOrEnd(text, '\n', from));
+        if (lineFeed < from) lineFeed = foundOrEnd(text, '\n', from);
+        to = Math.min(foundOrEnd(text, ',', from), lineFeed);
       }
       if (text[to] !== ',') {
         this.count = count;

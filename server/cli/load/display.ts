@@ -1,6 +1,7 @@
 // What a person sees while a load runs: a bar that is redrawn in place on a terminal, plain lines elsewhere.
 
 import type { RetryNotice } from '@headgate/client/patience.ts';
+import { printable } from '../../printable.ts';
 import type { Io } from '../io.ts';
 import { progressBar, progressLine } from '../progress.ts';
 import type { Counts } from './tally.ts';
@@ -38,7 +39,8 @@ export class Display {
   }
 
   start(file: string, sizeBytes: number, line: number, startBytes: number, isGoingOn: boolean): void {
-    this.#file = file;
+    // As it is shown, so that its width is known.
+    this.#file = printable(file);
     this.#sizeBytes = sizeBytes;
     this.#startBytes = startBytes;
     this.#barCharacters = BAR_CHARACTERS;
@@ -104,9 +106,9 @@ export class Display {
 
   /** A line that is wider than the terminal could not be drawn over. */
   #fitted(line: string): string {
-    const characters = [...line];
+    const characters = [...printable(line)];
     const width = this.#width();
-    return characters.length <= width ? line : `${characters.slice(0, width - 1).join('')}…`;
+    return characters.length <= width ? characters.join('') : `${characters.slice(0, width - 1).join('')}…`;
   }
 
   #width(): number {

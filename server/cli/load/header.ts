@@ -2,7 +2,11 @@
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from '../../near-name.ts';
+import { shown } from './display.ts';
 import { fieldsOf, type LoadType, loadOrder } from './file-types.ts';
+
+/** So many columns with the same problem are named; of the rest only the number is. */
+const MOST_NAMED = 5;
 
 /** Everything that is wrong with a CSV file's first line, each in a sentence. */
 export function headerProblems(
@@ -13,31 +17,42 @@ export function headerProblems(
   const fields = fieldsOf(type);
   const known = Object.keys(fields);
   const isKnown = (name: string): boolean => Object.hasOwn(fields, name);
-  const other = otherType(names, type);
+  const present = new Set(names);
+  const other = otherType(present, type);
   if (other !== null) return [`its columns are those of ${other}, not of ${type}${otherTypeRemedy(other)}`];
   const separator = names.length === 1 ? /[;\t|]/.exec(names[0]!)?.[0] : undefined;
   if (separator !== undefined) {
     return [`its columns are separated by ${quote(separator)}; save it with commas`];
   }
-  const missing = known.filter((name) => fields[name]!.required && !names.includes(name));
-  const unknown = isLenient ? [] : [...new Set(names.filter((name) => name !== '' && !isKnown(name)))];
-  const repeated = [...new Set(names.filter((name, place) => name !== '' && names.indexOf(name) !== place))];
+  const missing = known.filter((name) => fields[name]!.required && !present.has(name));
+  const unknown = isLenient ? [] : [...present].filter((name) => name !== '' && !isKnown(name));
+  const repeated = repeatedIn(names).filter((name) => name !== '');
   return [
-    ...(names.includes('') ? ['a column has no name'] : []),
-    ...repeated.map((name) => `the column ${quote(name)} is there twice`),
-    ...unknown.map((name) => {
+    ...(present.has('') ? ['a column has no name'] : []),
+    ...repeated.slice(0, MOST_NAMED).map((name) => `the column ${quote(name)} is there twice`),
+    ...(repeated.length > MOST_NAMED ? [`so are ${shown(repeated.length - MOST_NAMED)} more`] : []),
+    ...unknown.slice(0, MOST_NAMED).map((name) => {
       const near = nearName(name.trim(), known);
       return `${type} have no column ${quote(name)}${near === null ? '' : ` (did you mean ${near}?)`}`;
     }),
+    ...(unknown.length > MOST_NAMED ? [`nor ${shown(unknown.length - MOST_NAMED)} more`] : []),
     ...(missing.length === 0 ? [] : [`required, and not there: ${missing.join(', ')}`]),
     ...(unknown.length === 0 ? [] : [`the columns of ${type} are ${known.join(', ')}`]),
   ];
 }
 
+/** Each of them once. */
+function repeatedIn(names: readonly string[]): readonly string[] {
+  const seen = new Set<string>();
+  const repeated = new Set<string>();
+  for (const name of names) (seen.has(name) ? repeated : seen).add(name);
+  return [...repeated];
+}
+
 /** What is wrong with the names of a first record's fields; all else is for the server to say. */
 export function firstRecordProblem(record: unknown, type: LoadType): string | null {
   if (typeof record !== 'object' || record === null) return null;
-  const other = otherType(Object.keys(record), type);
+  const other = otherType(new Set(Object.keys(record)), type);
   return other === null ? null : `its records are ${other}, not ${type}${otherTypeRemedy(other)}`;
 }
 
@@ -46,11 +61,11 @@ function otherTypeRemedy(other: LoadType): string {
 }
 
 /** The other type that the names fit as a whole, where they do not fit this one. */
-function otherType(names: readonly string[], type: LoadType): LoadType | null {
+function otherType(names: ReadonlySet<string>, type: LoadType): LoadType | null {
   const lacksRequired = (of: LoadType): boolean =>
-    Object.entries(fieldsOf(of)).some(([name, { required }]) => required && !names.includes(name));
+    Object.entries(fieldsOf(of)).some(([name, { required }]) => required && !names.has(name));
   if (!lacksRequired(type)) return null;
   const fits = (of: LoadType): boolean =>
-    !lacksRequired(of) && names.every((name) => Object.hasOwn(fieldsOf(of), name));
+    !lacksRequired(of) && [...names].every((name) => Object.hasOwn(fieldsOf(of), name));
   return loadOrder.find(fits) ?? null;
 }
