@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { checkDeclarations, InvalidDeclaration } from './check-declarations.ts';
-import { type Catalogue, type Fields, optional, recordType, required } from './declaration.ts';
+import { type Catalogue, type Fields, newlyRequired, optional, recordType, required } from './declaration.ts';
 import { boolean } from './kinds/boolean.ts';
 import { dateTime } from './kinds/date-time.ts';
 import { text } from './kinds/text.ts';
@@ -26,6 +26,10 @@ describe('declarations', () => {
     'an optional key': [
       offers({ offer_id: optional(uuid) }),
       /offers: the key offer_id must be a required UUID/,
+    ],
+    'a key that became required later': [
+      offers({ offer_id: newlyRequired(uuid) }),
+      /offer_id must be a required UUID/,
     ],
     'a key that is no UUID': [offers({ offer_id: required(text) }), /offer_id must be a required UUID/],
     'a reference that leads nowhere': [

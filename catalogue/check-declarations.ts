@@ -12,7 +12,7 @@ export function checkDeclarations(types: Catalogue, interaction: Fields): void {
   for (const [typeName, { key, fields }] of Object.entries(types)) {
     const keyField = fields[key];
     if (keyField === undefined) throw new InvalidDeclaration(`${typeName}: the key ${key} names no field`);
-    if (keyField.kind.name !== 'uuid' || !keyField.required) {
+    if (keyField.kind.name !== 'uuid' || !keyField.required || keyField.nullable) {
       throw new InvalidDeclaration(`${typeName}: the key ${key} must be a required UUID`);
     }
     for (const name of ['updated', 'is_deleted']) {

@@ -11,9 +11,13 @@ export interface Field<
   K extends Kind = Kind,
   Required extends boolean = boolean,
   R extends Reference | undefined = Reference | undefined,
+  Nullable extends boolean = boolean,
 > {
   readonly kind: K;
+  /** Every upload must give it a value. This is a rule for uploads, not for what is stored. */
   readonly required: Required;
+  /** A stored record may have null in it. */
+  readonly nullable: Nullable;
   readonly references: R;
   readonly note: string;
   /** What an omitted optional field is kept as. */
@@ -35,25 +39,38 @@ type ReferenceIn<O extends FieldOptions> = O extends { readonly references: infe
 export function required<K extends Kind, const O extends FieldOptions = object>(
   kind: K,
   options?: O,
-): Field<K, true, ReferenceIn<O>> {
-  return fieldOf(kind, true, options);
+): Field<K, true, ReferenceIn<O>, false> {
+  return fieldOf(kind, true, false, options);
+}
+
+/**
+ * Declares a field that became required after records were stored without it. Uploads must give it a value;
+ * older records keep the null that they were stored with.
+ */
+export function newlyRequired<K extends Kind, const O extends FieldOptions = object>(
+  kind: K,
+  options?: O,
+): Field<K, true, ReferenceIn<O>, true> {
+  return fieldOf(kind, true, true, options);
 }
 
 export function optional<K extends Kind, const O extends FieldOptions = object>(
   kind: K,
   options?: O,
-): Field<K, false, ReferenceIn<O>> {
-  return fieldOf(kind, false, options);
+): Field<K, false, ReferenceIn<O>, true> {
+  return fieldOf(kind, false, true, options);
 }
 
-function fieldOf<K extends Kind, Required extends boolean, O extends FieldOptions>(
+function fieldOf<K extends Kind, Required extends boolean, Nullable extends boolean, O extends FieldOptions>(
   kind: K,
   required: Required,
+  nullable: Nullable,
   options: O | undefined,
-): Field<K, Required, ReferenceIn<O>> {
+): Field<K, Required, ReferenceIn<O>, Nullable> {
   return {
     kind,
     required,
+    nullable,
     references: options?.references as ReferenceIn<O>,
     note: options?.note ?? '',
     omitted: options?.omitted ?? null,
@@ -87,7 +104,7 @@ export type Sent<F extends Fields> = {
 
 /** A record as it is answered: every field there. */
 export type Shown<F extends Fields> = {
-  [N in keyof F]: F[N]['required'] extends true ? WireOf<F[N]> : WireOf<F[N]> | null;
+  [N in keyof F]: F[N]['nullable'] extends false ? WireOf<F[N]> : WireOf<F[N]> | null;
 };
 
 type ReferencedBy<R> = R extends string

@@ -60,11 +60,11 @@ function sentFields(fields: Fields): readonly string[] {
   });
 }
 
-function shownFields(fields: Fields): readonly string[] {
+export function shownFields(fields: Fields): readonly string[] {
   return Object.entries(fields).map(([name, field]) => {
     const type = wireType(field.kind);
     const comment = field.note === '' ? '' : `  /** ${sentence(field.note)} */\n`;
-    return `${comment}  ${name}: ${field.required ? type : `${type} | null`};\n`;
+    return `${comment}  ${name}: ${field.nullable ? `${type} | null` : type};\n`;
   });
 }
 

@@ -9,7 +9,9 @@ import {
   assignedToInteraction,
   interaction,
   type RecordTypeName,
+  recordTypeNames,
   recordTypes,
+  storedInteraction,
 } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
@@ -19,7 +21,7 @@ import { metricsTable } from '../server/observe/metric-table.ts';
 import { readSettings, SettingsProblem, settingsTable } from '../server/settings.ts';
 import { columnTypes as postgresTypes } from '../server/store/postgres/schema.ts';
 import { columnTypes as sqliteTypes } from '../server/store/sqlite/schema.ts';
-import { catalogueTables } from '../server/store/tables.ts';
+import { catalogueTables, recordTable, type Table } from '../server/store/tables.ts';
 
 const root = new URL('..', import.meta.url);
 
@@ -134,13 +136,17 @@ function statusesTable(): string {
 }
 
 function columnTables(): string {
-  return [...catalogueTables.records.values(), catalogueTables.interactions]
-    .map(({ name, key, columns }) => {
+  const described: readonly (readonly [Table, Fields])[] = [
+    ...recordTypeNames.map((type) => [recordTable(catalogueTables, type), recordTypes[type].fields] as const),
+    [catalogueTables.interactions, storedInteraction],
+  ];
+  return described
+    .map(([{ name, key, columns }, fields]) => {
       const rows = columns.map((column) => [
         `\`${column.name}\``,
         sqliteTypes[column.kind],
         postgresTypes[column.kind],
-        column.notNull ? 'no' : 'yes',
+        fields[column.name]!.nullable && column.omitted === null ? 'yes' : 'no',
       ]);
       const head = `### ${name}\n\nKey: \`organisation\`, \`${key}\`.\n\n`;
       return head + table(['Column', 'SQLite', 'PostgreSQL', 'May be null'], rows);

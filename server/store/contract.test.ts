@@ -506,6 +506,32 @@ for (const { name, open } of testStores) {
         });
       }
 
+      test('may be null in every field but the key: what an upload must have is not for the store to decide', async () => {
+        const organisation = await newOrganisation();
+        for (const type of recordTypeNames) {
+          const { key, fields } = recordTypes[type];
+          const empty = recordRow(
+            type,
+            Object.fromEntries(recordTypeFields(type).map((name) => [name, null])),
+          );
+          const rows = Array.from({ length: 150 }, () =>
+            empty.with(Object.keys(fields).indexOf(key), randomUUID()),
+          );
+          const id = (row: Row): string => row[Object.keys(fields).indexOf(key)] as string;
+          for (const batch of [rows.slice(0, 1), rows.slice(1)]) {
+            const { length } = batch;
+            assert.deepEqual(await upload(organisation, type, [batch]), written(tally(length, 0, 0)), type);
+            assert.deepEqual(await upload(organisation, type, [batch]), written(tally(0, 0, length)), type);
+          }
+          const filled = recordRow(type, { [key]: id(rows[0]!) });
+          assert.deepEqual(await upload(organisation, type, [[filled]]), written(tally(0, 1, 0)), type);
+          assert.deepEqual(await upload(organisation, type, [[rows[0]!]]), written(tally(0, 1, 0)), type);
+          assert.deepEqual(await store.record(organisation, type, id(rows[0]!)), rows[0], type);
+          const page = await store.records(organisation, type, everything);
+          assert.deepEqual(new Set(page.map(id)), new Set(rows.map(id)), type);
+        }
+      });
+
       /** More than stores write one by one, with what has a meaning in text formats. */
       const manyRows = (type: RecordTypeName): readonly Row[] => {
         const awkward = ['\\N', '\\', 'a\tb\nc\rd', '\\.', '"{},', '', 'NULL', 'é\u2028😀'];

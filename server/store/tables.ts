@@ -8,8 +8,7 @@ import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/c
 export interface Column {
   readonly name: string;
   readonly kind: KindName;
-  readonly notNull: boolean;
-  /** What rows get that were stored before the column was there. */
+  /** What rows get that were stored before the column existed. */
   readonly omitted: boolean | null;
 }
 
@@ -82,8 +81,16 @@ function columnsOf(fields: Fields): readonly Column[] {
   return Object.entries(fields).map(([name, field]) => columnOf(name, field));
 }
 
-function columnOf(name: string, { kind, required, omitted }: Field): Column {
-  return { name, kind: kind.name, notNull: required || omitted !== null, omitted };
+function columnOf(name: string, { kind, omitted }: Field): Column {
+  return { name, kind: kind.name, omitted };
+}
+
+/**
+ * Only the primary key is NOT NULL. What else must have a value is a rule for uploads, and such rules change while
+ * stored records stay: a constraint would differ between databases made before and after the change.
+ */
+export function isNotNull({ key }: Table, column: string): boolean {
+  return column === key || column === 'organisation';
 }
 
 export function quoted(name: string): string {

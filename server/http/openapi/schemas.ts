@@ -2,7 +2,7 @@
 
 import type { Field, Fields, Reference } from '@headgate/catalogue/declaration.ts';
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
-import type { JsonSchema, Kind, KindName } from '@headgate/catalogue/kinds/kind.ts';
+import type { JsonSchema, KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { type ProblemCodeFacts, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import {
   interaction,
@@ -106,16 +106,25 @@ function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<
 
 type Values = Readonly<Record<string, unknown>>;
 
-function sentSchema(title: string, fields: Fields, example: Values): JsonSchema {
+export function sentSchema(title: string, fields: Fields, example: Values): JsonSchema {
   const required = Object.entries(fields).filter(([, field]) => field.required);
-  return objectSchema(`${title}, as it is sent`, fields, example, required, ({ schema }) => schema);
+  return objectSchema(`${title}, as it is sent`, fields, example, required, (field) => ({
+    schema: field.kind.schema,
+    isNullable: !field.required,
+  }));
 }
 
 /** Every field is there: an omitted one as null, or as what the field is kept as then. */
-function shownSchema(title: string, fields: Fields, example: Values): JsonSchema {
-  const schemaOf = ({ name, schema }: Kind): JsonSchema =>
-    name === 'date-time' ? shownDateTimeSchema : schema;
-  return objectSchema(title, fields, example, Object.entries(fields), schemaOf);
+export function shownSchema(title: string, fields: Fields, example: Values): JsonSchema {
+  return objectSchema(title, fields, example, Object.entries(fields), ({ kind, nullable }) => ({
+    schema: kind.name === 'date-time' ? shownDateTimeSchema : kind.schema,
+    isNullable: nullable,
+  }));
+}
+
+interface ValueSchema {
+  readonly schema: JsonSchema;
+  readonly isNullable: boolean;
 }
 
 function objectSchema(
@@ -123,7 +132,7 @@ function objectSchema(
   fields: Fields,
   example: Values,
   required: readonly (readonly [string, Field])[],
-  schemaOf: (kind: Kind) => JsonSchema,
+  schemaOf: (field: Field) => ValueSchema,
 ): JsonSchema {
   return {
     title,
@@ -131,7 +140,7 @@ function objectSchema(
     properties: Object.fromEntries(
       Object.entries(fields).map(([name, field]) => [
         name,
-        fieldSchema(field, schemaOf(field.kind), example[name]),
+        fieldSchema(field, schemaOf(field), example[name]),
       ]),
     ),
     required: required.map(([name]) => name),
@@ -139,12 +148,13 @@ function objectSchema(
   };
 }
 
-function fieldSchema(field: Field, schema: JsonSchema, example: unknown): JsonSchema {
-  const { required, omitted } = field;
+function fieldSchema(field: Field, { schema, isNullable }: ValueSchema, example: unknown): JsonSchema {
+  const { omitted } = field;
   const description = describeField(field);
-  const bounds = required && 'maxLength' in schema ? { minLength: 1 } : {};
+  // What may be left out may also be an empty text.
+  const bounds = !isNullable && 'maxLength' in schema ? { minLength: 1 } : {};
   return {
-    ...(required ? schema : orNull(schema)),
+    ...(isNullable ? orNull(schema) : schema),
     ...bounds,
     ...(omitted === null ? {} : { default: omitted }),
     ...(description === '' ? {} : { description }),

@@ -49,6 +49,21 @@ const ours = [
   ...recordTypeNames.map((type) => type.replaceAll('-', '_')),
 ].toSorted();
 
+async function notNull(): Promise<readonly string[]> {
+  const tables = [...catalogueTables.records.values(), catalogueTables.interactions];
+  const rows = await ask(
+    `SELECT attrelid::regclass || '.' || attname AS name FROM pg_attribute WHERE attnum > 0 AND attnotnull
+      AND attrelid = ANY ('{${tables.map((table) => table.name).join(',')}}'::regclass[])`,
+  );
+  return rows.map((row) => String(row.name)).toSorted();
+}
+
+function keyColumns(): readonly string[] {
+  return [...catalogueTables.records.values(), catalogueTables.interactions]
+    .flatMap((table) => [`${table.name}.organisation`, `${table.name}.${table.key}`])
+    .toSorted();
+}
+
 /** One sentence, that names the database and nothing secret. */
 async function assertRefused(reason: RegExp, url = database.url): Promise<void> {
   await assert.rejects(openStore(url), (error) => {
@@ -77,6 +92,11 @@ describe('an empty database', () => {
         ['organisation', key],
       );
     }
+  });
+
+  test('can have null in every column but those of a key', async () => {
+    await openAndClose();
+    assert.deepEqual(await notNull(), keyColumns());
   });
 
   test('keeps values in columns of their own types', async () => {
@@ -192,6 +212,19 @@ describe('a database of another version', () => {
     await store.close();
     assert.deepEqual(await tablesThere(), ours);
     assert.equal((await ask(`SELECT 1 FROM pg_class WHERE relname = 'interactions_by_user'`)).length, 1);
+  });
+});
+
+describe('a database whose required columns are NOT NULL, as they once were,', () => {
+  test('gets the constraints of a new one, once, and no table is rewritten', async () => {
+    await openAndClose();
+    await ask(`ALTER TABLE shops ALTER name SET NOT NULL, ALTER region SET NOT NULL;
+      ALTER TABLE interactions ALTER item_id SET NOT NULL`);
+    const files = () => ask(`SELECT relname, relfilenode FROM pg_class WHERE relkind = 'r' ORDER BY relname`);
+    const before = await files();
+    await openAndClose();
+    assert.deepEqual(await notNull(), keyColumns());
+    assert.deepEqual(await files(), before);
   });
 });
 

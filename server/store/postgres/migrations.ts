@@ -1,13 +1,14 @@
 // Brings a database to the form this version works with, or refuses it in one sentence.
 // Housekeeping tables come from numbered migrations. Tables of records follow the catalogue: what it
-// declares and the database lacks is added, so that a new type or field needs no migration.
+// declares and the database lacks is added, and constraints that it no longer has are dropped, so that a new or
+// changed type or field needs no migration.
 
 import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
-import { createIndexSql, quoted, type Table, type Tables } from '../tables.ts';
+import { createIndexSql, isNotNull, quoted, type Table, type Tables } from '../tables.ts';
 import type { Address } from './address.ts';
 import { countDataNodes, distributeSql, dropMovedRowsSql, isCitusWorker, undistributed } from './citus.ts';
-import { addColumnSql, columnTypes, createTableSql, ORGANISATION_TYPE } from './schema.ts';
+import { addColumnSql, columnTypes, createTableSql, dropNotNullSql, ORGANISATION_TYPE } from './schema.ts';
 
 const OLDEST_SERVER_VERSION = 140_000;
 /** Any number will do that other users of the same database are unlikely to lock: "Hgat" in ASCII. */
@@ -191,6 +192,8 @@ async function missingSteps(
       refuseStrangeColumns(address, table, present);
       const added = table.columns.filter(({ name }) => !present.has(name));
       steps.push(...added.map((column) => addColumnSql(table, column)));
+      const stricter = [...(layout.notNull.get(table.name) ?? [])].filter((name) => !isNotNull(table, name));
+      if (stricter.length > 0) steps.push(dropNotNullSql(table, stricter));
     }
     const addedIndexes = table.indexes.filter(({ name }) => !layout.indexes.has(name));
     steps.push(...addedIndexes.map((index) => createIndexSql(table, index)));
@@ -223,25 +226,38 @@ function workingTables(tables: Tables): readonly string[] {
 interface Layout {
   /** The types of the columns of each table, by name. */
   readonly columns: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  /** The columns of each table that cannot be null. */
+  readonly notNull: ReadonlyMap<string, readonly string[]>;
   readonly indexes: ReadonlySet<string>;
 }
 
 async function readLayout(client: ClientBase, schema: string): Promise<Layout> {
-  const { rows } = await client.query<{ name: string; is_index: boolean; column: string; type: string }>(
+  const { rows } = await client.query<{
+    name: string;
+    is_index: boolean;
+    column: string;
+    type: string;
+    is_not_null: boolean;
+  }>(
     `SELECT relname AS name, relkind IN ('i', 'I') AS is_index,
-        attname AS column, format_type(atttypid, atttypmod) AS type
+        attname AS column, format_type(atttypid, atttypmod) AS type, attnotnull AS is_not_null
       FROM pg_class
         LEFT JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
       WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`,
     [schema],
   );
   const columns = new Map<string, Map<string, string>>();
+  const notNull = new Map<string, string[]>();
   const indexes = new Set<string>();
-  for (const { name, is_index, column, type } of rows) {
-    if (is_index) indexes.add(name);
-    else columns.set(name, (columns.get(name) ?? new Map<string, string>()).set(column, type));
+  for (const { name, is_index, column, type, is_not_null } of rows) {
+    if (is_index) {
+      indexes.add(name);
+      continue;
+    }
+    columns.set(name, (columns.get(name) ?? new Map<string, string>()).set(column, type));
+    if (is_not_null) notNull.set(name, [...(notNull.get(name) ?? []), column]);
   }
-  return { columns, indexes };
+  return { columns, notNull, indexes };
 }
 
 /** The database's schema version; 0 for one that Headgate has not used yet. Others may use it too. */

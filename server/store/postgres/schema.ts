@@ -2,7 +2,7 @@
 
 import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
 import type { OrganisationNumber, Row } from '../store.ts';
-import { type Column, quoted, type Table } from '../tables.ts';
+import { type Column, isNotNull, quoted, type Table } from '../tables.ts';
 import type { TextRow } from './connections.ts';
 
 /** As `format_type` writes them, so that they can be compared with what a database has. */
@@ -22,21 +22,27 @@ export const columnTypes: Readonly<Record<KindName, ColumnType>> = {
   boolean: 'boolean',
 };
 
-export function createTableSql({ name, key, columns }: Table): string {
+export function createTableSql(table: Table): string {
   const definitions = [
     `"organisation" ${ORGANISATION_TYPE} NOT NULL`,
-    ...columns.map(
-      (column) => `${quoted(column.name)} ${columnTypes[column.kind]}${column.notNull ? ' NOT NULL' : ''}`,
+    ...table.columns.map(
+      ({ name, kind }) => `${quoted(name)} ${columnTypes[kind]}${isNotNull(table, name) ? ' NOT NULL' : ''}`,
     ),
-    `PRIMARY KEY ("organisation", ${quoted(key)})`,
+    `PRIMARY KEY ("organisation", ${quoted(table.key)})`,
   ];
-  return `CREATE TABLE ${quoted(name)} (\n  ${definitions.join(',\n  ')}\n)`;
+  return `CREATE TABLE ${quoted(table.name)} (\n  ${definitions.join(',\n  ')}\n)`;
 }
 
-/** A field that was declared later: older rows lack it, so it is nullable unless an omitted one has a value. */
+/** A field that was declared later. Older rows get what omitting it means. */
 export function addColumnSql(table: Table, { name, kind, omitted }: Column): string {
-  const whenOmitted = omitted === null ? '' : ` NOT NULL DEFAULT ${omitted}`;
+  const whenOmitted = omitted === null ? '' : ` DEFAULT ${omitted}`;
   return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${columnTypes[kind]}${whenOmitted}`;
+}
+
+/** Changes only the catalog of the database; no row is read or written. */
+export function dropNotNullSql(table: Table, columns: readonly string[]): string {
+  const drops = columns.map((name) => `ALTER COLUMN ${quoted(name)} DROP NOT NULL`);
+  return `ALTER TABLE ${quoted(table.name)} ${drops.join(', ')}`;
 }
 
 /** The column in its kept form, whatever DateStyle and TimeZone the server has. */

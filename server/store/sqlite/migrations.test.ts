@@ -60,14 +60,72 @@ test('a new file gets a table for every type, with its fields in order behind th
   assert.equal(database.prepare('PRAGMA user_version').get()?.user_version, SCHEMA_VERSION);
 });
 
-test('required fields and the mark of deletion cannot be null, others can', (t) => {
+function notNullIn(database: DatabaseSync, table: string): readonly unknown[] {
+  return database
+    .prepare('SELECT name FROM pragma_table_info(?) WHERE "notnull" = 1')
+    .all(table)
+    .map(({ name }) => name);
+}
+
+test('only the key cannot be null', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);
-  const notNull = database
-    .prepare(`SELECT name FROM pragma_table_info('shops') WHERE "notnull" = 1`)
-    .all()
-    .map(({ name }) => name);
-  assert.deepEqual(notNull, ['organisation', 'shop_id', 'name', 'region', 'is_deleted']);
+  for (const { name, key } of [...catalogueTables.records.values(), catalogueTables.interactions]) {
+    assert.deepEqual(notNullIn(database, name).toSorted(), ['organisation', key].toSorted());
+  }
+});
+
+test('what an older file has as NOT NULL is nullable afterwards, and its rows are as they were', (t) => {
+  const path = join(testFolder(t), PATH);
+  const database = openFile(t, path);
+  prepareDatabase(database, PATH, catalogueTables);
+  const { name, key } = catalogueTables.records.get('shops')!;
+  // As older releases made a table, and added a column to it later: the first row is older than that column.
+  database.exec(`DROP TABLE shops;
+    CREATE TABLE "shops" (
+      "organisation" INTEGER NOT NULL,
+      "shop_id" TEXT NOT NULL,
+      "name" TEXT NOT NULL,
+      "region" TEXT NOT NULL,
+      "created" TEXT,
+      "updated" TEXT,
+      PRIMARY KEY ("organisation", "shop_id")
+    ) STRICT;
+    INSERT INTO shops VALUES (1, 'a', 'it''s old', 'GB', NULL, NULL);
+    ALTER TABLE "shops" ADD COLUMN "is_deleted" INTEGER NOT NULL DEFAULT 1;
+    INSERT INTO shops VALUES (1, 'b', 'newer', 'IE', NULL, NULL, 0);
+    CREATE INDEX my_index ON shops (name);
+    CREATE VIEW my_view AS SELECT name FROM shops`);
+  const other = openFile(t, path);
+  const names = other.prepare('SELECT name FROM shops ORDER BY shop_id');
+  names.all();
+
+  prepareDatabase(database, PATH, catalogueTables);
+  assert.deepEqual(notNullIn(database, name), ['organisation', key]);
+  assert.deepEqual(
+    database
+      .prepare('SELECT shop_id, name, region, is_public, is_deleted FROM shops ORDER BY shop_id')
+      .all()
+      .map((row) => Object.values(row)),
+    [
+      ['a', "it's old", 'GB', null, 1],
+      ['b', 'newer', 'IE', null, 0],
+    ],
+  );
+  assert.deepEqual({ ...database.prepare('PRAGMA integrity_check').get() }, { integrity_check: 'ok' });
+  // A connection that was open all the time has learnt of it.
+  other.exec(`INSERT INTO shops (organisation, shop_id) VALUES (1, 'c')`);
+  assert.deepEqual(
+    names.all().map((row) => row.name),
+    ["it's old", 'newer', null],
+  );
+  assert.throws(() => other.exec(`INSERT INTO shops (organisation) VALUES (1)`), /NOT NULL/);
+  assert.equal(other.prepare('SELECT name FROM my_view').all().length, 3);
+  // The connection cannot write to the schema any longer.
+  assert.throws(() => database.exec(`UPDATE sqlite_schema SET sql = '' WHERE 0`), /may not be modified/);
+  const before = schemaOf(database);
+  prepareDatabase(database, PATH, catalogueTables);
+  assert.deepEqual(schemaOf(database), before);
 });
 
 test('a file that is ready is left as it is', (t) => {

@@ -1,12 +1,19 @@
 // Brings a database file to the form this version works with, or refuses it in one sentence.
 // Housekeeping tables come from numbered migrations. Tables of records follow the catalogue: what it
-// declares and the file lacks is added, so that a new type or field needs no migration.
+// declares and the file lacks is added, and constraints that it no longer has are dropped, so that a new or
+// changed type or field needs no migration.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
-import { createIndexSql, type Table, type Tables } from '../tables.ts';
+import { createIndexSql, isNotNull, type Table, type Tables } from '../tables.ts';
 import { patiently } from './database.ts';
-import { addColumnSql, columnTypes, createTableSql } from './schema.ts';
+import {
+  addColumnSql,
+  type ColumnDefinition,
+  columnTypes,
+  createTableSql,
+  redefineTableSql,
+} from './schema.ts';
 
 /** "Hgat" in ASCII, in the file's header: tells our files from other SQLite databases. */
 const APPLICATION_ID = 0x48676174;
@@ -53,12 +60,15 @@ export const SCHEMA_VERSION = migrations.length;
  * worked out again once it holds the write lock.
  */
 export function prepareDatabase(database: DatabaseSync, path: string, tables: Tables): void {
-  const isReady = patiently(() => missingSteps(database, path, tables)).length === 0;
+  const isReady = patiently(
+    () => missingSteps(database, path, tables).length === 0 && redefinitions(database, tables).length === 0,
+  );
   patiently(() => database.exec('PRAGMA journal_mode = WAL'));
   if (isReady) return;
   patiently(() => database.exec('BEGIN IMMEDIATE'));
   try {
     for (const step of missingSteps(database, path, tables)) database.exec(step);
+    redefine(database, redefinitions(database, tables));
     database.exec('COMMIT');
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
@@ -66,10 +76,14 @@ export function prepareDatabase(database: DatabaseSync, path: string, tables: Ta
   }
 }
 
+function tablesIn(tables: Tables): readonly Table[] {
+  return [...tables.records.values(), tables.interactions];
+}
+
 function missingSteps(database: DatabaseSync, path: string, tables: Tables): readonly string[] {
   const version = knownVersion(database, path);
   const steps = [...migrations.slice(version)];
-  for (const table of [...tables.records.values(), tables.interactions]) {
+  for (const table of tablesIn(tables)) {
     steps.push(...stepsOfTable(database, path, table));
   }
   if (version < SCHEMA_VERSION) {
@@ -121,6 +135,43 @@ function stepsOfTable(database: DatabaseSync, path: string, table: Table): reado
   return [...steps, ...addedIndexes.map((index) => createIndexSql(table, index))];
 }
 
+/** For each table with a column that is NOT NULL and should not be, the statement that defines it anew. */
+function redefinitions(database: DatabaseSync, tables: Tables): readonly string[] {
+  return tablesIn(tables).flatMap((table) => {
+    const columns = database
+      .prepare('SELECT name, type, "notnull" AS is_not_null, dflt_value FROM pragma_table_info(?)')
+      .all(table.name)
+      .map((column) => ({
+        name: String(column.name),
+        type: String(column.type),
+        defaultSql: column.dflt_value as string | null,
+        isNotNull: column.is_not_null === 1,
+      })) satisfies readonly ColumnDefinition[];
+    const isStricter = columns.some((column) => column.isNotNull && !isNotNull(table, column.name));
+    return isStricter ? [redefineTableSql(table, columns)] : [];
+  });
+}
+
+/**
+ * Drops constraints without touching a row, as the documentation of SQLite describes it for releases that cannot do
+ * so with ALTER TABLE (those before 3.53): https://www.sqlite.org/lang_altertable.html#otheralter
+ */
+function redefine(database: DatabaseSync, statements: readonly string[]): void {
+  if (statements.length === 0) return;
+  database.enableDefensive(false);
+  database.exec('PRAGMA writable_schema = ON');
+  try {
+    for (const statement of statements) database.exec(statement);
+    // This number tells other connections to read the definitions again; RESET does the same here, and fails if one
+    // cannot be read.
+    database.exec(`PRAGMA schema_version = ${pragmaNumber(database, 'schema_version') + 1}`);
+    database.exec('PRAGMA writable_schema = RESET');
+  } finally {
+    database.exec('PRAGMA writable_schema = OFF');
+    database.enableDefensive(true);
+  }
+}
+
 function refuseUnknownColumns(path: string, table: Table, present: ReadonlyMap<string, string>): void {
   const declared = new Map<string, string>(table.columns.map(({ name, kind }) => [name, columnTypes[kind]]));
   declared.set('organisation', 'INTEGER');
@@ -141,6 +192,9 @@ function refuseUnknownColumns(path: string, table: Table, present: ReadonlyMap<s
   }
 }
 
-function pragmaNumber(database: DatabaseSync, pragma: 'user_version' | 'application_id'): number {
+function pragmaNumber(
+  database: DatabaseSync,
+  pragma: 'user_version' | 'application_id' | 'schema_version',
+): number {
   return Number(database.prepare(`PRAGMA ${pragma}`).get()?.[pragma]);
 }

@@ -1,7 +1,7 @@
 // How the tables of records and interactions are made in SQLite, in plain SQL types that any tool can read.
 
 import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
-import { type Column, quoted, type Table } from '../tables.ts';
+import { type Column, isNotNull, quoted, type Table } from '../tables.ts';
 
 type ColumnType = 'TEXT' | 'REAL' | 'INTEGER';
 
@@ -17,23 +17,45 @@ export const columnTypes: Readonly<Record<KindName, ColumnType>> = {
   boolean: 'INTEGER',
 };
 
+/** A column as a file defines it. */
+export interface ColumnDefinition {
+  readonly name: string;
+  readonly type: string;
+  /** The SQL text of its default. Rows that are older than the column read it as their value. */
+  readonly defaultSql: string | null;
+}
+
 /**
  * An ordinary rowid table: with random keys it takes rows nearly twice as fast as a WITHOUT ROWID one,
  * because only the narrow key index is written at random places.
  */
-export function createTableSql({ name, key, columns }: Table): string {
-  const definitions = [
-    '"organisation" INTEGER NOT NULL',
-    ...columns.map(
-      (column) => `${quoted(column.name)} ${columnTypes[column.kind]}${column.notNull ? ' NOT NULL' : ''}`,
-    ),
-    `PRIMARY KEY ("organisation", ${quoted(key)})`,
-  ];
-  return `CREATE TABLE ${quoted(name)} (\n  ${definitions.join(',\n  ')}\n) STRICT`;
+export function createTableSql(table: Table): string {
+  const organisation = { name: 'organisation', type: 'INTEGER', defaultSql: null };
+  const declared = table.columns.map(({ name, kind }) => ({
+    name,
+    type: columnTypes[kind],
+    defaultSql: null,
+  }));
+  return tableSql(table, [organisation, ...declared]);
 }
 
-/** A field that was declared later: older rows lack it, so it is nullable unless an omitted one has a value. */
+function tableSql(table: Table, columns: readonly ColumnDefinition[]): string {
+  const definitions = columns.map(({ name, type, defaultSql }) => {
+    const constraint = isNotNull(table, name) ? ' NOT NULL' : '';
+    return `${quoted(name)} ${type}${constraint}${defaultSql === null ? '' : ` DEFAULT ${defaultSql}`}`;
+  });
+  definitions.push(`PRIMARY KEY ("organisation", ${quoted(table.key)})`);
+  return `CREATE TABLE ${quoted(table.name)} (\n  ${definitions.join(',\n  ')}\n) STRICT`;
+}
+
+/** A field that was declared later. Older rows get what omitting it means. */
 export function addColumnSql(table: Table, { name, kind, omitted }: Column): string {
-  const whenOmitted = omitted === null ? '' : ` NOT NULL DEFAULT ${Number(omitted)}`;
+  const whenOmitted = omitted === null ? '' : ` DEFAULT ${Number(omitted)}`;
   return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${columnTypes[kind]}${whenOmitted}`;
+}
+
+/** Writes the table's definition anew, with the columns that it has and the constraints that it should have. */
+export function redefineTableSql(table: Table, columns: readonly ColumnDefinition[]): string {
+  const sql = tableSql(table, columns).replaceAll("'", "''");
+  return `UPDATE sqlite_schema SET sql = '${sql}' WHERE type = 'table' AND name = '${table.name}'`;
 }

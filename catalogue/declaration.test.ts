@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { newlyRequired, optional, required, type Sent, type Shown } from './declaration.ts';
+import { jsonSchemaOf } from './json-schema.ts';
+import { text } from './kinds/text.ts';
+import { shownFields } from './typescript.ts';
+
+const fields = { always: required(text), lately: newlyRequired(text), never: optional(text) };
+
+test('a field that became required must be sent, and may be null in what is read back', () => {
+  const sent: Sent<typeof fields> = { always: 'a', lately: 'b' };
+  const shown: Shown<typeof fields> = { always: 'a', lately: null, never: null };
+  // @ts-expect-error: uploads must have it
+  const incomplete: Sent<typeof fields> = { always: 'a' };
+  // @ts-expect-error: what was always required is never null
+  const impossible: Shown<typeof fields> = { always: null, lately: null, never: null };
+  assert.ok(sent && shown && incomplete && impossible);
+  assert.deepEqual(jsonSchemaOf('Thing', fields).required, ['always', 'lately']);
+  assert.deepEqual(shownFields(fields), [
+    '  always: string;\n',
+    '  lately: string | null;\n',
+    '  never: string | null;\n',
+  ]);
+});

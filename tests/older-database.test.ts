@@ -1,0 +1,175 @@
+// A database that an older Headgate made, of a catalogue that asked for other fields, under the real executable:
+// what is stored stays as it is, uploads follow today's rules, and it can be copied to and from a new database.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { openStore } from '../server/store/open-store.ts';
+import { columnTypes as postgresTypes } from '../server/store/postgres/schema.ts';
+import { columnTypes as sqliteTypes } from '../server/store/sqlite/schema.ts';
+import type { Row } from '../server/store/store.ts';
+import { catalogueTables, quoted, recordTable } from '../server/store/tables.ts';
+import { type TestDatabases, testDatabases } from '../server/store/test-databases.ts';
+import { recordRow } from '../server/store/test-rows.ts';
+import { apiOf } from './harness/api.ts';
+import { type IssuedKey, runHeadgate, startHeadgate } from './harness/headgate.ts';
+import { readAllRecords } from './harness/read-all.ts';
+import { leastRecord } from './harness/records.ts';
+
+const OLD_ID = '0d1f6a3c-9a57-4e0e-8a52-52ab20c2b8d1';
+/** As it was stored, when a customer needed a gender, but neither a user_id nor a region. */
+const oldCustomer = {
+  customer_id: OLD_ID,
+  user_id: null,
+  region: null,
+  birthdate: null,
+  institute_id: null,
+  course_id: null,
+  gender: 'stated',
+  created: null,
+  updated: null,
+  is_deleted: false,
+};
+const oldRow: Row = Object.values(oldCustomer);
+
+interface Owned {
+  readonly database: string;
+  readonly organisation: string;
+  remove(): Promise<void>;
+}
+
+async function newDatabase(kind: TestDatabases, organisation: string): Promise<Owned> {
+  const { database, remove } = await kind.newDatabase();
+  const store = await openStore(database);
+  await store.createOrganisation(organisation, randomUUID(), 1);
+  await store.close();
+  return { database, organisation, remove };
+}
+
+/** Customers as older releases made tables: what was required was NOT NULL, and there was no region. */
+async function olderDatabase(kind: TestDatabases): Promise<Owned> {
+  const owned = await newDatabase(kind, 'acme');
+  const isSqlite = owned.database.startsWith('sqlite:');
+  const types = isSqlite ? sqliteTypes : postgresTypes;
+  const wasRequired = ['customer_id', 'gender', 'is_deleted'];
+  const columns = recordTable(catalogueTables, 'customers')
+    .columns.filter(({ name }) => name !== 'region')
+    .map(
+      ({ name, kind }) => `${quoted(name)} ${types[kind]}${wasRequired.includes(name) ? ' NOT NULL' : ''}`,
+    );
+  await kind.ask(owned.database, 'DROP TABLE customers');
+  await kind.ask(
+    owned.database,
+    `CREATE TABLE customers (organisation INTEGER NOT NULL, ${columns.join(', ')},
+      PRIMARY KEY (organisation, customer_id))${isSqlite ? ' STRICT' : ''}`,
+  );
+  await kind.ask(
+    owned.database,
+    `INSERT INTO customers (organisation, customer_id, gender, is_deleted)
+      SELECT organisation, '${OLD_ID}', 'stated', ${isSqlite ? '0' : 'false'} FROM organisations`,
+  );
+  return owned;
+}
+
+async function customersIn({ database, organisation }: Omit<Owned, 'remove'>): Promise<readonly Row[]> {
+  const store = await openStore(database);
+  try {
+    const { organisation: number } = (await store.organisations()).find(({ name }) => name === organisation)!;
+    return await store.records(number, 'customers', { afterId: null, limit: 10, includeDeleted: true });
+  } finally {
+    await store.close();
+  }
+}
+
+async function addCustomer({ database }: Owned, row: Row): Promise<void> {
+  const store = await openStore(database);
+  const [{ organisation } = assert.fail()] = await store.organisations();
+  await store.write({ organisation, type: 'customers', batches: [[row]], dryRun: false, memory: null });
+  await store.close();
+}
+
+/** Fails unless both sides are equal afterwards. */
+async function copy(from: string, to: string): Promise<void> {
+  await runHeadgate(['copy', '--from', from, '--to', to], process.env);
+}
+
+for (const kind of testDatabases) {
+  describe(`an older database on ${kind.name}`, () => {
+    test('shows what is stored as it is, and takes uploads by the rules of today', async (t) => {
+      const older = await olderDatabase(kind);
+      t.after(older.remove);
+      const headgate = await startHeadgate(older.database);
+      t.after(() => headgate.stop());
+      const { key } = await headgate.command<IssuedKey>('keys', 'issue', '--org', older.organisation);
+      const api = apiOf(headgate.url, key);
+      assert.deepEqual((await api.read('customers', OLD_ID)).body, oldCustomer);
+      assert.deepEqual(await readAllRecords(api, 'customers'), [oldCustomer]);
+
+      const again = await api.upload('customers', [oldCustomer]);
+      assert.equal(again.status, 400, again.text);
+      assert.deepEqual(
+        again.body.batches[0]!.data.errors.map(({ field, code }) => [field, code]),
+        [
+          ['user_id', 'required'],
+          ['region', 'required'],
+        ],
+      );
+
+      const whole = { ...oldCustomer, user_id: randomUUID(), region: 'GB' };
+      const without = leastRecord('customers');
+      const { status, text, body } = await api.upload('customers', [whole, without]);
+      assert.equal(status, 200, text);
+      const { created, updated } = body.batches[0]!.data.counts;
+      assert.deepEqual([created, updated], [1, 1]);
+      assert.deepEqual((await api.read('customers', OLD_ID)).body, whole);
+      const read = await api.read('customers', without.customer_id as string);
+      assert.equal(read.body.gender, null);
+      await headgate.stop();
+      assert.deepEqual(await kind.damages(older.database), []);
+    });
+
+    for (const other of testDatabases) {
+      test(`is copied to a new one on ${other.name}`, async (t) => {
+        const older = await olderDatabase(kind);
+        t.after(older.remove);
+        const target = await other.newDatabase();
+        t.after(target.remove);
+        await copy(older.database, target.database);
+        assert.deepEqual(await customersIn({ ...older, database: target.database }), [oldRow]);
+      });
+
+      test(`takes in a copy of a new one on ${other.name}`, async (t) => {
+        const source = await newDatabase(other, 'bmce');
+        t.after(source.remove);
+        const row = recordRow('customers');
+        await addCustomer(source, row);
+        const older = await olderDatabase(kind);
+        t.after(older.remove);
+        await copy(source.database, older.database);
+        assert.deepEqual(await customersIn({ ...source, database: older.database }), [row]);
+        assert.deepEqual(await customersIn(older), [oldRow]);
+      });
+    }
+
+    test('has the columns of a new one afterwards', async (t) => {
+      const older = await olderDatabase(kind);
+      t.after(older.remove);
+      const newer = await kind.newDatabase();
+      t.after(newer.remove);
+      for (const { database } of [older, newer]) await (await openStore(database)).close();
+      assert.deepEqual(await columnsIn(kind, older.database), await columnsIn(kind, newer.database));
+    });
+  });
+}
+
+async function columnsIn(kind: TestDatabases, database: string): Promise<readonly string[]> {
+  const columns = await kind.ask(
+    database,
+    database.startsWith('sqlite:')
+      ? `SELECT columns.name, type, "notnull" AS is_not_null FROM pragma_table_info('customers') AS columns`
+      : `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, attnotnull AS is_not_null
+          FROM pg_attribute WHERE attrelid = 'customers'::regclass AND attnum > 0`,
+  );
+  // In any order: a column that is added comes last.
+  return columns.map(({ name, type, is_not_null }) => `${name} ${type} ${is_not_null}`).toSorted();
+}
