@@ -55,8 +55,10 @@ export const problemCodes = {
     retryable: false,
   },
   store_unavailable: {
-    meaning: 'The store could not keep the batch; nothing of it was stored.',
-    remedy: 'Send the batch again as it is, with a growing pause between tries.',
+    meaning: 'The store did not confirm that the record is stored; it may be stored or not.',
+    remedy:
+      'Send it again as it is, with a growing pause between tries. That is safe for uploads, and for an interaction ' +
+      'with an `Idempotency-Key`.',
     retryable: true,
   },
 } as const satisfies Record<string, ProblemCodeFacts>;

@@ -276,7 +276,7 @@ function assertUnavailable({ status, body, text }: Reply<UploadBody>, records: r
     assert.equal(batch, at + 1);
     assert.equal(status, 500);
     assert.equal(data.status, 'error');
-    assert.match(data.error ?? '', /nothing of it was stored/);
+    assert.match(data.error ?? '', /Send it again as it is; that is safe/);
     const received = sent.length;
     assert.deepEqual(data.counts, { received, created: 0, updated: 0, unchanged: 0, rejected: received });
     assert.deepEqual(

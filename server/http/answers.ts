@@ -169,7 +169,8 @@ function renderOutcome({ requestId, type, dryRun, batches: outcomes }: Outcome):
 function summaryOf({ result, counts }: BatchOutcome, dryRun: boolean): string {
   const { received, created, updated, unchanged, rejected } = counts;
   const records = `${received} ${received === 1 ? 'record' : 'records'} received`;
-  if (result === 'failed') return `${records}; nothing was stored, send the batch again as it is.`;
+  if (result === 'failed')
+    return `${records}; the store did not confirm the batch. Send it again as it is; that is safe.`;
   const done = `${created} created, ${updated} updated, ${unchanged} unchanged, ${rejected} rejected`;
   return dryRun ? `${records}; an upload would give: ${done}. Nothing was stored.` : `${records}: ${done}.`;
 }
@@ -178,7 +179,7 @@ function errorOf({ result, counts, problems, omittedProblems }: BatchOutcome): s
   const [first] = problems;
   if (first === undefined) return null;
   if (result === 'failed') {
-    return 'The store could not keep this batch; nothing of it was stored, and it can be sent again as it is.';
+    return 'The store did not confirm this batch. Send it again as it is; that is safe.';
   }
   const byCode = new Map<string, number>();
   for (const { code } of problems) byCode.set(code, (byCode.get(code) ?? 0) + 1);

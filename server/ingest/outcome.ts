@@ -28,7 +28,7 @@ export interface Counts extends Tally {
   readonly rejected: number;
 }
 
-/** `failed`: the store did not keep the batch, nothing of it is stored and it may be sent again as it is. */
+/** `failed`: the store did not confirm the batch: all of it is stored, or nothing. It may be sent again as it is. */
 export type BatchResult = 'accepted' | 'partly_accepted' | 'refused' | 'failed';
 
 interface Batch {

@@ -86,8 +86,7 @@ const MOST_FURTHER_PROBLEMS = 5000;
 /** Names that a batch's warnings list at most; a hostile body can hold millions. */
 const MOST_NAMED_WARNINGS = 100;
 const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
-const STORE_UNAVAILABLE =
-  'was not stored, because the store could not keep its batch; send it again as it is';
+const STORE_UNAVAILABLE = 'was not confirmed by the store. Send it again as it is; that is safe';
 
 const plans = Object.fromEntries(
   recordTypeNames.map((type) => {

@@ -41,13 +41,13 @@ export const metricTable = {
     'uploads_total',
     ['type', 'outcome'],
     'Uploads that were looked into: accepted, partly_accepted, refused (no record was good), failed (the store ' +
-      'kept nothing), replayed (answered again from an Idempotency-Key), dry_run.',
+      'did not confirm it), replayed (answered again from an Idempotency-Key), dry_run.',
   ),
   records: metric(
     'counter',
     'records_total',
     ['type', 'outcome'],
-    'Records of uploads: created, updated, unchanged, rejected, or failed, where the store did not keep a good one. ' +
+    'Records of uploads: created, updated, unchanged, rejected, or failed, if the store did not confirm a good one. ' +
       'Dry runs and replays are not counted.',
   ),
   rejections: metric(

@@ -104,7 +104,10 @@ ${table(
     ['200', 'every record was accepted'],
     ['207', 'some were accepted, the others are in `errors`'],
     ['400', 'none was accepted'],
-    ['500', 'the store could not keep the request: nothing is stored, send it again as it is'],
+    [
+      '500',
+      'the store did not confirm the request, all of which is stored, or nothing: send it again as it is; that is safe',
+    ],
   ],
 )}
 
@@ -214,7 +217,7 @@ ${table(
 
 ### Refused requests
 
-The body is \`{error, message, request_id}\`, and nothing was stored.
+The body is \`{error, message, request_id}\`. Nothing was stored, except perhaps with 500.
 
 ${table(
   ['Status', 'What happened', 'What to do'],

@@ -97,8 +97,8 @@ function uploadRecords(type: RecordTypeName): Operation {
       ),
       403: refused(scopeRefusal('data:write', type), 'key'),
       500: answered(
-        'The store could not keep the request: nothing of it is stored, send it again as it is. Or something ' +
-          'unexpected happened, which `request_id` names to the operator.',
+        'The store did not confirm the upload, and may have stored it or not: send it again as it is; that is safe. ' +
+          'Or something unexpected happened, which `request_id` names to the operator.',
         jsonContent({ oneOf: [result, refTo('schemas', 'Refusal')] }),
         'key',
       ),

@@ -318,7 +318,8 @@ const uploadResult: JsonSchema = {
           status: {
             type: 'integer',
             enum: [200, 207, 400, 500],
-            description: '200 all accepted, 207 some, 400 none, 500 not stored: send it again.',
+            description:
+              '200 all accepted, 207 some, 400 none, 500 not confirmed by the store: send it again.',
           },
           data: batchData,
         },
