@@ -16,6 +16,7 @@ import { delimiter, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import workspaceFacts from '../package.json' with { type: 'json' };
 import packageFacts from '../server/package.json' with { type: 'json' };
 import { type Api, apiOf } from './harness/api.ts';
 import { npmEnvironment, runIn } from './harness/npm.ts';
@@ -23,6 +24,7 @@ import { idOf, leastRecord } from './harness/records.ts';
 import { takesConnections, waitUntil } from './harness/waiting.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+const oldest = packageFacts.engines.node.replace('>=', '');
 const MOST_BYTES = 600_000;
 const MOST_UNPACKED_BYTES = 3_000_000;
 
@@ -117,9 +119,17 @@ describe('the package', () => {
     await assert.rejects(promisify(execFile)(old.path, [launcher, 'serve']), {
       code: 2,
       stdout: '',
-      stderr: `headgate: Node ${old.version} is too old: Headgate needs Node 24.15 or newer\n`,
+      stderr: `headgate: Node ${old.version} is too old: Headgate needs Node ${oldest} or newer\n`,
     });
   });
+});
+
+test('the oldest Node that is promised is the one on which all tests run', () => {
+  assert.match(workspaceFacts.devDependencies.node, new RegExp(`^${RegExp.escape(oldest)}\\.\\d+$`));
+  for (const page of ['server/README.md', 'docs/production.md', 'docs/quick-start.md']) {
+    const named = readFileSync(join(root, page), 'utf8').match(/\bNode \d+\.\d+ or newer/g);
+    assert.deepEqual(named, [`Node ${oldest} or newer`], page);
+  }
 });
 
 test('the launcher prefers sources to what was built from them', async (t) => {
