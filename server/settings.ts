@@ -209,8 +209,8 @@ const ofServer = {
     null,
     bytes('1024GiB'),
     '256MiB',
-    'The bytes of request bodies and large responses held at once; above it requests are answered 503. One ' +
-      'organisation may hold as much as it leaves free for the others. Never less than HEADGATE_MAX_BODY.',
+    'The bytes of request bodies and large responses that each process holds at once; above it requests are answered ' +
+      '503. One organisation may hold as much as it leaves free for the others. Never less than HEADGATE_MAX_BODY.',
   ),
   stallTimeoutMs: setting(
     'HEADGATE_STALL_TIMEOUT',
@@ -225,7 +225,7 @@ const ofServer = {
     null,
     requestsPerSecond,
     '1000',
-    'The requests a second that each key may make, or off.',
+    'The requests a second that each key may make, or off. Each process counts by itself.',
   ),
   tlsCertFile: setting(
     'HEADGATE_TLS_CERT',

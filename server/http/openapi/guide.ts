@@ -175,7 +175,9 @@ ${table(
     ['Body, after decompression', inUnits(maxBodyBytes), '[413](#status-413)'],
     [
       'Requests of one key',
-      rateLimitPerSecond === null ? 'not limited' : `${thousands(rateLimitPerSecond)} a second`,
+      rateLimitPerSecond === null
+        ? 'not limited'
+        : `${thousands(rateLimitPerSecond)} a second, counted by each process of the server by itself`,
       '[429](#status-429)',
     ],
     ['Characters of a text', thousands(LONGEST_TEXT_CHARACTERS), '[`too_long`](#code-too_long)'],

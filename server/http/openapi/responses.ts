@@ -32,7 +32,8 @@ export const headers = {
     example: '"key";r=999;t=1',
   },
   'RateLimit-Policy': {
-    description: 'How many requests the key may make (`q`) in how many seconds (`w`).',
+    description:
+      'How many requests the key may make of the process that answers (`q`) in how many seconds (`w`).',
     schema: { type: 'string' },
     example: '"key";q=1000;w=1',
   },
