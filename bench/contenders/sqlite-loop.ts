@@ -3,6 +3,7 @@
 
 import type { SQLInputValue } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
+import { newOpenedFiles } from '../../server/store/sqlite/file-identity.ts';
 import { defaultTuning } from '../../server/store/sqlite/tuning.ts';
 import { keepWal } from '../../server/store/sqlite/wal.ts';
 import { openForWriting } from '../../server/store/sqlite/writing-connection.ts';
@@ -42,7 +43,7 @@ if (import.meta.main) {
   takeOrder<LoopOrder, Timed>(async ({ path, records: order }) => {
     const { workload, uploads, recordsPerUpload } = order;
     const database = openForWriting(path);
-    const wal = keepWal(database, path, defaultTuning, (trouble) => {
+    const wal = keepWal(database, newOpenedFiles(path), defaultTuning, (trouble) => {
       throw new Error(trouble);
     });
     const upsert = database.prepare(upsertSql(recordTable(catalogueTables, workloads[workload].type)));

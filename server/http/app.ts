@@ -2,7 +2,6 @@
 
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
@@ -23,6 +22,7 @@ import {
 } from './fixed-refusals.ts';
 import { addGate, isGuarded, passGate } from './gate.ts';
 import { getOpenApi } from './openapi/handler.ts';
+import { readinessOf } from './readiness.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './reading.ts';
 import { getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
 import {
@@ -46,7 +46,6 @@ const HEADERS_TIMEOUT_MS = 20_000;
 /** A whole request must have arrived by then: 32 MiB at less than 1 Mbit/s. */
 const REQUEST_TIMEOUT_MS = 300_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-const PING_TIMEOUT_MS = 2000;
 /** More than the HTTP parser lets through, so that a handler answers for every path. */
 const LONGEST_PATH_PART_CHARACTERS = 64 * 1024;
 
@@ -144,6 +143,7 @@ export function buildApp(service: Service): FastifyInstance {
 
 function handlersOf(service: Service, isClosing: () => boolean): Readonly<Record<RouteName, Handler>> {
   const describe = describer(service.limits);
+  const isReady = readinessOf(service);
   return {
     uploadRecords: postRecords(service),
     listRecords: getRecords(service),
@@ -154,30 +154,13 @@ function handlersOf(service: Service, isClosing: () => boolean): Readonly<Record
     getLiveness: (_, reply) => reply.send({ status: 'alive' }),
     async getReadiness(_, reply) {
       if (isClosing()) return refuse(reply, shuttingDown);
-      const isReady = await answersInTime(service);
-      return isReady ? reply.send({ status: 'ready' }) : refuse(reply, storeSilent);
+      return (await isReady()) ? reply.send({ status: 'ready' }) : refuse(reply, storeSilent);
     },
     getOpenApi: getOpenApi(describe),
     reference: getReference(describe),
     referenceStyle: getReferenceStyle(),
     referenceScript: getReferenceScript(),
   };
-}
-
-async function answersInTime(service: Service): Promise<boolean> {
-  const timer = new AbortController();
-  try {
-    const timeout = sleep(PING_TIMEOUT_MS, 'late', { signal: timer.signal }).catch(() => 'late');
-    const isReady = (await Promise.race([service.store.ping(), timeout])) !== 'late';
-    if (!isReady) service.observer.metrics?.storeFailed('readiness');
-    return isReady;
-  } catch (error) {
-    if (!(error instanceof StoreUnavailable)) throw error;
-    service.observer.metrics?.storeFailed('readiness');
-    return false;
-  } finally {
-    timer.abort();
-  }
 }
 
 function methodsOf(routes: readonly Route[], path: string): readonly string[] {

@@ -3,8 +3,9 @@
 // What every store promises:
 // - When a writing call resolves, what it wrote is on disk and survives the loss of the process or power.
 // - A call that rejects with StoreUnavailable has stored nothing of what it was given. One exception cannot be
-//   avoided: where the connection is lost between a commit and the news of it, all was stored. Uploads, and
-//   all that carries a memory, can be repeated without harm; an interaction without one may then be twice there.
+//   avoided: where the connection is lost between a commit and the news of it, or a SQLite file is moved away at that
+//   moment and back later, all was stored. Uploads, and all that carries a memory, can be repeated without harm; an
+//   interaction without one may then be twice there.
 // - Nothing of one organisation is ever seen, touched or counted by a call made for another.
 // - Existence only grows: a record that was seen to exist exists forever, so a positive answer of
 //   `existing` may be cached without end.
@@ -176,7 +177,10 @@ export interface Store {
   /** How many records of the type, or interactions, there are; deleted records included. */
   count(organisation: OrganisationNumber, what: RecordTypeName | 'interactions'): Promise<number>;
 
-  /** Resolves when the store can serve; rejects with the reason when it cannot. */
+  /**
+   * Resolves if the store can serve, and rejects with the reason if it is broken. It does not wait behind other calls: a
+   * store that is only busy resolves at once.
+   */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

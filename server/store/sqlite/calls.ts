@@ -71,6 +71,8 @@ export interface Link<O extends Operations> {
   connect(port: MessagePort): void;
   /** What waits is rejected, and what comes is refused with the reason, until it is connected again. */
   lose(reason: string): void;
+  /** Returns why no call can be made, or null if the thread can be reached. */
+  absence(): string | null;
   /** Takes no more calls, and resolves when all that were made are answered. */
   close(): Promise<void>;
 }
@@ -124,10 +126,12 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
     for (const id of [...waiting.keys()]) settle(id, (call) => call.reject(error));
   };
 
+  const whyAbsent = (): string | null => (isClosed ? 'the store is closed' : port === null ? absence : null);
+
   return {
     call(operation, args, bytes = SMALL_CALL_BYTES, handedOver) {
-      if (isClosed) return Promise.reject(new StoreUnavailable('the store is closed'));
-      if (port === null) return Promise.reject(new StoreUnavailable(absence));
+      const absent = whyAbsent();
+      if (port === null || absent !== null) return Promise.reject(new StoreUnavailable(absent ?? absence));
       if (waiting.size >= MOST_CALLS_WAITING || bytesWaiting + bytes > MOST_BYTES_WAITING) {
         return Promise.reject(
           new StoreUnavailable(
@@ -156,6 +160,7 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
     },
 
     lose,
+    absence: whyAbsent,
 
     async close() {
       isClosed = true;

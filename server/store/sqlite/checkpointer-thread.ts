@@ -2,9 +2,11 @@
 
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import { GONE, type PassesMade } from './checkpointer.ts';
+import { type CheckpointerData, GONE } from './checkpointer.ts';
+import { FileWatch } from './file-identity.ts';
 
-const { path, made } = workerData as { readonly path: string; readonly made: PassesMade };
+const { files, made } = workerData as CheckpointerData;
+const watch = new FileWatch(files);
 
 /** The writer may be waiting, and hears of this thread's end only when it does not. */
 function orSayGone<T>(work: () => T): T {
@@ -18,13 +20,18 @@ function orSayGone<T>(work: () => T): T {
 }
 
 const checkpoint = orSayGone((): StatementSync => {
-  const database = new DatabaseSync(path);
+  watch.assertInPlace();
+  const database = new DatabaseSync(files.path);
   database.exec('PRAGMA synchronous = FULL');
   return database.prepare('PRAGMA wal_checkpoint(PASSIVE)');
 });
 
 parentPort!.on('message', () => {
-  orSayGone(() => checkpoint.get());
+  orSayGone(() => {
+    // The log would be copied into a file that has nothing to do with it.
+    watch.assertInPlace();
+    checkpoint.get();
+  });
   Atomics.add(made, 0, 1);
   Atomics.notify(made, 0);
 });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { Checkpointer } from './checkpointer.ts';
+import { newOpenedFiles } from './file-identity.ts';
 import { testFolder } from './test-folder.ts';
 import { openForWriting } from './writing-connection.ts';
 
@@ -24,7 +25,7 @@ function framesLeft(database: DatabaseSync): number {
 test('passes are made, and seen to be made, while the thread that ordered them never reaches its event loop', async (t) => {
   const { database, path } = openWithLog(t);
   assert.ok(framesLeft(database) > 200);
-  const checkpointer = new Checkpointer(path, () => {});
+  const checkpointer = new Checkpointer(newOpenedFiles(path), () => {});
   t.after(() => checkpointer.close());
   assert.equal(checkpointer.passesLeft, 0);
   checkpointer.orderPass();
@@ -44,7 +45,10 @@ test('a checkpointer that cannot work is not waited for, and says why it is gone
   // The thread does not keep the process alive by itself.
   const timer = setTimeout(reject, PATIENCE_MS, new Error('the checkpointer has not said that it is gone'));
   t.after(() => clearTimeout(timer));
-  const checkpointer = new Checkpointer(join(testFolder(t), 'missing', 'headgate.db'), resolve);
+  const checkpointer = new Checkpointer(
+    newOpenedFiles(join(testFolder(t), 'missing', 'headgate.db')),
+    resolve,
+  );
   checkpointer.orderPass();
   checkpointer.orderPass();
   assert.equal(checkpointer.passesLeft, 2);
@@ -59,7 +63,7 @@ test('a checkpointer that cannot work is not waited for, and says why it is gone
 
 test('a checkpointer is waited for no longer than told', async (t) => {
   const { path } = openWithLog(t);
-  const checkpointer = new Checkpointer(path, () => {});
+  const checkpointer = new Checkpointer(newOpenedFiles(path), () => {});
   await checkpointer.close();
   checkpointer.orderPass();
   const startedAtMs = performance.now();

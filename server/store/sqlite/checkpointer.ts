@@ -2,10 +2,16 @@
 // loop, which a writer that commits without pause reaches only after its next commit.
 
 import { Worker } from 'node:worker_threads';
+import type { OpenedFiles } from './file-identity.ts';
 
 /** Passes over the log that a checkpointer has made, or GONE once it has failed; shared with its thread. */
 export type PassesMade = Int32Array<SharedArrayBuffer>;
 export const GONE = -1;
+
+export interface CheckpointerData {
+  readonly files: OpenedFiles;
+  readonly made: PassesMade;
+}
 
 export class Checkpointer {
   readonly #worker: Worker;
@@ -13,8 +19,8 @@ export class Checkpointer {
   #ordered = 0;
 
   /** `whenGone` is told why, unless it was closed. */
-  constructor(path: string, whenGone: (cause: unknown) => void) {
-    const workerData = { path, made: this.#made };
+  constructor(files: OpenedFiles, whenGone: (cause: unknown) => void) {
+    const workerData: CheckpointerData = { files, made: this.#made };
     this.#worker = new Worker(new URL('./checkpointer-thread.ts', import.meta.url), { workerData });
     let cause: unknown = null;
     this.#worker.on('error', (error) => {

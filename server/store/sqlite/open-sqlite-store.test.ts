@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
@@ -311,7 +311,10 @@ for (const name of ['writer', 'reader'] as const) {
     await store.write(uploadOf(organisation));
     breakThread(store, name);
     await assert.rejects(async () => {
-      for (;;) await store.ping();
+      for (;;) {
+        await store.ping();
+        await pause(1);
+      }
     }, StoreUnavailable);
     await assert.rejects(store.ping(), {
       name: 'StoreUnavailable',
@@ -322,6 +325,34 @@ for (const name of ['writer', 'reader'] as const) {
       await holder.write(uploadOf(organisation));
     }
     assert.equal((await attached.records(organisation, 'tags', ALL)).length, 3);
+  });
+}
+
+for (const name of ['writer', 'reader'] as const) {
+  test(`a ${name} thread that ends while the database is moved away opens no other file`, {
+    timeout: 30_000,
+  }, async (t) => {
+    const path = pathIn(t);
+    const store = await opened(t, path);
+    const organisation = await organisationIn(store);
+    await store.write(uploadOf(organisation));
+    renameSync(path, `${path}.aside`);
+    breakThread(store, name);
+    const use = (): Promise<unknown> =>
+      name === 'writer' ? store.write(uploadOf(organisation)) : store.records(organisation, 'tags', ALL);
+    const expected = /thread cannot be started: the database .* was deleted or moved away/;
+    for (let message = ''; !expected.test(message); await pause(10)) {
+      await assert.rejects(store.ping(), StoreUnavailable);
+      await assert.rejects(use(), (error) => {
+        message = String(error);
+        return error instanceof StoreUnavailable;
+      });
+    }
+    assert.equal(existsSync(path), false);
+    renameSync(`${path}.aside`, path);
+    await untilItServes(store);
+    await store.write(uploadOf(organisation));
+    assert.equal((await store.records(organisation, 'tags', ALL)).length, 2);
   });
 }
 

@@ -8,8 +8,10 @@ import { storeThreadLimits } from '../../thread-memory.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { errorOf } from './calls.ts';
 import { companionOf } from './database-files.ts';
+import { newOpenedFiles } from './file-identity.ts';
 import { holdStore, type ThreadName, type ThreadNews } from './sqlite-store.ts';
 import type { Opened, Order, ThreadSetup, Trouble } from './thread.ts';
+import { newThreadHealth } from './thread-health.ts';
 import { defaultTuning, type Tuning } from './tuning.ts';
 
 const FIRST_RESTART_AFTER_MS = 100;
@@ -33,8 +35,11 @@ export async function openSqliteStore(
   const path = resolve(givenPath);
   makeReachable(path);
   const holders = new Set<TellNews>();
-  const writer = superviseThread('writer', { path, tuning }, holders, onTrouble);
-  const reader = superviseThread('reader', { path, tuning }, holders, onTrouble);
+  const files = newOpenedFiles(path);
+  const supervise = (name: ThreadName): SupervisedThread =>
+    superviseThread(name, { path, tuning, files, health: newThreadHealth() }, holders, onTrouble);
+  const writer = supervise('writer');
+  const reader = supervise('reader');
   try {
     await writer.open();
     await reader.open();
@@ -95,7 +100,8 @@ function superviseThread(
     if (running === null) return;
     const { port1, port2 } = new MessageChannel();
     command(running, { kind: 'connect', port: port1 }, [port1]);
-    tell({ thread: name, port: port2 }, [port2]);
+    const { files, health } = setup;
+    tell({ thread: name, port: port2, files, health }, [port2]);
   };
 
   const tellAllLost = (reason: string): void => {

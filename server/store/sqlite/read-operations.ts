@@ -113,10 +113,6 @@ export function createReadOperations(database: DatabaseSync, tables: Tables) {
       const sql = `SELECT count(*) AS rows FROM ${quoted(name)} WHERE "organisation" = ?`;
       return Number(statement(sql).get(organisation)!.rows);
     },
-
-    ping(): void {
-      statement('SELECT 1 FROM organisations LIMIT 1').get();
-    },
   };
 }
 

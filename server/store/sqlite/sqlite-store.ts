@@ -6,13 +6,14 @@ import type { InteractionWrite, Memory, Row, Store, Tally, Upload } from '../sto
 import { createLink, type Link } from './calls.ts';
 import { packRows } from './packed-rows.ts';
 import type { ReadOperations } from './read-operations.ts';
+import { type ShownHealth, StoreHealth } from './store-health.ts';
 import { FORGOTTEN_AT_ONCE, type Job, type PackedUpload, type WriteOperations } from './write-operations.ts';
 
 export type ThreadName = 'writer' | 'reader';
 
 /** What a holder of the store is told about a thread: a way to it, or why there is none. */
 export type ThreadNews =
-  | { readonly thread: ThreadName; readonly port: MessagePort }
+  | (ShownHealth & { readonly thread: ThreadName; readonly port: MessagePort })
   | { readonly thread: ThreadName; readonly lost: string };
 
 type AnsweredWrites = {
@@ -30,10 +31,13 @@ export function holdStore(): HeldStore {
   const writer: Link<AnsweredWrites> = createLink('writer');
   const reader: Link<ReadOperations> = createLink('reader');
   const links = { writer, reader };
+  const health = new StoreHealth(links);
   return {
     hear(news) {
-      if ('port' in news) links[news.thread].connect(news.port);
-      else links[news.thread].lose(news.lost);
+      if ('port' in news) {
+        health.watch(news.thread, news);
+        links[news.thread].connect(news.port);
+      } else links[news.thread].lose(news.lost);
     },
     store: {
       createOrganisation: (name, orgId, createdAtMs) =>
@@ -86,9 +90,7 @@ export function holdStore(): HeldStore {
 
       count: (organisation, what) => reader.call('count', [organisation, what]),
 
-      async ping() {
-        await Promise.all([writer.call('ping', []), reader.call('ping', [])]);
-      },
+      ping: () => health.assertServing(() => writer.call('ping', [])),
       async close() {
         await Promise.all([writer.close(), reader.close()]);
       },

@@ -4,11 +4,15 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type Answer, answerOf, type Call, failed, type Outcome } from './calls.ts';
 import { asOpeningError } from './database.ts';
+import type { OpenedFiles } from './file-identity.ts';
+import type { ThreadHealth } from './thread-health.ts';
 import type { Tuning } from './tuning.ts';
 
 export interface ThreadSetup {
   readonly path: string;
   readonly tuning: Tuning;
+  readonly files: OpenedFiles;
+  readonly health: ThreadHealth;
 }
 
 export type Order =

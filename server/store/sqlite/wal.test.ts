@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { recordRow } from '../test-rows.ts';
 import { sleep } from './database.ts';
+import { newOpenedFiles } from './file-identity.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
 import { testFolder } from './test-folder.ts';
 import type { Tuning } from './tuning.ts';
@@ -109,7 +110,7 @@ test('the writer copies what is left once the checkpointer has copied the rest, 
   const database = openForWriting(path);
   const reader = new DatabaseSync(path);
   database.exec('CREATE TABLE filler (bytes BLOB); PRAGMA wal_checkpoint(TRUNCATE)');
-  const wal = keepWal(database, path, smallTuning, assert.fail);
+  const wal = keepWal(database, newOpenedFiles(path), smallTuning, assert.fail);
   t.after(async () => {
     await wal.close();
     if (reader.isOpen) reader.close();
@@ -156,7 +157,7 @@ function openWithUselessCheckpointer(t: TestContext): {
   database.exec(`CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (randomblob(${3 * MIB}))`);
   const troubles: string[] = [];
   const missing = join(folder, 'missing', 'headgate.db');
-  const wal = keepWal(database, missing, smallTuning, (trouble) => troubles.push(trouble));
+  const wal = keepWal(database, newOpenedFiles(missing), smallTuning, (trouble) => troubles.push(trouble));
   t.after(async () => {
     await wal.close();
     database.close();
@@ -194,18 +195,26 @@ test('a checkpointer that is outrun is waited for longer each time, and no longe
 test('whoever has opened the store is told when its log cannot be copied, and goes on', {
   timeout: PATIENCE_MS,
 }, async (t) => {
-  const folder = join(testFolder(t), 'folder');
-  mkdirSync(folder);
+  const folder = testFolder(t);
+  const path = join(folder, 'headgate.db');
   const told = Promise.withResolvers<string>();
   const tuning = { groupRows: 2000, checkpointAfterBytes: 1, walLimitBytes: 1024 * MIB };
-  const store = await openSqliteStore(join(folder, 'headgate.db'), tuning, told.resolve);
+  const store = await openSqliteStore(path, tuning, told.resolve);
   const { organisation } = (await store.createOrganisation('one', randomUUID(), 1))!;
   const rows = Array.from({ length: 1000 }, () => recordRow('tags', { name: 'a tag' }));
-  // What is open stays open; the checkpointer, which opens the file only now, does not find it.
-  renameSync(folder, `${folder}-moved`);
-  await store.write({ organisation, type: 'tags', batches: [rows], dryRun: false, memory: null });
-  assert.match(await told.promise, /could not be copied into it/);
-  renameSync(`${folder}-moved`, folder);
+  // What is open stays open; the checkpointer, which opens the file only now, may not.
+  chmodSync(folder, 0o755);
+  chmodSync(path, 0o000);
+  const root = process.geteuid?.() === 0;
+  // Permissions do not bind root, so it becomes somebody else for a moment.
+  if (root) process.seteuid!(65_534);
+  try {
+    await store.write({ organisation, type: 'tags', batches: [rows], dryRun: false, memory: null });
+    assert.match(await told.promise, /could not be copied into it/);
+  } finally {
+    if (root) process.seteuid!(0);
+    chmodSync(path, 0o600);
+  }
   assert.equal(await store.count(organisation, 'tags'), 1000);
   await store.close();
 });

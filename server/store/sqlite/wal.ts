@@ -8,6 +8,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { Checkpointer } from './checkpointer.ts';
+import type { OpenedFiles } from './file-identity.ts';
 import type { Tuning } from './tuning.ts';
 
 /** A log of fewer rows than this is not worth looking at, least of all by a command that writes one key. */
@@ -33,6 +34,8 @@ const LONGEST_PAUSE_MS = 5000;
 export interface WalKeeper {
   noteCommitted(rows: number): void;
   keepInBounds(): void;
+  /** Copies all of the log into the database file now. Returns false if that is not possible. */
+  copyAll(): boolean;
   close(): Promise<void>;
 }
 
@@ -67,7 +70,7 @@ export function patienceAfter(patienceMs: number, wasEnough: boolean): number {
 /** `tellTrouble` is told when the log cannot be copied, once until it has been again. */
 export function keepWal(
   database: DatabaseSync,
-  path: string,
+  files: OpenedFiles,
   tuning: Tuning,
   tellTrouble: (message: string) => void,
 ): WalKeeper {
@@ -96,11 +99,11 @@ export function keepWal(
     if (isTroubled) return;
     isTroubled = true;
     const message = cause instanceof Error ? cause.message : String(cause);
-    tellTrouble(`the log of ${path} could not be copied into it; it is tried again: ${message}`);
+    tellTrouble(`the log of ${files.path} could not be copied into it; it is tried again: ${message}`);
   };
 
   const startCheckpointer = (): Checkpointer =>
-    new Checkpointer(path, (cause) => {
+    new Checkpointer(files, (cause) => {
       checkpointer = null;
       nextCheckpointerAtMs = performance.now() + LONGEST_PAUSE_MS;
       if (cause !== null) noteTrouble(cause);
@@ -164,6 +167,11 @@ export function keepWal(
         if (checkpointer === null || checkpointer.isGone) startAnew();
         else waitForCheckpointer();
       }
+    },
+
+    copyAll() {
+      checkpointer?.waitForPasses(CHECKPOINTER_PATIENCE_MS);
+      return copyRest();
     },
 
     async close() {

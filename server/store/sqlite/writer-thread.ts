@@ -3,10 +3,13 @@
 import { catalogueTables } from '../tables.ts';
 import { type Call, failed, type Outcome } from './calls.ts';
 import { asStoreError, sleep } from './database.ts';
+import { FileWatch } from './file-identity.ts';
 import { commitTogether } from './group-commit.ts';
+import { guardFiles } from './lost-files.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
 import { giveBackRows } from './packed-rows.ts';
 import { runThread, type Service, type ThreadSetup } from './thread.ts';
+import { hasFailed, noteFailed, noteProgress, withHealth } from './thread-health.ts';
 import { keepWal } from './wal.ts';
 import { createWriteOperations, type Job, type PackedUpload } from './write-operations.ts';
 import { openForWriting } from './writing-connection.ts';
@@ -15,17 +18,21 @@ import { openForWriting } from './writing-connection.ts';
 const LONGEST_HOLD_MS = 250;
 const LETTING_GO_MS = 2;
 
-function openWriter({ path, tuning }: ThreadSetup, tellTrouble: (trouble: string) => void): Service {
-  const database = openForWriting(path);
-  const wal = keepWal(database, path, tuning, tellTrouble);
+function openWriter(setup: ThreadSetup, tellTrouble: (trouble: string) => void): Service {
+  const { path, tuning, files, health } = setup;
+  const watch = new FileWatch(files);
+  const database = watch.open(() => openForWriting(path));
+  const wal = keepWal(database, files, tuning, tellTrouble);
+  const guard = guardFiles(watch, wal, tellTrouble);
   let lastRestMs = performance.now();
   let lastCommitMs = 0;
-  let hasFailed = false;
 
   const operations: WriterOperations = {
     ...createWriteOperations(database, catalogueTables),
     // After a failure only a write that reaches the disk can show that the store is able to serve again.
-    ping: () => ({ run: () => hasFailed && database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`) }),
+    ping: () => ({
+      run: () => hasFailed(health) && database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`),
+    }),
   };
 
   const restIfDue = (): void => {
@@ -36,42 +43,58 @@ function openWriter({ path, tuning }: ThreadSetup, tellTrouble: (trouble: string
     lastRestMs = performance.now();
   };
 
-  return {
+  const commit = (calls: readonly Call[]): readonly Outcome[] => {
+    const outcomes: Outcome[] = [];
+    const jobs: Job<unknown>[] = [];
+    const positions: number[] = [];
+    calls.forEach(([, operation, args], position) => {
+      try {
+        const job = jobOf(operations, operation, args);
+        jobs.push({
+          run() {
+            noteProgress(health);
+            return job.run();
+          },
+        });
+        positions.push(position);
+      } catch (error) {
+        outcomes[position] = failed(asStoreError(error));
+      }
+    });
+    restIfDue();
+    commitTogether(database, jobs).forEach((outcome, index) => {
+      outcomes[positions[index]!] = outcome;
+    });
+    wal.noteCommitted(calls.reduce((rows, call) => rows + weightOf(call), 0));
+    return outcomes;
+  };
+
+  const service: Service = {
     groupWeight: tuning.groupRows,
     weightOf,
     answer(calls) {
-      const outcomes: Outcome[] = [];
-      const jobs: Job<unknown>[] = [];
-      const positions: number[] = [];
-      calls.forEach(([, operation, args], position) => {
-        try {
-          jobs.push(jobOf(operations, operation, args));
-          positions.push(position);
-        } catch (error) {
-          outcomes[position] = failed(asStoreError(error));
-        }
+      const outcomes = guard.guarded(calls.length, () => commit(calls));
+      outcomes.forEach((outcome, position) => {
+        if (outcome.kind === 'unavailable') noteFailed(health, true);
+        else if (outcome.kind === 'done' && calls[position]![1] === 'ping') noteFailed(health, false);
       });
-      restIfDue();
-      commitTogether(database, jobs).forEach((outcome, index) => {
-        const position = positions[index]!;
-        outcomes[position] = outcome;
-        if (outcome.kind === 'unavailable') hasFailed = true;
-        else if (outcome.kind === 'done' && calls[position]![1] === 'ping') hasFailed = false;
-      });
-      wal.noteCommitted(calls.reduce((rows, call) => rows + weightOf(call), 0));
       for (const [, operation, args] of calls) {
         if (operation === 'write') giveBackRows((args[0] as PackedUpload).rows);
       }
       lastCommitMs = performance.now();
       return outcomes;
     },
-    betweenGroups: wal.keepInBounds,
+    betweenGroups() {
+      if (!guard.isLost()) wal.keepInBounds();
+    },
     // The last connection that closes the file copies the log into it and removes the log.
     async close() {
       await wal.close();
+      guard.close();
       database.close();
     },
   };
+  return withHealth(service, health);
 }
 
 type WriterOperations = ReturnType<typeof createWriteOperations> & { ping(): Job<unknown> };

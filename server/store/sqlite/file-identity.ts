@@ -1,0 +1,191 @@
+// Which files the store has open, so that it notices if one is deleted, moved or replaced while it is in use.
+//
+// SQLite goes on reading and writing a file that is no longer at its path; all of that is gone once the file is closed.
+// SQLite's descriptors are out of reach, and a second one must not be opened: closing it would drop the process's locks
+// on the file. So the path is looked at around the opening, and its device and inode number are remembered. No other
+// file can get the same number while the file is open.
+
+import { type BigIntStats, realpathSync, renameSync, statSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { StoreUnavailable } from '../store.ts';
+
+/** The files of a database, as threads share them. The identities are 0 until the writer has opened the files. */
+export interface OpenedFiles {
+  readonly path: string;
+  readonly identities: BigInt64Array<SharedArrayBuffer>;
+}
+
+/** What SQLite appends to the path: the database, its write-ahead log, and the index of the log. */
+const suffixes = ['', '-wal', '-shm'] as const;
+const DATABASE = 0;
+const NUMBERS_PER_FILE = 2;
+/** A file that was replaced while it was opened is opened anew once; a second time is no accident. */
+const OPENING_ATTEMPTS = 2;
+
+export function newOpenedFiles(path: string): OpenedFiles {
+  const bytes = suffixes.length * NUMBERS_PER_FILE * BigInt64Array.BYTES_PER_ELEMENT;
+  return { path, identities: new BigInt64Array(new SharedArrayBuffer(bytes)) };
+}
+
+export interface Loss {
+  /**
+   * `gone`: nothing is at the database's path. `replaced`: another file is. `log gone`, `log replaced`: the database is in
+   * place, a file beside it is not. `unseen`: the path cannot be looked at.
+   */
+  readonly kind: 'gone' | 'replaced' | 'log gone' | 'log replaced' | 'unseen';
+  /** For the operator: what happened, and what to do. */
+  readonly message: string;
+}
+
+type Seen = BigIntStats | Error | undefined;
+
+export class FileWatch {
+  readonly #path: string;
+  readonly #identities: BigInt64Array<SharedArrayBuffer>;
+  /** SQLite keeps its other files beside the file itself, not beside a link that leads to it. */
+  #realPath: string | null = null;
+
+  constructor({ path, identities }: OpenedFiles) {
+    this.#path = path;
+    this.#identities = identities;
+  }
+
+  /** Opens the database for its writer, and remembers its files. Throws if it is not the file that was opened before. */
+  open<Database extends { close(): void }>(openDatabase: () => Database): Database {
+    // Otherwise SQLite would make a new file at the path.
+    this.assertInPlace('database');
+    for (let attempt = 1; ; attempt++) {
+      const before = this.#look(DATABASE);
+      const database = openDatabase();
+      const after = this.#look(DATABASE);
+      if (isFile(after) && (!isFile(before) || isSame(before, after))) {
+        this.#remember(DATABASE, after);
+        for (let file = DATABASE + 1; file < suffixes.length; file++) this.#remember(file, this.#look(file));
+        return database;
+      }
+      database.close();
+      if (attempt === OPENING_ATTEMPTS) {
+        throw new StoreUnavailable(`the database ${this.#path} was replaced while it was being opened`);
+      }
+    }
+  }
+
+  /** Throws StoreUnavailable if one of the files, or the database itself, is not the one that the writer opened. */
+  assertInPlace(what: 'database' | 'all files' = 'all files'): void {
+    const loss = what === 'database' ? this.#lossOf(DATABASE, this.#look(DATABASE)) : this.loss();
+    if (loss !== null) throw new StoreUnavailable(loss.message);
+  }
+
+  /** Returns null while the files that the writer opened are at their paths. */
+  loss(): Loss | null {
+    for (let file = 0; file < suffixes.length; file++) {
+      const loss = this.#lossOf(file, this.#look(file));
+      if (loss !== null) return loss;
+    }
+    return null;
+  }
+
+  /** Returns the same without blocking the thread, should the disk hang. */
+  async lossSoon(): Promise<Loss | null> {
+    for (let file = 0; file < suffixes.length; file++) {
+      const loss = this.#lossOf(file, await this.#lookSoon(file));
+      if (loss !== null) return loss;
+    }
+    return null;
+  }
+
+  /**
+   * Renames the log of a database that is no longer at its path, so that SQLite does not apply it to a file that is put
+   * there, and it can still be put beside the database that it belongs to. Returns its new name, or null if there is none.
+   */
+  setLogAside(): string | null {
+    let logAside: string | null = null;
+    for (let file = DATABASE + 1; file < suffixes.length; file++) {
+      const seen = this.#look(file);
+      if (!isFile(seen) || this.#lossOf(file, seen) !== null) continue;
+      const path = this.#pathOf(file);
+      const aside = `${path}.of-lost-database-${Date.now()}`;
+      renameSync(path, aside);
+      logAside ??= aside;
+    }
+    return logAside;
+  }
+
+  #pathOf(file: number): string {
+    if (file === DATABASE) return this.#path;
+    this.#realPath ??= realpathSync(this.#path);
+    return this.#realPath + suffixes[file]!;
+  }
+
+  #look(file: number): Seen {
+    try {
+      return statSync(this.#pathOf(file), { bigint: true, throwIfNoEntry: false });
+    } catch (error) {
+      return seenInstead(error as Error);
+    }
+  }
+
+  async #lookSoon(file: number): Promise<Seen> {
+    try {
+      return await stat(this.#pathOf(file), { bigint: true });
+    } catch (error) {
+      return seenInstead(error as Error);
+    }
+  }
+
+  #remember(file: number, seen: Seen): void {
+    if (!isFile(seen)) return;
+    const at = file * NUMBERS_PER_FILE;
+    this.#identities[at] = seen.dev;
+    this.#identities[at + 1] = seen.ino;
+  }
+
+  #lossOf(file: number, seen: Seen): Loss | null {
+    const at = file * NUMBERS_PER_FILE;
+    const [dev, ino] = [this.#identities[at]!, this.#identities[at + 1]!];
+    if (ino === 0n) return null;
+    if (isFile(seen)) {
+      if (BigInt.asIntN(64, seen.dev) === dev && BigInt.asIntN(64, seen.ino) === ino) return null;
+      return file === DATABASE ? this.#replaced() : this.#logLost(file, 'log replaced');
+    }
+    if (seen instanceof Error) {
+      const message = `the database ${this.#path} cannot be looked at: ${seen.message}`;
+      return { kind: 'unseen', message };
+    }
+    return file === DATABASE ? this.#gone() : this.#logLost(file, 'log gone');
+  }
+
+  #gone(): Loss {
+    const message =
+      `the database ${this.#path} was deleted or moved away while it was in use: nothing is read or written until the ` +
+      'same file is back; to start with a new one, restart the server';
+    return { kind: 'gone', message };
+  }
+
+  #replaced(): Loss {
+    const message =
+      `another file was put in the place of the database ${this.#path} while it was in use: nothing is read or ` +
+      'written; to use that file, restart the server';
+    return { kind: 'replaced', message };
+  }
+
+  #logLost(file: number, kind: 'log gone' | 'log replaced'): Loss {
+    const what = kind === 'log gone' ? 'deleted or moved away' : 'replaced';
+    const message =
+      `${this.#path}${suffixes[file]!}, a part of the database, was ${what} while it was in use: nothing is read or ` +
+      'written; restart the server';
+    return { kind, message };
+  }
+}
+
+function isFile(seen: Seen): seen is BigIntStats {
+  return seen !== undefined && !(seen instanceof Error);
+}
+
+function isSame(one: BigIntStats, other: BigIntStats): boolean {
+  return one.dev === other.dev && one.ino === other.ino;
+}
+
+function seenInstead(error: NodeJS.ErrnoException): Error | undefined {
+  return error.code === 'ENOENT' || error.code === 'ENOTDIR' ? undefined : error;
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Service } from './thread.ts';
+import {
+  hasFailed,
+  newThreadHealth,
+  noteFailed,
+  STALLED_AFTER_S,
+  stalledForS,
+  withHealth,
+} from './thread-health.ts';
+
+const idle: Service = {
+  groupWeight: 1,
+  weightOf: () => 1,
+  answer: () => [],
+  betweenGroups() {},
+  async close() {},
+};
+
+function nowS(): number {
+  return process.hrtime()[0];
+}
+
+test('a thread that is at one step for too long is stalled, one that is idle is not', () => {
+  const health = newThreadHealth();
+  const service = withHealth(idle, health);
+  assert.equal(stalledForS(health, nowS() + 1000), null);
+  service.answer([]);
+  assert.equal(stalledForS(health), null);
+  assert.equal(stalledForS(health, nowS() + STALLED_AFTER_S - 1), null);
+  assert.ok(stalledForS(health, nowS() + STALLED_AFTER_S + 2)! > STALLED_AFTER_S);
+  service.betweenGroups();
+  assert.equal(stalledForS(health, nowS() + 1000), null);
+});
+
+test('upkeep between groups counts as work', () => {
+  const health = newThreadHealth();
+  const seen: (number | null)[] = [];
+  const betweenGroups = (): void => {
+    seen.push(stalledForS(health, nowS() + STALLED_AFTER_S + 2));
+  };
+  const service = withHealth({ ...idle, betweenGroups }, health);
+  service.answer([]);
+  service.betweenGroups();
+  assert.notEqual(seen[0], null);
+});
+
+test('a thread that is started again is not judged by what its predecessor left', () => {
+  const health = newThreadHealth();
+  withHealth(idle, health).answer([]);
+  noteFailed(health, true);
+  withHealth(idle, health);
+  assert.equal(hasFailed(health), false);
+  assert.equal(stalledForS(health, nowS() + 1000), null);
+});
