@@ -94,13 +94,12 @@ function missingSteps(database: DatabaseSync, path: string, tables: Tables): rea
 
 /** The file's schema version; 0 for a file that nobody has used yet. */
 export function knownVersion(database: DatabaseSync, path: string): number {
+  // In this order: another process may be making the tables, and what it has committed is ours at the last look.
+  const isEmpty = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
   const version = pragmaNumber(database, 'user_version');
-  const isOurs = pragmaNumber(database, 'application_id') === APPLICATION_ID;
-  const isUnused =
-    version === 0 &&
-    pragmaNumber(database, 'application_id') === 0 &&
-    database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
-  if (!isOurs && !isUnused) {
+  const applicationId = pragmaNumber(database, 'application_id');
+  const isUnused = isEmpty && version === 0 && applicationId === 0;
+  if (applicationId !== APPLICATION_ID && !isUnused) {
     throw new StoreUnusable(`${path} is a SQLite database that Headgate has not made: name another file`);
   }
   if (version > SCHEMA_VERSION) {
