@@ -3,7 +3,16 @@
 // What is written to a file that is no longer at its path is gone when the server ends, so it must not be acknowledged.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
@@ -104,12 +113,28 @@ const replaced = /another file was put in the place of the database \S+headgate\
 
 test('a deleted database takes nothing more', async (t) => {
   const served = await serve(t);
-  await acknowledged(served.api);
-  for (const name of readdirSync(served.folder)) rmSync(join(served.folder, name));
+  const { api, folder, aside, headgate } = served;
+  const ids = [await acknowledged(api)];
+  for (const name of readdirSync(folder)) rmSync(join(folder, name));
   await assertFails(served, gone);
-  assert.deepEqual(readdirSync(served.folder), [], 'nothing is put in its place');
-  assert.equal(await served.headgate.stop(), 0);
+  assert.deepEqual(readdirSync(folder), [], 'nothing is put in its place');
+  if (process.platform !== 'linux') return;
+
+  // As docs/backup.md says.
+  const files = ['headgate.db', 'headgate.db-wal'];
+  for (const file of files) copyOpenFile(headgate.process.pid!, file, join(aside, file));
+  assert.equal(await headgate.stop(), 0);
+  for (const file of files) renameSync(join(aside, file), join(folder, file));
+  assert.deepEqual(await served.idsAfterRestart('kill'), ids);
 });
+
+function copyOpenFile(pid: number, name: string, to: string): void {
+  const folder = `/proc/${pid}/fd`;
+  const opened = readdirSync(folder).find((number) =>
+    readlinkSync(join(folder, number)).endsWith(`/${name} (deleted)`),
+  );
+  copyFileSync(join(folder, opened!), to);
+}
 
 test('an idle server with a deleted database is not ready, without a request that would find out', async (t) => {
   const served = await serve(t);

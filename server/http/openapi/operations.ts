@@ -290,7 +290,7 @@ function getReadiness(): Operation {
   return probe(
     'getReadiness',
     'Can it take requests?',
-    'Also asks the store. While it does not answer, and while the service is shutting down, the answer is 503.',
+    'Returns 503 while the store is broken and while the service is shutting down. A store that is only busy is not broken.',
     'ready',
     { 503: refused(shuttingDown, 'probe') },
   );
