@@ -121,6 +121,7 @@ async function serveObserved(
     tls,
     behindProxy: settings.behindProxy,
     allowedOrigins: settings.allowedOrigins,
+    shutdownTimeoutMs: settings.shutdownTimeoutMs,
     observer,
     log: log.write,
   };

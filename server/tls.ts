@@ -11,6 +11,22 @@ export interface TlsPair {
   readonly key: Buffer;
 }
 
+/** Suites with forward secrecy and authenticated encryption only, which excludes RSA key exchange and CBC. */
+export const tlsProtocol = {
+  minVersion: 'TLSv1.2',
+  ciphers: [
+    'TLS_AES_256_GCM_SHA384',
+    'TLS_CHACHA20_POLY1305_SHA256',
+    'TLS_AES_128_GCM_SHA256',
+    'ECDHE-ECDSA-AES256-GCM-SHA384',
+    'ECDHE-RSA-AES256-GCM-SHA384',
+    'ECDHE-ECDSA-CHACHA20-POLY1305',
+    'ECDHE-RSA-CHACHA20-POLY1305',
+    'ECDHE-ECDSA-AES128-GCM-SHA256',
+    'ECDHE-RSA-AES128-GCM-SHA256',
+  ].join(':'),
+} as const;
+
 type TlsSetting = 'tlsCertFile' | 'tlsKeyFile';
 
 /** Null where TLS is not asked for. */

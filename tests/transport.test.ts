@@ -4,9 +4,11 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { promisify } from 'node:util';
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { type Api, apiOf, type RefusalBody, type UploadBody } from './harness/api.ts';
@@ -437,23 +439,16 @@ describe('with a certificate', { skip }, () => {
   let key: string;
   let tls: { HEADGATE_TLS_CERT: string; HEADGATE_TLS_KEY: string };
 
-  const newCertificate = async (name: string) => {
+  const newCertificate = async (
+    name: string,
+    algorithm = ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'],
+  ) => {
     const paths = {
       HEADGATE_TLS_CERT: join(folder.folder, `${name}.cert.pem`),
       HEADGATE_TLS_KEY: join(folder.folder, `${name}.key.pem`),
     };
     await promisify(execFile)('openssl', [
-      ...[
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:prime256v1',
-        '-nodes',
-        '-days',
-        '2',
-      ],
+      ...['req', '-x509', '-newkey', ...algorithm, '-nodes', '-days', '2'],
       ...['-subj', '/CN=headgate test', '-addext', 'subjectAltName=IP:127.0.0.1'],
       ...['-out', paths.HEADGATE_TLS_CERT, '-keyout', paths.HEADGATE_TLS_KEY],
     ]);
@@ -516,6 +511,78 @@ describe('with a certificate', { skip }, () => {
       connection.send({ path: '/livez' });
       await assert.rejects(connection.answer(), /the connection ended before the answer/);
     });
+  });
+
+  test('a client that has sent its last request is answered, and one that leaves in a handshake is let go', async () => {
+    await onConnection(
+      headgate.url,
+      async (connection) => {
+        connection.send({ path: '/v1/data/courses', headers: bearer(key), body: uploadOf('courses', 1000) });
+        connection.endSending();
+        const answer = await connection.answer();
+        assert.equal(answer.status, 200, answer.text);
+        await connection.ended;
+      },
+      ca,
+    );
+    const beginningsOfHandshakes = ['', Buffer.from('1603010200010001fc0303', 'hex')];
+    for (const bytes of beginningsOfHandshakes) {
+      await onConnection(headgate.url.replace('https:', 'http:'), async (connection) => {
+        connection.write(bytes);
+        connection.endSending();
+        await connection.ended;
+      });
+    }
+  });
+
+  const handshake = async (url: string, options: ConnectionOptions): Promise<string> => {
+    const { hostname: host, port } = new URL(url);
+    const socket = connectTls({ host, port: Number(port), rejectUnauthorized: false, ...options });
+    try {
+      await once(socket, 'secureConnect');
+      return `${socket.getProtocol()} ${socket.getCipher().standardName}`;
+    } finally {
+      socket.destroy();
+    }
+  };
+  const oldSuites = (key: 'ECDSA' | 'RSA'): readonly string[] => [
+    ...['AES128-SHA', 'AES256-SHA', 'AES128-SHA256', 'AES128-GCM-SHA256', 'AES256-GCM-SHA384'],
+    ...['DHE-RSA-AES128-GCM-SHA256', 'DHE-RSA-AES128-SHA'],
+    ...['AES128-SHA', 'AES256-SHA', 'AES128-SHA256', 'AES256-SHA384'].map((end) => `ECDHE-${key}-${end}`),
+  ];
+  const newSuites = (key: 'ECDSA' | 'RSA'): readonly string[] =>
+    ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map((end) => `ECDHE-${key}-${end}`);
+  const assertSuites = async (url: string, key: 'ECDSA' | 'RSA'): Promise<void> => {
+    for (const ciphers of newSuites(key)) {
+      const agreed = await handshake(url, { maxVersion: 'TLSv1.2', ciphers });
+      assert.match(agreed, new RegExp(`^TLSv1\\.2 TLS_ECDHE_${key}_WITH_(AES|CHACHA20)`), ciphers);
+    }
+    for (const ciphers of oldSuites(key)) {
+      const agreeing = handshake(url, { maxVersion: 'TLSv1.2', ciphers: `${ciphers}:@SECLEVEL=0` });
+      await assert.rejects(agreeing, /handshake failure|no cipher/i, ciphers);
+    }
+    assert.match(await handshake(url, {}), /^TLSv1\.3 TLS_/);
+    const oldVersion = {
+      minVersion: 'TLSv1.1',
+      maxVersion: 'TLSv1.1',
+      ciphers: 'DEFAULT:@SECLEVEL=0',
+    } as const;
+    await assert.rejects(handshake(url, oldVersion), /protocol version|unsupported protocol/i);
+  };
+
+  test('only suites with forward secrecy and authenticated encryption are offered', () =>
+    assertSuites(headgate.url, 'ECDSA'));
+
+  test('so they are with an RSA key', async () => {
+    const other = await startHeadgate(
+      join(folder.folder, 'rsa.db'),
+      await newCertificate('rsa', ['rsa:2048']),
+    );
+    try {
+      await assertSuites(other.url, 'RSA');
+    } finally {
+      await other.stop();
+    }
   });
 
   test('a certificate that does not belong to the key, or cannot be read, is said in one sentence', async () => {

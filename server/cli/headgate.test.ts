@@ -9,6 +9,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import packageFacts from '../package.json' with { type: 'json' };
@@ -157,8 +158,12 @@ test('Ctrl-C stops a server with exit code 0, also when npm passes it on a secon
   assert.deepEqual([exitCode, err], [0, '']);
 });
 
-/** An upload whose body never ends keeps the server from stopping. */
-async function uploadWithoutEnd(t: TestContext, { url, greeting }: Serving): Promise<void> {
+const upload = JSON.stringify({
+  records: [{ shop_id: 'b5c0b7a6-9d4c-4a52-8c53-0f3f8a7b1c2d', name: 'Stop', region: 'GB' }],
+});
+
+/** Sends an upload of 1000 bytes, or as much of it as is given. */
+async function sendUpload(t: TestContext, { url, greeting }: Serving, body: string): Promise<void> {
   const key = /hg_[0-9a-f]{12}_[0-9a-f]{48}/.exec(greeting)![0];
   const { connect } = await import('node:net');
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -167,23 +172,41 @@ async function uploadWithoutEnd(t: TestContext, { url, greeting }: Serving): Pro
   await once(socket, 'connect');
   socket.write(
     'POST /v1/data/shops HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
-      `Authorization: Bearer ${key}\r\nContent-Length: 1000\r\n\r\n{"records":[`,
+      `Authorization: Bearer ${key}\r\nContent-Length: 1000\r\n\r\n${body}`,
   );
   await new Promise((resolve) => setTimeout(resolve, 200));
 }
 
-test('a stop that takes longer than allowed is given up with a sentence, exit code 1', async (t) => {
-  const serving = await serve(t, await place(t), { HEADGATE_SHUTDOWN_TIMEOUT: '500ms' });
-  await uploadWithoutEnd(t, serving);
+test('a stop that cannot finish what it accepted is given up with a sentence, exit code 1', async (t) => {
+  const at = await place(t);
+  const serving = await serve(t, at, { HEADGATE_SHUTDOWN_TIMEOUT: '500ms' });
+  const other = new DatabaseSync(at.env.HEADGATE_DATABASE!);
+  t.after(() => other.close());
+  other.exec('BEGIN IMMEDIATE');
+  await sendUpload(t, serving, upload.padEnd(1000));
   serving.child.kill('SIGTERM');
   const { exitCode, err } = await serving.ended;
   assert.equal(exitCode, 1);
   assert.match(err, /^headgate: what was in flight did not end within 0\.5 s[^\n]*\n$/);
 });
 
+test('a client that stalls does not make a stop fail', async (t) => {
+  const serving = await serve(t, await place(t), {
+    HEADGATE_SHUTDOWN_TIMEOUT: '10s',
+    HEADGATE_LOG_LEVEL: 'warn',
+  });
+  await sendUpload(t, serving, upload);
+  serving.child.kill('SIGTERM');
+  const { exitCode, err } = await serving.ended;
+  assert.equal(exitCode, 0, err);
+  const { level, connections, message } = JSON.parse(err) as Record<string, unknown>;
+  assert.deepEqual([level, connections], ['warn', 1]);
+  assert.match(String(message), /cut off/);
+});
+
 test('a second signal ends a server at once, exit code 1', async (t) => {
   const serving = await serve(t, await place(t));
-  await uploadWithoutEnd(t, serving);
+  await sendUpload(t, serving, upload);
   serving.child.kill('SIGTERM');
   await new Promise((resolve) => setTimeout(resolve, 400));
   assert.equal(serving.child.exitCode, null, 'it waits for what is in flight');

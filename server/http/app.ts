@@ -4,13 +4,14 @@ import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { StoreUnavailable } from '../store/store.ts';
+import { tlsProtocol } from '../tls.ts';
 import { uuidV7 } from '../uuid-v7.ts';
-import { idleConnectionSweeper } from './connections.ts';
+import { answerHalfClosed, connectionCloser, endConnection, lastResponseDue } from './connections.ts';
 import { crossOriginHeaders, passCrossOrigin } from './cross-origin.ts';
 import { describer } from './description.ts';
+import { postponeContinue } from './expect-continue.ts';
 import {
   headersTooLarge,
-  hostMissing,
   methodUnknown,
   noSuchPath,
   requestTimedOut,
@@ -34,6 +35,7 @@ import {
   refusals,
   refuse,
 } from './refusals.ts';
+import { headProblem } from './request-head.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
 import type { Service } from './service.ts';
 import { endStalledConnections } from './stalled-connections.ts';
@@ -59,12 +61,13 @@ export function buildApp(service: Service): FastifyInstance {
   const isAnswered = (request: FastifyRequest, reply: FastifyReply): boolean => {
     watch(service.observer, request, reply);
     addHeaders(request, reply, securityHeaders);
-    const lacksHost = request.headers.host === undefined && request.raw.httpVersion === '1.1';
-    if (lacksHost) refuse(reply, hostMissing);
-    return lacksHost || passCrossOrigin(service, request, reply);
+    const problem = headProblem(request.raw);
+    if (problem === null) return passCrossOrigin(service, request, reply);
+    refuse(reply, problem);
+    return true;
   };
   const app = fastify({
-    ...(tls === null ? { http: parsing } : { https: { ...parsing, cert: tls.cert, key: tls.key } }),
+    ...(tls === null ? { http: parsing } : { https: { ...parsing, ...tlsProtocol, ...tls } }),
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     genReqId: () => uuidV7(),
@@ -84,6 +87,10 @@ export function buildApp(service: Service): FastifyInstance {
     },
   }) as unknown as FastifyInstance;
 
+  // The headers are limited in bytes; those after the first thousand would be hidden from all checks.
+  app.server.maxHeadersCount = 0;
+  answerHalfClosed(app.server);
+  postponeContinue(app.server);
   app.server.on('checkExpectation', (request, response) => {
     const requestId = uuidV7();
     const body = JSON.stringify(refusalBody(unmetExpectation, requestId));
@@ -104,7 +111,7 @@ export function buildApp(service: Service): FastifyInstance {
     refuseRaw(service, socket as Socket, methodUnknown, securityHeaders);
   });
   endStalledConnections(app.server, service.stallTimeoutMs);
-  const sweepIdleConnections = idleConnectionSweeper(app.server);
+  const closeConnections = connectionCloser(app.server, tls !== null);
   let closing = false;
   app.decorateRequest('watched', null);
   app.addHook('onRequest', (request, reply, done) => {
@@ -125,7 +132,11 @@ export function buildApp(service: Service): FastifyInstance {
   }
   app.addHook('preClose', (done) => {
     closing = true;
-    sweepIdleConnections();
+    const progress = closeConnections(service.shutdownTimeoutMs);
+    app.server.once('close', () => {
+      if (progress.cut === 0) return;
+      service.log('warn', { connections: progress.cut }, 'the stop cut off clients that stalled');
+    });
     done();
   });
   app.setNotFoundHandler((request, reply) => {
@@ -216,6 +227,9 @@ function answerError(
   return refuse(reply, unexpected);
 }
 
+/** Connections of which the parser can make no more requests. */
+const failed = new WeakSet<Socket>();
+
 /** For what the HTTP parser itself refuses, before there is a request. */
 function answerUnparsed(
   service: Service,
@@ -223,8 +237,18 @@ function answerUnparsed(
   socket: Socket,
   headers: Readonly<Record<string, string>>,
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-  else refuseRaw(service, socket, unparsed(error), headers);
+  // The parser fails again with everything that arrives on the connection; the first time counts.
+  if (failed.has(socket)) return;
+  failed.add(socket);
+  const end = (): void => {
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else refuseRaw(service, socket, unparsed(error), headers);
+  };
+  // The client takes the next answer for that to its first request, which may be a whole one. Node's own listener may
+  // close the connection once the response is finished.
+  const due = lastResponseDue(socket);
+  if (due === undefined) end();
+  else due.prependOnceListener('finish', end);
 }
 
 /** Answers on a connection that has no request which a handler could answer, and ends it. */
@@ -235,7 +259,7 @@ function refuseRaw(
   headers: Readonly<Record<string, string>>,
 ): void {
   const requestId = uuidV7();
-  socket.end(rawRefusal(refusal, requestId, { 'X-Request-Id': requestId, ...headers }));
+  endConnection(socket, rawRefusal(refusal, requestId, { 'X-Request-Id': requestId, ...headers }));
   tellUnparsed(service.observer, socket, requestId, refusals[refusal.refusal].status);
 }
 

@@ -1,29 +1,162 @@
-// Lets a closing server wait for requests only, not for connections on which nothing happens.
+// Knows which connections wait for the server and which for their client, so that a stop waits for the former only, and
+// no connection stays open after its last answer.
 
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 const SWEEP_EVERY_MS = 50;
+/** The time that a client may take, during a stop, without sending or reading a byte. */
+const LONGEST_STALL_MS = 5000;
+/** The time that a client has to read the last answer: data that arrive after the close could destroy it on its way. */
+const LINGER_MS = 2000;
+
+const unfinished = Symbol('unfinished responses');
+
+interface HttpSocket extends Socket {
+  /** More than one if the client sends requests without waiting for answers. */
+  [unfinished]?: Set<ServerResponse>;
+}
+
+export function responseBegan(socket: HttpSocket, response: ServerResponse): void {
+  socket[unfinished] ??= new Set();
+  socket[unfinished].add(response);
+}
+
+/** For a response that was sent to its end, or whose connection was closed. */
+export function responseEnded(socket: HttpSocket, response: ServerResponse): void {
+  socket[unfinished]?.delete(response);
+}
+
+/** Returns whether a request on the connection has begun and is not over. */
+export function isInRequest(socket: HttpSocket): boolean {
+  return someResponse(socket, () => true);
+}
+
+/** Returns the last response that is due to a request which has arrived as a whole. */
+export function lastResponseDue(socket: HttpSocket): ServerResponse | undefined {
+  return [...(socket[unfinished] ?? [])].findLast(
+    ({ req, writableFinished }) => req.complete && !writableFinished,
+  );
+}
+
+/** Sends the last bytes of a connection, and closes it when the client has done so, or after a while. */
+export function endConnection(socket: Socket, lastBytes: string): void {
+  const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.once('close', () => clearTimeout(lingering)).end(lastBytes);
+}
 
 /**
- * Answers a function that begins to end every connection as soon as it is idle. Closing a Node server ends
- * those that are idle at that moment; it leaves those that become idle later, after their answer, and those
- * that were opened and have not said anything yet.
+ * Lets a client that has sent its last request close its side and still get the answer. Node would close the other side
+ * at once, although it had handed the request to its handler.
  */
-export function idleConnectionSweeper(server: Server): () => void {
-  const open = new Set<Socket>();
-  const track = (socket: Socket): void => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-  };
-  // On a TLS server the first is the connection below the second: it has read something once the client has.
-  server.on('connection', track).on('secureConnection', track);
+export function answerHalfClosed(server: Server): void {
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+  // Not before the handshake is done: an unfinished one would stay open after the client has left.
+  server.on('secureConnection', (socket: Socket) => {
+    socket.allowHalfOpen = true;
+  });
+}
 
-  return () => {
-    const sweeping = setInterval(() => {
-      server.closeIdleConnections();
-      for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
-    }, SWEEP_EVERY_MS);
-    server.once('close', () => clearInterval(sweeping));
+/** How a stop went on. */
+export interface Closing {
+  /** Connections that were closed because of their clients, with a request or an answer under way. */
+  readonly cut: number;
+}
+
+/**
+ * Returns a function that starts to close the connections of a server that takes no new ones.
+ * - Connections without a request are closed as soon as they are.
+ * - What was accepted, that is, has arrived as a whole, is finished.
+ * - Clients that stall while they send a request or read an answer are cut off. Shortly before `timeoutMs` have passed,
+ *   so are those that are only slow.
+ */
+export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: number) => Closing {
+  const open = new Map<Socket, Tracked>();
+  server.on('connection', (tcp) => {
+    open.set(tcp, { tcp, http: isTls ? null : tcp, bytesRead: 0, bytesQueued: 0, waitedMs: 0 });
+    tcp.once('close', () => open.delete(tcp));
+  });
+  server.on('secureConnection', (http: Socket & { readonly _parent?: Socket }) => {
+    const connection = http._parent && open.get(http._parent);
+    if (connection !== undefined) connection.http = http;
+  });
+
+  // Node calls this, too. It considers a connection idle when its response is made, and would cut the response off.
+  const closeIdleConnections = server.closeIdleConnections.bind(server);
+  server.closeIdleConnections = () => {
+    const isSending = ({ http }: Tracked): boolean =>
+      http !== null && someResponse(http, ({ writableEnded }) => writableEnded);
+    if (!open.values().some(isSending)) closeIdleConnections();
   };
+
+  return (timeoutMs) => {
+    const closing = { cut: 0 };
+    const stallMs = Math.min(LONGEST_STALL_MS, timeoutMs / 4);
+    const lastCallAtMs = performance.now() + timeoutMs - stallMs;
+
+    const sweep = (): void => {
+      server.closeIdleConnections();
+      const isLastCall = performance.now() >= lastCallAtMs;
+      for (const connection of open.values()) {
+        const { tcp, http } = connection;
+        const hasMoved = noteProgress(connection);
+        if (http === null || http.bytesRead === 0) {
+          tcp.destroy();
+        } else if (someResponse(http, isAccepted) || (!isLastCall && (hasMoved || keepsWaiting(http)))) {
+          connection.waitedMs = 0;
+        } else {
+          connection.waitedMs += SWEEP_EVERY_MS;
+          if (connection.waitedMs <= (isLastCall ? SWEEP_EVERY_MS : stallMs)) continue;
+          closing.cut++;
+          http.destroy();
+        }
+      }
+    };
+    const sweeping = setInterval(sweep, SWEEP_EVERY_MS);
+    server.once('close', () => clearInterval(sweeping));
+    return closing;
+  };
+}
+
+interface Tracked {
+  readonly tcp: Socket;
+  /** Carries the requests: the connection itself, or TLS over it; null until the handshake is done. */
+  http: HttpSocket | null;
+  bytesRead: number;
+  bytesQueued: number;
+  /** How long the server has waited for the client. Counted by sweeps: a server that was busy has not waited. */
+  waitedMs: number;
+}
+
+/** Returns whether the client has sent or read anything since the last call. */
+function noteProgress(connection: Tracked): boolean {
+  const { bytesRead } = connection.tcp;
+  const bytesQueued = queuedBytes(connection.tcp);
+  const hasMoved = bytesRead !== connection.bytesRead || bytesQueued !== connection.bytesQueued;
+  connection.bytesRead = bytesRead;
+  connection.bytesQueued = bytesQueued;
+  return hasMoved;
+}
+
+/** Node's own timeouts look at the same number; what it shows publicly changes only when a whole write is done. */
+function queuedBytes(tcp: Socket): number {
+  const { _handle: handle } = tcp as { readonly _handle?: { readonly writeQueueSize?: number } | null };
+  return handle?.writeQueueSize ?? 0;
+}
+
+/** The request has arrived as a whole, and the server has not made the whole response although it could. */
+function isAccepted({ req, writableEnded, writableNeedDrain }: ServerResponse): boolean {
+  return req.complete && !writableEnded && !writableNeedDrain;
+}
+
+/** The server has not begun to read a body, or lets the client wait until there is room for it. */
+function keepsWaiting(socket: HttpSocket): boolean {
+  return someResponse(
+    socket,
+    ({ req, writableEnded }) => !req.complete && req.readableFlowing !== true && !writableEnded,
+  );
+}
+
+function someResponse(socket: HttpSocket, isSo: (response: ServerResponse) => boolean): boolean {
+  return socket[unfinished]?.values().some(isSo) ?? false;
 }

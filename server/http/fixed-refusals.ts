@@ -7,6 +7,14 @@ export const hostMissing: Refusal = {
   message: 'The header Host is missing; HTTP/1.1 requires it.',
 };
 
+/** The connection ends with it: another server on the way may see the end of such a request elsewhere. */
+export const transferCoding: Refusal = {
+  refusal: 'bad_request',
+  message:
+    'The only Transfer-Encoding taken is chunked, in HTTP/1.1; compress a body with Content-Encoding instead.',
+  headers: { Connection: 'close' },
+};
+
 export const unreadablePath: Refusal = {
   refusal: 'bad_request',
   message: 'The path cannot be read: its percent-encoding is broken.',

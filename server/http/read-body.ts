@@ -3,6 +3,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { OrganisationNumber } from '../store/store.ts';
+import { askForBody } from './expect-continue.ts';
 import { requestTimedOut } from './fixed-refusals.ts';
 import type { InFlight } from './in-flight.ts';
 import { READ_AT_ONCE_BYTES, type Reader } from './reading-turns.ts';
@@ -72,6 +73,7 @@ export function readBytes(
     request.resume();
     return Promise.resolve(tooLarge(maxBytes));
   }
+  askForBody(request);
   return new Promise((resolve) => {
     let chunks: Buffer[] = [];
     let length = 0;

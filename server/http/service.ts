@@ -27,6 +27,8 @@ export interface Service {
   readonly tls: TlsPair | null;
   readonly behindProxy: boolean;
   readonly allowedOrigins: AllowedOrigins | null;
+  /** The time that a stop may take. */
+  readonly shutdownTimeoutMs: number;
   readonly observer: Observer;
   log(level: LogLevel, facts: LogFacts, message: string): void;
 }

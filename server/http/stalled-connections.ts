@@ -2,7 +2,7 @@
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { isInRequest } from './watching.ts';
+import { isInRequest } from './connections.ts';
 
 /**
  * Destroys a connection on which nothing has moved for the given time, unless the server is the one that is waited for.

@@ -8,18 +8,12 @@ import type { EndedRequest, Facts } from '../observe/facts.ts';
 import type { Observer } from '../observe/observer.ts';
 import { readTraceParent } from '../observe/trace-parent.ts';
 import type { BodyTimes, RequestSpan } from '../observe/traces.ts';
+import { isInRequest, responseBegan, responseEnded } from './connections.ts';
 import { refusals } from './refusals.ts';
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 const UNMATCHED = 'unmatched';
 const UNPARSED = 'unparsed';
-
-/** On a connection: how many requests on it have begun and are not over. */
-const requests = Symbol('requests');
-
-interface WatchedSocket {
-  [requests]?: number;
-}
 
 /** Every refusal has a status of its own. */
 const codeByStatus = new Map(Object.entries(refusals).map(([name, { status }]) => [status as number, name]));
@@ -65,13 +59,13 @@ export function watch(observer: Observer, request: FastifyRequest, reply: Fastif
     ) ?? null;
   const watched = new Watched(span?.traceId ?? parent?.traceId ?? null, span);
   request.watched = watched;
-  const socket = request.raw.socket as WatchedSocket;
-  socket[requests] = (socket[requests] ?? 0) + 1;
+  const { socket } = request.raw;
+  responseBegan(socket, reply.raw);
   observer.requestsInProgress++;
   reply.raw.on('close', () => {
     watched.isClosed = true;
     for (const giveBack of watched.onClose) giveBack();
-    socket[requests]!--;
+    responseEnded(socket, reply.raw);
     observer.requestsInProgress--;
     if (!watched.isWorkedOn) tell(observer, request, reply, watched);
   });
@@ -81,11 +75,6 @@ export function watch(observer: Observer, request: FastifyRequest, reply: Fastif
 export function whenClosed({ watched }: FastifyRequest, giveBack: () => void): void {
   if (watched!.isClosed) giveBack();
   else watched!.onClose.push(giveBack);
-}
-
-/** Returns whether a request on the connection has begun and is not over. */
-export function isInRequest(socket: Socket): boolean {
-  return ((socket as WatchedSocket)[requests] ?? 0) > 0;
 }
 
 /** Notes a body that has arrived. */

@@ -346,7 +346,8 @@ function getOpenApi(): Operation {
 }
 
 const BAD_QUERY = 'A query parameter is not known, or has a bad value. Mend what the message names.';
-const NO_HOST = 'The header `Host` is missing. Send it, as HTTP/1.1 requires.';
+const NO_HOST =
+  'The headers are not what HTTP/1.1 requires: `Host` is missing, for example. Mend what the message names.';
 
 const noRecords: Refusal = {
   refusal: 'bad_request',

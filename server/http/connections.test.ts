@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
+import { type Closing, connectionCloser, responseBegan, responseEnded } from './connections.ts';
+
+/** More than the buffers of both ends of a connection hold. */
+const LARGE_BYTES = 48 * 1024 * 1024;
+const SLOW_STEPS = 20;
+const TIMEOUT_MS = 8000;
+/** By then clients count as stalled, and by then all that are not done are cut off. */
+const STALL_MS = TIMEOUT_MS / 4;
+const LAST_CALL_MS = TIMEOUT_MS - STALL_MS;
+
+interface Stopping {
+  readonly port: number;
+  connect(): Promise<Client>;
+  stop(): { readonly closing: Closing; readonly closed: Promise<number> };
+}
+
+interface Client {
+  readonly socket: Socket;
+  /** How many bytes came. */
+  readonly received: () => number;
+  readonly closed: Promise<unknown>;
+}
+
+interface Certificate {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+function newCertificate(): Certificate {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-connections-'));
+  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=test'];
+  execFileSync('openssl', ['req', '-x509', ...kind, '-out', cert, '-keyout', key], { stdio: 'ignore' });
+  const pair = { cert: readFileSync(cert), key: readFileSync(key) };
+  rmSync(folder, { recursive: true });
+  return pair;
+}
+
+/** A server that notes its responses as Headgate does. */
+async function serve(t: TestContext, handle: RequestListener, tls: Certificate | null): Promise<Stopping> {
+  const listener: RequestListener = (request, response) => {
+    const { socket } = request;
+    responseBegan(socket, response);
+    response.once('close', () => responseEnded(socket, response));
+    handle(request, response);
+  };
+  const server = tls === null ? createServer(listener) : createTlsServer(tls, listener);
+  server.on('clientError', (_, socket) => socket.destroy());
+  const close = connectionCloser(server, tls !== null);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return {
+    port,
+    async connect() {
+      const place = { port, host: '127.0.0.1' };
+      const socket = tls === null ? connect(place) : connectTls({ ...place, rejectUnauthorized: false });
+      t.after(() => socket.destroy());
+      let received = 0;
+      socket.on('data', (bytes) => {
+        received += bytes.length;
+      });
+      socket.on('error', () => {});
+      await once(socket, tls === null ? 'connect' : 'secureConnect');
+      return { socket, received: () => received, closed: once(socket, 'close') };
+    },
+    stop() {
+      const startedAtMs = performance.now();
+      const closing = close(TIMEOUT_MS);
+      const closed = Promise.withResolvers<number>();
+      server.close(() => closed.resolve(performance.now() - startedAtMs));
+      return { closing, closed: closed.promise };
+    },
+  };
+}
+
+const reads: RequestListener = (request, response) => {
+  request.resume().on('end', () => response.end('read'));
+};
+const sendsMuch: RequestListener = (_, response) => response.end(Buffer.alloc(LARGE_BYTES));
+const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+const postOf = (bytes: number): string => `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${bytes}\r\n\r\n`;
+
+function stopSuite(certificate: Certificate | null): void {
+  const serving = (t: TestContext, handle: RequestListener) => serve(t, handle, certificate);
+
+  test('closes silent and idle connections at once, and counts none as cut', async (t) => {
+    const server = await serving(t, reads);
+    const clients = await Promise.all([server.connect(), server.connect()]);
+    clients[0]!.socket.write(get);
+    await once(clients[0]!.socket, 'data');
+    const { closing, closed } = server.stop();
+    assert.ok((await closed) < STALL_MS);
+    assert.equal(closing.cut, 0);
+  });
+
+  test('cuts off clients that stall in a head or in a body, and no sooner than they stall', async (t) => {
+    const server = await serving(t, reads);
+    for (const sent of ['GET / HT', postOf(10), `${postOf(10)}12345`]) {
+      (await server.connect()).socket.write(sent);
+    }
+    await sleep(100);
+    const { closing, closed } = server.stop();
+    const tookMs = await closed;
+    assert.ok(tookMs >= STALL_MS && tookMs < LAST_CALL_MS, String(tookMs));
+    assert.equal(closing.cut, 3);
+  });
+
+  test('cuts off a client that does not read its answer', async (t) => {
+    const server = await serving(t, sendsMuch);
+    const { socket } = await server.connect();
+    socket.pause().write(get);
+    await sleep(100);
+    const { closing, closed } = server.stop();
+    const tookMs = await closed;
+    assert.ok(tookMs >= STALL_MS && tookMs < LAST_CALL_MS, String(tookMs));
+    assert.equal(closing.cut, 1);
+  });
+
+  test('lets a client finish that reads its answer slowly', async (t) => {
+    const server = await serving(t, sendsMuch);
+    const client = await server.connect();
+    client.socket.pause().write(get);
+    await sleep(100);
+    const { closing, closed } = server.stop();
+    for (let step = 1; step <= SLOW_STEPS; step++) {
+      await sleep((STALL_MS * 1.5) / SLOW_STEPS);
+      client.socket.resume();
+      while (client.received() < (LARGE_BYTES * step) / SLOW_STEPS) await once(client.socket, 'data');
+      client.socket.pause();
+    }
+    client.socket.resume();
+    assert.ok((await closed) > STALL_MS);
+    await client.closed;
+    assert.ok(client.received() > LARGE_BYTES, String(client.received()));
+    assert.equal(closing.cut, 0);
+  });
+
+  test('lets a client finish that sends slowly', async (t) => {
+    const server = await serving(t, reads);
+    const client = await server.connect();
+    client.socket.write(postOf(10));
+    await sleep(100);
+    const { closing, closed } = server.stop();
+    for (let byte = 0; byte < 10; byte++) {
+      await sleep(STALL_MS / 5);
+      client.socket.write('x');
+    }
+    assert.ok((await closed) >= STALL_MS);
+    await client.closed;
+    assert.ok(client.received() > 0);
+    assert.equal(closing.cut, 0);
+  });
+
+  test('cuts off a client that never ends to send slowly before the time is over', async (t) => {
+    const server = await serving(t, reads);
+    const client = await server.connect();
+    client.socket.write(postOf(1_000_000));
+    const sending = setInterval(() => client.socket.write('x'), STALL_MS / 10);
+    t.after(() => clearInterval(sending));
+    await sleep(100);
+    const { closing, closed } = server.stop();
+    const tookMs = await closed;
+    assert.ok(tookMs >= LAST_CALL_MS && tookMs < TIMEOUT_MS, String(tookMs));
+    assert.equal(closing.cut, 1);
+  });
+
+  test('finishes what has arrived as a whole, however long it takes', async (t) => {
+    const server = await serving(t, (request, response) => {
+      request.resume();
+      setTimeout(() => response.end('done'), TIMEOUT_MS + 500);
+    });
+    const client = await server.connect();
+    client.socket.write(`${postOf(5)}12345`);
+    // What follows a whole request does not count against it.
+    client.socket.write('GET / HT');
+    await sleep(100);
+    const { closing, closed } = server.stop();
+    const tookMs = await closed;
+    await client.closed;
+    assert.ok(client.received() > 0);
+    assert.ok(tookMs >= TIMEOUT_MS, String(tookMs));
+    assert.ok(closing.cut <= 1);
+  });
+
+  test('does not take a client for stalled whose body it has not begun to read', async (t) => {
+    const server = await serving(t, (request, response) => {
+      setTimeout(() => reads(request, response), STALL_MS * 1.5);
+    });
+    const client = await server.connect();
+    client.socket.write(`${postOf(200_000)}${'x'.repeat(100_000)}`);
+    await sleep(100);
+    const { closing, closed } = server.stop();
+    await sleep(STALL_MS * 1.7);
+    client.socket.write('x'.repeat(100_000));
+    await closed;
+    await client.closed;
+    assert.ok(client.received() > 0);
+    assert.equal(closing.cut, 0);
+  });
+}
+
+describe('a server that stops', { concurrency: true }, () => stopSuite(null));
+
+const skip = spawnSync('openssl', ['version']).status === 0 ? false : 'there is no openssl here';
+
+describe('a server that stops, with TLS', { skip, concurrency: true }, () => {
+  const certificate = skip === false ? newCertificate() : null;
+  stopSuite(certificate);
+
+  test('closes connections whose handshake is not done at once', async (t) => {
+    const server = await serve(t, reads, certificate);
+    for (const bytes of ['', Buffer.from('1603010200010001fc0303', 'hex')]) {
+      const socket = connect(server.port, '127.0.0.1').on('error', () => {});
+      t.after(() => socket.destroy());
+      await once(socket, 'connect');
+      socket.write(bytes);
+    }
+    await sleep(100);
+    const { closing, closed } = server.stop();
+    assert.ok((await closed) < STALL_MS);
+    assert.equal(closing.cut, 0);
+  });
+});
