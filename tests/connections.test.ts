@@ -96,6 +96,8 @@ describe('a transfer coding', () => {
   const codings: Readonly<Record<string, string>> = {
     'gzip, then chunked': 'Transfer-Encoding: gzip, chunked\r\n',
     'gzip and chunked in two headers': 'Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n',
+    'gzip alone': 'Transfer-Encoding: gzip\r\n',
+    'one that does not exist': 'Transfer-Encoding: xchunked\r\n',
     'identity, then chunked': 'Transfer-Encoding: identity, chunked\r\n',
     'an empty one, then chunked': 'Transfer-Encoding: , chunked\r\n',
     'gzip, then chunked, after many headers': `${manyHeaders}Transfer-Encoding: gzip, chunked\r\n`,
@@ -109,6 +111,7 @@ describe('a transfer coding', () => {
         assertRefused(answer, 400, /Transfer-Encoding/);
         assert.equal(answer.headers.get('connection'), 'close');
         await connection.ended;
+        await assert.rejects(connection.answer(), /ended before the answer: $/);
         connection.destroy();
       }
     });
@@ -319,6 +322,24 @@ describe('a client that says that it has sent everything', () => {
     }
     await waitUntil('all connections are closed', async () => (await openSockets()) <= before);
   });
+});
+
+test('a request that is refused before its end is answered once, however it ends', async () => {
+  const refusedHead = headOf({ Authorization: 'Bearer none', 'Transfer-Encoding': 'chunked' });
+  for (const rest of ['xyz\r\n', `${chunk(body)}xyz\r\n`, chunk(body)]) {
+    for (const isAtOnce of [true, false]) {
+      const connection = await connectRaw(headgate.url);
+      if (isAtOnce) connection.write(refusedHead + rest);
+      else connection.write(refusedHead);
+      if (isAtOnce) connection.endSending();
+      const answer = await connection.answer();
+      assertRefused(answer, 401, /key/);
+      if (!isAtOnce) connection.write(rest);
+      connection.endSending();
+      await connection.ended;
+      await assert.rejects(connection.answer(), /ended before the answer: $/);
+    }
+  }
 });
 
 test('a client that is refused and goes on holding its connection loses it', {

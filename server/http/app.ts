@@ -6,7 +6,13 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { StoreUnavailable } from '../store/store.ts';
 import { tlsProtocol } from '../tls.ts';
 import { uuidV7 } from '../uuid-v7.ts';
-import { answerHalfClosed, connectionCloser, endConnection, lastResponseDue } from './connections.ts';
+import {
+  answerHalfClosed,
+  connectionCloser,
+  endConnection,
+  isAnsweredEarly,
+  lastResponseDue,
+} from './connections.ts';
 import { crossOriginHeaders, passCrossOrigin } from './cross-origin.ts';
 import { describer } from './description.ts';
 import { postponeContinue } from './expect-continue.ts';
@@ -240,8 +246,10 @@ function answerUnparsed(
   // The parser fails again with everything that arrives on the connection; the first time counts.
   if (failed.has(socket)) return;
   failed.add(socket);
+  const isAnswered = isAnsweredEarly(socket);
   const end = (): void => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else if (isAnswered) endConnection(socket, '');
     else refuseRaw(service, socket, unparsed(error), headers);
   };
   // The client takes the next answer for that to its first request, which may be a whole one. Node's own listener may

@@ -1,7 +1,7 @@
 // Knows which connections wait for the server and which for their client, so that a stop waits for the former only, and
 // no connection stays open after its last answer.
 
-import type { Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 const SWEEP_EVERY_MS = 50;
@@ -11,10 +11,12 @@ const LONGEST_STALL_MS = 5000;
 const LINGER_MS = 2000;
 
 const unfinished = Symbol('unfinished responses');
+const answeredEarly = Symbol('request that was answered before its end');
 
 interface HttpSocket extends Socket {
   /** More than one if the client sends requests without waiting for answers. */
   [unfinished]?: Set<ServerResponse>;
+  [answeredEarly]?: IncomingMessage;
 }
 
 export function responseBegan(socket: HttpSocket, response: ServerResponse): void {
@@ -25,6 +27,7 @@ export function responseBegan(socket: HttpSocket, response: ServerResponse): voi
 /** For a response that was sent to its end, or whose connection was closed. */
 export function responseEnded(socket: HttpSocket, response: ServerResponse): void {
   socket[unfinished]?.delete(response);
+  if (!response.req.complete) socket[answeredEarly] = response.req;
 }
 
 /** Returns whether a request on the connection has begun and is not over. */
@@ -32,11 +35,17 @@ export function isInRequest(socket: HttpSocket): boolean {
   return someResponse(socket, () => true);
 }
 
-/** Returns the last response that is due to a request which has arrived as a whole. */
+/** Returns the last response that is made, or is due to a request which has arrived as a whole, and is not sent. */
 export function lastResponseDue(socket: HttpSocket): ServerResponse | undefined {
   return [...(socket[unfinished] ?? [])].findLast(
-    ({ req, writableFinished }) => req.complete && !writableFinished,
+    ({ req, writableEnded, writableFinished }) => (req.complete || writableEnded) && !writableFinished,
   );
+}
+
+/** Returns whether the request that is arriving has its response, such as a refusal, already. */
+export function isAnsweredEarly(socket: HttpSocket): boolean {
+  if (socket[answeredEarly]?.complete === false) return true;
+  return someResponse(socket, ({ req, writableEnded }) => !req.complete && writableEnded);
 }
 
 /** Sends the last bytes of a connection, and closes it when the client has done so, or after a while. */
