@@ -234,7 +234,8 @@ export const commands: readonly Command[] = [
     details:
       'Every command brings the database up to date when it opens it. Only this one spreads tables that were ' +
       'there before the database had Citus. Servers may run; what they ask of a table waits while it is being ' +
-      'moved. It can be interrupted and run again, and does nothing where there is nothing to do.',
+      'moved. A step may take as long as it needs; one that takes more than two seconds shows its progress on ' +
+      'standard error. It can be interrupted and run again, and does nothing where there is nothing to do.',
     examples: ['headgate migrate', 'headgate migrate --json'],
     run: migrate,
   },

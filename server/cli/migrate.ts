@@ -2,20 +2,31 @@
 
 import { readSetting, SettingsProblem } from '../settings.ts';
 import type { Migrated } from '../store/open-store.ts';
+import type { StepProgress } from '../store/postgres/steps.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, misused, printJson } from './io.ts';
+import { progressLine, shownDuration } from './progress.ts';
 
 export async function migrate({ io, option, isOn }: Call): Promise<ExitCode> {
   const database = readSetting('database', io.env, { database: option('database') });
   if (database instanceof SettingsProblem) return misused(io, database.message);
   const { migrateDatabase } = await import('../store/open-store.ts');
-  const migrated = await migrateDatabase(database, (table) => {
-    if (!isOn('json')) io.out(`Distributed the table ${table}.`);
-  });
+  const line = progressLine(io);
+  const migrated = await migrateDatabase(database, {
+    onDistributed(table) {
+      line.end();
+      if (!isOn('json')) io.out(`Distributed the table ${table}.`);
+    },
+    onProgress: (progress) => line.show(sentence(progress)),
+  }).finally(() => line.end());
   if (isOn('json')) return printJson(io, asJson(migrated));
   io.out(`The database is up to date, with version ${migrated.schemaVersion} of the schema.`);
   io.out(whereItLies(migrated));
   return exitCodes.done;
+}
+
+function sentence({ doing, elapsedMs, detail }: StepProgress): string {
+  return `${doing}: ${detail === null ? '' : `${detail}, `}${shownDuration(elapsedMs / 1000)}`;
 }
 
 function whereItLies({ kind, distribution }: Migrated): string {

@@ -12,6 +12,15 @@ export function progressBar(share: number, widthCharacters: number = BAR_CHARACT
   return '█'.repeat(filled) + '░'.repeat(widthCharacters - filled);
 }
 
+export function shownDuration(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  const rest = String(whole % 60).padStart(2, '0');
+  if (hours > 0) return `${hours}:${String(minutes).padStart(2, '0')}:${rest} h`;
+  return whole < 60 ? `${whole} s` : `${minutes}:${rest} min`;
+}
+
 export interface ProgressLine {
   show(text: string): void;
   end(): void;

@@ -2,7 +2,7 @@
 
 import type { MessagePort, Transferable } from 'node:worker_threads';
 import { type Place, readPlace } from './place.ts';
-import type { Distribution } from './postgres/migrations.ts';
+import type { Distribution, MigrationListener } from './postgres/migrations.ts';
 import { SCHEMA_VERSION as SQLITE_SCHEMA_VERSION } from './sqlite/migrations.ts';
 import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
 import { attachSqliteStore } from './sqlite/sqlite-store.ts';
@@ -29,7 +29,7 @@ export async function openStore(
   if (place.kind === 'postgres') {
     // Loaded where it is wanted: the driver takes longer to load than a whole SQLite store to open.
     const { openPostgresStore } = await import('./postgres/open-postgres-store.ts');
-    const { url, ...store } = await openPostgresStore(place.url);
+    const { url, ...store } = await openPostgresStore(place.url, onTrouble);
     return { ...store, handle: () => ({ kind: 'postgres', url }) };
   }
   const store = await openSqliteStore(place.path, undefined, onTrouble);
@@ -46,12 +46,12 @@ export interface Migrated {
 /** Opening does the same, but for spreading tables over a cluster that were made before it was one. */
 export async function migrateDatabase(
   database: string,
-  onDistributed: (table: string) => void,
+  listener: Partial<MigrationListener> = {},
 ): Promise<Migrated> {
   const place = usablePlace(database);
   if (place.kind === 'postgres') {
     const { migratePostgres } = await import('./postgres/open-postgres-store.ts');
-    return { kind: place.kind, ...(await migratePostgres(place.url, onDistributed)) };
+    return { kind: place.kind, ...(await migratePostgres(place.url, listener)) };
   }
   const store = await openSqliteStore(place.path);
   await store.close();

@@ -3,7 +3,7 @@
 import type { RetryNotice } from '@headgate/client/patience.ts';
 import { printable } from '../../printable.ts';
 import type { Io } from '../io.ts';
-import { progressBar, progressLine } from '../progress.ts';
+import { progressBar, progressLine, shownDuration } from '../progress.ts';
 import type { Counts } from './tally.ts';
 
 const BAR_CHARACTERS = 24;
@@ -68,7 +68,7 @@ export class Display {
     const seconds = (performance.now() - this.#startMs) / 1000;
     const { received } = counts;
     this.note(
-      `${this.#file}: ${shown(received)} ${received === 1 ? 'record' : 'records'} in ${duration(seconds)}, ${outcome(counts)}`,
+      `${this.#file}: ${shown(received)} ${received === 1 ? 'record' : 'records'} in ${shownDuration(seconds)}, ${outcome(counts)}`,
     );
   }
 
@@ -91,7 +91,10 @@ export class Display {
       `${Math.floor(share * 100)} %`,
       outcome(counts),
       ...(isSure
-        ? [`${shown(Math.round(counts.received / (elapsedMs / 1000)))}/s`, `${duration(leftSeconds)} left`]
+        ? [
+            `${shown(Math.round(counts.received / (elapsedMs / 1000)))}/s`,
+            `${shownDuration(leftSeconds)} left`,
+          ]
         : []),
     ];
     if (!this.#io.isTerminal) return `${this.#file}: ${parts.join(', ')}`;
@@ -123,13 +126,4 @@ function outcome({ received, rejected, unchecked }: Counts): string {
     ...(unchecked === 0 ? [] : [`${shown(unchecked)} unchecked`]),
     `${shown(rejected)} rejected`,
   ].join(', ');
-}
-
-function duration(seconds: number): string {
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  const whole = Math.round(seconds);
-  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
-  const rest = String(whole % 60).padStart(2, '0');
-  if (hours > 0) return `${hours}:${String(minutes).padStart(2, '0')}:${rest} h`;
-  return whole < 60 ? `${whole} s` : `${minutes}:${rest} min`;
 }

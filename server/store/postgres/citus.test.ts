@@ -118,7 +118,9 @@ for (const testCluster of testClusters) {
       assert.deepEqual(await distribution(), {});
 
       const reported: string[] = [];
-      const migrated = await migrateDatabase(database.url, (table) => reported.push(table));
+      const migrated = await migrateDatabase(database.url, {
+        onDistributed: (table) => reported.push(table),
+      });
       assert.deepEqual(reported.toSorted(), [...copied, ...spread].toSorted());
       assert.deepEqual(migrated.distribution, { distributed: reported, nodes: cluster.workers });
       assert.deepEqual(Object.keys(await distribution()).toSorted(), reported.toSorted());
@@ -141,7 +143,9 @@ for (const testCluster of testClusters) {
         tallies: [{ created: 1, updated: 0, unchanged: 0 }],
       });
 
-      const again = await migrateDatabase(database.url, () => assert.fail('nothing is left to spread'));
+      const again = await migrateDatabase(database.url, {
+        onDistributed: () => assert.fail('nothing is left to spread'),
+      });
       assert.deepEqual(again.distribution, { distributed: [], nodes: cluster.workers });
     });
 
@@ -161,7 +165,7 @@ for (const testCluster of testClusters) {
         assert.deepEqual(await store.existing(organisation, 'shops', ids), new Set(ids));
         return ids.length;
       });
-      await migrateDatabase(plain.url, () => {}).finally(() => {
+      await migrateDatabase(plain.url).finally(() => {
         isMigrating = false;
       });
       for (const count of await Promise.all(uploading)) assert.ok(count > 0);
@@ -171,7 +175,7 @@ for (const testCluster of testClusters) {
       const plain = await cluster.newPlainDatabase();
       await use(plain);
       await plain.addCitus();
-      const migrated = await Promise.all([1, 2, 3].map(() => migrateDatabase(database.url, () => {})));
+      const migrated = await Promise.all([1, 2, 3].map(() => migrateDatabase(database.url)));
       const distributed = migrated.flatMap((one) => one.distribution!.distributed);
       assert.deepEqual(distributed.toSorted(), [...copied, ...spread].toSorted());
     });
@@ -275,7 +279,7 @@ for (const testCluster of testClusters) {
         (await store.records(organisation, 'shops', page)).map(([id]) => id),
         ids.toSorted().slice(0, 60),
       );
-      const migrated = await migrateDatabase(database.url, () => {});
+      const migrated = await migrateDatabase(database.url);
       assert.deepEqual(migrated.distribution?.distributed, []);
       assert.match(String((await distribution()).shops), /^shop_id,/);
     });

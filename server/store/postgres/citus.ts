@@ -1,6 +1,7 @@
 // How tables are spread over the nodes of a Citus cluster, where the database is one.
 
 import type { ClientBase } from 'pg';
+import type { Step } from './steps.ts';
 
 /**
  * All that belongs to an organisation lies together: a call works on one node, and an answer that is kept for
@@ -12,15 +13,21 @@ const DISTRIBUTION_COLUMN = 'organisation';
 const referenceTables: ReadonlySet<string> = new Set(['organisations', 'api_keys', 'headgate_schema']);
 
 /** Rows that the table already has are moved with it. */
-export function distributeSql(table: string): string {
-  return referenceTables.has(table)
-    ? `SELECT create_reference_table('${table}')`
-    : `SELECT create_distributed_table('${table}', '${DISTRIBUTION_COLUMN}')`;
+export function distributeStep(table: string): Step {
+  return {
+    doing: `distributing the table ${table}`,
+    sql: referenceTables.has(table)
+      ? `SELECT create_reference_table('${table}')`
+      : `SELECT create_distributed_table('${table}', '${DISTRIBUTION_COLUMN}')`,
+  };
 }
 
 /** What was moved away stays on the coordinator's disk, unseen, until it is told to drop it. */
-export function dropMovedRowsSql(table: string): string {
-  return `SELECT truncate_local_data_after_distributing_table('${table}')`;
+export function dropMovedRowsStep(table: string): Step {
+  return {
+    doing: `dropping the coordinator's rows of the table ${table}`,
+    sql: `SELECT truncate_local_data_after_distributing_table('${table}')`,
+  };
 }
 
 export async function isCitusWorker(client: ClientBase): Promise<boolean> {

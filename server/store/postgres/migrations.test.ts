@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import pg from 'pg';
 import { openStore } from '../open-store.ts';
 import { StoreUnusable } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
 import { recordRow } from '../test-rows.ts';
-import { SCHEMA_VERSION } from './migrations.ts';
+import { readAddress } from './address.ts';
+import { prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
+import type { Migrator } from './steps.ts';
 import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 let server: TestServer;
@@ -144,6 +148,57 @@ describe('an empty database', () => {
     await ask('DROP EVENT TRIGGER refuse_tags');
     await openAndClose();
     assert.deepEqual(await tablesThere(), ours);
+  });
+});
+
+describe('a step that takes long', () => {
+  /** A connection on which an ordinary statement is given up after `readTimeoutMs`. */
+  const connectWith = async (readTimeoutMs: number): Promise<pg.Client> => {
+    const client = new pg.Client({ connectionString: database.url, query_timeout: readTimeoutMs });
+    client.on('error', () => {});
+    await client.connect();
+    return client;
+  };
+  const READ_TIMEOUT_MS = 500;
+  const migratorOf = (client: pg.Client): Migrator => ({
+    client,
+    address: readAddress(database.url),
+    onProgress() {},
+  });
+
+  beforeEach(async () => {
+    await openAndClose();
+    await ask('DROP INDEX interactions_by_user');
+    // Builds of indexes take longer than the read timeout.
+    await ask(`CREATE FUNCTION slow_down() RETURNS event_trigger LANGUAGE plpgsql
+        AS $$ BEGIN PERFORM pg_sleep(${(3 * READ_TIMEOUT_MS) / 1000}); END $$;
+      CREATE EVENT TRIGGER slow_down ON ddl_command_start WHEN TAG IN ('CREATE INDEX')
+        EXECUTE FUNCTION slow_down()`);
+  });
+
+  test('is waited for beyond the read timeout of ordinary statements', async () => {
+    const client = await connectWith(READ_TIMEOUT_MS);
+    await assert.rejects(client.query(`SELECT pg_sleep(${(3 * READ_TIMEOUT_MS) / 1000})`), /read timeout/);
+    await client.end();
+    const preparing = await connectWith(READ_TIMEOUT_MS);
+    await prepareDatabase(migratorOf(preparing), catalogueTables);
+    await preparing.end();
+    assert.equal((await ask(`SELECT 1 FROM pg_class WHERE relname = 'interactions_by_user'`)).length, 1);
+  });
+
+  test('ends when its connection is lost', async () => {
+    const preparing = await connectWith(READ_TIMEOUT_MS);
+    const { rows } = await preparing.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    const ended = assert.rejects(prepareDatabase(migratorOf(preparing), catalogueTables), /terminat/);
+    while (
+      (
+        await ask(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE pid = ${rows[0]!.pid} AND query LIKE 'CREATE INDEX%'`)
+      ).length === 0
+    )
+      await sleep(20);
+    await ended;
+    await preparing.end();
   });
 });
 

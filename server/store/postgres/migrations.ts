@@ -7,13 +7,18 @@ import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { createIndexSql, isNotNull, quoted, type Table, type Tables } from '../tables.ts';
 import type { Address } from './address.ts';
-import { countDataNodes, distributeSql, dropMovedRowsSql, isCitusWorker, undistributed } from './citus.ts';
+import { countDataNodes, distributeStep, dropMovedRowsStep, isCitusWorker, undistributed } from './citus.ts';
 import { addColumnSql, columnTypes, createTableSql, dropNotNullSql, ORGANISATION_TYPE } from './schema.ts';
+import {
+  inTurn,
+  type Migrator,
+  REPORT_COPIED_ROWS_SQL,
+  runStep,
+  type Step,
+  type StepProgress,
+} from './steps.ts';
 
 const OLDEST_SERVER_VERSION = 140_000;
-/** Any number will do that other users of the same database are unlikely to lock: "Hgat" in ASCII. */
-const MIGRATION_LOCK = 0x48676174;
-const LOCK_PATIENCE_MS = 30_000;
 const VERSION_TABLE = 'headgate_schema';
 
 interface Migration {
@@ -66,13 +71,21 @@ const migrations: readonly Migration[] = [
 export const SCHEMA_VERSION = migrations.length;
 
 /** Safe to interrupt, and to run from many processes at once: all steps are one transaction, in turn. */
-export async function prepareDatabase(client: ClientBase, address: Address, tables: Tables): Promise<void> {
+export async function prepareDatabase(migrator: Migrator, tables: Tables): Promise<void> {
+  const { client, address } = migrator;
   const server = await readServer(client, address);
   if ((await missingSteps(client, address, server, tables)).length === 0) return;
   await inTurn(client, async () => {
     // Worked out anew: another process may have done it all meanwhile.
-    for (const step of await missingSteps(client, address, server, tables)) await patiently(client, step);
+    for (const step of await missingSteps(client, address, server, tables)) await runStep(migrator, step);
   });
+}
+
+/** Who hears what `headgate migrate` does. */
+export interface MigrationListener {
+  onDistributed(table: string): void;
+  /** Of a step that takes long, again and again. */
+  onProgress(progress: StepProgress): void;
 }
 
 export interface Distribution {
@@ -87,11 +100,11 @@ export interface Distribution {
  * locked only while it is moved itself, and what was interrupted goes on where it was. Null without Citus.
  */
 export async function distributeDatabase(
-  client: ClientBase,
-  address: Address,
+  migrator: Migrator,
   tables: Tables,
   onDistributed: (table: string) => void,
 ): Promise<Distribution | null> {
+  const { client, address } = migrator;
   const { schema, hasCitus } = await readServer(client, address);
   if (!hasCitus) return null;
   const distributed: string[] = [];
@@ -101,8 +114,9 @@ export async function distributeDatabase(
       if (!isStillWaiting) return false;
       // All at once: a lock that grows would meet a server's transaction that has read and waits to write.
       await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
-      await patiently(client, distributeSql(table));
-      await patiently(client, dropMovedRowsSql(table));
+      await client.query(REPORT_COPIED_ROWS_SQL);
+      await runStep(migrator, distributeStep(table));
+      await runStep(migrator, dropMovedRowsStep(table));
       return true;
     });
     if (!isMoved) continue;
@@ -110,25 +124,6 @@ export async function distributeDatabase(
     onDistributed(table);
   }
   return { distributed, nodes: await countDataNodes(client) };
-}
-
-async function inTurn<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {
-  await client.query('BEGIN');
-  try {
-    // An index of a large table takes its time; waiting for those in the way has an end.
-    await client.query(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${LOCK_PATIENCE_MS}`);
-    await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
-    const result = await work();
-    await client.query('COMMIT');
-    return result;
-  } catch (error) {
-    await client.query('ROLLBACK').catch(() => {});
-    throw error;
-  }
-}
-
-async function patiently(client: ClientBase, sql: string): Promise<void> {
-  await client.query({ text: sql, query_timeout: 0 } as { text: string });
 }
 
 interface Server {
@@ -177,37 +172,49 @@ async function missingSteps(
   address: Address,
   { schema, hasCitus }: Server,
   tables: Tables,
-): Promise<readonly string[]> {
+): Promise<readonly Step[]> {
   const layout = await readLayout(client, schema);
   const version = await knownVersion(client, address, layout, tables);
-  const distribute = (table: string): readonly string[] => (hasCitus ? [distributeSql(table)] : []);
-  const steps: string[] = [];
-  for (const migration of migrations.slice(version)) {
-    steps.push(...migration.statements, ...migration.tables.flatMap(distribute));
-  }
+  const distribute = (table: string): readonly Step[] => (hasCitus ? [distributeStep(table)] : []);
+  const steps: Step[] = [];
+  migrations.slice(version).forEach((migration, n) => {
+    const doing = `bringing the schema from version ${version + n} to ${version + n + 1}`;
+    steps.push(...migration.statements.map((sql) => ({ doing, sql })));
+    steps.push(...migration.tables.flatMap(distribute));
+  });
   for (const table of tablesIn(tables)) {
     const present = layout.columns.get(table.name);
-    if (present === undefined) steps.push(createTableSql(table), ...distribute(table.name));
-    else {
+    if (present === undefined) {
+      steps.push({ doing: `making the table ${table.name}`, sql: createTableSql(table) });
+      steps.push(...distribute(table.name));
+    } else {
       refuseStrangeColumns(address, table, present);
-      const added = table.columns.filter(({ name }) => !present.has(name));
-      steps.push(...added.map((column) => addColumnSql(table, column)));
+      for (const column of table.columns.filter(({ name }) => !present.has(name))) {
+        const doing = `adding the column ${column.name} to the table ${table.name}`;
+        steps.push({ doing, sql: addColumnSql(table, column) });
+      }
       const stricter = [...(layout.notNull.get(table.name) ?? [])].filter((name) => !isNotNull(table, name));
-      if (stricter.length > 0) steps.push(dropNotNullSql(table, stricter));
+      if (stricter.length > 0) {
+        const doing = `allowing nulls in the table ${table.name}`;
+        steps.push({ doing, sql: dropNotNullSql(table, stricter) });
+      }
     }
-    const addedIndexes = table.indexes.filter(({ name }) => !layout.indexes.has(name));
-    steps.push(...addedIndexes.map((index) => createIndexSql(table, index)));
+    for (const index of table.indexes.filter(({ name }) => !layout.indexes.has(name))) {
+      const doing = `building the index ${index.name} of the table ${table.name}`;
+      steps.push({ doing, sql: createIndexSql(table, index) });
+    }
   }
+  const doing = 'noting the version of the schema';
   if (version === 0) {
-    steps.push(
-      `CREATE TABLE ${VERSION_TABLE} (
-        is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
-        version integer NOT NULL
-      )`,
-      ...distribute(VERSION_TABLE),
-      `INSERT INTO ${VERSION_TABLE} (version) VALUES (${SCHEMA_VERSION})`,
-    );
-  } else if (version < SCHEMA_VERSION) steps.push(`UPDATE ${VERSION_TABLE} SET version = ${SCHEMA_VERSION}`);
+    const createSql = `CREATE TABLE ${VERSION_TABLE} (
+      is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
+      version integer NOT NULL
+    )`;
+    steps.push({ doing, sql: createSql }, ...distribute(VERSION_TABLE));
+    steps.push({ doing, sql: `INSERT INTO ${VERSION_TABLE} (version) VALUES (${SCHEMA_VERSION})` });
+  } else if (version < SCHEMA_VERSION) {
+    steps.push({ doing, sql: `UPDATE ${VERSION_TABLE} SET version = ${SCHEMA_VERSION}` });
+  }
   return steps;
 }
 

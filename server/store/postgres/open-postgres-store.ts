@@ -5,41 +5,66 @@ import type { Store } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
 import { type Address, readAddress, withSslMode } from './address.ts';
 import { asOpeningError, clientConfig, isWithoutTls, setUpSession } from './database.ts';
-import { type Distribution, distributeDatabase, prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
+import {
+  type Distribution,
+  distributeDatabase,
+  type MigrationListener,
+  prepareDatabase,
+  SCHEMA_VERSION,
+} from './migrations.ts';
 import { holdPostgresStore } from './postgres-store.ts';
+import type { Migrator, StepProgress } from './steps.ts';
 
 export interface OpenPostgresStore extends Store {
   /** With which another thread attaches to the same database in the same way. */
   readonly url: string;
 }
 
-export async function openPostgresStore(url: string): Promise<OpenPostgresStore> {
-  const address = await onPrepared(url, async (_, settled) => settled);
+/** `onTrouble` is told what an operator should hear of and no caller is told. */
+export async function openPostgresStore(
+  url: string,
+  onTrouble: (trouble: string) => void = () => {},
+): Promise<OpenPostgresStore> {
+  const address = await onPrepared(url, reportOnce(onTrouble), async ({ address: settled }) => settled);
   return { ...holdPostgresStore(address), url: address.url };
 }
 
 /** Brings a database up to date and, on a Citus cluster, spreads what is not spread yet. */
 export async function migratePostgres(
   url: string,
-  onDistributed: (table: string) => void,
+  { onDistributed = () => {}, onProgress = () => {} }: Partial<MigrationListener>,
 ): Promise<{ readonly schemaVersion: number; readonly distribution: Distribution | null }> {
-  const distribution = await onPrepared(url, (client, address) =>
-    distributeDatabase(client, address, catalogueTables, onDistributed),
+  const distribution = await onPrepared(url, onProgress, (migrator) =>
+    distributeDatabase(migrator, catalogueTables, onDistributed),
   );
   return { schemaVersion: SCHEMA_VERSION, distribution };
 }
 
+const WORTH_REPORTING_AFTER_MS = 10_000;
+
+/** Whoever opens the database is kept waiting, and should know by what. */
+function reportOnce(report: (sentence: string) => void): (progress: StepProgress) => void {
+  const reported = new Set<string>();
+  return ({ doing, elapsedMs }) => {
+    if (elapsedMs < WORTH_REPORTING_AFTER_MS || reported.has(doing)) return;
+    reported.add(doing);
+    report(`still ${doing}; the database cannot be used before that is done`);
+  };
+}
+
 async function onPrepared<Result>(
   url: string,
-  use: (client: pg.Client, address: Address) => Promise<Result>,
+  onProgress: (progress: StepProgress) => void,
+  use: (migrator: Migrator) => Promise<Result>,
 ): Promise<Result> {
   const asked = readAddress(url);
   try {
     const { client, address } = await reach(asked);
     try {
       await setUpSession(client);
-      await prepareDatabase(client, address, catalogueTables);
-      return await use(client, address);
+      const migrator = { client, address, onProgress };
+      await prepareDatabase(migrator, catalogueTables);
+      return await use(migrator);
     } finally {
       await client.end();
     }
