@@ -12,11 +12,13 @@ export async function migrate({ io, option, isOn }: Call): Promise<ExitCode> {
   if (database instanceof SettingsProblem) return misused(io, database.message);
   const { migrateDatabase } = await import('../store/open-store.ts');
   const line = progressLine(io);
+  const say = (sentenceOfTable: string): void => {
+    line.end();
+    if (!isOn('json')) io.out(sentenceOfTable);
+  };
   const migrated = await migrateDatabase(database, {
-    onDistributed(table) {
-      line.end();
-      if (!isOn('json')) io.out(`Distributed the table ${table}.`);
-    },
+    onDistributed: (table) => say(`Distributed the table ${table}.`),
+    onMadeLocal: (table) => say(`Brought the table ${table} back to the coordinator.`),
     onProgress: (progress) => line.show(sentence(progress)),
   }).finally(() => line.end());
   if (isOn('json')) return printJson(io, asJson(migrated));
@@ -38,5 +40,8 @@ function whereItLies({ kind, distribution }: Migrated): string {
 }
 
 function asJson({ kind, schemaVersion, distribution }: Migrated): object {
-  return { database: kind, schema_version: schemaVersion, citus: distribution };
+  if (distribution === null) return { database: kind, schema_version: schemaVersion, citus: null };
+  const { distributed, madeLocal, nodes } = distribution;
+  const citus = { distributed, made_local: madeLocal, nodes };
+  return { database: kind, schema_version: schemaVersion, citus };
 }

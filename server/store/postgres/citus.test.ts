@@ -5,13 +5,13 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, before, describe, test } from 'node:test';
 import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
 import { migrateDatabase, openStore } from '../open-store.ts';
-import type { Memory, OrganisationNumber, Row, Store, Written } from '../store.ts';
+import type { ApiKey, Memory, OrganisationNumber, Row, Store, Written } from '../store.ts';
 import { StoreUnusable } from '../store.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
 import { type TestCluster, testClusters } from './test-cluster.ts';
 import type { TestDatabase } from './test-server.ts';
 
-const copied = ['api_keys', 'headgate_schema', 'organisations'];
+const local = ['api_keys', 'headgate_schema', 'organisations'];
 const spread = [
   'idempotency_answers',
   'interactions',
@@ -74,11 +74,28 @@ for (const testCluster of testClusters) {
       expiresAtMs: 1000,
     });
 
+    const keyOf = (organisation: OrganisationNumber): Omit<ApiKey, 'orgId'> => ({
+      keyId: randomUUID(),
+      organisation,
+      secretHash: 'hash',
+      name: null,
+      scopes: ['data:write'],
+      createdAtMs: 1,
+      expiresAtMs: null,
+      revokedAtMs: null,
+      lastUsedAtMs: null,
+      replacedBy: null,
+    });
+
+    /** As a release made them that kept a copy on every node. */
+    const copyToEveryNode = async (): Promise<void> => {
+      for (const table of local) await ask(`SELECT create_reference_table('${table}')`);
+    };
+
     test('is spread by organisation when its tables are made, all of them alike', async () => {
       await use(await cluster.newDatabase());
       const tables = await distribution();
-      assert.deepEqual(Object.keys(tables).toSorted(), [...copied, ...spread].toSorted());
-      for (const table of copied) assert.equal(tables[table], 'on every node');
+      assert.deepEqual(Object.keys(tables).toSorted(), spread);
       assert.match(String(tables.shops), /^organisation, with \d+$/);
       for (const table of spread) assert.equal(tables[table], tables.shops);
     });
@@ -121,8 +138,12 @@ for (const testCluster of testClusters) {
       const migrated = await migrateDatabase(database.url, {
         onDistributed: (table) => reported.push(table),
       });
-      assert.deepEqual(reported.toSorted(), [...copied, ...spread].toSorted());
-      assert.deepEqual(migrated.distribution, { distributed: reported, nodes: cluster.workers });
+      assert.deepEqual(reported.toSorted(), spread);
+      assert.deepEqual(migrated.distribution, {
+        distributed: reported,
+        madeLocal: [],
+        nodes: cluster.workers,
+      });
       assert.deepEqual(Object.keys(await distribution()).toSorted(), reported.toSorted());
       assert.deepEqual(await ask(`SELECT pg_relation_size('shops')::integer AS bytes`), [{ bytes: 0 }]);
 
@@ -146,7 +167,11 @@ for (const testCluster of testClusters) {
       const again = await migrateDatabase(database.url, {
         onDistributed: () => assert.fail('nothing is left to spread'),
       });
-      assert.deepEqual(again.distribution, { distributed: [], nodes: cluster.workers });
+      assert.deepEqual(again.distribution, {
+        distributed: [],
+        madeLocal: [],
+        nodes: cluster.workers,
+      });
     });
 
     test('is spread while uploads go on, none of which fails or is lost', async () => {
@@ -177,7 +202,7 @@ for (const testCluster of testClusters) {
       await plain.addCitus();
       const migrated = await Promise.all([1, 2, 3].map(() => migrateDatabase(database.url)));
       const distributed = migrated.flatMap((one) => one.distribution!.distributed);
-      assert.deepEqual(distributed.toSorted(), [...copied, ...spread].toSorted());
+      assert.deepEqual(distributed.toSorted(), spread);
     });
 
     test('that lacks a type, a field and an index gets them on every node', async () => {
@@ -191,7 +216,7 @@ for (const testCluster of testClusters) {
       const reopened = await openStore(database.url);
       assert.deepEqual(await reopened.record(organisation, 'shops', shop[0] as string), shop);
       await reopened.close();
-      assert.deepEqual(Object.keys(await distribution()).toSorted(), [...copied, ...spread].toSorted());
+      assert.deepEqual(Object.keys(await distribution()).toSorted(), spread);
       const indexes = await cluster.askEveryNode(
         name,
         `SELECT 1 FROM pg_class WHERE relkind = 'i' AND relname ~ '^interactions_by_user_[0-9]+$'`,
@@ -200,6 +225,99 @@ for (const testCluster of testClusters) {
         indexes.map((rows) => rows.length > 0),
         [false, ...Array.from({ length: cluster.workers }, () => true)],
       );
+    });
+
+    test('issues, replaces, revokes and looks up keys while a worker is down', async () => {
+      await use(await cluster.newDatabase());
+      const [organisation] = (await newOrganisations(1)) as [number];
+      const key = keyOf(organisation);
+      await store.addKey(key);
+      await cluster.stopWorker(name);
+      try {
+        const [later] = (await newOrganisations(1)) as [number];
+        await store.addKey(keyOf(later));
+        await store.noteKeysUsed(new Map([[key.keyId, 5]]));
+        const successor = keyOf(organisation);
+        assert.equal(await store.replaceKey(key.keyId, 1000, successor), true);
+        await store.revokeKey(successor.keyId, 7);
+        assert.equal((await store.findKey(successor.keyId))!.revokedAtMs, 7);
+        assert.equal((await store.findKey(key.keyId))!.lastUsedAtMs, 5);
+        const reopened = await openStore(database.url);
+        assert.equal((await reopened.keysOf(organisation)).length, 2);
+        await reopened.close();
+      } finally {
+        await cluster.startWorker(name);
+      }
+    });
+
+    test('with keys on every node gets them back to the coordinator when it is opened', async () => {
+      await use(await cluster.newDatabase());
+      const organisations = await newOrganisations(3);
+      const key = keyOf(organisations[0]!);
+      await store.addKey(key);
+      const role = `reader_${name}`;
+      await ask(`CREATE ROLE ${role}`);
+      await ask(`GRANT SELECT ON api_keys TO ${role}`);
+      await copyToEveryNode();
+      assert.deepEqual(Object.keys(await distribution()).toSorted(), [...local, ...spread].toSorted());
+      let isMoving = true;
+      let lookups = 0;
+      const looking = (async () => {
+        while (isMoving) {
+          assert.equal((await store.findKey(key.keyId))!.organisation, organisations[0]);
+          await store.noteKeysUsed(new Map([[key.keyId, ++lookups]]));
+        }
+      })();
+      const troubles: string[] = [];
+      const reopened = await Promise.all(
+        [1, 2].map(() => openStore(database.url, (trouble) => troubles.push(trouble))),
+      );
+      for (const one of reopened) await one.close();
+      isMoving = false;
+      await looking;
+      assert.deepEqual(troubles, []);
+      assert.deepEqual(Object.keys(await distribution()).toSorted(), spread);
+      assert.equal((await store.findKey(key.keyId))!.lastUsedAtMs, lookups);
+      const [later] = (await newOrganisations(1)) as [number];
+      assert.deepEqual(organisations.concat(later), [1, 2, 3, 4]);
+      assert.deepEqual(await ask(`SELECT has_table_privilege('${role}', 'api_keys', 'SELECT') AS may_read`), [
+        { may_read: true },
+      ]);
+      assert.deepEqual(
+        (
+          await cluster.askEveryNode(name, `SELECT 1 FROM pg_class WHERE relname ~ '^api_keys(_[0-9]+)?$'`)
+        ).map((rows) => rows.length),
+        [1, ...Array.from({ length: cluster.workers }, () => 0)],
+      );
+      await ask(`DROP OWNED BY ${role}`);
+      await ask(`DROP ROLE ${role}`);
+    });
+
+    test('with keys on every node is opened while a worker is down, and mended by migrating', async () => {
+      await use(await cluster.newDatabase());
+      const [organisation] = (await newOrganisations(1)) as [number];
+      const key = keyOf(organisation);
+      await store.addKey(key);
+      await copyToEveryNode();
+      await cluster.stopWorker(name);
+      const troubles: string[] = [];
+      try {
+        const reopened = await openStore(database.url, (trouble) => troubles.push(trouble));
+        assert.equal((await reopened.findKey(key.keyId))!.organisation, organisation);
+        await reopened.close();
+        assert.equal(troubles.length, 1);
+        assert.match(
+          troubles[0]!,
+          /keys cannot be issued or revoked while a worker is down.*headgate migrate/,
+        );
+        await assert.rejects(migrateDatabase(database.url));
+      } finally {
+        await cluster.startWorker(name);
+      }
+      const migrated = await migrateDatabase(database.url);
+      assert.deepEqual(migrated.distribution?.madeLocal.toSorted(), local);
+      assert.deepEqual(Object.keys(await distribution()).toSorted(), spread);
+      assert.equal((await store.findKey(key.keyId))!.organisation, organisation);
     });
 
     test('stores the whole of a write or nothing when a worker fails at the commit', async () => {

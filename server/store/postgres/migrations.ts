@@ -7,9 +7,18 @@ import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { createIndexSql, isNotNull, quoted, type Table, type Tables } from '../tables.ts';
 import type { Address } from './address.ts';
-import { countDataNodes, distributeStep, dropMovedRowsStep, isCitusWorker, undistributed } from './citus.ts';
+import {
+  copiedTables,
+  countDataNodes,
+  distributeSteps,
+  dropMovedRowsStep,
+  isCitusWorker,
+  makeLocal,
+  undistributed,
+} from './citus.ts';
 import { addColumnSql, columnTypes, createTableSql, dropNotNullSql, ORGANISATION_TYPE } from './schema.ts';
 import {
+  ifNobodyElse,
   inTurn,
   type Migrator,
   REPORT_COPIED_ROWS_SQL,
@@ -71,19 +80,49 @@ const migrations: readonly Migration[] = [
 export const SCHEMA_VERSION = migrations.length;
 
 /** Safe to interrupt, and to run from many processes at once: all steps are one transaction, in turn. */
-export async function prepareDatabase(migrator: Migrator, tables: Tables): Promise<void> {
+export async function prepareDatabase(migrator: Migrator, tables: Tables): Promise<Server> {
   const { client, address } = migrator;
   const server = await readServer(client, address);
-  if ((await missingSteps(client, address, server, tables)).length === 0) return;
+  if ((await missingSteps(client, address, server, tables)).length === 0) return server;
   await inTurn(client, async () => {
     // Worked out anew: another process may have done it all meanwhile.
     for (const step of await missingSteps(client, address, server, tables)) await runStep(migrator, step);
   });
+  return server;
+}
+
+/**
+ * Brings tables that an earlier release copied to every node of a Citus cluster back to the coordinator, if that is
+ * soon done. Returns what an operator has to know if it could not be done, otherwise null.
+ */
+export async function tryToMakeLocal(
+  { client }: Migrator,
+  { schema, hasCitus }: Server,
+): Promise<string | null> {
+  if (!hasCitus) return null;
+  const tables = await copiedTables(client, schema);
+  try {
+    for (const table of tables) await ifNobodyElse(client, () => makeLocalIfCopied(client, schema, table));
+    return null;
+  } catch (error) {
+    const [reason] = (error as Error).message.split('\n');
+    return (
+      `keys cannot be issued or revoked while a worker is down, because the tables ${tables.join(', ')} are still ` +
+      `copied to every node (${reason}): run headgate migrate when all workers are up`
+    );
+  }
+}
+
+async function makeLocalIfCopied(client: ClientBase, schema: string, table: string): Promise<void> {
+  // All at once, for the reason given below.
+  await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
+  if ((await copiedTables(client, schema)).includes(table)) await makeLocal(client, table);
 }
 
 /** Who hears what `headgate migrate` does. */
 export interface MigrationListener {
   onDistributed(table: string): void;
+  onMadeLocal(table: string): void;
   /** Of a step that takes long, again and again. */
   onProgress(progress: StepProgress): void;
 }
@@ -91,31 +130,38 @@ export interface MigrationListener {
 export interface Distribution {
   /** The tables that were spread by this call. */
   readonly distributed: readonly string[];
+  /** The tables that this call brought back to the coordinator. */
+  readonly madeLocal: readonly string[];
   /** How many nodes hold the records. */
   readonly nodes: number;
 }
 
 /**
- * Spreads the tables of a prepared database that are not spread yet, one transaction each, so that a table is
- * locked only while it is moved itself, and what was interrupted goes on where it was. Null without Citus.
+ * Brings every table of a prepared database to where it belongs, one transaction each, so that a table is locked
+ * only while it is moved itself, and what was interrupted goes on where it was. Null without Citus.
  */
 export async function distributeDatabase(
   migrator: Migrator,
+  { schema, hasCitus }: Server,
   tables: Tables,
-  onDistributed: (table: string) => void,
+  { onDistributed, onMadeLocal }: Pick<MigrationListener, 'onDistributed' | 'onMadeLocal'>,
 ): Promise<Distribution | null> {
-  const { client, address } = migrator;
-  const { schema, hasCitus } = await readServer(client, address);
   if (!hasCitus) return null;
+  const { client } = migrator;
+  const madeLocal = await copiedTables(client, schema);
+  for (const table of madeLocal) {
+    await inTurn(client, () => makeLocalIfCopied(client, schema, table));
+    onMadeLocal(table);
+  }
   const distributed: string[] = [];
-  for (const table of await undistributed(client, schema, [VERSION_TABLE, ...workingTables(tables)])) {
+  for (const table of await undistributed(client, schema, workingTables(tables))) {
     const isMoved = await inTurn(client, async () => {
       const isStillWaiting = (await undistributed(client, schema, [table])).length > 0;
       if (!isStillWaiting) return false;
       // All at once: a lock that grows would meet a server's transaction that has read and waits to write.
       await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
       await client.query(REPORT_COPIED_ROWS_SQL);
-      await runStep(migrator, distributeStep(table));
+      for (const step of distributeSteps(table)) await runStep(migrator, step);
       await runStep(migrator, dropMovedRowsStep(table));
       return true;
     });
@@ -123,10 +169,11 @@ export async function distributeDatabase(
     distributed.push(table);
     onDistributed(table);
   }
-  return { distributed, nodes: await countDataNodes(client) };
+  return { distributed, madeLocal, nodes: await countDataNodes(client) };
 }
 
-interface Server {
+/** What a migration has to know of the server. */
+export interface Server {
   readonly schema: string;
   readonly hasCitus: boolean;
 }
@@ -175,7 +222,7 @@ async function missingSteps(
 ): Promise<readonly Step[]> {
   const layout = await readLayout(client, schema);
   const version = await knownVersion(client, address, layout, tables);
-  const distribute = (table: string): readonly Step[] => (hasCitus ? [distributeStep(table)] : []);
+  const distribute = (table: string): readonly Step[] => (hasCitus ? distributeSteps(table) : []);
   const steps: Step[] = [];
   migrations.slice(version).forEach((migration, n) => {
     const doing = `bringing the schema from version ${version + n} to ${version + n + 1}`;
@@ -210,7 +257,7 @@ async function missingSteps(
       is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
       version integer NOT NULL
     )`;
-    steps.push({ doing, sql: createSql }, ...distribute(VERSION_TABLE));
+    steps.push({ doing, sql: createSql });
     steps.push({ doing, sql: `INSERT INTO ${VERSION_TABLE} (version) VALUES (${SCHEMA_VERSION})` });
   } else if (version < SCHEMA_VERSION) {
     steps.push({ doing, sql: `UPDATE ${VERSION_TABLE} SET version = ${SCHEMA_VERSION}` });

@@ -11,6 +11,8 @@ import {
   type MigrationListener,
   prepareDatabase,
   SCHEMA_VERSION,
+  type Server,
+  tryToMakeLocal,
 } from './migrations.ts';
 import { holdPostgresStore } from './postgres-store.ts';
 import type { Migrator, StepProgress } from './steps.ts';
@@ -25,17 +27,21 @@ export async function openPostgresStore(
   url: string,
   onTrouble: (trouble: string) => void = () => {},
 ): Promise<OpenPostgresStore> {
-  const address = await onPrepared(url, reportOnce(onTrouble), async ({ address: settled }) => settled);
+  const address = await onPrepared(url, reportOnce(onTrouble), async (migrator, server) => {
+    const trouble = await tryToMakeLocal(migrator, server);
+    if (trouble !== null) onTrouble(trouble);
+    return migrator.address;
+  });
   return { ...holdPostgresStore(address), url: address.url };
 }
 
 /** Brings a database up to date and, on a Citus cluster, spreads what is not spread yet. */
 export async function migratePostgres(
   url: string,
-  { onDistributed = () => {}, onProgress = () => {} }: Partial<MigrationListener>,
+  { onDistributed = () => {}, onMadeLocal = () => {}, onProgress = () => {} }: Partial<MigrationListener>,
 ): Promise<{ readonly schemaVersion: number; readonly distribution: Distribution | null }> {
-  const distribution = await onPrepared(url, onProgress, (migrator) =>
-    distributeDatabase(migrator, catalogueTables, onDistributed),
+  const distribution = await onPrepared(url, onProgress, (migrator, server) =>
+    distributeDatabase(migrator, server, catalogueTables, { onDistributed, onMadeLocal }),
   );
   return { schemaVersion: SCHEMA_VERSION, distribution };
 }
@@ -55,7 +61,7 @@ function reportOnce(report: (sentence: string) => void): (progress: StepProgress
 async function onPrepared<Result>(
   url: string,
   onProgress: (progress: StepProgress) => void,
-  use: (migrator: Migrator) => Promise<Result>,
+  use: (migrator: Migrator, server: Server) => Promise<Result>,
 ): Promise<Result> {
   const asked = readAddress(url);
   try {
@@ -63,8 +69,7 @@ async function onPrepared<Result>(
     try {
       await setUpSession(client);
       const migrator = { client, address, onProgress };
-      await prepareDatabase(migrator, catalogueTables);
-      return await use(migrator);
+      return await use(migrator, await prepareDatabase(migrator, catalogueTables));
     } finally {
       await client.end();
     }

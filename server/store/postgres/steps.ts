@@ -28,18 +28,41 @@ export interface Migrator {
 /** Any number will do that other users of the same database are unlikely to lock: "Hgat" in ASCII. */
 const MIGRATION_LOCK = 0x48676174;
 const LOCK_PATIENCE_MS = 30_000;
+const SHORT_STEP_MS = 5000;
+/** Others wait behind a lock that is waited for, the look-ups of keys among them. */
+const SHORT_LOCK_PATIENCE_MS = 1000;
 /** The longest that a timer runs, 24 days. For `pg`, 0 means the read timeout of the connection, not none. */
 const NO_READ_TIMEOUT_MS = 2 ** 31 - 1;
 const FIRST_PROGRESS_AFTER_MS = 2000;
 const PROGRESS_EVERY_MS = 1000;
 
 /** Runs `work` in a transaction of its own, while no other process migrates. */
-export async function inTurn<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {
-  await client.query('BEGIN');
-  try {
+export function inTurn<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {
+  return inTransaction(client, async () => {
     // A step may take hours, but those who are in its way are not waited for without end.
     await client.query(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${LOCK_PATIENCE_MS}`);
     await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+    return work();
+  });
+}
+
+/** The same for work that is soon done, or left for later; does nothing while another process migrates. */
+export async function ifNobodyElse(client: ClientBase, work: () => Promise<void>): Promise<void> {
+  await inTransaction(client, async () => {
+    await client.query(
+      `SET LOCAL statement_timeout = ${SHORT_STEP_MS}; SET LOCAL lock_timeout = ${SHORT_LOCK_PATIENCE_MS}`,
+    );
+    const { rows } = await client.query<{ is_free: boolean }>(
+      'SELECT pg_try_advisory_xact_lock($1) AS is_free',
+      [MIGRATION_LOCK],
+    );
+    if (rows[0]!.is_free) await work();
+  });
+}
+
+async function inTransaction<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {
+  await client.query('BEGIN');
+  try {
     const result = await work();
     await patiently(client, 'COMMIT');
     return result;

@@ -14,6 +14,9 @@ export interface TestCluster {
   newPlainDatabase(): Promise<TestDatabase & { addCitus(): Promise<void> }>;
   /** Runs statements on one database of the coordinator. */
   ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
+  /** For one database: the last worker ends its connections, and lets nobody in until `startWorker`. */
+  stopWorker(database: string): Promise<void>;
+  startWorker(database: string): Promise<void>;
   /** Runs statements on every node by itself, and gives the rows of each, the coordinator's first. */
   askEveryNode(database: string, sql: string): Promise<readonly (readonly Record<string, unknown>[])[]>;
 }
@@ -103,8 +106,20 @@ async function reachCluster(url: string): Promise<TestCluster> {
     };
   };
 
+  const last = workers.at(-1)!;
   return {
     workers: workers.length,
+    async stopWorker(database) {
+      await ask(last, home, `ALTER DATABASE ${database} ALLOW_CONNECTIONS false`);
+      await ask(
+        last,
+        home,
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`,
+      );
+    },
+    async startWorker(database) {
+      await ask(last, home, `ALTER DATABASE ${database} ALLOW_CONNECTIONS true`);
+    },
     ask: (database, sql) => ask(here, database, sql),
     askEveryNode: (database, sql) => Promise.all(nodes.map((node) => ask(node, database, sql, BY_ITSELF))),
     newPlainDatabase,
