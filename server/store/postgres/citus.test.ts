@@ -371,6 +371,59 @@ for (const testCluster of testClusters) {
       assert.deepEqual([new Set(uploads).size, new Set(interactions).size], [2, 2]);
     });
 
+    test('takes everything in while shards are moved and organisations get shards of their own', async () => {
+      await use(await cluster.newDatabase());
+      const organisations = await newOrganisations(4);
+      let isMoving = true;
+      /** Repeats the work, which no move may fail, and returns how often it was done. */
+      const repeat = async (work: (n: number) => Promise<unknown>): Promise<number> => {
+        let done = 0;
+        while (isMoving) await work(done++);
+        return done;
+      };
+      const shops = (count: number): readonly Row[] =>
+        Array.from({ length: count }, () => recordRow('shops'));
+      const working = organisations.map(async (organisation) => {
+        const [single, copied, interactions] = await Promise.all([
+          repeat(() => write(organisation, shops(1))),
+          // So many are copied; with a memory, in a transaction of several statements.
+          repeat((n) =>
+            write(
+              organisation,
+              shops(100),
+              n % 2 === 0 ? null : { ...memoryOf(organisation), key: `key ${n}` },
+            ),
+          ),
+          repeat(() => store.writeInteraction({ organisation, row: interactionRow(), memory: null })),
+        ]);
+        return { organisation, single, copied, interactions };
+      });
+      const allDone = Promise.all(working);
+      // What fails is awaited below; until then nothing is done about it.
+      allDone.catch(() => {});
+
+      try {
+        for (const [n, mode] of ['block_writes', 'force_logical'].entries()) {
+          const [moved, isolated] = [organisations[n]!, organisations[n + 2]!];
+          await ask(`SELECT citus_move_shard_placement(shardid, source.nodename, source.nodeport,
+              target.nodename, target.nodeport, '${mode}')
+            FROM citus_shards AS source, LATERAL (SELECT nodename, nodeport FROM pg_dist_node
+              WHERE groupid > 0 AND nodeport <> source.nodeport ORDER BY nodeport LIMIT 1) AS target
+            WHERE table_name = 'shops'::regclass
+              AND shardid = get_shard_id_for_distribution_column('shops', ${moved})`);
+          await ask(`SELECT isolate_tenant_to_new_shard('shops', ${isolated}, 'CASCADE', '${mode}')`);
+        }
+      } finally {
+        isMoving = false;
+        await Promise.allSettled(working);
+      }
+      for (const { organisation, single, copied, interactions } of await allDone) {
+        assert.ok(single > 0 && copied > 1 && interactions > 0);
+        assert.equal(await store.count(organisation, 'shops'), single + 100 * copied);
+        assert.equal(await store.count(organisation, 'interactions'), interactions);
+      }
+    });
+
     test('whose operator spread a table by its own key works the same, and is left so', async () => {
       await use(await cluster.newDatabase());
       const [organisation, other] = (await newOrganisations(2)) as [number, number];

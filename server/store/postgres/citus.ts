@@ -91,6 +91,26 @@ export async function undistributed(
   return tables.filter((table) => found.has(table) && !localTables.includes(table));
 }
 
+/** A shard is a table that has its number behind the name, whatever language the server speaks. */
+const SHARD_NAME = /[a-z]_\d{6,}\b/;
+
+/**
+ * The statement was for a shard that another node has since, or that was split: it has done nothing, and finds the
+ * right one when it is sent again. Citus has no SQLSTATE for that but in one case, where it is a serialization failure.
+ */
+export function isMovedShard(sqlState: string, message: string): boolean {
+  switch (sqlState) {
+    case 'XX000':
+      return message.startsWith('could not find valid entry for shard ');
+    case '22023':
+      return message.startsWith('could not find any healthy placement for shard ');
+    case '42P01':
+      return SHARD_NAME.test(message);
+    default:
+      return false;
+  }
+}
+
 /** How many nodes hold shards. */
 export async function countDataNodes(client: ClientBase): Promise<number> {
   const { rows } = await client.query<{ nodes: number }>(

@@ -3,6 +3,7 @@
 import pg from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import type { Address } from './address.ts';
+import { isMovedShard } from './citus.ts';
 
 export const CONNECT_TIMEOUT_MS = 3000;
 export const STATEMENT_TIMEOUT_MS = 30_000;
@@ -64,9 +65,11 @@ function sqlStateOf(error: unknown): string | null {
   return error instanceof pg.DatabaseError && error.code !== undefined ? error.code : null;
 }
 
+/** The server has undone what it was asked, and will do it if it is asked again. */
 export function isConflict(error: unknown): boolean {
-  const state = error instanceof StoreUnavailable ? sqlStateOf(error.cause) : null;
-  return state !== null && conflictStates.has(state);
+  if (!(error instanceof StoreUnavailable)) return false;
+  const state = sqlStateOf(error.cause);
+  return state !== null && (conflictStates.has(state) || isMovedShard(state, messageOf(error.cause)));
 }
 
 /** Unique violation; and what Citus makes of every failure of a copy on one of its workers. */
@@ -86,9 +89,11 @@ export function asStoreError(error: unknown): Error {
   const state = sqlStateOf(error);
   if (state === null) return isOurMistake(error) ? error : unavailable(messageOf(error), error);
   const message = `${messageOf(error)} (SQLSTATE ${state})`;
-  if (unavailableClasses.has(state.slice(0, 2)) || unavailableStates.has(state)) {
-    return unavailable(message, error);
-  }
+  const isUnavailable =
+    unavailableClasses.has(state.slice(0, 2)) ||
+    unavailableStates.has(state) ||
+    isMovedShard(state, messageOf(error));
+  if (isUnavailable) return unavailable(message, error);
   return new Error(`PostgreSQL refused a statement: ${message}`);
 }
 
