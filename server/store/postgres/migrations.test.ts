@@ -163,6 +163,7 @@ describe('a step that takes long', () => {
   const migratorOf = (client: pg.Client): Migrator => ({
     client,
     address: readAddress(database.url),
+    connect: () => connectWith(READ_TIMEOUT_MS),
     onProgress() {},
   });
 

@@ -68,7 +68,7 @@ async function onPrepared<Result>(
     const { client, address } = await reach(asked);
     try {
       await setUpSession(client);
-      const migrator = { client, address, onProgress };
+      const migrator = { client, address, connect: () => connect(address), onProgress };
       return await use(migrator, await prepareDatabase(migrator, catalogueTables));
     } finally {
       await client.end();

@@ -1,9 +1,8 @@
 // Runs the steps of a migration: in a transaction, by one process at a time, for as long as they take.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg, { type ClientBase } from 'pg';
+import type { Client, ClientBase } from 'pg';
 import type { Address } from './address.ts';
-import { clientConfig } from './database.ts';
 
 export interface Step {
   /** What an operator reads while it runs: "building the index …". */
@@ -22,6 +21,8 @@ export interface StepProgress {
 export interface Migrator {
   readonly client: ClientBase;
   readonly address: Address;
+  /** Opens another connection to the same database. */
+  connect(): Promise<Client>;
   onProgress(progress: StepProgress): void;
 }
 
@@ -93,7 +94,7 @@ async function patiently(client: ClientBase, sql: string): Promise<void> {
 
 /** The connection that migrates is busy, so another one looks at what it does. Never rejects. */
 async function watch(
-  { client, address, onProgress }: Migrator,
+  { client, connect, onProgress }: Migrator,
   pid: number,
   doing: string,
   ended: AbortSignal,
@@ -104,25 +105,16 @@ async function watch(
     copied = copiedRowsIn(message ?? '') ?? copied;
   };
   client.on('notice', onNotice);
-  let observer: pg.Client | null = null;
+  let observer: Client | null = null;
   const passed = (ms: number): Promise<boolean> => sleep(ms, true, { signal: ended }).catch(() => false);
   for (let pauseMs = FIRST_PROGRESS_AFTER_MS; await passed(pauseMs); pauseMs = PROGRESS_EVERY_MS) {
-    observer ??= await connected(address);
+    // A server may have no place for another connection: progress then shows the time alone.
+    observer ??= await connect().catch(() => null);
     const detail = copied ?? (observer === null ? null : await indexProgress(observer, pid));
     if (!ended.aborted) onProgress({ doing, elapsedMs: performance.now() - startedAtMs, detail });
   }
   client.off('notice', onNotice);
   await observer?.end().catch(() => {});
-}
-
-/** Null if the server has no place for another connection: progress then shows the time alone. */
-async function connected(address: Address): Promise<pg.Client | null> {
-  const observer = new pg.Client(clientConfig(address));
-  observer.on('error', () => {});
-  return observer.connect().then(
-    () => observer,
-    () => null,
-  );
 }
 
 /** Citus says so after every million rows that it has moved out of a table. */
@@ -134,10 +126,10 @@ function copiedRowsIn(message: string): string | null {
 }
 
 /** Of an index that the server builds itself; a Citus coordinator lets the workers build it, and shows nothing. */
-async function indexProgress(observer: pg.Client, pid: number): Promise<string | null> {
+async function indexProgress(observer: Client, pid: number): Promise<string | null> {
   const { rows } = await observer
     .query<{ phase: string; percent: number | null }>(
-      `SELECT phase, floor(100.0 * CASE WHEN phase LIKE '%tuples%'
+      `SELECT replace(phase, 'building index: ', '') AS phase, floor(100.0 * CASE WHEN phase LIKE '%tuples%'
           THEN tuples_done / nullif(tuples_total, 0)::numeric
           ELSE blocks_done / nullif(blocks_total, 0)::numeric END)::integer AS percent
         FROM pg_stat_progress_create_index WHERE pid = $1`,
