@@ -1,5 +1,6 @@
 // What Headgate claims of itself, each with its bound. A run shows whether it holds.
 
+import { MEMORY_LIMIT_MB, P99_LIMIT_MS } from '../tests/harness/neighbours/limits.ts';
 import type { Figure } from './report/results.ts';
 
 type Claim = Pick<Figure, 'title' | 'unit' | 'bound'>;
@@ -90,6 +91,32 @@ export const claims = {
     title: 'Peak resident memory of headgate load, 1 million transactions from CSV',
     unit: 'MB',
     bound: { below: 300 },
+  },
+  neighbourUpload: {
+    title: 'Upload of one record while another organisation attacks, 99th percentile in the worst attack',
+    unit: 'ms',
+    bound: { below: P99_LIMIT_MS },
+  },
+  neighbourRead: {
+    title: 'Reading one record while another organisation attacks, 99th percentile in the worst attack',
+    unit: 'ms',
+    bound: { below: P99_LIMIT_MS },
+  },
+  neighbourReady: {
+    title: '/readyz while an organisation attacks, 99th percentile in the worst attack',
+    unit: 'ms',
+    bound: { below: P99_LIMIT_MS },
+  },
+  neighbourMemory: {
+    title: 'Peak resident memory while an organisation attacks, in the worst attack',
+    unit: 'MB',
+    bound: { below: MEMORY_LIMIT_MB },
+  },
+  neighbourServed: {
+    title:
+      'Requests answered 200 while another organisation attacks, less what was restarted, of all requests',
+    unit: 'ratio',
+    bound: { atLeast: 1 },
   },
   start: {
     title: 'Start to first answer on a database of 2 million rows',

@@ -12,6 +12,7 @@ import type { Bench, Experiment, Findings, Peer, Peers } from './experiments/exp
 import { interactions } from './experiments/interactions.ts';
 import { livez } from './experiments/latency.ts';
 import { load } from './experiments/load.ts';
+import { neighbours } from './experiments/neighbours.ts';
 import { uploadsBesidePeers } from './experiments/peers.ts';
 import { memory, start } from './experiments/resources.ts';
 import {
@@ -34,6 +35,7 @@ const experiments: Readonly<Record<string, Experiment>> = {
   peers: uploadsBesidePeers,
   interactions,
   livez,
+  neighbours,
   start,
   rows: uploadsToFullTables,
   clients: uploadsByClients,

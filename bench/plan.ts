@@ -1,5 +1,6 @@
 // How much is measured: a few minutes by default, all that is claimed with --full, next to nothing as a smoke test.
 
+import type { Scale } from '../tests/harness/neighbours/attacks.ts';
 import type { Mode } from './report/results.ts';
 
 export interface Plan {
@@ -28,6 +29,10 @@ export interface Plan {
   readonly connections: number;
   readonly memoryClients: number;
   readonly memoryMs: number;
+  /** The first so many attacks on a neighbour; infinite for all. */
+  readonly attacks: number;
+  readonly attackMs: number;
+  readonly attackScale: Scale;
   readonly withPeers: boolean;
 }
 
@@ -39,6 +44,8 @@ const usual = {
   recordsPerUpload: 5000,
   connections: 64,
   memoryClients: 32,
+  attacks: Number.POSITIVE_INFINITY,
+  attackScale: { deletedTags: 500_000, interactions: 100_000, longOffers: 1040 },
   withPeers: true,
 };
 
@@ -58,6 +65,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     interactionsToWarmUp: 60_000,
     interactions: 30_000,
     memoryMs: 15 * SECOND_MS,
+    attackMs: 3 * SECOND_MS,
   },
   full: {
     ...usual,
@@ -74,6 +82,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     interactionsToWarmUp: 100_000,
     interactions: 100_000,
     memoryMs: 10 * MINUTE_MS,
+    attackMs: 10 * SECOND_MS,
   },
   smoke: {
     mode: 'smoke',
@@ -93,6 +102,9 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     connections: 8,
     memoryClients: 4,
     memoryMs: SECOND_MS,
+    attacks: 2,
+    attackMs: SECOND_MS / 2,
+    attackScale: { deletedTags: 100, interactions: 100, longOffers: 10 },
     withPeers: false,
   },
 };

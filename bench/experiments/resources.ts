@@ -1,10 +1,10 @@
 // What Headgate takes of the machine: memory under many concurrent uploads, and time to start on a large database.
 
 import { startHeadgate } from '../../tests/harness/headgate.ts';
+import { type ResidentMemory, residentMemory } from '../../tests/harness/resident-memory.ts';
 import { headgate } from '../contenders/headgate.ts';
 import type { UploadOrder } from '../load/uploads.ts';
 import { median } from '../report/statistics.ts';
-import { type ResidentMemory, residentMemory } from '../resident-memory.ts';
 import { inRounds } from '../rounds.ts';
 import { type Experiment, figure } from './experiment.ts';
 

@@ -33,8 +33,10 @@ export function metricsUrl({ output }: Headgate): string {
   return url;
 }
 
-export async function scrape(headgate: Headgate): Promise<Samples> {
-  const response = await fetch(metricsUrl(headgate));
+const SCRAPE_TIMEOUT_MS = 30_000;
+
+export async function scrape(headgate: Headgate, timeoutMs = SCRAPE_TIMEOUT_MS): Promise<Samples> {
+  const response = await fetch(metricsUrl(headgate), { signal: AbortSignal.timeout(timeoutMs) });
   if (response.status !== 200) throw new Error(`/metrics answered ${response.status}`);
   const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(

@@ -1,0 +1,445 @@
+// The ways in which an organisation with an ordinary key can try to harm the others. Each is one entry: what the store holds
+// of it beforehand, what one of its connections sends again and again, and how it treats the answers.
+
+import { randomBytes, randomUUID } from 'node:crypto';
+import { buffer } from 'node:stream/consumers';
+import { brotliCompressSync, constants, createBrotliCompress } from 'node:zlib';
+import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
+import type { OrganisationNumber, Row, Store } from '../../../server/store/store.ts';
+import { interactionRow, recordRow } from '../../../server/store/test-rows.ts';
+import { brotliBomb } from '../bombs.ts';
+import { leastRecord } from '../records.ts';
+import { RenewedUpload } from '../renewed-upload.ts';
+
+/**
+ * - `reads`: waits for each answer before it sends the next request;
+ * - `never reads`: goes on sending requests, and leaves every answer where it is;
+ * - `stalls`: sends a body but for its last byte, and then nothing;
+ * - `vanishes`: closes the connection in the middle of a body.
+ */
+export type Manner = 'reads' | 'never reads' | 'stalls' | 'vanishes';
+
+/** How much the store holds of what makes reading costly. */
+export interface Scale {
+  readonly deletedTags: number;
+  readonly interactions: number;
+  readonly longOffers: number;
+}
+
+/** Where the attack goes, and as whom. */
+export interface Target {
+  readonly port: number;
+  /** Several keys of the one organisation: connections use them in turn. */
+  readonly keys: readonly string[];
+  /** A shop of the organisation. */
+  readonly shopId: string;
+}
+
+/** Returns the next request of a connection. */
+export type NextRequest = (connection: number) => Buffer;
+
+export interface Attack {
+  readonly name: string;
+  /** Writes what the organisation has stored before the server starts. */
+  readonly furnish?: (store: Store, organisation: OrganisationNumber, scale: Scale) => Promise<void>;
+  readonly manner: Manner;
+  /** Makes all requests before the attack begins, so that the attacker takes little of the processors itself. */
+  readonly requests: (target: Target) => NextRequest | Promise<NextRequest>;
+}
+
+const RECORDS = 5000;
+const MAX_BODY_BYTES = 32 * 1024 ** 2;
+const LONGEST_TEXT_CHARACTERS = 10_000;
+/** The most that the server looks into, per record of the largest upload. */
+const CONTAINERS = 40 * RECORDS;
+const UNKNOWN_FIELDS_PER_RECORD = 70;
+const ROWS_PER_WRITE = 5000;
+
+interface RequestParts {
+  readonly method?: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+function headOf(
+  { port }: Target,
+  key: string,
+  { method, path, headers }: RequestParts,
+  bodyBytes: number | null,
+): string {
+  const all = {
+    Host: `127.0.0.1:${port}`,
+    Authorization: `Bearer ${key}`,
+    ...(bodyBytes === null
+      ? {}
+      : { 'Content-Type': 'application/json', 'Content-Length': String(bodyBytes) }),
+    ...headers,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method ?? (bodyBytes === null ? 'GET' : 'POST')} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`;
+}
+
+function requestBytes(target: Target, key: string, parts: RequestParts): Buffer {
+  if (parts.body === undefined) return Buffer.from(headOf(target, key, parts, null));
+  const body = Buffer.from(parts.body);
+  return Buffer.concat([Buffer.from(headOf(target, key, parts, body.length)), body]);
+}
+
+/** Each connection sends all of them in turn, and begins at another one than its neighbours. */
+function inTurn(target: Target, all: readonly RequestParts[]): NextRequest {
+  const byKey = target.keys.map((key) => all.map((parts) => requestBytes(target, key, parts)));
+  const sent: number[] = [];
+  return (connection) => {
+    const requests = byKey[connection % byKey.length]!;
+    sent[connection] ??= Math.floor((connection * requests.length) / 16);
+    return requests[sent[connection]++ % requests.length]!;
+  };
+}
+
+/** Every upload has ids that were never used before. */
+function withNewIds(target: Target, parts: RequestParts, record: (id: string) => object): NextRequest {
+  const uploads: RenewedUpload[] = [];
+  return (connection) => {
+    uploads[connection] ??= new RenewedUpload(
+      RECORDS,
+      (id) => ({ ...record(id) }),
+      (bodyBytes, id) => {
+        const headers = Object.entries(parts.headers ?? {}).map(([name, value]) => [
+          name,
+          value.replace('{id}', id),
+        ]);
+        const named = { ...parts, headers: Object.fromEntries(headers) };
+        return headOf(target, target.keys[connection % target.keys.length]!, named, bodyBytes);
+      },
+    );
+    return uploads[connection].withNewIds();
+  };
+}
+
+function transaction(shopId: string, id: string): object {
+  return leastRecord('transactions', { transaction_id: id, shop_id: shopId });
+}
+
+const packing = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 24 };
+
+function packed(path: string, body: string, headers: Readonly<Record<string, string>> = {}): RequestParts {
+  const bytes = brotliCompressSync(body, { params: packing });
+  return { path, headers: { 'Content-Encoding': 'br', ...headers }, body: bytes };
+}
+
+/** An upload of one text again and again. */
+function uploadOf(record: string): string {
+  return `{"records":[${new Array<string>(RECORDS).fill(record).join()}]}`;
+}
+
+/**
+ * Bodies with one name of 30 million characters, each another one. The start of a body is packed by itself. What follows
+ * is packed once: it is the repetition of the characters before it, whatever these are.
+ */
+async function longNames(path: string, before: string, after: string): Promise<RequestParts[]> {
+  const packStart = async (start: string, rest: string): Promise<[Buffer, Buffer]> => {
+    const packer = createBrotliCompress({ params: packing });
+    const all = buffer(packer);
+    let startBytes = 0;
+    packer.on('data', (chunk: Buffer) => (startBytes += chunk.length));
+    packer.write(start);
+    await new Promise<void>((resolve) => packer.flush(constants.BROTLI_OPERATION_FLUSH, resolve));
+    const length = startBytes;
+    packer.end(rest);
+    const bytes = await all;
+    return [bytes.subarray(0, length), bytes.subarray(length)];
+  };
+  const startWith = (name: string): string => before + name;
+  const [, rest] = await packStart(startWith('00000000'), 'a'.repeat(30_000_000) + after);
+  const names = Array.from({ length: 300 }, (_, at) => at.toString(16).padStart(8, '0'));
+  return Promise.all(
+    names.map(async (name) => {
+      const [start] = await packStart(startWith(name), '');
+      return { path, headers: { 'Content-Encoding': 'br' }, body: Buffer.concat([start, rest]) };
+    }),
+  );
+}
+
+/** A transaction of which every field is wrong, with more fields that no transaction has, all as long as they are quoted. */
+function recordOfMostErrors(): string {
+  const long = 'x'.repeat(100);
+  const fields = Object.keys(recordTypes.transactions.fields).map((name) => [name, long]);
+  const unknown = Array.from({ length: 5 }, (_, at) => [`${at}${long}`, 1]);
+  return JSON.stringify(Object.fromEntries([...fields, ...unknown]));
+}
+
+async function writeRows(
+  store: Store,
+  organisation: OrganisationNumber,
+  type: RecordTypeName,
+  count: number,
+  row: (at: number) => Row,
+  perWrite = ROWS_PER_WRITE,
+): Promise<void> {
+  for (let done = 0; done < count; done += perWrite) {
+    const rows = Array.from({ length: Math.min(perWrite, count - done) }, (_, at) => row(done + at));
+    await store.write({ organisation, type, batches: [rows], dryRun: false, memory: null });
+  }
+}
+
+/** Texts that are longest where they are shown: each of these characters takes six in JSON. */
+async function furnishLongOffers(
+  store: Store,
+  organisation: OrganisationNumber,
+  { longOffers }: Scale,
+): Promise<void> {
+  const text = '\u0001'.repeat(LONGEST_TEXT_CHARACTERS);
+  const texts = { name: text, type: text, allowed_branches: text, allowed_days: text };
+  await writeRows(store, organisation, 'offers', longOffers, () => recordRow('offers', texts), 100);
+}
+
+async function furnishDeletedTags(
+  store: Store,
+  organisation: OrganisationNumber,
+  { deletedTags }: Scale,
+): Promise<void> {
+  await writeRows(store, organisation, 'tags', deletedTags, () => recordRow('tags', { is_deleted: true }));
+}
+
+async function furnishInteractions(
+  store: Store,
+  organisation: OrganisationNumber,
+  { interactions }: Scale,
+): Promise<void> {
+  const values = { interaction_type: 'PAGE_VIEW', item_type: 'SHOP', item_id: randomUUID() };
+  for (let done = 0; done < interactions; done += ROWS_PER_WRITE) {
+    await Promise.all(
+      Array.from({ length: Math.min(ROWS_PER_WRITE, interactions - done) }, () =>
+        store.writeInteraction({ organisation, row: interactionRow(values), memory: null }),
+      ),
+    );
+  }
+}
+
+export const attacks: readonly Attack[] = [
+  {
+    name: 'unknown names of 30 million characters, tags',
+    manner: 'reads',
+    requests: async (target) => inTurn(target, await longNames('/v1/data/tags', '{"records":[{"', '":1}]}')),
+  },
+  {
+    name: 'unknown names of 30 million characters, interactions',
+    manner: 'reads',
+    requests: async (target) => inTurn(target, await longNames('/user-interactions', '{"', '":1}')),
+  },
+  {
+    name: '5000 records with wrong field names',
+    manner: 'reads',
+    requests(target) {
+      const records = Array.from({ length: RECORDS }, () => ({ tagid: randomUUID(), nam: 'x' }));
+      return inTurn(target, [{ path: '/v1/data/tags', body: JSON.stringify({ records }) }]);
+    },
+  },
+  {
+    name: '5000 empty records',
+    manner: 'reads',
+    requests: (target) => inTurn(target, [{ path: '/v1/data/tags', body: uploadOf('{}') }]),
+  },
+  {
+    name: '5000 rejected records of 10 MB in 52 bytes',
+    manner: 'reads',
+    requests: (target) =>
+      inTurn(target, [packed('/v1/data/tags', uploadOf(`{"tag_id":"${'x'.repeat(1900)}"}`))]),
+  },
+  {
+    name: '5000 records with the most errors',
+    manner: 'reads',
+    requests: (target) => inTurn(target, [packed('/v1/data/transactions', uploadOf(recordOfMostErrors()))]),
+  },
+  {
+    name: 'answers with the most errors, never read',
+    manner: 'never reads',
+    requests: (target) => inTurn(target, [packed('/v1/data/transactions', uploadOf(recordOfMostErrors()))]),
+  },
+  {
+    name: 'pages of 1000 offers with the longest texts',
+    furnish: furnishLongOffers,
+    manner: 'reads',
+    requests: (target) => inTurn(target, [{ path: '/v1/data/offers?limit=1000' }]),
+  },
+  {
+    name: 'pages of 1000 offers with the longest texts, never read',
+    furnish: furnishLongOffers,
+    manner: 'never reads',
+    requests: (target) => inTurn(target, [{ path: '/v1/data/offers?limit=1000' }]),
+  },
+  {
+    name: 'lists of tags that are all deleted',
+    furnish: furnishDeletedTags,
+    manner: 'reads',
+    requests: (target) => inTurn(target, [{ path: '/v1/data/tags?limit=1' }]),
+  },
+  {
+    name: 'lists of interactions without a match',
+    furnish: furnishInteractions,
+    manner: 'reads',
+    requests: (target) =>
+      inTurn(
+        target,
+        ['interaction_type=SHARE', 'source=SERVICE', 'item_type=KEYWORD'].map((filter) => ({
+          path: `/user-interactions?${filter}`,
+        })),
+      ),
+  },
+  {
+    name: 'bodies of 32 MiB that stall',
+    manner: 'stalls',
+    requests: (target) =>
+      inTurn(target, [{ path: '/v1/data/tags', body: Buffer.alloc(MAX_BODY_BYTES, ' ') }]),
+  },
+  {
+    name: 'requests with an Idempotency-Key that vanish',
+    manner: 'vanishes',
+    requests(target) {
+      const body = uploadOf(JSON.stringify(leastRecord('tags')));
+      const keys = ['the same', ...Array.from({ length: 100 }, () => randomUUID())];
+      const requests = keys.flatMap((key) =>
+        ['the-same', key].map((idempotencyKey) => ({
+          path: '/v1/data/tags',
+          headers: { 'Idempotency-Key': idempotencyKey.replaceAll(' ', '-') },
+          body,
+        })),
+      );
+      return inTurn(target, requests);
+    },
+  },
+  {
+    name: '16 million zeros',
+    manner: 'reads',
+    requests(target) {
+      const zeros = `0${',0'.repeat(16_000_000)}`;
+      return inTurn(target, [packed('/v1/data/tags', `{"records":[{"name":[${zeros}]}]}`)]);
+    },
+  },
+  {
+    name: '3.6 million texts',
+    manner: 'reads',
+    requests(target) {
+      const texts = `"abcdef"${',"abcdef"'.repeat(3_600_000)}`;
+      return inTurn(target, [packed('/v1/data/tags', `{"records":[{"name":[${texts}]}]}`)]);
+    },
+  },
+  {
+    name: 'arrays as deep as may be',
+    manner: 'reads',
+    requests(target) {
+      const depth = CONTAINERS - 10;
+      const nested = '['.repeat(depth) + ']'.repeat(depth);
+      return inTurn(target, [packed('/v1/data/tags', `{"records":[{"name":${nested}}]}`)]);
+    },
+  },
+  {
+    name: 'a gigabyte of zeros in a kilobyte',
+    manner: 'reads',
+    requests: async (target) =>
+      inTurn(target, [
+        {
+          path: '/v1/data/tags',
+          headers: { 'Content-Encoding': 'br' },
+          body: Buffer.from(await brotliBomb()),
+        },
+      ]),
+  },
+  {
+    name: '5000 records with 70 unknown fields each, lenient',
+    manner: 'reads',
+    requests(target) {
+      const records = Array.from({ length: RECORDS }, (_, record) => ({
+        ...leastRecord('tags'),
+        ...Object.fromEntries(
+          Array.from({ length: UNKNOWN_FIELDS_PER_RECORD }, (_, field) => [`${record}_${field}`, 1]),
+        ),
+      }));
+      const body = JSON.stringify({ records });
+      return inTurn(target, [packed('/v1/data/tags', body, { Prefer: 'handling=lenient' })]);
+    },
+  },
+  {
+    name: '5000 new transactions',
+    manner: 'reads',
+    requests: (target) =>
+      withNewIds(target, { path: '/v1/data/transactions' }, (id) => transaction(target.shopId, id)),
+  },
+  {
+    name: '5000 new transactions under an Idempotency-Key',
+    manner: 'reads',
+    requests: (target) =>
+      withNewIds(target, { path: '/v1/data/transactions', headers: { 'Idempotency-Key': '{id}' } }, (id) =>
+        transaction(target.shopId, id),
+      ),
+  },
+  {
+    name: '5000 transactions as a dry run',
+    manner: 'reads',
+    requests: (target) =>
+      withNewIds(target, { path: '/v1/data/transactions?dry_run=true' }, (id) =>
+        transaction(target.shopId, id),
+      ),
+  },
+  {
+    name: '5000 transactions with unknown references',
+    manner: 'reads',
+    requests: (target) =>
+      withNewIds(target, { path: '/v1/data/transactions' }, (id) => transaction(id, randomUUID())),
+  },
+  {
+    name: '5000 offers with the longest texts that a body holds',
+    manner: 'reads',
+    requests(target) {
+      const ids = Array.from({ length: RECORDS }, () => randomUUID());
+      const bodyWith = (letter: string): string => {
+        const text = letter.repeat(1600);
+        const texts = { name: text, type: text, allowed_branches: text, allowed_days: text };
+        const records = ids.map((id) =>
+          leastRecord('offers', { offer_id: id, shop_id: target.shopId, ...texts }),
+        );
+        return JSON.stringify({ records });
+      };
+      // The one replaces all of the other.
+      return inTurn(
+        target,
+        ['a', 'b'].map((letter) => packed('/v1/data/offers', bodyWith(letter))),
+      );
+    },
+  },
+  {
+    name: 'single interactions',
+    manner: 'reads',
+    requests(target) {
+      const interaction = {
+        interaction_type: 'PAGE_VIEW',
+        item_type: 'SHOP',
+        item_id: target.shopId,
+        event_timestamp: 1_714_555_800,
+      };
+      return inTurn(target, [{ path: '/user-interactions', body: JSON.stringify(interaction) }]);
+    },
+  },
+  {
+    name: 'keys that do not exist',
+    manner: 'reads',
+    requests(target) {
+      const keys = Array.from(
+        { length: 5000 },
+        () => `hg_${randomBytes(6).toString('hex')}_${randomBytes(24).toString('hex')}`,
+      );
+      const requests = keys.map((key) => ({
+        path: '/v1/data/tags',
+        headers: { Authorization: `Bearer ${key}` },
+      }));
+      return inTurn({ ...target, keys: [''] }, requests);
+    },
+  },
+];
+
+export function attackNamed(name: string): Attack {
+  const attack = attacks.find((one) => one.name === name);
+  if (attack === undefined) throw new Error(`there is no attack ${name}`);
+  return attack;
+}

@@ -1,0 +1,132 @@
+// The process of an organisation that does nothing unusual: it uploads one record, reads one, and asks whether the service is
+// ready, in turn and at a steady pace. It notes how long each took.
+
+import { Agent, type RequestOptions, request } from 'node:http';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { takeOrder } from '../prepared-child.ts';
+import { leastRecord } from '../records.ts';
+
+export const kinds = ['upload', 'read', 'ready'] as const;
+export type Kind = (typeof kinds)[number];
+
+export interface NeighbourOrder {
+  readonly url: string;
+  readonly key: string;
+  /** Each upload refers to the next one, so that the server has to look for it. */
+  readonly shopIds: readonly string[];
+  readonly durationMs: number;
+}
+
+export interface NeighbourResult {
+  readonly timesMs: Readonly<Record<Kind, readonly number[]>>;
+  /** What went wrong with the requests that were not answered 200. */
+  readonly failures: readonly string[];
+  /** How late this process itself was woken at the 99th percentile. */
+  readonly ownP99Ms: number;
+}
+
+const ASK_EVERY_MS = 15;
+const WARM_UP_ROUNDS = 20;
+/** Whoever has waited so long after the end of the attack counts as not answered. */
+const PATIENCE_MS = 10_000;
+const SHOWN_CHARACTERS = 150;
+
+class Neighbour {
+  readonly #order: NeighbourOrder;
+  readonly #agent = new Agent({ keepAlive: true });
+  #shops = 0;
+
+  constructor(order: NeighbourOrder) {
+    this.#order = order;
+  }
+
+  async warmUp(): Promise<void> {
+    for (let round = 0; round < WARM_UP_ROUNDS; round++) {
+      for (const kind of kinds) {
+        const failure = await this.#ask(kind);
+        if (failure !== null) throw new Error(failure);
+      }
+    }
+  }
+
+  async run(): Promise<NeighbourResult> {
+    const timesMs: Record<Kind, number[]> = { upload: [], read: [], ready: [] };
+    const failures: string[] = [];
+    const ownDelay = monitorEventLoopDelay({ resolution: ASK_EVERY_MS });
+    ownDelay.enable();
+    const asked: Promise<void>[] = [];
+    const givenUp = new AbortController();
+    // Asked on time, whether or not the last one has been answered: a slow answer must not hide the next.
+    const asking = setInterval(() => {
+      const kind = kinds[asked.length % kinds.length]!;
+      const startedAtMs = performance.now();
+      asked.push(
+        this.#ask(kind, givenUp.signal).then((failure) => {
+          timesMs[kind].push(performance.now() - startedAtMs);
+          if (failure !== null) failures.push(`${kind}: ${failure}`);
+        }),
+      );
+    }, ASK_EVERY_MS);
+    await sleep(this.#order.durationMs);
+    clearInterval(asking);
+    ownDelay.disable();
+    const giveUp = setTimeout(() => givenUp.abort(), PATIENCE_MS);
+    await Promise.all(asked);
+    clearTimeout(giveUp);
+    this.#agent.destroy();
+    const ownP99Ms = Math.max(0, ownDelay.percentile(99) / 1e6 - ASK_EVERY_MS);
+    return { timesMs, failures, ownP99Ms };
+  }
+
+  /** Resolves to null, or to what went wrong. */
+  #ask(kind: Kind, signal?: AbortSignal): Promise<string | null> {
+    const { url, key, shopIds } = this.#order;
+    const authorised = { Authorization: `Bearer ${key}` };
+    const shopId = shopIds[this.#shops++ % shopIds.length]!;
+    switch (kind) {
+      case 'ready':
+        return this.#send(`${url}/readyz`, { ...(signal && { signal }) });
+      case 'read':
+        return this.#send(`${url}/v1/data/shops/${shopId}`, {
+          headers: authorised,
+          ...(signal && { signal }),
+        });
+      case 'upload': {
+        const body = JSON.stringify({ records: [leastRecord('transactions', { shop_id: shopId })] });
+        const headers = { ...authorised, 'Content-Type': 'application/json', 'Content-Length': body.length };
+        return this.#send(
+          `${url}/v1/data/transactions`,
+          { method: 'POST', headers, ...(signal && { signal }) },
+          body,
+        );
+      }
+    }
+  }
+
+  #send(url: string, options: RequestOptions, body = ''): Promise<string | null> {
+    return new Promise((resolve) => {
+      const fail = (error: Error): void => resolve(error.message);
+      request(url, { agent: this.#agent, ...options }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          text += chunk;
+        });
+        response.on('error', fail).on('end', () => {
+          const { statusCode } = response;
+          resolve(statusCode === 200 ? null : `${statusCode} ${text.slice(0, SHOWN_CHARACTERS)}`);
+        });
+      })
+        .on('error', fail)
+        .end(body);
+    });
+  }
+}
+
+if (import.meta.main) {
+  takeOrder<NeighbourOrder, NeighbourResult>(async (order) => {
+    const neighbour = new Neighbour(order);
+    await neighbour.warmUp();
+    return () => neighbour.run();
+  });
+}
