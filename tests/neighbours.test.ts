@@ -8,11 +8,11 @@ import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants } from 'node:zlib';
-import { residentMemory } from './harness/resident-memory.ts';
 import { type Api, apiOf } from './harness/api.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
 import { bearer, connectRaw } from './harness/raw-connection.ts';
 import { leastRecord } from './harness/records.ts';
+import { residentMemory } from './harness/resident-memory.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 const MEMORY_LIMIT_MB = 600;

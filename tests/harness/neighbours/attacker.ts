@@ -23,6 +23,7 @@ export interface AttackResult {
 const receiving = Buffer.alloc(256 * 1024);
 const endOfHead = Buffer.from('\r\n\r\n');
 const endOfChunks = '0\r\n\r\n';
+const CONTINUE_STATUS = 100;
 const REOPEN_AFTER_MS = 5;
 const SEND_UNREAD_EVERY_MS = 50;
 
@@ -121,8 +122,12 @@ class Attacking {
       }
       case 'vanishes': {
         const request = this.#next(connection);
-        const half = request.subarray(0, request.length / 2);
-        await Promise.race([new Promise((resolve) => socket.write(half, resolve)), answers.next()]);
+        const bodyStart = request.indexOf(endOfHead) + endOfHead.length;
+        const answered = answers.next();
+        socket.write(request.subarray(0, bodyStart));
+        await answered;
+        const middle = (bodyStart + request.length) / 2;
+        await new Promise((resolve) => socket.write(request.subarray(bodyStart, middle), resolve));
       }
     }
   }
@@ -159,9 +164,11 @@ class AnswerReader {
       }
       const head = received.toString('latin1', 0, headBytes + 2);
       const length = /\r\ncontent-length: (\d+)\r\n/i.exec(head);
-      this.#onStatus(Number(head.slice(9, 12)));
+      const status = Number(head.slice(9, 12));
+      this.#onStatus(status);
       this.#head = Buffer.alloc(0);
-      this.#bodyBytesLeft = length === null ? Number.POSITIVE_INFINITY : Number(length[1]);
+      this.#bodyBytesLeft =
+        status === CONTINUE_STATUS ? 0 : length === null ? Number.POSITIVE_INFINITY : Number(length[1]);
       this.#lastBytes = '';
       body = received.subarray(headBytes + endOfHead.length);
     }

@@ -15,7 +15,8 @@ import { RenewedUpload } from '../renewed-upload.ts';
  * - `reads`: waits for each answer before it sends the next request;
  * - `never reads`: goes on sending requests, and leaves every answer where it is;
  * - `stalls`: sends a body but for its last byte, and then nothing;
- * - `vanishes`: closes the connection in the middle of a body.
+ * - `vanishes`: waits until the server wants the body, and closes the connection in the middle of it. Whoever does not wait
+ *   measures how many connections the kernel keeps for the server.
  */
 export type Manner = 'reads' | 'never reads' | 'stalls' | 'vanishes';
 
@@ -298,14 +299,12 @@ export const attacks: readonly Attack[] = [
     manner: 'vanishes',
     requests(target) {
       const body = uploadOf(JSON.stringify(leastRecord('tags')));
-      const keys = ['the same', ...Array.from({ length: 100 }, () => randomUUID())];
-      const requests = keys.flatMap((key) =>
-        ['the-same', key].map((idempotencyKey) => ({
-          path: '/v1/data/tags',
-          headers: { 'Idempotency-Key': idempotencyKey.replaceAll(' ', '-') },
-          body,
-        })),
-      );
+      const keys = Array.from({ length: 20 }, () => ['the-same', randomUUID()]).flat();
+      const requests = keys.map((key) => ({
+        path: '/v1/data/tags',
+        headers: { 'Idempotency-Key': key, Expect: '100-continue' },
+        body,
+      }));
       return inTurn(target, requests);
     },
   },

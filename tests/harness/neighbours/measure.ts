@@ -78,7 +78,7 @@ export async function openGround(order: GroundOrder): Promise<Ground> {
   return {
     measure: (attack, durationMs) => measureOn(headgate, furnished, attack, durationMs),
     async close() {
-      await headgate.kill();
+      await (process.env.NB_STOP ? headgate.stop() : headgate.kill());
       process.removeListener('exit', killAtExit);
     },
   };
