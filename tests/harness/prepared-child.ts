@@ -7,6 +7,8 @@ import { once } from 'node:events';
 export interface PreparedChild<Result> {
   /** Begins the work; resolves with what it came to. */
   run(): Promise<Result>;
+  /** Ends it, whatever it does. One that is neither run nor ended waits, and keeps this process waiting. */
+  end(): void;
 }
 
 /** What a child tells: that it has prepared (null), what its work came to, or why it came to nothing. */
@@ -32,6 +34,7 @@ export async function prepareChild<Order, Result>(script: URL, order: Order): Pr
       child.send('run');
       return (await result) as Result;
     },
+    end: () => void child.kill('SIGKILL'),
   };
 }
 

@@ -58,6 +58,8 @@ export interface Measured {
 export interface Ground {
   /** Null measures the neighbour alone. */
   measure(attack: Attack | null, durationMs: number): Promise<Measured>;
+  /** False once an attack has ended the server. */
+  isRunning(): boolean;
   close(): Promise<void>;
 }
 
@@ -77,6 +79,7 @@ export async function openGround(order: GroundOrder): Promise<Ground> {
   process.once('exit', killAtExit);
   return {
     measure: (attack, durationMs) => measureOn(headgate, furnished, attack, durationMs),
+    isRunning: () => !hasEnded(headgate),
     async close() {
       await (process.env.NB_STOP ? headgate.stop() : headgate.kill());
       process.removeListener('exit', killAtExit);
@@ -90,10 +93,15 @@ async function measureOn(
   attack: Attack | null,
   durationMs: number,
 ): Promise<Measured> {
-  const [neighbour, attacker] = await Promise.all([
+  await using cleanUp = new AsyncDisposableStack();
+  const preparing = [
     prepareNeighbour(headgate, furnished, durationMs),
     attack && prepareAttacker(headgate, furnished, attack, durationMs + 2 * MARGIN_MS),
-  ]);
+  ] as const;
+  cleanUp.defer(async () => {
+    for (const child of preparing) (await child?.catch(() => null))?.end();
+  });
+  const [neighbour, attacker] = await Promise.all(preparing);
   const restartsBefore = await restartsOf(headgate);
   const watch = new MemoryWatch(headgate);
   const attacking = attacker?.run() ?? null;
@@ -218,7 +226,7 @@ function timesOf(timesMs: readonly number[]): Times {
 /** The threads that were started again, with how often; or why that cannot be said. */
 async function restartsOf(headgate: Headgate): Promise<string[]> {
   const { exitCode, signalCode } = headgate.process;
-  if (exitCode !== null || signalCode !== null) return [`the server ended with ${exitCode ?? signalCode}`];
+  if (hasEnded(headgate)) return [`the server ended with ${exitCode ?? signalCode}`];
   try {
     const samples = await scrape(headgate, METRICS_TIMEOUT_MS);
     return [...samples]
@@ -227,6 +235,10 @@ async function restartsOf(headgate: Headgate): Promise<string[]> {
   } catch (error) {
     return [`the server does not serve its metrics: ${(error as Error).message}`];
   }
+}
+
+function hasEnded({ process: { exitCode, signalCode } }: Headgate): boolean {
+  return exitCode !== null || signalCode !== null;
 }
 
 /** One line for people. */
