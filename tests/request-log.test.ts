@@ -151,7 +151,7 @@ describe('a line of a request on PostgreSQL', () => {
         );
         return rows.length > 0;
       });
-      connection.destroy();
+      connection.reset();
       assert.deepEqual(cutOffLines(server.headgate), []);
     } finally {
       await lock.query('ROLLBACK');

@@ -35,6 +35,8 @@ export interface RawConnection {
   /** Resolves when the other side has ended the connection. */
   readonly ended: Promise<void>;
   destroy(): void;
+  /** Ends the connection so that the server knows that nobody listens; after `destroy` somebody might. */
+  reset(): void;
 }
 
 const ANSWER_TIMEOUT_MS = 30_000;
@@ -142,6 +144,7 @@ export async function connectRaw(url: string, ca?: Buffer): Promise<RawConnectio
     endSending: () => void socket.end(),
     ended: ended.promise,
     destroy: () => void socket.destroy(),
+    reset: () => void socket.resetAndDestroy(),
   };
 }
 
