@@ -88,16 +88,21 @@ port.on('message', ({ jobsJson, bytes }: IngestMessage) => {
 function takeTurn(): void {
   if (isTurnDue || waiting.size === 0) return;
   isTurnDue = true;
-  setImmediate(() => {
-    isTurnDue = false;
-    let startedBytes = 0;
-    while (startedBytes < STARTED_PER_TURN_BYTES && allWorkedOnBytes < ALL_WORKED_ON_BYTES) {
-      const next = waiting.shift(hasRoom);
-      if (next === undefined) return;
-      startedBytes += start(next);
-    }
-    if (allWorkedOnBytes < ALL_WORKED_ON_BYTES) takeTurn();
-  });
+  setImmediate(startJobs);
+}
+
+function startJobs(): void {
+  isTurnDue = false;
+  // Who is done must not wait for who begins.
+  report();
+  let startedBytes = 0;
+  while (startedBytes < STARTED_PER_TURN_BYTES && allWorkedOnBytes < ALL_WORKED_ON_BYTES) {
+    const next = waiting.shift(hasRoom);
+    if (next === undefined) return;
+    startedBytes += start(next);
+  }
+  // The next turn is asked for in a turn of its own, so that what was started reaches the store before it.
+  if (allWorkedOnBytes < ALL_WORKED_ON_BYTES) setImmediate(takeTurn);
 }
 
 function hasRoom(organisation: OrganisationNumber): boolean {
@@ -150,11 +155,13 @@ function giveBack({ buffer, byteLength }: Uint8Array<ArrayBuffer>): void {
 
 /** What was committed together is reported together. */
 function finish(result: JobResult<Answer>): void {
-  if (finished.push(result) > 1) return;
-  setImmediate(() => {
-    port.postMessage(finished, buffersOf(finished));
-    finished = [];
-  });
+  if (finished.push(result) === 1) setImmediate(report);
+}
+
+function report(): void {
+  if (finished.length === 0) return;
+  port.postMessage(finished, buffersOf(finished));
+  finished = [];
 }
 
 function buffersOf(results: readonly JobResult<Answer>[]): ArrayBuffer[] {

@@ -33,8 +33,11 @@ export interface IngestOptions {
   onDeath(thread: ThreadLabel, error: Error): void;
 }
 
-/** What is larger, or compressed and so of unknown size, is a large request. */
-const SMALL_BODY_BYTES = 64 * 1024;
+/**
+ * An interaction, or an upload of some twenty records. What is larger, or compressed and so of unknown size, is a large
+ * request: 64 KiB can hold thousands of wrong records, which take a hundred milliseconds to report.
+ */
+const SMALL_BODY_BYTES = 4 * 1024;
 /**
  * A turn can bring in the next request of every connection. If all were handed over at its end, this thread would be
  * idle until all are committed, and the others until the next turn's end.

@@ -49,6 +49,21 @@ export interface Checked {
   omittedProblems: number;
 }
 
+/** Unknown fields that lenient handling leaves out of a batch. */
+export class DroppedFields {
+  /** How often each name occurred. */
+  readonly named = new Map<string, number>();
+  /** How often names occurred that are not listed: a hostile body can hold very many. */
+  others = 0;
+
+  add(name: string): void {
+    const count = this.named.get(name);
+    if (count === undefined && this.named.size === MOST_NAMED_FIELDS) this.others++;
+    else this.named.set(name, (count ?? 0) + 1);
+  }
+}
+
+const MOST_NAMED_FIELDS = 100;
 export const MOST_PROBLEMS_PER_OBJECT = 20;
 const LONGEST_SHOWN_NAME_CHARACTERS = 100;
 /** The names are kept for good, so their number and their length are bounded. */
@@ -81,7 +96,7 @@ function targetOf(
 export function checkFields(
   plan: Plan,
   value: unknown,
-  dropped: Map<string, number> | null,
+  dropped: DroppedFields | null,
   mostProblems = MOST_PROBLEMS_PER_OBJECT,
 ): Checked {
   const { fields } = plan;
@@ -119,7 +134,7 @@ function handleUnknown(
   plan: Plan,
   names: readonly string[],
   checked: Checked,
-  dropped: Map<string, number> | null,
+  dropped: DroppedFields | null,
 ): void {
   for (const name of names) {
     if (plan.columnOf.has(name)) continue;
@@ -129,7 +144,7 @@ function handleUnknown(
     }
     const shown = name.slice(0, LONGEST_SHOWN_NAME_CHARACTERS).toWellFormed();
     if (dropped !== null) {
-      dropped.set(shown, (dropped.get(shown) ?? 0) + 1);
+      dropped.add(shown);
     } else {
       const meant = probablyMeant(plan, name);
       report(

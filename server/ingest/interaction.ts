@@ -5,7 +5,7 @@ import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
 import { interaction, type ShownInteraction, storedInteraction } from '@headgate/catalogue/record-types.ts';
 import { type OrganisationNumber, type Store, StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
-import { checkFields, type FieldProblem, type Handling, planOf } from './check-fields.ts';
+import { checkFields, DroppedFields, type FieldProblem, type Handling, planOf } from './check-fields.ts';
 import { type JsonLimits, readJson, type Unreadable } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
 import {
@@ -77,7 +77,7 @@ async function carryOut(
   known: KnownRecords,
 ): Promise<InteractionTaken> {
   const nowMs = Date.now();
-  const checked = checkFields(plan, value, handling === 'lenient' ? new Map() : null);
+  const checked = checkFields(plan, value, handling === 'lenient' ? new DroppedFields() : null);
   await resolveReferences(plan, [checked], organisation, known);
   // In the order in which the catalogue adds these behind what the client sent.
   const row = [

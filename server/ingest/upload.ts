@@ -16,6 +16,7 @@ import { uuidV7 } from '../uuid-v7.ts';
 import {
   type Checked,
   checkFields,
+  DroppedFields,
   type Handling,
   MOST_PROBLEMS_PER_OBJECT,
   type Plan,
@@ -71,10 +72,6 @@ interface UploadPlan extends Plan {
   readonly updatedColumn: number;
 }
 
-interface CheckedRecord extends Checked {
-  readonly dropped: ReadonlyMap<string, number> | null;
-}
-
 /** A good record is one object of some fifteen keys; this leaves room for wrong ones to be named one by one. */
 const CONTAINERS_PER_RECORD = 40;
 const MEMBERS_PER_RECORD = 80;
@@ -83,8 +80,6 @@ const MEMBERS_PER_RECORD = 80;
  * upload, and counted beyond it: all of them could fill a response of 30 MB.
  */
 const MOST_FURTHER_PROBLEMS = 5000;
-/** Names that a batch's warnings list at most; a hostile body can hold millions. */
-const MOST_NAMED_WARNINGS = 100;
 const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
 const STORE_UNAVAILABLE = 'was not confirmed by the store. Send it again as it is; that is safe';
 
@@ -152,22 +147,17 @@ async function begin(
   if (typeof records === 'string') return { kind: 'unreadable', message: records };
   const { organisation, type, dryRun, handling } = request;
   const plan = plans[type];
-  let furtherProblemsLeft = MOST_FURTHER_PROBLEMS;
-  const checked = records.map((record) => {
-    const result = checkRecord(plan, record, handling, furtherProblemsLeft);
-    furtherProblemsLeft -= Math.max(0, (result.problems?.length ?? 0) - 1);
-    return result;
-  });
+  const { checked, dropped } = checkRecords(plan, records, handling, limits.batchSize);
   const failed =
     recalled.kind === 'unavailable'
       ? failedBecause(recalled.reason)
       : await unlessUnavailable(resolveReferences(plan, checked, organisation, known));
   const superseded = findSuperseded(plan, checked);
-  const upload = describe(request, plan, checked, superseded, limits.batchSize);
+  const upload = describe(request, plan, checked, superseded, dropped, limits.batchSize);
   const fingerprint = recalled.kind === 'first' ? recalled.fingerprint : '';
   const begun = { upload, ids: checked.map((record) => idOf(record, plan)), fingerprint };
   if (failed !== undefined) return { ...begun, writing: failed };
-  const isWritten = (record: CheckedRecord, index: number): boolean =>
+  const isWritten = (record: Checked, index: number): boolean =>
     record.problems === null && !superseded.has(index);
   const batches = inBatches(checked, limits.batchSize).map(({ first, batch }) =>
     batch.filter((record, at) => isWritten(record, first + at)).map(({ row }): Row => row),
@@ -231,15 +221,23 @@ function readRecords(
   return records;
 }
 
-function checkRecord(
+/** `dropped`: per batch, what lenient handling leaves out; empty if handling is strict. */
+function checkRecords(
   plan: UploadPlan,
-  record: unknown,
+  records: readonly unknown[],
   handling: Handling,
-  furtherProblemsLeft: number,
-): CheckedRecord {
-  const dropped = handling === 'lenient' ? new Map<string, number>() : null;
-  const mostProblems = Math.min(MOST_PROBLEMS_PER_OBJECT, 1 + furtherProblemsLeft);
-  return { ...checkFields(plan, record, dropped, mostProblems), dropped };
+  batchSize: number,
+): { checked: readonly Checked[]; dropped: readonly DroppedFields[] } {
+  const dropped: DroppedFields[] = [];
+  let furtherProblemsLeft = MOST_FURTHER_PROBLEMS;
+  const checked = records.map((record, index) => {
+    if (handling === 'lenient' && index % batchSize === 0) dropped.push(new DroppedFields());
+    const mostProblems = Math.min(MOST_PROBLEMS_PER_OBJECT, 1 + furtherProblemsLeft);
+    const result = checkFields(plan, record, dropped.at(-1) ?? null, mostProblems);
+    if (result.problems !== null) furtherProblemsLeft -= result.problems.length - 1;
+    return result;
+  });
+  return { checked, dropped };
 }
 
 /**
@@ -248,7 +246,7 @@ function checkRecord(
  */
 function findSuperseded(
   { keyColumn, updatedColumn }: UploadPlan,
-  checked: readonly CheckedRecord[],
+  checked: readonly Checked[],
 ): ReadonlySet<number> {
   const superseded = new Set<number>();
   const winners = new Map<string, number>();
@@ -273,11 +271,12 @@ function findSuperseded(
 function describe(
   { requestId, type, dryRun }: UploadRequest,
   plan: UploadPlan,
-  checked: readonly CheckedRecord[],
+  checked: readonly Checked[],
   superseded: ReadonlySet<number>,
+  dropped: readonly DroppedFields[],
   batchSize: number,
 ): CheckedUpload {
-  const batches = inBatches(checked, batchSize).map(({ first, batch }): CheckedBatch => {
+  const batches = inBatches(checked, batchSize).map(({ first, batch }, number): CheckedBatch => {
     const problems = batch.flatMap((record, at) => problemsOf(record, first + at, plan));
     return {
       batchId: uuidV7(),
@@ -286,7 +285,7 @@ function describe(
       superseded: batch.reduce((count, _, at) => count + (superseded.has(first + at) ? 1 : 0), 0),
       problems,
       omittedProblems: batch.reduce((count, record) => count + record.omittedProblems, 0),
-      warnings: warningsOf(batch),
+      warnings: warningsOf(dropped[number]),
     };
   });
   return { requestId, type, dryRun, batches };
@@ -332,34 +331,26 @@ function failedOutcome(
   };
 }
 
-function problemsOf(record: CheckedRecord, index: number, plan: UploadPlan): readonly Problem[] {
+function problemsOf(record: Checked, index: number, plan: UploadPlan): readonly Problem[] {
   if (record.problems === null) return [];
   const id = idOf(record, plan);
   return record.problems.map(({ field, code, message }) => problem(index, id, field, code, message));
 }
 
-function idOf({ row }: CheckedRecord, { keyColumn }: UploadPlan): string | null {
+function idOf({ row }: Checked, { keyColumn }: UploadPlan): string | null {
   return (row[keyColumn] ?? null) as string | null;
 }
 
-function warningsOf(batch: readonly CheckedRecord[]): readonly Warning[] {
-  const counts = new Map<string, number>();
-  let others = 0;
-  for (const { dropped } of batch) {
-    for (const [field, count] of dropped ?? []) {
-      const known = counts.get(field);
-      if (known === undefined && counts.size === MOST_NAMED_WARNINGS) others += count;
-      else counts.set(field, (known ?? 0) + count);
-    }
-  }
+function warningsOf(dropped: DroppedFields | undefined): readonly Warning[] {
+  if (dropped === undefined) return [];
   const warning = (field: string | null, count: number): Warning => ({
     code: 'unknown_field',
     field,
     count,
     message: `${field ?? 'further fields'} not known to this type: dropped`,
   });
-  const named = [...counts].map(([field, count]) => warning(field, count));
-  return others === 0 ? named : [...named, warning(null, others)];
+  const named = [...dropped.named].map(([field, count]) => warning(field, count));
+  return dropped.others === 0 ? named : [...named, warning(null, dropped.others)];
 }
 
 function inBatches<T>(items: readonly T[], batchSize: number): { first: number; batch: readonly T[] }[] {

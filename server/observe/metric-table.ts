@@ -78,7 +78,7 @@ export const metricTable = {
     'gauge',
     'jobs_in_progress',
     ['thread'],
-    'Requests that an ingest thread has been given and has not answered: those of up to 64 KiB at small, larger and ' +
+    'Requests that an ingest thread has been given and has not answered: those of up to 4 KiB at small, larger and ' +
       'compressed ones at large.',
   ),
   writes: metric(
