@@ -1,5 +1,5 @@
-// Reads the URL of a PostgreSQL database as libpq would, and in particular its sslmode: node-postgres gives
-// the word `require` a meaning of its own.
+// Reads the URL of a PostgreSQL database as libpq would: with several hosts, which node-postgres does not know, and with
+// sslmode, whose word `require` node-postgres gives a meaning of its own.
 
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
@@ -21,6 +21,7 @@ const parameters = [
   'sslrootcert',
   'sslcert',
   'sslkey',
+  'target_session_attrs',
 ] as const;
 type Parameter = (typeof parameters)[number];
 
@@ -29,66 +30,83 @@ export interface Address {
   /** Names the database in messages, without the password. */
   readonly shown: string;
   readonly sslMode: SslMode;
+  /** What the connections to all hosts have in common. */
   readonly config: ClientConfig;
+  /** One or more servers, of which one takes writes at a time. */
+  readonly hosts: readonly Host[];
+  /** Whether a server that takes no writes is passed over. With one host it otherwise serves reads. */
+  readonly needsWritable: boolean;
 }
+
+export type Host = Pick<ClientConfig, 'host' | 'port' | 'ssl'>;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Whatever the URL leaves out is taken from PGHOST, PGUSER and so on, as every PostgreSQL tool does. */
 export function readAddress(url: string, env: Environment = process.env): Address {
-  const parsed = URL.parse(url);
-  if (parsed === null) {
-    throw new StoreUnusable(
-      'the PostgreSQL URL cannot be read: give postgres://USER:PASSWORD@HOST:PORT/DATABASE, ' +
-        'with special characters of the password percent-encoded',
-    );
-  }
-  const given = readParameters(parsed);
-  const host = given.host ?? env.PGHOST ?? 'localhost';
-  const port = Number(given.port ?? env.PGPORT ?? 5432);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new StoreUnusable(`the port of the PostgreSQL URL must be from 1 to 65535, not ${given.port}`);
-  }
+  const given = readParameters(url);
+  const names = (given.host ?? env.PGHOST ?? 'localhost').split(',');
+  const ports = readPorts(given.port ?? env.PGPORT ?? '', names.length);
+  const isLocalSocket = names.every((name) => name.startsWith('/'));
+  const sslMode = isLocalSocket ? 'disable' : readSslMode(given.sslmode ?? env.PGSSLMODE);
   const user = given.user ?? env.PGUSER ?? env.USER ?? 'postgres';
   const database = given.dbname ?? env.PGDATABASE ?? user;
   const password = given.password ?? env.PGPASSWORD;
-  const isLocalSocket = host.startsWith('/');
-  const sslMode = isLocalSocket ? 'disable' : readSslMode(given.sslmode ?? env.PGSSLMODE);
+  const hosts = names.map((name, at): Required<Host> => {
+    const host = name === '' ? 'localhost' : name;
+    return { host, port: ports[at]!, ssl: host.startsWith('/') ? false : tlsOptions(sslMode, host, given) };
+  });
+  const shownHosts = hosts.map(({ host, port }) => (host!.startsWith('/') ? host : `${host}:${port}`));
+  const asksForWritable = readTarget(given.target_session_attrs ?? env.PGTARGETSESSIONATTRS);
   return {
     url,
-    shown: `the PostgreSQL database ${database} at ${isLocalSocket ? host : `${host}:${port}`}`,
+    shown: `the PostgreSQL database ${database} at ${shownHosts.join(',')}`,
     sslMode,
     config: {
-      host,
-      port,
       user,
       database,
       ...(password === undefined ? {} : { password }),
       ...(given.options === undefined ? {} : { options: given.options }),
       application_name: given.application_name ?? 'headgate',
-      ssl: tlsOptions(sslMode, host, given),
     },
+    hosts,
+    needsWritable: asksForWritable || hosts.length > 1,
   };
 }
 
 /** The same database, with the question of TLS settled. */
 export function withSslMode({ url }: Address, sslMode: SslMode): Address {
-  const changed = new URL(url);
-  changed.searchParams.set('sslmode', sslMode);
-  return readAddress(changed.href);
+  const [base, query] = url.split('?', 2) as [string, string?];
+  const changed = new URLSearchParams(query);
+  changed.set('sslmode', sslMode);
+  return readAddress(`${base}?${changed}`);
 }
 
-function readParameters(url: URL): Partial<Record<Parameter, string>> {
+const urlParts = /^([a-z]+:\/\/)([^/?#]*@)?([^/?#]*)(.*)$/is;
+const hostParts = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/;
+
+function readParameters(url: string): Partial<Record<Parameter, string>> {
   const given: Partial<Record<Parameter, string>> = {};
   const take = (name: Parameter, value: string): void => {
     if (value !== '') given[name] = value;
   };
-  take('host', decode(url.hostname).replace(/^\[(.*)\]$/, '$1'));
-  take('port', url.port);
-  take('user', decode(url.username));
-  take('password', decode(url.password));
-  take('dbname', decode(url.pathname.slice(1)));
-  for (const [name, value] of url.searchParams) {
+  const [, scheme, userInfo = '', hostList, rest] = urlParts.exec(url) ?? [];
+  const hosts = hostList?.split(',').map((host) => hostParts.exec(host));
+  // A URL has one host; with several, all that is not a host is read with one that stands in for them.
+  const parsed = URL.parse(`${scheme}${userInfo}host${rest}`);
+  if (parsed === null || hosts === undefined || hosts.includes(null)) {
+    throw new StoreUnusable(
+      'the PostgreSQL URL cannot be read: give postgres://USER:PASSWORD@HOST:PORT/DATABASE, ' +
+        'with special characters of the password percent-encoded',
+    );
+  }
+  take('host', hosts.map((host) => decode(host![1]!).replace(/^\[(.*)\]$/, '$1')).join(','));
+  const ports = hosts.map((host) => host![2] ?? '');
+  if (ports.some((port) => port !== '')) take('port', ports.join(','));
+  take('user', decode(parsed.username));
+  take('password', decode(parsed.password));
+  take('dbname', decode(parsed.pathname.slice(1)));
+  for (const [name, value] of parsed.searchParams) {
     if (!isParameter(name)) {
       throw new StoreUnusable(
         `the PostgreSQL URL has the parameter ${name}, which is not known here: there is ${parameters.join(', ')}`,
@@ -97,6 +115,30 @@ function readParameters(url: URL): Partial<Record<Parameter, string>> {
     take(name, value);
   }
   return given;
+}
+
+/** One for each host, or one for all of them. */
+function readPorts(list: string, hosts: number): readonly number[] {
+  const given = list.split(',');
+  if (given.length !== 1 && given.length !== hosts) {
+    throw new StoreUnusable(
+      `the PostgreSQL URL has ${hosts} hosts and ${given.length} ports: give one for each`,
+    );
+  }
+  const ports = given.map((port) => (port === '' ? 5432 : Number(port)));
+  if (!ports.every((port) => Number.isInteger(port) && port >= 1 && port <= 65_535)) {
+    throw new StoreUnusable(`the port of the PostgreSQL URL must be from 1 to 65535, not ${list}`);
+  }
+  return given.length === hosts ? ports : Array.from({ length: hosts }, () => ports[0]!);
+}
+
+/** Whether a server that takes writes is asked for. One that takes none would be of no use. */
+function readTarget(word = 'any'): boolean {
+  if (word === 'any') return false;
+  if (word === 'read-write' || word === 'primary') return true;
+  throw new StoreUnusable(
+    `target_session_attrs=${word} cannot be used: Headgate writes; give any, read-write or primary`,
+  );
 }
 
 function isParameter(name: string): name is Parameter {

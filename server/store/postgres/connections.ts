@@ -1,5 +1,5 @@
-// The connections of one thread to PostgreSQL: handed out in turn, given up when they fail, opened anew when
-// they are needed.
+// The connections of one thread to PostgreSQL: handed out as places.ts decides, given up when they fail, opened anew
+// when they are needed.
 
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,10 +7,22 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { StoreUnavailable } from '../store.ts';
 import type { Address } from './address.ts';
-import { asStoreError, clientConfig, isConflict, isRefusedCopy, setUpSession } from './database.ts';
+import {
+  asStoreError,
+  BEGIN_POOLED_SQL,
+  CONNECT_TIMEOUT_MS,
+  cancelStatement,
+  clientConfig,
+  GivenUp,
+  isConflict,
+  isRefusedCopy,
+  notWritable,
+  setUpSession,
+} from './database.ts';
+import { type Claim, mostConnections, type Place, type PlaceLimits, Places, placeLimits } from './places.ts';
 
 export interface Statement {
-  /** The same text always has the same name: each connection then parses and plans it once. */
+  /** The same text always has the same name: each connection then parses and plans it once, if it keeps anything. */
   readonly name?: string;
   readonly text: string;
   readonly values: readonly unknown[];
@@ -34,7 +46,8 @@ export interface Session {
   copy(copied: CopiedRows): Promise<boolean>;
 }
 
-export interface Connections extends Session {
+/** The connections as one kind of call uses them. */
+export interface Sessions extends Session {
   /** One statement, and its own transaction. */
   readonly run: Run;
   /** `work` may run more than once: it is repeated when another transaction was in its way. */
@@ -42,95 +55,164 @@ export interface Connections extends Session {
     ending: 'COMMIT' | 'ROLLBACK',
     work: (session: Session) => Promise<Result>,
   ): Promise<Result>;
+}
+
+export interface Connections {
+  for(claim: Claim): Sessions;
   /** Only once nothing is under way. */
   close(): Promise<void>;
 }
 
-/**
- * One connection takes in 30,000 rows a second and more, one thread prepares hardly three times that: a
- * fourth keeps small calls from waiting behind large ones. More would only contend within the server, and a
- * process with its three threads stays at 12 of the 100 connections that a server allows by default.
- */
-const MOST_CONNECTIONS = 4;
-/** Longer than any burst takes to be worked off, shorter than a client waits. */
-const TURN_PATIENCE_MS = 10_000;
-const MOST_WAITING = 100_000;
 const IDLE_CONNECTION_KEPT_MS = 60_000;
 /** A server that was replaced behind its name, or moved, is found again within this time. */
 const CONNECTION_LIFETIME_S = 1800;
+/** How long a call that was given up has to end by itself, before its connection is destroyed. */
+const CANCEL_PATIENCE_MS = 1000;
 const MOST_ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 5;
 
 const asText = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 
-export function openConnections(address: Address): Connections {
+export function openConnections(address: Address, limits: PlaceLimits = placeLimits): Connections {
+  const { hosts, needsWritable } = address;
+  let host = hosts[0]!;
+  const pooled = new WeakSet<pg.ClientBase>();
   const pool = new pg.Pool({
-    ...clientConfig(address),
-    max: MOST_CONNECTIONS,
+    // Made for the host that is the current one when a connection is opened.
+    Client: class extends pg.Client {
+      constructor() {
+        super(clientConfig(address, host));
+      }
+    },
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    max: mostConnections(limits),
     idleTimeoutMillis: IDLE_CONNECTION_KEPT_MS,
     maxLifetimeSeconds: CONNECTION_LIFETIME_S,
     allowExitOnIdle: true,
-    onConnect: setUpSession,
+    async onConnect(client) {
+      const { isPooled, isWritable } = await setUpSession(client);
+      if (isPooled) pooled.add(client);
+      if (needsWritable && !isWritable) throw notWritable(client);
+    },
   });
   // An idle connection that the server ends is dropped by the pool; the next call opens another.
   pool.on('error', () => {});
-  const turns = createTurns(MOST_CONNECTIONS);
+  const places = new Places(limits);
 
-  const withSession = async <Result>(use: (session: Session) => Promise<Result>): Promise<Result> => {
-    await turns.take();
-    try {
-      const client = await pool.connect().catch((error: unknown) => Promise.reject(asStoreError(error)));
-      // While it is lent out the pool does not listen, and an unheard error would end the process. What was
-      // being asked is rejected with it anyway.
-      const ignore = (): void => {};
-      client.on('error', ignore);
-      let isSound = true;
+  /** The host that served last is tried first, then each of the others once. */
+  const connect = async (): Promise<pg.PoolClient> => {
+    for (let tried = 1; ; tried++) {
+      const triedHost = host;
       try {
-        return await use({
-          run: (statement) => ask(client, statement),
-          copy: (copied) => copyInto(client, copied),
-        });
+        return await pool.connect();
       } catch (error) {
-        isSound = !(error instanceof StoreUnavailable) || isConflict(error);
-        throw error;
-      } finally {
-        client.off('error', ignore);
-        client.release(!isSound);
+        if (tried === hosts.length) throw asStoreError(error);
+        if (host === triedHost) host = hosts[(hosts.indexOf(triedHost) + 1) % hosts.length]!;
       }
-    } finally {
-      turns.give();
     }
   };
 
-  return {
-    run: (statement) => repeatedly(() => withSession(({ run }) => run(statement))),
-    copy: (copied) => repeatedly(() => withSession(({ copy }) => copy(copied))),
-    transaction: (ending, work) =>
-      repeatedly(() =>
-        withSession(async (session) => {
-          const { run } = session;
-          await run({ text: 'BEGIN', values: [] });
-          let result: Awaited<ReturnType<typeof work>>;
-          try {
-            result = await work(session);
-          } catch (error) {
-            if (!(error instanceof StoreUnavailable) || isConflict(error)) {
-              await run({ text: 'ROLLBACK', values: [] });
-            }
-            throw error;
-          }
-          await run({ text: ending, values: [] });
-          return result;
-        }),
-      ),
-    close: () => pool.end(),
+  const withClient = async <Result>(
+    claim: Claim,
+    use: (client: pg.PoolClient) => Promise<Result>,
+  ): Promise<Result> => {
+    const place = await places.take(claim);
+    let isUnavailable = false;
+    try {
+      return await onConnected(await connect(), place, use);
+    } catch (error) {
+      isUnavailable = error instanceof StoreUnavailable && !isConflict(error);
+      throw error;
+    } finally {
+      place.giveBack(isUnavailable);
+    }
   };
+
+  const sessionOf = (client: pg.PoolClient): Session => ({
+    run: (statement) => ask(client, statement, pooled.has(client)),
+    copy: (copied) => copyInto(client, copied),
+  });
+
+  const inTransaction = async <Result>(
+    client: pg.PoolClient,
+    ending: 'COMMIT' | 'ROLLBACK',
+    work: (session: Session) => Promise<Result>,
+  ): Promise<Result> => {
+    const session = sessionOf(client);
+    const { run } = session;
+    await run({ text: pooled.has(client) ? BEGIN_POOLED_SQL : 'BEGIN', values: [] });
+    let result: Result;
+    try {
+      result = await work(session);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || isConflict(error)) {
+        await run({ text: 'ROLLBACK', values: [] });
+      }
+      throw error;
+    }
+    await run({ text: ending, values: [] });
+    return result;
+  };
+
+  const sessionsFor = (claim: Claim): Sessions => {
+    const alone = <Result>(work: (session: Session) => Promise<Result>): Promise<Result> =>
+      repeatedly(() =>
+        withClient(claim, (client) =>
+          pooled.has(client) ? inTransaction(client, 'COMMIT', work) : work(sessionOf(client)),
+        ),
+      );
+    return {
+      run: (statement) => alone(({ run }) => run(statement)),
+      copy: (copied) => alone(({ copy }) => copy(copied)),
+      transaction: (ending, work) =>
+        repeatedly(() => withClient(claim, (client) => inTransaction(client, ending, work))),
+    };
+  };
+
+  return { for: sessionsFor, close: () => pool.end() };
 }
 
-async function ask(client: pg.ClientBase, { name, text, values }: Statement): Promise<readonly TextRow[]> {
+/** Ends the call if its place is given up, and hands the connection back for others unless it may be spoilt. */
+async function onConnected<Result>(
+  client: pg.PoolClient,
+  place: Place,
+  use: (client: pg.PoolClient) => Promise<Result>,
+): Promise<Result> {
+  // While it is lent out the pool does not listen, and an unheard error would end the process. What was
+  // being asked is rejected with it anyway.
+  const ignore = (): void => {};
+  client.on('error', ignore);
+  let destroying: NodeJS.Timeout | undefined;
+  place.onGivenUp(() => {
+    cancelStatement(client);
+    destroying = setTimeout(() => destroy(client), CANCEL_PATIENCE_MS);
+  });
+  let isSound = true;
+  try {
+    return await use(client);
+  } catch (error) {
+    isSound = !(error instanceof StoreUnavailable) || isConflict(error);
+    throw place.isGivenUp ? new GivenUp({ cause: error }) : error;
+  } finally {
+    clearTimeout(destroying);
+    client.off('error', ignore);
+    // A request to cancel may still be under way, and must not meet the next statement.
+    client.release(!isSound || place.isGivenUp);
+  }
+}
+
+function destroy(client: pg.ClientBase): void {
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+}
+
+async function ask(
+  client: pg.ClientBase,
+  { name, text, values }: Statement,
+  isPooled: boolean,
+): Promise<readonly TextRow[]> {
   try {
     const config = {
-      ...(name === undefined ? {} : { name }),
+      ...(name === undefined || isPooled ? {} : { name }),
       text,
       types: asText,
       rowMode: 'array' as const,
@@ -166,52 +248,4 @@ async function repeatedly<Result>(attempt: () => Promise<Result>): Promise<Resul
       await sleep(Math.random() * FIRST_PAUSE_MS * 2 ** attempts);
     }
   }
-}
-
-interface Turns {
-  take(): Promise<void>;
-  give(): void;
-}
-
-/**
- * The pool has one patience for a free connection and for a new one. Here the two are told apart: a server
- * that does not answer is given up soon, one that is merely busy later.
- */
-function createTurns(places: number): Turns {
-  let free = places;
-  const waiting = new Set<() => void>();
-  return {
-    take() {
-      if (free > 0) {
-        free--;
-        return Promise.resolve();
-      }
-      if (waiting.size >= MOST_WAITING) {
-        return Promise.reject(new StoreUnavailable(`${waiting.size} calls already wait for PostgreSQL`));
-      }
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const patience = setTimeout(() => {
-        waiting.delete(begin);
-        reject(
-          new StoreUnavailable(
-            `all ${places} connections to PostgreSQL were busy for ${TURN_PATIENCE_MS / 1000} s`,
-          ),
-        );
-      }, TURN_PATIENCE_MS);
-      const begin = (): void => {
-        clearTimeout(patience);
-        resolve();
-      };
-      waiting.add(begin);
-      return promise;
-    },
-    give() {
-      const [next] = waiting;
-      if (next === undefined) free++;
-      else {
-        waiting.delete(next);
-        next();
-      }
-    },
-  };
 }

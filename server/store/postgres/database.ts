@@ -1,8 +1,9 @@
 // What all our connections to PostgreSQL share: how a session is set up, and what its errors mean.
 
+import { connect } from 'node:net';
 import pg from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
-import type { Address } from './address.ts';
+import type { Address, Host } from './address.ts';
 import { isMovedShard } from './citus.ts';
 
 export const CONNECT_TIMEOUT_MS = 3000;
@@ -12,9 +13,10 @@ export const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
 
-export function clientConfig({ config }: Address): pg.ClientConfig {
+export function clientConfig({ config }: Address, host: Host): pg.ClientConfig {
   return {
     ...config,
+    ...host,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: SILENCE_TIMEOUT_MS,
     keepAlive: true,
@@ -27,18 +29,85 @@ export function clientConfig({ config }: Address): pg.ClientConfig {
  * stricter setting (waiting for standbys) stays. Moments are written in ISO form in UTC, because a Citus
  * coordinator passes them on to its workers as text, and other forms have names of zones that are ambiguous.
  */
-const setUpSessionSql = `SELECT
-  set_config('statement_timeout', '${STATEMENT_TIMEOUT_MS}', false),
-  set_config('idle_in_transaction_session_timeout', '${IDLE_IN_TRANSACTION_TIMEOUT_MS}', false),
-  set_config('default_transaction_isolation', 'read committed', false),
-  set_config('DateStyle', 'ISO, YMD', false),
-  set_config('TimeZone', 'UTC', false),
-  set_config('synchronous_commit',
-    CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
-    false)`;
+const settings: Readonly<Record<string, string>> = {
+  statement_timeout: `'${STATEMENT_TIMEOUT_MS}'`,
+  idle_in_transaction_session_timeout: `'${IDLE_IN_TRANSACTION_TIMEOUT_MS}'`,
+  default_transaction_isolation: `'read committed'`,
+  DateStyle: `'ISO, YMD'`,
+  TimeZone: `'UTC'`,
+  synchronous_commit: `CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+    ELSE current_setting('synchronous_commit') END`,
+};
 
-export async function setUpSession(client: pg.ClientBase): Promise<void> {
-  await client.query({ text: setUpSessionSql, query_timeout: CONNECT_TIMEOUT_MS } as pg.QueryConfig);
+function setSql(scope: 'session' | 'transaction'): string {
+  const calls = Object.entries(settings).map(
+    ([name, value]) => `set_config('${name}', ${value}, ${scope === 'transaction'})`,
+  );
+  return `concat(${calls.join(', ')})`;
+}
+
+/**
+ * Begins a transaction on a connection of a pooler, in one message: a pooler may run each transaction in another
+ * session of the server, so what matters is set in each, and never beyond it for those who get the session next.
+ */
+export const BEGIN_POOLED_SQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${setSql('transaction')}`;
+
+/** What node-postgres knows of a connection and does not declare. */
+function greetingOf(client: pg.ClientBase): {
+  readonly host: string;
+  readonly port: number;
+  readonly processID: number | null;
+  readonly secretKey: number | null;
+} {
+  return client as never;
+}
+
+export interface SessionFacts {
+  /** A pooler is between: nothing may be kept in the session, neither settings nor prepared statements. */
+  readonly isPooled: boolean;
+  readonly isWritable: boolean;
+}
+
+/**
+ * Sets up a session, unless it is a pooler's. Poolers make up the process number that a client is greeted with, because
+ * no process of the server belongs to the client.
+ */
+export async function setUpSession(client: pg.ClientBase): Promise<SessionFacts> {
+  const isOwn = `pg_backend_pid() = ${greetingOf(client).processID ?? 0}`;
+  const { rows } = await client.query<{ is_own: boolean; is_writable: boolean }>({
+    text: `SELECT ${isOwn} AS is_own, CASE WHEN ${isOwn} THEN ${setSql('session')} END,
+      NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS is_writable`,
+    query_timeout: CONNECT_TIMEOUT_MS,
+  } as pg.QueryConfig);
+  return { isPooled: !rows[0]!.is_own, isWritable: rows[0]!.is_writable };
+}
+
+/** What is thrown if a server that takes writes is looked for and this is none. */
+export function notWritable(client: pg.ClientBase): StoreUnavailable {
+  const { host, port } = greetingOf(client);
+  return new StoreUnavailable(`the PostgreSQL server at ${host}:${port} is a read-only standby`);
+}
+
+const CANCEL_REQUEST_CODE = 80_877_102;
+
+/** Asks the server to end the statement that runs on the connection. It is not told whether that was done. */
+export function cancelStatement(client: pg.ClientBase): void {
+  const { processID, secretKey, host, port } = greetingOf(client);
+  const request = Buffer.alloc(16);
+  [request.length, CANCEL_REQUEST_CODE, processID ?? 0, secretKey ?? 0].forEach((value, at) => {
+    request.writeInt32BE(value, 4 * at);
+  });
+  const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+  socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket.destroy());
+  socket.on('error', () => {});
+  socket.end(request);
+}
+
+/** A call that was ended by us, because others needed its connection or waited for its end. */
+export class GivenUp extends StoreUnavailable {
+  constructor(options: ErrorOptions) {
+    super('PostgreSQL took too long while others waited; the call was given up', options);
+  }
 }
 
 /** Two transactions were in each other's way, and the server has undone this one. */
@@ -70,6 +139,26 @@ export function isConflict(error: unknown): boolean {
   if (!(error instanceof StoreUnavailable)) return false;
   const state = sqlStateOf(error.cause);
   return state !== null && (conflictStates.has(state) || isMovedShard(state, messageOf(error.cause)));
+}
+
+/** What the server says when it serves nobody, or nobody in this way, whatever the statement. */
+const serverWideStates: ReadonlySet<string> = new Set([
+  '25006', // read-only transaction: a standby
+  '28000', // no such role, or not from here
+  '28P01', // wrong password
+  '3D000', // no such database
+  '53300', // too many connections
+  '55000', // the database takes no connections
+  '57P01', // the server, or this connection, is being shut down
+  '57P02', // the server has crashed
+  '57P03', // the server is starting
+]);
+
+/** Whether a statement may have failed because of some of its rows alone: on Citus those of one worker. */
+export function mayFailAlone(error: StoreUnavailable): boolean {
+  if (error instanceof GivenUp) return true;
+  const state = sqlStateOf(error.cause);
+  return state !== null && !serverWideStates.has(state);
 }
 
 /** Unique violation; and what Citus makes of every failure of a copy on one of its workers. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../store.ts';
+import { GivenUp } from './database.ts';
 import { groupWrites } from './group-writes.ts';
 import type { Fate, OwnedRow } from './upsert.ts';
 
@@ -62,10 +63,75 @@ describe('writes that arrive together', () => {
   test('all fail, without a second try, when the database is gone, and later ones are tried again', async () => {
     const { groups, write } = recorder();
     const add = groupWrites(write);
-    const rows = numbered(20).map((owned, n) => (n === 13 ? { organisation: 1, row: ['gone'] } : owned));
+    const rows = numbered(20).map((owned, n) => ({
+      organisation: n % 3,
+      row: n === 13 ? ['gone'] : owned.row,
+    }));
     const outcomes = await Promise.allSettled(rows.map(add));
     assert.ok(outcomes.every(({ status }) => status === 'rejected'));
     assert.deepEqual(groups, [20]);
     assert.equal(await add({ organisation: 1, row: [2] }), 'created');
+  });
+});
+
+describe('writes of several organisations that arrive together', () => {
+  const HANGS = 3;
+  const rowsOf = (organisations: readonly number[]): OwnedRow[] =>
+    organisations.map((organisation, n) => ({ organisation, row: [n] }));
+
+  /** One organisation is not served, as on a Citus cluster without its worker. */
+  function withoutOne(): { groups: (number | null)[]; write: Parameters<typeof groupWrites>[0] } {
+    const groups: (number | null)[] = [];
+    return {
+      groups,
+      async write(group, owner) {
+        groups.push(owner);
+        await sleep(5);
+        if (group.some(({ organisation }) => organisation === HANGS)) throw new GivenUp({});
+        return group.map(() => 'created');
+      },
+    };
+  }
+
+  const failedOf = async (rows: readonly OwnedRow[], add: (owned: OwnedRow) => Promise<Fate>) => {
+    const outcomes = await Promise.allSettled(rows.map(add));
+    return rows.flatMap(({ organisation }, n) => (outcomes[n]!.status === 'rejected' ? [organisation] : []));
+  };
+
+  test('fail only for the organisation that is not served, after one more try of each by itself', async () => {
+    const { groups, write } = withoutOne();
+    const add = groupWrites(write);
+    assert.deepEqual(await failedOf(rowsOf([1, 2, HANGS, 1, HANGS]), add), [HANGS, HANGS]);
+    assert.deepEqual(groups, [null, 1, 2, HANGS]);
+  });
+
+  test('are made together again by those that were served, and apart by the one that was not', async () => {
+    const { groups, write } = withoutOne();
+    const add = groupWrites(write);
+    await failedOf(rowsOf([1, 2, HANGS]), add);
+    groups.length = 0;
+    for (let round = 0; round < 2; round++) {
+      assert.deepEqual(await failedOf(rowsOf([1, 2, HANGS]), add), [HANGS]);
+    }
+    assert.deepEqual(groups, [null, HANGS, null, HANGS]);
+  });
+
+  test('wait for a group that hangs only for a moment, and are then made without it', async () => {
+    const hanging = Promise.withResolvers<void>();
+    const groups: (number | null)[] = [];
+    const add = groupWrites(async (group, owner) => {
+      groups.push(owner);
+      if (group.some(({ organisation }) => organisation === HANGS)) await hanging.promise;
+      return group.map(() => 'created');
+    }, 20);
+    const first = rowsOf([HANGS, 1]).map(add);
+    await sleep(5);
+    assert.deepEqual(await Promise.all(rowsOf([2, 4]).map(add)), ['created', 'created']);
+    assert.equal(await add({ organisation: 1, row: [9] }), 'created');
+    const behind = add({ organisation: HANGS, row: [9] });
+    await sleep(5);
+    assert.deepEqual(groups, [null, null, 1, HANGS]);
+    hanging.resolve();
+    await Promise.all([...first, behind]);
   });
 });

@@ -1,6 +1,7 @@
 // Many callers' interactions in one statement: the disk and the network are waited for once for all of them.
 
-import { StoreUnavailable } from '../store.ts';
+import { type OrganisationNumber, StoreUnavailable } from '../store.ts';
+import { mayFailAlone } from './database.ts';
 import type { Fate, OwnedRow } from './upsert.ts';
 
 interface Waiting extends OwnedRow {
@@ -8,59 +9,126 @@ interface Waiting extends OwnedRow {
   reject(error: unknown): void;
 }
 
+interface Line {
+  waiting: Waiting[];
+  isWriting: boolean;
+}
+
+/** `owner` is the organisation of all rows of the group, or null if they are of several. */
+type Write = (group: readonly OwnedRow[], owner: OrganisationNumber | null) => Promise<readonly Fate[]>;
+
 /** Far more than arrive during one commit; bounds the size of a statement. */
 const MOST_IN_A_GROUP = 500;
 const MOST_WAITING = 100_000;
+const MOST_WAITING_APART = 10_000;
+/** A group usually takes some milliseconds. One that takes this long may hang because of one organisation. */
+const SLOW_AFTER_MS = 1000;
 
-/** What arrives in the same turn, or while a group is being written, forms the next group. */
-export function groupWrites(
-  write: (group: readonly OwnedRow[]) => Promise<readonly Fate[]>,
-): (owned: OwnedRow) => Promise<Fate> {
-  let waiting: Waiting[] = [];
-  let isWriting = false;
+/**
+ * What arrives in the same turn, or while a group is being written, forms the next group. A group that fails or hangs
+ * because of one organisation harms no other: organisations of such a group are written apart from all others, each by
+ * itself, until that has succeeded.
+ */
+export function groupWrites(write: Write, slowAfterMs = SLOW_AFTER_MS): (owned: OwnedRow) => Promise<Fate> {
+  const together: Line = { waiting: [], isWriting: false };
+  const apart = new Map<OrganisationNumber, Line>();
 
-  const writeWaiting = async (): Promise<void> => {
-    while (waiting.length > 0) {
-      const group = waiting.slice(0, MOST_IN_A_GROUP);
-      waiting = waiting.slice(MOST_IN_A_GROUP);
-      await writeTogether(write, group);
+  const lineApart = (organisation: OrganisationNumber): Line => {
+    const line = apart.get(organisation) ?? { waiting: [], isWriting: false };
+    apart.set(organisation, line);
+    return line;
+  };
+
+  const start = (line: Line, owner: OrganisationNumber | null): void => {
+    if (line.isWriting) return;
+    line.isWriting = true;
+    setImmediate(() => void (owner === null ? writeTogether() : writeApart(line, owner)));
+  };
+
+  const writeTogether = async (): Promise<void> => {
+    while (together.waiting.length > 0) {
+      const group = together.waiting.splice(0, MOST_IN_A_GROUP);
+      if (await takesLonger(writeOrSplit(group), slowAfterMs)) {
+        for (const { organisation } of group) lineApart(organisation);
+      }
     }
-    isWriting = false;
+    together.isWriting = false;
+  };
+
+  /** Each row is written at most twice, the second time by itself or with others of its organisation. */
+  const writeOrSplit = async (group: readonly Waiting[]): Promise<void> => {
+    const byOrganisation = Map.groupBy(group, ({ organisation }) => organisation);
+    const [owner] = byOrganisation.size === 1 ? byOrganisation.keys() : [null];
+    const error = await writeGroup(write, group, owner ?? null);
+    if (error === null) return;
+    // Rows keep their ids: one that was stored after all is found, and not stored twice.
+    if (byOrganisation.size > 1 && mayFailAlone(error)) {
+      for (const [organisation, rows] of byOrganisation) {
+        const line = lineApart(organisation);
+        line.waiting.unshift(...rows);
+        start(line, organisation);
+      }
+    } else for (const { reject } of group) reject(error);
+  };
+
+  const writeApart = async (line: Line, owner: OrganisationNumber): Promise<void> => {
+    while (line.waiting.length > 0) {
+      const group = line.waiting.splice(0, MOST_IN_A_GROUP);
+      const error = await writeGroup(write, group, owner);
+      if (error === null) apart.delete(owner);
+      // Those behind would only wait as long, to fail as well.
+      else for (const { reject } of [...group, ...line.waiting.splice(0)]) reject(error);
+    }
+    line.isWriting = false;
   };
 
   return ({ organisation, row }) => {
-    if (waiting.length >= MOST_WAITING) {
+    const lineOfItsOwn = apart.get(organisation);
+    const line = lineOfItsOwn ?? together;
+    if (line.waiting.length >= (line === together ? MOST_WAITING : MOST_WAITING_APART)) {
       return Promise.reject(
-        new StoreUnavailable(`${waiting.length} interactions already wait for PostgreSQL`),
+        new StoreUnavailable(`${line.waiting.length} interactions already wait for PostgreSQL`),
       );
     }
     const { promise, resolve, reject } = Promise.withResolvers<Fate>();
-    waiting.push({ organisation, row, resolve, reject });
-    if (!isWriting) {
-      isWriting = true;
-      setImmediate(() => void writeWaiting());
-    }
+    line.waiting.push({ organisation, row, resolve, reject });
+    start(line, lineOfItsOwn === undefined ? null : organisation);
     return promise;
   };
 }
 
-/** Where a group fails by its data each half is tried by itself, so that in the end only the culprit fails. */
-async function writeTogether(
-  write: (group: readonly OwnedRow[]) => Promise<readonly Fate[]>,
+async function takesLonger(work: Promise<void>, timeMs: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, timeMs, true);
+  const isSlow = await Promise.race([work.then(() => false), promise]);
+  clearTimeout(timer);
+  return isSlow;
+}
+
+/**
+ * Resolves all rows of the group, or returns why the store did not serve it. If a group fails by its data each half is
+ * tried by itself, so that in the end only the culprit fails.
+ */
+async function writeGroup(
+  write: Write,
   group: readonly Waiting[],
-): Promise<void> {
+  owner: OrganisationNumber | null,
+): Promise<StoreUnavailable | null> {
   try {
-    const fates = await write(group);
+    const fates = await write(group, owner);
     group.forEach(({ resolve }, position) => {
       resolve(fates[position]!);
     });
+    return null;
   } catch (error) {
-    if (group.length === 1 || error instanceof StoreUnavailable) {
-      for (const { reject } of group) reject(error);
-      return;
+    if (error instanceof StoreUnavailable) return error;
+    if (group.length === 1) {
+      group[0]!.reject(error);
+      return null;
     }
     const middle = Math.ceil(group.length / 2);
-    await writeTogether(write, group.slice(0, middle));
-    await writeTogether(write, group.slice(middle));
+    const first = await writeGroup(write, group.slice(0, middle), owner);
+    const second = await writeGroup(write, group.slice(middle), owner);
+    return first ?? second;
   }
 }

@@ -1,10 +1,17 @@
 // Opens a PostgreSQL database as a store: reaches it, prepares it, and settles whether TLS is spoken.
 
 import pg from 'pg';
-import type { Store } from '../store.ts';
+import { type Store, StoreUnusable } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
-import { type Address, readAddress, withSslMode } from './address.ts';
-import { asOpeningError, clientConfig, isWithoutTls, setUpSession } from './database.ts';
+import { type Address, type Host, readAddress, withSslMode } from './address.ts';
+import {
+  asOpeningError,
+  BEGIN_POOLED_SQL,
+  clientConfig,
+  isWithoutTls,
+  notWritable,
+  setUpSession,
+} from './database.ts';
 import {
   type Distribution,
   distributeDatabase,
@@ -67,7 +74,6 @@ async function onPrepared<Result>(
   try {
     const { client, address } = await reach(asked);
     try {
-      await setUpSession(client);
       const migrator = { client, address, connect: () => connect(address), onProgress };
       return await use(migrator, await prepareDatabase(migrator, catalogueTables));
     } finally {
@@ -93,10 +99,43 @@ async function reach(asked: Address): Promise<{ client: pg.Client; address: Addr
   }
 }
 
+/** To the first of the hosts that serves. */
 async function connect(address: Address): Promise<pg.Client> {
-  const client = new pg.Client(clientConfig(address));
+  for (const [at, host] of address.hosts.entries()) {
+    try {
+      return await connectTo(address, host);
+    } catch (error) {
+      if (at === address.hosts.length - 1 || isWithoutTls(error)) throw error;
+    }
+  }
+  throw new Error('an address has no hosts');
+}
+
+async function connectTo(address: Address, host: Host): Promise<pg.Client> {
+  const client = new pg.Client(clientConfig(address, host));
   // A connection that is lost between two statements is told of by the next one.
   client.on('error', () => {});
   await client.connect();
-  return client;
+  try {
+    const { isPooled, isWritable } = await setUpSession(client);
+    if (address.needsWritable && !isWritable) throw notWritable(client);
+    if (isPooled) await checkPooler(client, address);
+    return client;
+  } catch (error) {
+    await client.end();
+    throw error;
+  }
+}
+
+/** A pooler has to keep at least a transaction together. */
+async function checkPooler(client: pg.Client, { shown }: Address): Promise<void> {
+  try {
+    await client.query(BEGIN_POOLED_SQL);
+    await client.query('COMMIT');
+  } catch (error) {
+    throw new StoreUnusable(
+      `${shown} cannot be used through this pooler: it keeps no transactions together ` +
+        `(${(error as Error).message}); set it to session or transaction pooling`,
+    );
+  }
 }

@@ -8,7 +8,8 @@ import { type OpenedStore, openStore } from '../open-store.ts';
 import { type Memory, type Row, StoreUnavailable, type Upload, type Written } from '../store.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
 import { readAddress, withSslMode } from './address.ts';
-import { type Connections, openConnections } from './connections.ts';
+import { openConnections, type Sessions } from './connections.ts';
+import { callsOf } from './places.ts';
 import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 const RESUMES_WITHIN_MS = 5000;
@@ -37,8 +38,9 @@ afterEach(async () => {
 
 const ask = (sql: string) => server.ask(name, sql);
 
-function connectionsTo(url: string): Connections {
-  return openConnections(withSslMode(readAddress(url), 'disable'));
+function connectionsTo(url: string): Sessions & { close(): Promise<void> } {
+  const connections = openConnections(withSslMode(readAddress(url), 'disable'));
+  return { ...connections.for(callsOf(0)), close: connections.close };
 }
 
 function tagUpload(rows: readonly Row[], memory: Memory | null = null): Upload {
@@ -77,7 +79,7 @@ async function untilItServes(): Promise<number> {
 
 /** Holds up every write to the table until it is let go. */
 async function lockTable(table: string): Promise<{ letGo(): Promise<void> }> {
-  const blocker: Connections = connectionsTo(database.url);
+  const blocker = connectionsTo(database.url);
   const begun = Promise.withResolvers<void>();
   const ending = Promise.withResolvers<void>();
   const done = blocker.transaction('ROLLBACK', async ({ run }) => {
@@ -108,7 +110,11 @@ async function untilWaiting(count: number): Promise<void> {
 
 describe('connections that the server ends', () => {
   test('while they are idle are replaced without anybody noticing', async () => {
-    await Promise.all(Array.from({ length: 4 }, () => store.ping()));
+    const idle = [
+      ...Array.from({ length: 2 }, () => store.ping()),
+      ...Array.from({ length: 3 }, () => store.existing(organisation, 'tags', [randomUUID()])),
+    ];
+    await Promise.all(idle);
     assert.ok((await endOtherSessions()) >= 4);
     await untilItServes();
     await store.write(tagUpload(tags(1)));
@@ -271,6 +277,45 @@ describe('a server', () => {
   });
 });
 
+describe('interactions of several organisations that arrive together', () => {
+  /** Fails as a Citus cluster does for an organisation whose worker is down. */
+  async function failFor(owner: number): Promise<void> {
+    await ask(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.organisation = ${owner} THEN
+          RAISE EXCEPTION 'connection to the remote node failed' USING ERRCODE = '08006';
+        END IF;
+        RETURN NEW;
+      END $$;
+      CREATE TRIGGER fail BEFORE INSERT ON interactions FOR EACH ROW EXECUTE FUNCTION fail()`);
+  }
+
+  test('are refused only to the organisation that is not served, and none is stored twice', async () => {
+    const second = (await store.createOrganisation('two', randomUUID(), 1))!.organisation;
+    const third = (await store.createOrganisation('three', randomUUID(), 1))!.organisation;
+    await failFor(second);
+    for (let round = 0; round < 3; round++) {
+      const owners = [organisation, second, third, third, second, organisation];
+      const outcomes = await Promise.allSettled(
+        owners.map((owner) =>
+          store.writeInteraction({ organisation: owner, row: interactionRow(), memory: null }),
+        ),
+      );
+      assert.deepEqual(
+        outcomes.map(({ status }) => status === 'fulfilled'),
+        owners.map((owner) => owner !== second),
+      );
+      const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
+      assert.ok(refused.every(({ reason }) => reason instanceof StoreUnavailable));
+    }
+    assert.deepEqual(
+      await Promise.all([organisation, second, third].map((owner) => store.count(owner, 'interactions'))),
+      [6, 0, 6],
+    );
+    await ask('DROP TRIGGER fail ON interactions');
+    await store.writeInteraction({ organisation: second, row: interactionRow(), memory: null });
+  });
+});
+
 describe('two processes', () => {
   test('that upload the same records in opposite order both succeed, and never deadlock', async () => {
     const ids = Array.from({ length: 300 }, () => randomUUID());
@@ -304,7 +349,7 @@ describe('two processes', () => {
     const [here, there] = [connectionsTo(database.url), connectionsTo(database.url)];
     let attempts = 0;
     const meeting = { here: Promise.withResolvers<void>(), there: Promise.withResolvers<void>() };
-    const increment = (connections: Connections, first: number, second: number, side: 'here' | 'there') =>
+    const increment = (connections: Sessions, first: number, second: number, side: 'here' | 'there') =>
       connections.transaction('COMMIT', async ({ run }) => {
         attempts++;
         const add = (id: number) =>

@@ -4,6 +4,7 @@ import { type Store, StoreUnavailable } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
 import { type Address, readAddress } from './address.ts';
 import { openConnections } from './connections.ts';
+import { type Claim, callsOf, listsOf, vital } from './places.ts';
 import { createReadOperations } from './read-operations.ts';
 import { createWriteOperations } from './write-operations.ts';
 
@@ -36,27 +37,28 @@ export function holdPostgresStore(address: Address): Store {
   let closing: Promise<void> | null = null;
 
   const writes = createWriteOperations(connections, catalogueTables);
-  const reads = createReadOperations(connections, catalogueTables);
+  const reads = (claim: Claim) => createReadOperations(connections.for(claim), catalogueTables);
+  const vitalReads = reads(vital);
   return {
     createOrganisation: counted(writes.createOrganisation),
-    organisations: counted(reads.organisations),
+    organisations: counted(vitalReads.organisations),
     addKey: counted(writes.addKey),
-    findKey: counted(reads.findKey),
-    keysOf: counted(reads.keysOf),
+    findKey: counted(vitalReads.findKey),
+    keysOf: counted(vitalReads.keysOf),
     replaceKey: counted(writes.replaceKey),
     revokeKey: counted(writes.revokeKey),
     noteKeysUsed: counted(writes.noteKeysUsed),
-    existing: counted(reads.existing),
+    existing: counted((owner, ...rest) => reads(callsOf(owner)).existing(owner, ...rest)),
     write: counted(writes.write),
     writeInteraction: counted(writes.writeInteraction),
-    recall: counted(reads.recall),
+    recall: counted((key, ...rest) => reads(callsOf(key.organisation)).recall(key, ...rest)),
     forgetExpired: counted(writes.forgetExpired),
-    record: counted(reads.record),
-    records: counted(reads.records),
-    interaction: counted(reads.interaction),
-    interactions: counted(reads.interactions),
-    count: counted(reads.count),
-    ping: counted(reads.ping),
+    record: counted((owner, ...rest) => reads(callsOf(owner)).record(owner, ...rest)),
+    records: counted((owner, ...rest) => reads(listsOf(owner)).records(owner, ...rest)),
+    interaction: counted((owner, ...rest) => reads(callsOf(owner)).interaction(owner, ...rest)),
+    interactions: counted((owner, ...rest) => reads(listsOf(owner)).interactions(owner, ...rest)),
+    count: counted((owner, ...rest) => reads(listsOf(owner)).count(owner, ...rest)),
+    ping: counted(vitalReads.ping),
     close: () => (closing ??= close()),
   };
 }

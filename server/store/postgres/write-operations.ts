@@ -13,6 +13,7 @@ import type {
 import { recordTable, type Tables } from '../tables.ts';
 import type { Connections, Run, Session } from './connections.ts';
 import { groupWrites } from './group-writes.ts';
+import { callsOf, mixedGroups, upkeep, vital } from './places.ts';
 import { hold, keep, recall } from './remembered.ts';
 import { areWorthCopying, copyIfNew, type Fate, type OwnedRow, upsert } from './upsert.ts';
 
@@ -32,12 +33,15 @@ type WriteOperations = Pick<
 const FORGOTTEN_AT_ONCE = 200;
 
 export function createWriteOperations(connections: Connections, tables: Tables): WriteOperations {
-  const { run, transaction } = connections;
-  const writeGrouped = groupWrites((group) => upsert(run, tables.interactions, group));
+  const forKeys = connections.for(vital);
+  const forUpkeep = connections.for(upkeep);
+  const writeGrouped = groupWrites((group, owner) =>
+    upsert(connections.for(owner === null ? mixedGroups : callsOf(owner)).run, tables.interactions, group),
+  );
 
   return {
     async createOrganisation(name, orgId, createdAtMs): Promise<Organisation | null> {
-      const [row] = await run({
+      const [row] = await forKeys.run({
         text: `INSERT INTO organisations (org_id, name, created_at_ms) VALUES ($1, $2, $3)
           ON CONFLICT (name) DO NOTHING RETURNING organisation`,
         values: [orgId, name, createdAtMs],
@@ -45,10 +49,10 @@ export function createWriteOperations(connections: Connections, tables: Tables):
       return row === undefined ? null : { organisation: Number(row[0]), orgId, name, createdAtMs };
     },
 
-    addKey: (key) => insertKey(run, key),
+    addKey: (key) => insertKey(forKeys.run, key),
 
     replaceKey: (keyId, endsAtMs, successor) =>
-      transaction('COMMIT', async ({ run: runInside }) => {
+      forKeys.transaction('COMMIT', async ({ run: runInside }) => {
         const replaced = await runInside({
           // LEAST passes over a null. Whoever waits here for another call looks again at what that one left.
           text: `UPDATE api_keys SET expires_at_ms = LEAST($1::bigint, expires_at_ms), replaced_by = $2
@@ -66,14 +70,14 @@ export function createWriteOperations(connections: Connections, tables: Tables):
       }),
 
     async revokeKey(keyId, revokedAtMs) {
-      await run({
+      await forKeys.run({
         text: 'UPDATE api_keys SET revoked_at_ms = $1 WHERE key_id = $2 AND revoked_at_ms IS NULL',
         values: [revokedAtMs, keyId],
       });
     },
 
     async noteKeysUsed(lastUsedAtMs) {
-      await run({
+      await forUpkeep.run({
         name: 'note keys used',
         text: `UPDATE api_keys SET last_used_at_ms = noted.used_at_ms
           FROM unnest($1::text[], $2::bigint[]) AS noted (key_id, used_at_ms)
@@ -85,6 +89,7 @@ export function createWriteOperations(connections: Connections, tables: Tables):
 
     async write({ organisation, type, batches, dryRun, memory }: Upload): Promise<Written> {
       const table = recordTable(tables, type);
+      const sessions = connections.for(callsOf(organisation));
       const rows = batches.flat();
       const mayCopy = areWorthCopying(rows);
       const merge = async (runInside: Run): Promise<readonly Tally[]> => {
@@ -93,10 +98,10 @@ export function createWriteOperations(connections: Connections, tables: Tables):
       };
       const allNew = batches.map(({ length }) => ({ created: length, updated: 0, unchanged: 0 }));
       if (memory === null && !dryRun) {
-        const isCopied = mayCopy && (await copyIfNew(connections, table, organisation, rows));
-        return { kind: 'written', tallies: isCopied ? allNew : await merge(run) };
+        const isCopied = mayCopy && (await copyIfNew(sessions, table, organisation, rows));
+        return { kind: 'written', tallies: isCopied ? allNew : await merge(sessions.run) };
       }
-      return transaction(dryRun ? 'ROLLBACK' : 'COMMIT', (session) =>
+      return sessions.transaction(dryRun ? 'ROLLBACK' : 'COMMIT', (session) =>
         unlessRemembered(session.run, memory, async () => {
           const isCopied =
             mayCopy && (await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows)));
@@ -111,7 +116,7 @@ export function createWriteOperations(connections: Connections, tables: Tables):
         const fates = await Promise.all(owned.map(writeGrouped));
         return { kind: 'written', tallies: fates.map((fate) => tallyOf([fate])) };
       }
-      return transaction('COMMIT', ({ run: runInside }) =>
+      return connections.for(callsOf(organisation)).transaction('COMMIT', ({ run: runInside }) =>
         unlessRemembered(runInside, memory, async () => {
           const fates = await upsert(runInside, tables.interactions, owned);
           return fates.map((fate) => tallyOf([fate]));
@@ -121,7 +126,7 @@ export function createWriteOperations(connections: Connections, tables: Tables):
 
     async forgetExpired(nowMs) {
       for (;;) {
-        const dropped = await run({
+        const dropped = await forUpkeep.run({
           text: `DELETE FROM idempotency_answers WHERE (organisation, path, key) IN
               (SELECT organisation, path, key FROM idempotency_answers
                 WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT ${FORGOTTEN_AT_ONCE})

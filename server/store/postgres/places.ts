@@ -1,0 +1,336 @@
+// Decides whose call may use a connection now. Organisations take turns, and one whose calls hang (its Citus worker is
+// frozen, its rows are locked) holds a bounded part of the connections, so that the others are served meanwhile.
+
+import { type OrganisationNumber, StoreUnavailable } from '../store.ts';
+
+/** Keys and readiness never wait behind other work; lists never hold all that other work needs. */
+type Lane = 'vital' | 'ordinary' | 'list';
+
+/** On whose behalf, and for what, a connection is wanted. */
+export interface Claim {
+  readonly lane: Lane;
+  readonly owner: OrganisationNumber | 'keys' | 'upkeep' | 'mixed groups';
+  /** The call is given up after this time, whether or not others wait. It then says nothing about its owner. */
+  readonly limitMs?: number;
+}
+
+/** Keys and readiness. */
+export const vital: Claim = { lane: 'vital', owner: 'keys' };
+export const upkeep: Claim = { lane: 'ordinary', owner: 'upkeep' };
+/** A call of several organisations at once. The one that makes it hang is not known, so it is soon given up. */
+export const mixedGroups: Claim = { lane: 'ordinary', owner: 'mixed groups', limitMs: 2000 };
+
+export function callsOf(organisation: OrganisationNumber): Claim {
+  return { lane: 'ordinary', owner: organisation };
+}
+
+export function listsOf(organisation: OrganisationNumber): Claim {
+  return { lane: 'list', owner: organisation };
+}
+
+export interface PlaceLimits {
+  readonly vitalPlaces: number;
+  /** Places for everything else, while no call is slow. */
+  readonly places: number;
+  /** How many of these lists may hold. */
+  readonly listPlaces: number;
+  /** How many more are opened in place of those that slow calls hold. */
+  readonly sparePlaces: number;
+  /** How many one organisation may hold, and how many of these its lists. */
+  readonly placesOfOwner: number;
+  readonly listPlacesOfOwner: number;
+  /** How many calls may run at once, of all whose last call timed out. */
+  readonly probingPlaces: number;
+  readonly slowAfterMs: number;
+  /** A call that fails after this time has timed out; one that still runs is given up if others need its place. */
+  readonly lateAfterMs: number;
+  /** After so many timeouts in a row an organisation's calls fail at once while one that tries again hangs. */
+  readonly brokenAfterTimeouts: number;
+  readonly patienceMs: number;
+  readonly waitingOfOwner: number;
+  readonly tickMs: number;
+}
+
+/**
+ * One connection takes in 30,000 rows a second and more, one thread prepares hardly three times that: a fourth keeps
+ * small calls from waiting behind large ones, and more would only contend within the server. The patience is longer
+ * than any burst takes to be worked off, and shorter than a client waits.
+ */
+export const placeLimits: PlaceLimits = {
+  vitalPlaces: 2,
+  places: 4,
+  listPlaces: 2,
+  sparePlaces: 4,
+  placesOfOwner: 3,
+  listPlacesOfOwner: 1,
+  probingPlaces: 2,
+  slowAfterMs: 1000,
+  lateAfterMs: 5000,
+  brokenAfterTimeouts: 3,
+  patienceMs: 10_000,
+  waitingOfOwner: 10_000,
+  tickMs: 100,
+};
+
+export function mostConnections({ vitalPlaces, places, sparePlaces }: PlaceLimits): number {
+  return vitalPlaces + places + sparePlaces;
+}
+
+export interface Place {
+  readonly isGivenUp: boolean;
+  /** `end` has to make the call fail soon. It is called at once if the place has been given up already. */
+  onGivenUp(end: () => void): void;
+  /** `isUnavailable`: the call failed because the store did not serve it. */
+  giveBack(isUnavailable: boolean): void;
+}
+
+interface Waiting {
+  readonly claim: Claim;
+  readonly sinceMs: number;
+  begin(place: Place): void;
+  refuse(error: StoreUnavailable): void;
+}
+
+/**
+ * The calls of one owner in one lane. They succeed or hang together: lists that take too long do not stop the
+ * organisation's uploads.
+ */
+interface Account {
+  readonly lane: Lane;
+  readonly owner: Claim['owner'];
+  readonly waiting: Waiting[];
+  readonly held: Set<HeldPlace>;
+  /** Calls that timed out since the last one that was served. While there are any, its calls are probing. */
+  timeouts: number;
+}
+
+/** In which lanes a place is free, and whether for a probing call. */
+type Room = Readonly<Record<Lane | 'probing', boolean>>;
+
+export class Places {
+  readonly #limits: PlaceLimits;
+  readonly #accounts = new Map<string, Account>();
+  /** Accounts with waiting calls, in the order of their turns. */
+  readonly #waiting = new Map<string, Account>();
+  readonly #held = new Set<HeldPlace>();
+  #ticking: NodeJS.Timeout | null = null;
+
+  constructor(limits: PlaceLimits = placeLimits) {
+    this.#limits = limits;
+  }
+
+  /** Resolves when the call may begin. Rejects with StoreUnavailable if that takes too long or cannot be hoped for. */
+  take(claim: Claim): Promise<Place> {
+    const [name, account] = this.#accountOf(claim);
+    if (this.#isBroken(account)) return Promise.reject(broken());
+    const { waitingOfOwner } = this.#limits;
+    if (account.waiting.length >= waitingOfOwner) {
+      return Promise.reject(
+        new StoreUnavailable(`${waitingOfOwner} calls of one organisation already wait for PostgreSQL`),
+      );
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Place>();
+    account.waiting.push({ claim, sinceMs: performance.now(), begin: resolve, refuse: reject });
+    this.#waiting.set(name, account);
+    this.#beginWaiting();
+    return promise;
+  }
+
+  #accountOf({ lane, owner }: Claim): readonly [string, Account] {
+    const name = `${lane} ${owner}`;
+    const known = this.#accounts.get(name);
+    if (known !== undefined) return [name, known];
+    const account: Account = { lane, owner, waiting: [], held: new Set(), timeouts: 0 };
+    this.#accounts.set(name, account);
+    return [name, account];
+  }
+
+  #beginWaiting(): void {
+    for (let next = this.#next(); next !== null; next = this.#next()) {
+      const [name, account] = next;
+      const { claim, begin } = account.waiting.shift()!;
+      this.#waiting.delete(name);
+      if (account.waiting.length > 0) this.#waiting.set(name, account);
+      begin(this.#hold(name, claim, account));
+    }
+    this.#giveUpLate();
+    this.#tickWhileWaiting();
+  }
+
+  /** The one who holds the fewest places, in turn; those whose calls time out come after all others. */
+  #next(): readonly [string, Account] | null {
+    if (this.#waiting.size === 0) return null;
+    const room = this.#room();
+    let served: { readonly entry: readonly [string, Account]; readonly held: number } | null = null;
+    let probing: readonly [string, Account] | null = null;
+    for (const entry of this.#waiting) {
+      const [, account] = entry;
+      if (!room[account.lane] || !this.#mayHoldMore(account)) continue;
+      const held = this.#heldBy(account.owner);
+      if (account.timeouts > 0) {
+        if (room.probing) probing ??= entry;
+      } else if (served === null || held < served.held) served = { entry, held };
+    }
+    return served?.entry ?? probing;
+  }
+
+  #mayHoldMore({ lane, owner, held, timeouts }: Account): boolean {
+    const { placesOfOwner, listPlacesOfOwner, brokenAfterTimeouts } = this.#limits;
+    if (lane === 'vital') return true;
+    if (timeouts >= brokenAfterTimeouts && held.size > 0) return false;
+    if (lane === 'list' && held.size >= listPlacesOfOwner) return false;
+    return this.#heldBy(owner) < placesOfOwner;
+  }
+
+  #heldBy(owner: Claim['owner']): number {
+    let held = 0;
+    for (const { account } of this.#held) if (account.owner === owner) held++;
+    return held;
+  }
+
+  #room(): Room {
+    const { vitalPlaces, places, listPlaces, sparePlaces, probingPlaces } = this.#limits;
+    const count = { vital: 0, quick: 0, quickLists: 0, slow: 0, probing: 0 };
+    for (const place of this.#held) {
+      if (place.isProbing) count.probing++;
+      if (place.account.lane === 'vital') count.vital++;
+      else if (this.#isSlow(place)) count.slow++;
+      else {
+        count.quick++;
+        if (place.account.lane === 'list') count.quickLists++;
+      }
+    }
+    const isFree = count.quick + Math.max(0, count.slow - sparePlaces) < places;
+    return {
+      vital: count.vital < vitalPlaces,
+      ordinary: isFree,
+      list: isFree && count.quickLists < listPlaces,
+      probing: count.probing < probingPlaces,
+    };
+  }
+
+  #isSlow({ sinceMs }: HeldPlace): boolean {
+    return performance.now() - sinceMs >= this.#limits.slowAfterMs;
+  }
+
+  #hold(name: string, claim: Claim, account: Account): Place {
+    const place = new HeldPlace(claim, account, (isUnavailable) => {
+      this.#held.delete(place);
+      account.held.delete(place);
+      if (isUnavailable) this.#noteFailure(place);
+      else account.timeouts = 0;
+      this.#forgetIdle(name, account);
+      this.#beginWaiting();
+    });
+    this.#held.add(place);
+    account.held.add(place);
+    return place;
+  }
+
+  #noteFailure({ account, claim, sinceMs }: HeldPlace): void {
+    const isLate = performance.now() - sinceMs >= this.#limits.lateAfterMs;
+    if (isLate && claim.limitMs === undefined && claim.lane !== 'vital') account.timeouts++;
+  }
+
+  /** While others wait, slow calls keep the spare places and no more; the longest are given up first. */
+  #giveUpLate(): void {
+    const waits = (account: Account): boolean =>
+      account.timeouts === 0 && account.lane !== 'vital' && this.#mayHoldMore(account);
+    if (!this.#waiting.values().some(waits)) return;
+    const slow = [...this.#held].filter(
+      (place) => place.account.lane !== 'vital' && !place.isGivenUp && this.#isSlow(place),
+    );
+    const lateSinceMs = performance.now() - this.#limits.lateAfterMs;
+    for (const place of slow.slice(0, Math.max(0, slow.length - this.#limits.sparePlaces))) {
+      if (place.sinceMs <= lateSinceMs) place.giveUp();
+    }
+  }
+
+  /** Nothing can be hoped for: the one call with which it is tried whether the account is served again hangs, too. */
+  #isBroken(account: Account): boolean {
+    if (account.timeouts < this.#limits.brokenAfterTimeouts) return false;
+    if (account.held.values().some((place) => this.#isSlow(place))) return true;
+    const hanging = [...this.#held].filter((place) => place.isProbing && this.#isSlow(place));
+    return hanging.length >= this.#limits.probingPlaces;
+  }
+
+  /** Time alone makes calls slow and patience end. */
+  #tickWhileWaiting(): void {
+    if (this.#waiting.size === 0) {
+      clearInterval(this.#ticking ?? undefined);
+      this.#ticking = null;
+    } else {
+      this.#ticking ??= setInterval(() => {
+        for (const [name, account] of this.#waiting) this.#refuseImpatient(name, account);
+        this.#beginWaiting();
+      }, this.#limits.tickMs);
+    }
+  }
+
+  #refuseImpatient(name: string, account: Account): void {
+    const { patienceMs } = this.#limits;
+    const isBroken = this.#isBroken(account);
+    const sinceMs = performance.now() - patienceMs;
+    const patient = account.waiting.findIndex((waiting) => !isBroken && waiting.sinceMs > sinceMs);
+    const refused = account.waiting.splice(0, patient === -1 ? account.waiting.length : patient);
+    for (const { refuse } of refused) {
+      refuse(
+        isBroken
+          ? broken()
+          : new StoreUnavailable(`the connections to PostgreSQL were busy for ${patienceMs / 1000} s`),
+      );
+    }
+    if (account.waiting.length === 0) this.#waiting.delete(name);
+    this.#forgetIdle(name, account);
+  }
+
+  #forgetIdle(name: string, { held, waiting, timeouts }: Account): void {
+    if (held.size === 0 && waiting.length === 0 && timeouts === 0) this.#accounts.delete(name);
+  }
+}
+
+class HeldPlace implements Place {
+  readonly claim: Claim;
+  readonly account: Account;
+  readonly sinceMs = performance.now();
+  /** Its account's last call timed out: this one shows whether it is served again. */
+  readonly isProbing: boolean;
+  readonly #release: (isUnavailable: boolean) => void;
+  readonly #limit: NodeJS.Timeout | null;
+  #end: (() => void) | null = null;
+  #isGivenUp = false;
+
+  constructor(claim: Claim, account: Account, release: (isUnavailable: boolean) => void) {
+    this.claim = claim;
+    this.account = account;
+    this.isProbing = account.timeouts > 0;
+    this.#release = release;
+    this.#limit = claim.limitMs === undefined ? null : setTimeout(() => this.giveUp(), claim.limitMs);
+  }
+
+  get isGivenUp(): boolean {
+    return this.#isGivenUp;
+  }
+
+  giveUp(): void {
+    if (this.#isGivenUp) return;
+    this.#isGivenUp = true;
+    this.#end?.();
+  }
+
+  onGivenUp(end: () => void): void {
+    this.#end = end;
+    if (this.#isGivenUp) end();
+  }
+
+  giveBack(isUnavailable: boolean): void {
+    clearTimeout(this.#limit ?? undefined);
+    this.#release(isUnavailable);
+  }
+}
+
+function broken(): StoreUnavailable {
+  return new StoreUnavailable(
+    'PostgreSQL has not served the last calls of this organisation in time, and does not serve the one that tries again',
+  );
+}

@@ -1,0 +1,243 @@
+// What becomes of an organisation while the statements of others hang, as they do on a Citus cluster with a frozen
+// worker: it is served as if nothing were.
+
+import assert from 'node:assert/strict';
+import { afterEach, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { issueKey } from '../server/access/keys.ts';
+import { createOrganisation } from '../server/access/organisations.ts';
+import { defaultScopes } from '../server/access/scopes.ts';
+import { openStore } from '../server/store/open-store.ts';
+import { type TestDatabase, type TestServer, testServer } from '../server/store/postgres/test-server.ts';
+import { type Api, apiOf, type Reply } from './harness/api.ts';
+import { type Headgate, startHeadgate } from './harness/headgate.ts';
+import { idOf, leastRecord } from './harness/records.ts';
+import { waitUntil } from './harness/waiting.ts';
+
+const HANGING_CONNECTIONS = 8;
+const WATCHED_MS = 8000;
+const SERVED_WITHIN_MS = 1000;
+const FEWEST_CALLS = 10;
+/** Any number: what the triggers of hanging organisations wait for. */
+const LOCK = 4711;
+
+let postgres: TestServer;
+let database: TestDatabase;
+let headgate: Headgate;
+let holder: pg.Client;
+
+before(async () => {
+  postgres = await testServer();
+});
+beforeEach(async () => {
+  database = await postgres.newDatabase();
+  headgate = await startHeadgate(database.url);
+  holder = new pg.Client({ connectionString: database.url });
+  await holder.connect();
+});
+afterEach(async () => {
+  await holder.end();
+  await headgate.kill();
+  await database.drop();
+});
+
+interface Member {
+  readonly api: Api;
+  readonly organisation: number;
+}
+
+/** Made in this process: twenty times two commands would take a minute. */
+async function newMembers(count: number): Promise<readonly Member[]> {
+  const store = await openStore(database.url);
+  const members = await Promise.all(
+    Array.from({ length: count }, async (_, n): Promise<Member> => {
+      const created = await createOrganisation(store, `organisation ${n}`, Date.now());
+      assert.ok(created.kind === 'created');
+      const { organisation, orgId } = created.organisation;
+      const { apiKey } = await issueKey(store, {
+        organisation,
+        orgId,
+        scopes: defaultScopes,
+        name: null,
+        expiresAtMs: null,
+        nowMs: Date.now(),
+      });
+      return { api: apiOf(headgate.url, apiKey), organisation };
+    }),
+  );
+  await store.close();
+  return members;
+}
+
+/** From now on every write of the organisations to the tables waits until the holder's connection ends. */
+async function hangWrites(organisations: readonly number[], tables: readonly string[]): Promise<void> {
+  await holder.query(`SELECT pg_advisory_lock(${LOCK})`);
+  await holder.query(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF NEW.organisation IN (${organisations.join(', ')}) THEN
+        PERFORM pg_advisory_xact_lock_shared(${LOCK});
+      END IF;
+      RETURN NEW;
+    END $$`);
+  for (const table of tables) {
+    await holder.query(
+      `CREATE TRIGGER hang BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION hang()`,
+    );
+  }
+}
+
+function interactionOn(shopId: string): Record<string, unknown> {
+  return { interaction_type: 'SHARE', item_type: 'SHOP', item_id: shopId, event_timestamp: 1_700_000_000 };
+}
+
+/** Repeats the call and returns how long each took, in order of length. */
+async function timed(
+  status: number,
+  isOver: () => boolean,
+  call: () => Promise<Reply<unknown>>,
+): Promise<number[]> {
+  const tookMs: number[] = [];
+  while (!isOver()) {
+    const startMs = performance.now();
+    const reply = await call();
+    tookMs.push(performance.now() - startMs);
+    assert.equal(reply.status, status, reply.text);
+    await sleep(20);
+  }
+  return tookMs.sort((a, b) => a - b);
+}
+
+/** Each of the neighbour's calls, again and again while it is watched. */
+async function assertServed(
+  neighbour: Api,
+  shopId: string,
+  isOver: () => boolean,
+  report: (message: string) => void,
+): Promise<void> {
+  const calls = {
+    upload: [200, () => neighbour.upload('tags', [leastRecord('tags')])],
+    get: [200, () => neighbour.read('shops', shopId)],
+    list: [200, () => neighbour.list('shops')],
+    interaction: [201, () => neighbour.record(interactionOn(shopId))],
+    readiness: [200, () => neighbour.request('/readyz')],
+  } as const satisfies Record<string, readonly [number, () => Promise<Reply<unknown>>]>;
+  const results = await Promise.all(
+    Object.entries(calls).map(async ([name, [status, call]]) => ({
+      name,
+      tookMs: await timed(status, isOver, call),
+    })),
+  );
+  for (const { name, tookMs } of results) {
+    const p95 = tookMs[Math.floor(tookMs.length * 0.95)]!;
+    report(
+      `${name}: ${tookMs.length} calls, median ${tookMs[tookMs.length >> 1]!.toFixed()} ms, 95 % ${p95.toFixed()} ms, longest ${tookMs.at(-1)!.toFixed()} ms`,
+    );
+    assert.ok(tookMs.length >= FEWEST_CALLS, `${name} was served ${tookMs.length} times`);
+    assert.ok(p95 < SERVED_WITHIN_MS, `${name} took ${p95} ms`);
+  }
+}
+
+/** Sends without pause until told to stop, whatever the answers are. */
+function hammer(isOver: () => boolean, call: () => Promise<unknown>): Promise<void>[] {
+  return Array.from({ length: HANGING_CONNECTIONS }, async () => {
+    while (!isOver()) {
+      await call();
+      await sleep(50);
+    }
+  });
+}
+
+async function untilHanging(count: number): Promise<void> {
+  await waitUntil(`${count} calls hang`, async () => {
+    const [row] = await postgres.ask(
+      database.name,
+      `SELECT count(*)::integer AS hanging FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    return (row!.hanging as number) >= count;
+  });
+}
+
+describe('while the statements of another organisation hang', () => {
+  test('uploads, reads, interactions and readiness of an organisation go on', async (t) => {
+    const [hanging, neighbour] = (await newMembers(2)) as [Member, Member];
+    const shop = leastRecord('shops');
+    for (const { api } of [hanging, neighbour]) assert.equal((await api.upload('shops', [shop])).status, 200);
+    const shopId = idOf('shops', shop);
+    await hangWrites([hanging.organisation], ['tags', 'interactions']);
+    // Of courses even reading hangs; only the one organisation uses them.
+    await holder.query('BEGIN; LOCK TABLE courses IN ACCESS EXCLUSIVE MODE');
+    let isOver = false;
+    const load = [
+      ...hammer(
+        () => isOver,
+        () => hanging.api.upload('tags', [leastRecord('tags')]),
+      ),
+      ...hammer(
+        () => isOver,
+        () => hanging.api.list('courses'),
+      ),
+      ...hammer(
+        () => isOver,
+        () => hanging.api.read('courses', shopId),
+      ),
+      ...hammer(
+        () => isOver,
+        () => hanging.api.record(interactionOn(shopId)),
+      ),
+    ];
+    await untilHanging(6);
+    const deadlineMs = performance.now() + WATCHED_MS;
+    await assertServed(
+      neighbour.api,
+      shopId,
+      () => performance.now() > deadlineMs,
+      (message) => t.diagnostic(message),
+    );
+    isOver = true;
+    await holder.end();
+    await Promise.all(load);
+    holder = new pg.Client({ connectionString: database.url });
+    await holder.connect();
+    const records = [leastRecord('tags')];
+    await waitUntil(
+      'it is served again',
+      async () => (await hanging.api.upload('tags', records)).status === 200,
+    );
+  });
+
+  test('of twenty others, an organisation is served as soon as their first calls are given up', async (t) => {
+    const [neighbour, ...hanging] = (await newMembers(21)) as [Member, ...Member[]];
+    const shop = leastRecord('shops');
+    for (const { api } of [...hanging, neighbour])
+      assert.equal((await api.upload('shops', [shop])).status, 200);
+    await hangWrites(
+      hanging.map(({ organisation }) => organisation),
+      ['tags', 'interactions'],
+    );
+    let isOver = false;
+    const statuses = new Map<number, number>();
+    const load = hanging.map(async ({ api }) => {
+      while (!isOver) {
+        const { status } = await api.upload('tags', [leastRecord('tags')]);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        await sleep(50);
+      }
+    });
+    await untilHanging(4);
+    await waitUntil('the first calls are given up', () => (statuses.get(500) ?? 0) >= hanging.length);
+    const deadlineMs = performance.now() + WATCHED_MS;
+    await assertServed(
+      neighbour.api,
+      idOf('shops', shop),
+      () => performance.now() > deadlineMs,
+      (message) => t.diagnostic(message),
+    );
+    isOver = true;
+    await holder.end();
+    await Promise.all(load);
+    t.diagnostic(`those that hang: ${JSON.stringify([...statuses])}`);
+    holder = new pg.Client({ connectionString: database.url });
+    await holder.connect();
+  });
+});
