@@ -1,8 +1,10 @@
 // Every store that the contract suite is run over.
 
 import { type OpenedStore, openStore } from './open-store.ts';
+import { hasPooler, startPooler, type TestPooler } from './postgres/test-pooler.ts';
+import { testServer } from './postgres/test-server.ts';
 import type { Store } from './store.ts';
-import { testDatabases } from './test-databases.ts';
+import { type TestDatabases, testDatabases } from './test-databases.ts';
 
 export interface TestStore {
   readonly store: Store;
@@ -11,7 +13,22 @@ export interface TestStore {
   dispose(): Promise<void>;
 }
 
-export const testStores: readonly { readonly name: string; open(): Promise<TestStore> }[] = testDatabases.map(
+let pooler: Promise<TestPooler> | null = null;
+
+const behindPooler: Pick<TestDatabases, 'name' | 'newDatabase'> = {
+  name: 'PostgreSQL behind PgBouncer',
+  async newDatabase() {
+    const server = await testServer();
+    pooler ??= startPooler(server, 'transaction');
+    const { urlOf } = await pooler;
+    const { name, drop } = await server.newDatabase();
+    return { database: urlOf(name), remove: drop };
+  },
+};
+
+const databases = hasPooler() ? [...testDatabases, behindPooler] : testDatabases;
+
+export const testStores: readonly { readonly name: string; open(): Promise<TestStore> }[] = databases.map(
   ({ name, newDatabase }) => ({
     name,
     async open() {

@@ -175,7 +175,7 @@ interface User {
 }
 
 /** PostgreSQL refuses to run as root, so root lends it the user that may do nothing. */
-function unprivilegedUser(): User | null {
+export function unprivilegedUser(): User | null {
   if (process.getuid?.() !== 0) return null;
   const idOf = (which: '-u' | '-g'): number =>
     Number(execFileSync('id', [which, 'nobody'], { encoding: 'utf8' }));
