@@ -6,9 +6,10 @@ import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { attachStore, openStore } from '../open-store.ts';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
-import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
+import { startTestServer, type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 let server: TestServer;
 let database: TestDatabase;
@@ -172,5 +173,77 @@ describe('a server with TLS', () => {
   test('is refused when nobody known has signed its certificate', async () => {
     const url = onHost('localhost', '?sslmode=verify-full');
     assert.match(await reasonOf(url, StoreUnusable), /its certificate is not accepted: self-signed/);
+  });
+});
+
+describe('an address with several hosts', () => {
+  let own: TestDatabase;
+  let standby: TestServer;
+
+  before(async () => {
+    own = await server.newDatabase();
+    standby = await startTestServer({}, server.password);
+    await standby.ask('postgres', `CREATE DATABASE ${own.name}`);
+    await (await openStore(own.url.replace(`:${server.port}/`, `:${standby.port}/`))).close();
+  });
+  after(() => own.drop());
+
+  const through = (...ports: readonly number[]): string =>
+    own.url.replace(/127\.0\.0\.1:\d+/, ports.map((port) => `127.0.0.1:${port}`).join(','));
+  const restart = async (role: 'primary' | 'standby'): Promise<void> => {
+    await standby.kill();
+    await standby.start(role);
+  };
+  const untilServed = async (ping: () => Promise<void>): Promise<void> => {
+    for (const deadlineMs = performance.now() + 10_000; ; await sleep(20)) {
+      const error = await ping().catch((reason: unknown) => reason);
+      if (error === undefined) return;
+      assert.ok(error instanceof StoreUnavailable && performance.now() < deadlineMs, String(error));
+    }
+  };
+
+  test('is served by the first that answers and takes writes', async () => {
+    await restart('standby');
+    for (const ports of [
+      [1, server.port],
+      [standby.port, server.port],
+      [1, standby.port, server.port],
+    ]) {
+      const store = await openStore(through(...ports));
+      const attached = await attachStore(store.handle());
+      assert.ok(await attached.createOrganisation(`through ${ports}`, `id ${ports}`, 1));
+      await Promise.all([store.close(), attached.close()]);
+    }
+  });
+
+  test('is refused if none takes writes, as is one host that must', async () => {
+    await restart('standby');
+    const expected = new RegExp(`127\\.0\\.0\\.1:${standby.port} is a read-only standby`);
+    assert.match(await reasonOf(through(1, standby.port), StoreUnavailable), expected);
+    const alone = `${through(standby.port)}?target_session_attrs=read-write`;
+    assert.match(await reasonOf(alone, StoreUnavailable), expected);
+  });
+
+  test('is served by the other when the first goes away, and by the first when it takes writes again', async () => {
+    await restart('primary');
+    const store = await openStore(through(standby.port, server.port));
+    assert.ok(await store.createOrganisation('on the first', 'first', 1));
+    await restart('standby');
+    await untilServed(store.ping);
+    assert.ok(await store.createOrganisation('on the other', 'other', 1));
+    const shown = (await store.organisations()).map(({ name }) => name);
+    assert.ok(shown.includes('on the other') && !shown.includes('on the first'), String(shown));
+    await restart('primary');
+    await server.ask('postgres', `ALTER DATABASE ${own.name} WITH ALLOW_CONNECTIONS false`);
+    await server.ask(
+      'postgres',
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${own.name}'`,
+    );
+    await untilServed(store.ping);
+    assert.deepEqual(
+      (await store.organisations()).map(({ name }) => name),
+      ['on the first'],
+    );
+    await store.close();
   });
 });

@@ -60,13 +60,15 @@ export function testServer(): Promise<TestServer> {
 }
 
 /** Another one than that of all tests of this process, with settings of its own. */
-export async function startTestServer(settings: Readonly<Record<string, string>>): Promise<TestServer> {
+export async function startTestServer(
+  settings: Readonly<Record<string, string>>,
+  password = randomBytes(12).toString('hex'),
+): Promise<TestServer> {
   const user = unprivilegedUser();
   const folder = mkdtempSync(join(tmpdir(), 'headgate-postgres-'));
   if (user !== null) chownSync(folder, user.uid, user.gid);
   const programs = runnablePrograms(folder, user);
   const data = join(folder, 'data');
-  const password = randomBytes(12).toString('hex');
   writeFileSync(join(folder, 'password'), password);
   const initialised = spawnSync(
     join(programs, 'initdb'),
