@@ -16,6 +16,7 @@ import { idOf, leastRecord } from './harness/records.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 const HANGING_CONNECTIONS = 8;
+const USUALLY_WATCHED_MS = 2000;
 const WATCHED_MS = 8000;
 const SERVED_WITHIN_MS = 1000;
 const FEWEST_CALLS = 10;
@@ -70,7 +71,7 @@ async function newMembers(count: number): Promise<readonly Member[]> {
   return members;
 }
 
-/** From now on every write of the organisations to the tables waits until the holder's connection ends. */
+/** From now on every write of the organisations to the tables waits until they are let go. */
 async function hangWrites(organisations: readonly number[], tables: readonly string[]): Promise<void> {
   await holder.query(`SELECT pg_advisory_lock(${LOCK})`);
   await holder.query(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -84,6 +85,10 @@ async function hangWrites(organisations: readonly number[], tables: readonly str
       `CREATE TRIGGER hang BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION hang()`,
     );
   }
+}
+
+async function letGo(): Promise<void> {
+  await holder.query('ROLLBACK; SELECT pg_advisory_unlock_all()');
 }
 
 function interactionOn(shopId: string): Record<string, unknown> {
@@ -107,34 +112,48 @@ async function timed(
   return tookMs.sort((a, b) => a - b);
 }
 
-/** Each of the neighbour's calls, again and again while it is watched. */
-async function assertServed(
-  neighbour: Api,
-  shopId: string,
-  isOver: () => boolean,
-  report: (message: string) => void,
-): Promise<void> {
-  const calls = {
+/** How long each of the neighbour's calls takes, made again and again for a while. */
+async function watch(neighbour: Api, shopId: string, forMs: number): Promise<ReadonlyMap<string, number[]>> {
+  const deadlineMs = performance.now() + forMs;
+  const isOver = (): boolean => performance.now() > deadlineMs;
+  const calls: Record<string, readonly [number, () => Promise<Reply<unknown>>]> = {
     upload: [200, () => neighbour.upload('tags', [leastRecord('tags')])],
     get: [200, () => neighbour.read('shops', shopId)],
     list: [200, () => neighbour.list('shops')],
     interaction: [201, () => neighbour.record(interactionOn(shopId))],
     readiness: [200, () => neighbour.request('/readyz')],
-  } as const satisfies Record<string, readonly [number, () => Promise<Reply<unknown>>]>;
-  const results = await Promise.all(
-    Object.entries(calls).map(async ([name, [status, call]]) => ({
-      name,
-      tookMs: await timed(status, isOver, call),
-    })),
+  };
+  return new Map(
+    await Promise.all(
+      Object.entries(calls).map(
+        async ([name, [status, call]]) => [name, await timed(status, isOver, call)] as const,
+      ),
+    ),
   );
-  for (const { name, tookMs } of results) {
-    const p95 = tookMs[Math.floor(tookMs.length * 0.95)]!;
-    report(
-      `${name}: ${tookMs.length} calls, median ${tookMs[tookMs.length >> 1]!.toFixed()} ms, 95 % ${p95.toFixed()} ms, longest ${tookMs.at(-1)!.toFixed()} ms`,
-    );
+}
+
+/** The same as `usual`, but for what a busy machine may add. */
+function assertServed(
+  usual: ReadonlyMap<string, number[]>,
+  during: ReadonlyMap<string, number[]>,
+  report: (message: string) => void,
+): void {
+  for (const [name, tookMs] of during) {
+    const [median, p95, longest] = [0.5, 0.95, 1].map((part) => partOf(tookMs, part)) as [
+      number,
+      number,
+      number,
+    ];
+    const shown = [median, p95, longest].map((ms) => ms.toFixed()).join(', ');
+    report(`${name}: ${tookMs.length} calls, median, 95 % and longest ${shown} ms`);
     assert.ok(tookMs.length >= FEWEST_CALLS, `${name} was served ${tookMs.length} times`);
-    assert.ok(p95 < SERVED_WITHIN_MS, `${name} took ${p95} ms`);
+    const boundMs = SERVED_WITHIN_MS + 3 * partOf(usual.get(name)!, 0.95);
+    assert.ok(p95 < boundMs, `${name} took ${p95} ms, not less than ${boundMs}`);
   }
+}
+
+function partOf(sorted: readonly number[], part: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]!;
 }
 
 /** Sends without pause until told to stop, whatever the answers are. */
@@ -164,6 +183,7 @@ describe('while the statements of another organisation hang', () => {
     const shop = leastRecord('shops');
     for (const { api } of [hanging, neighbour]) assert.equal((await api.upload('shops', [shop])).status, 200);
     const shopId = idOf('shops', shop);
+    const usual = await watch(neighbour.api, shopId, USUALLY_WATCHED_MS);
     await hangWrites([hanging.organisation], ['tags', 'interactions']);
     // Of courses even reading hangs; only the one organisation uses them.
     await holder.query('BEGIN; LOCK TABLE courses IN ACCESS EXCLUSIVE MODE');
@@ -187,18 +207,12 @@ describe('while the statements of another organisation hang', () => {
       ),
     ];
     await untilHanging(6);
-    const deadlineMs = performance.now() + WATCHED_MS;
-    await assertServed(
-      neighbour.api,
-      shopId,
-      () => performance.now() > deadlineMs,
-      (message) => t.diagnostic(message),
-    );
-    isOver = true;
-    await holder.end();
-    await Promise.all(load);
-    holder = new pg.Client({ connectionString: database.url });
-    await holder.connect();
+    const during = await watch(neighbour.api, shopId, WATCHED_MS).finally(async () => {
+      isOver = true;
+      await letGo();
+      await Promise.all(load);
+    });
+    assertServed(usual, during, (message) => t.diagnostic(message));
     const records = [leastRecord('tags')];
     await waitUntil(
       'it is served again',
@@ -211,6 +225,7 @@ describe('while the statements of another organisation hang', () => {
     const shop = leastRecord('shops');
     for (const { api } of [...hanging, neighbour])
       assert.equal((await api.upload('shops', [shop])).status, 200);
+    const usual = await watch(neighbour.api, idOf('shops', shop), USUALLY_WATCHED_MS);
     await hangWrites(
       hanging.map(({ organisation }) => organisation),
       ['tags', 'interactions'],
@@ -226,18 +241,12 @@ describe('while the statements of another organisation hang', () => {
     });
     await untilHanging(4);
     await waitUntil('the first calls are given up', () => (statuses.get(500) ?? 0) >= hanging.length);
-    const deadlineMs = performance.now() + WATCHED_MS;
-    await assertServed(
-      neighbour.api,
-      idOf('shops', shop),
-      () => performance.now() > deadlineMs,
-      (message) => t.diagnostic(message),
-    );
-    isOver = true;
-    await holder.end();
-    await Promise.all(load);
+    const during = await watch(neighbour.api, idOf('shops', shop), WATCHED_MS).finally(async () => {
+      isOver = true;
+      await letGo();
+      await Promise.all(load);
+    });
     t.diagnostic(`those that hang: ${JSON.stringify([...statuses])}`);
-    holder = new pg.Client({ connectionString: database.url });
-    await holder.connect();
+    assertServed(usual, during, (message) => t.diagnostic(message));
   });
 });

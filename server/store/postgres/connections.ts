@@ -15,6 +15,7 @@ import {
   clientConfig,
   GivenUp,
   isConflict,
+  isOfStatement,
   isRefusedCopy,
   notWritable,
   setUpSession,
@@ -145,9 +146,7 @@ export function openConnections(address: Address, limits: PlaceLimits = placeLim
     try {
       result = await work(session);
     } catch (error) {
-      if (!(error instanceof StoreUnavailable) || isConflict(error)) {
-        await run({ text: 'ROLLBACK', values: [] });
-      }
+      if (isSessionSound(error)) await run({ text: 'ROLLBACK', values: [] });
       throw error;
     }
     await run({ text: ending, values: [] });
@@ -191,7 +190,7 @@ async function onConnected<Result>(
   try {
     return await use(client);
   } catch (error) {
-    isSound = !(error instanceof StoreUnavailable) || isConflict(error);
+    isSound = isSessionSound(error);
     throw place.isGivenUp ? new GivenUp({ cause: error }) : error;
   } finally {
     clearTimeout(destroying);
@@ -199,6 +198,10 @@ async function onConnected<Result>(
     // A request to cancel may still be under way, and must not meet the next statement.
     client.release(!isSound || place.isGivenUp);
   }
+}
+
+function isSessionSound(error: unknown): boolean {
+  return !(error instanceof StoreUnavailable) || isOfStatement(error);
 }
 
 function destroy(client: pg.ClientBase): void {

@@ -154,11 +154,13 @@ const serverWideStates: ReadonlySet<string> = new Set([
   '57P03', // the server is starting
 ]);
 
-/** Whether a statement may have failed because of some of its rows alone: on Citus those of one worker. */
-export function mayFailAlone(error: StoreUnavailable): boolean {
-  if (error instanceof GivenUp) return true;
-  const state = sqlStateOf(error.cause);
-  return state !== null && !serverWideStates.has(state);
+/** Whether the server refused the statement alone, on Citus for want of one worker, and the session goes on. */
+export function isOfStatement(error: StoreUnavailable): boolean {
+  const { cause } = error;
+  const state = sqlStateOf(cause);
+  if (state === null || serverWideStates.has(state)) return false;
+  const { severity } = cause as pg.DatabaseError;
+  return severity !== 'FATAL' && severity !== 'PANIC';
 }
 
 /** Unique violation; and what Citus makes of every failure of a copy on one of its workers. */

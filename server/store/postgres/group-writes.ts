@@ -1,7 +1,7 @@
 // Many callers' interactions in one statement: the disk and the network are waited for once for all of them.
 
 import { type OrganisationNumber, StoreUnavailable } from '../store.ts';
-import { mayFailAlone } from './database.ts';
+import { GivenUp, isOfStatement } from './database.ts';
 import type { Fate, OwnedRow } from './upsert.ts';
 
 interface Waiting extends OwnedRow {
@@ -62,7 +62,7 @@ export function groupWrites(write: Write, slowAfterMs = SLOW_AFTER_MS): (owned: 
     const error = await writeGroup(write, group, owner ?? null);
     if (error === null) return;
     // Rows keep their ids: one that was stored after all is found, and not stored twice.
-    if (byOrganisation.size > 1 && mayFailAlone(error)) {
+    if (byOrganisation.size > 1 && (isOfStatement(error) || error instanceof GivenUp)) {
       for (const [organisation, rows] of byOrganisation) {
         const line = lineApart(organisation);
         line.waiting.unshift(...rows);
