@@ -8,7 +8,7 @@ import {
   StoreUnavailable,
 } from '../store.ts';
 import { quoted, recordTable, type Table, type Tables } from '../tables.ts';
-import type { Session, Statement, TextRow } from './connections.ts';
+import type { Sessions, Statement, TextRow } from './connections.ts';
 import { recall } from './remembered.ts';
 import { columnTypes, rowOf, selectedColumn } from './schema.ts';
 
@@ -35,7 +35,7 @@ const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name,
 const organisationsSql =
   'SELECT organisation, org_id, name, created_at_ms FROM organisations ORDER BY name COLLATE "C"';
 
-export function createReadOperations({ run }: Pick<Session, 'run'>, tables: Tables): ReadOperations {
+export function createReadOperations({ run }: Sessions, tables: Tables): ReadOperations {
   return {
     async organisations() {
       const rows = await run({ name: 'organisations', text: organisationsSql, values: [] });
