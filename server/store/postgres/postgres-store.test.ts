@@ -9,7 +9,7 @@ import { type Memory, type Row, StoreUnavailable, type Upload, type Written } fr
 import { interactionRow, recordRow } from '../test-rows.ts';
 import { readAddress, withSslMode } from './address.ts';
 import { openConnections, type Sessions } from './connections.ts';
-import { callsOf } from './places.ts';
+import { callsOf, placeLimits } from './places.ts';
 import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 const RESUMES_WITHIN_MS = 5000;
@@ -274,6 +274,52 @@ describe('a server', () => {
     const stricter = connectionsTo(database.url);
     assert.deepEqual(await stricter.run({ text: 'SHOW synchronous_commit', values: [] }), [['remote_apply']]);
     await stricter.close();
+  });
+});
+
+describe('an organisation whose statements time out', () => {
+  const SLOW_AFTER_MS = 300;
+  const hanging = { text: 'SELECT pg_advisory_xact_lock(4711)', values: [] };
+  const served = { text: 'SELECT 1', values: [] };
+
+  test('is refused at once, but for the one that tries again, while others are served', async () => {
+    const connections = openConnections(withSslMode(readAddress(database.url), 'disable'), {
+      ...placeLimits,
+      slowAfterMs: SLOW_AFTER_MS,
+      lateAfterMs: SLOW_AFTER_MS,
+    });
+    const [troubled, others] = [connections.for(callsOf(1)), connections.for(callsOf(2))];
+    const begun = Promise.withResolvers<void>();
+    const ending = Promise.withResolvers<void>();
+    const holding = others.transaction('ROLLBACK', async ({ run }) => {
+      await run(hanging);
+      begun.resolve();
+      await ending.promise;
+    });
+    await begun.promise;
+
+    const timingOut = Array.from({ length: 3 }, () =>
+      assert.rejects(troubled.run(hanging), StoreUnavailable),
+    );
+    await untilWaiting(3);
+    await sleep(SLOW_AFTER_MS);
+    await ask(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`);
+    await Promise.all(timingOut);
+
+    const probing = troubled.run(hanging);
+    await untilWaiting(1);
+    await sleep(SLOW_AFTER_MS);
+    await assert.rejects(troubled.run(served), (error) => {
+      assert.ok(error instanceof StoreUnavailable);
+      assert.match(error.message, /last calls of this organisation/);
+      return true;
+    });
+    await others.run(served);
+    ending.resolve();
+    await Promise.all([holding, probing]);
+    await Promise.all([troubled.run(served), troubled.run(served)]);
+    await connections.close();
   });
 });
 
