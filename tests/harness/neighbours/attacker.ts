@@ -30,30 +30,31 @@ const SEND_UNREAD_EVERY_MS = 50;
 class Attacking {
   readonly #port: number;
   readonly #next: NextRequest;
-  readonly #endsAtMs: number;
+  readonly #durationMs: number;
   readonly #answers: Record<number, number> = {};
   readonly #sockets = new Set<Socket>();
   #opened = 0;
+  #isOver = false;
 
   constructor({ target, durationMs }: AttackOrder, next: NextRequest) {
     this.#port = target.port;
     this.#next = next;
-    this.#endsAtMs = performance.now() + durationMs;
+    this.#durationMs = durationMs;
   }
 
   async run(connections: number, manner: Manner): Promise<AttackResult> {
-    const end = setTimeout(() => {
+    setTimeout(() => {
+      this.#isOver = true;
       for (const socket of this.#sockets) socket.destroy();
-    }, this.#endsAtMs - performance.now());
+    }, this.#durationMs);
     await Promise.all(
       Array.from({ length: connections }, (_, connection) => this.#attack(connection, manner)),
     );
-    clearTimeout(end);
     return { answers: this.#answers, connections: this.#opened };
   }
 
   async #attack(connection: number, manner: Manner): Promise<void> {
-    while (!this.#isOver()) {
+    while (!this.#isOver) {
       const answers = new AnswerReader((status) => {
         this.#answers[status] = (this.#answers[status] ?? 0) + 1;
       });
@@ -71,10 +72,6 @@ class Attacking {
       this.#sockets.delete(socket);
       if (manner !== 'vanishes') await sleep(REOPEN_AFTER_MS);
     }
-  }
-
-  #isOver(): boolean {
-    return performance.now() >= this.#endsAtMs;
   }
 
   /** A null reader leaves everything with the server. */
@@ -101,7 +98,7 @@ class Attacking {
   async #act(manner: Manner, socket: Socket, connection: number, answers: AnswerReader): Promise<void> {
     switch (manner) {
       case 'reads':
-        while (!this.#isOver()) {
+        while (!this.#isOver) {
           const answered = answers.next();
           socket.write(this.#next(connection));
           await answered;
@@ -109,7 +106,7 @@ class Attacking {
         return;
       case 'never reads':
         // Only one who writes learns that the other side has closed.
-        while (!this.#isOver() && !socket.destroyed) {
+        while (!this.#isOver && !socket.destroyed) {
           if (socket.writableLength === 0) socket.write(this.#next(connection));
           await sleep(SEND_UNREAD_EVERY_MS);
         }
