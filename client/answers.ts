@@ -7,6 +7,7 @@ import type { Counts, UploadError, UploadWarning } from './result.ts';
 
 export interface Page<Item> {
   readonly items: readonly Item[];
+  /** Null at the end of the list, and only there. */
   readonly nextCursor: string | null;
 }
 

@@ -81,7 +81,7 @@ export interface ReadOptions {
 export interface ListOptions extends ReadOptions {
   /** Records that are marked as deleted come, too. */
   includeDeleted?: boolean | undefined;
-  /** How many are asked for at once, at most 1000, which is the default. */
+  /** The most records of one page, at most 1000, which is the default. A page may have fewer before the end. */
   pageSize?: number | undefined;
 }
 
@@ -99,7 +99,7 @@ export interface InteractionFilters {
 }
 
 export interface ListInteractionsOptions extends InteractionFilters, ReadOptions {
-  /** How many are asked for at once, at most 1000, which is the default. */
+  /** The most interactions of one page, at most 1000, which is the default. A page may have fewer before the end. */
   pageSize?: number | undefined;
 }
 
@@ -200,6 +200,7 @@ export class HeadgateClient {
     return this.#pages({ path: 'user-interactions', query, read: readInteractionsPage, signal, onRetry });
   }
 
+  /** Only a missing cursor is the end: pages before it may be short or empty. */
   async *#pages<Item>(first: Call<Page<Item>>): AsyncIterable<Item> {
     let call = first;
     for (;;) {

@@ -7,6 +7,7 @@ import { recordTypeNames, recordTypes, storedInteraction } from '@headgate/catal
 import fc from 'fast-check';
 import { type Comparison, copyEverything, type Part } from './copy.ts';
 import type { ApiKey, OrganisationNumber, Row, Store } from './store/store.ts';
+import { everyInteraction, everyRecord } from './store/test-lists.ts';
 import { anyRow, interactionRow, recordRow } from './store/test-rows.ts';
 import { type TestStore, testStores } from './store/test-stores.ts';
 
@@ -291,9 +292,9 @@ async function writeInteractions(
 
 /** Changes a shop that has a date. */
 async function revise(store: Store, organisation: OrganisationNumber, updated: string | null): Promise<void> {
-  const page = { afterId: null, limit: MANY, includeDeleted: true };
   const updatedColumn = shopColumns.indexOf('updated');
-  const row = (await store.records(organisation, 'shops', page)).find((one) => one[updatedColumn] !== null);
+  const shops = await everyRecord(store, organisation, 'shops');
+  const row = shops.find((one) => one[updatedColumn] !== null);
   const revised = row!.with(shopColumns.indexOf('name'), 'revised').with(updatedColumn, updated);
   await write(store, organisation, 'shops', [revised]);
 }
@@ -321,19 +322,12 @@ async function fill(store: Store, organisation: OrganisationNumber): Promise<voi
 
 async function contentOf(store: Store, name: string): Promise<Content> {
   const organisation = await numberOf(store, name);
-  const limit = 2 * MANY;
   const content: Record<string, readonly unknown[]> = {
     keys: (await store.keysOf(organisation)).map(withoutNumber),
-    interactions: await store.interactions(organisation, {
-      equal: {},
-      from: null,
-      to: null,
-      before: null,
-      limit,
-    }),
+    interactions: await everyInteraction(store, organisation),
   };
   for (const type of recordTypeNames) {
-    content[type] = await store.records(organisation, type, { afterId: null, limit, includeDeleted: true });
+    content[type] = await everyRecord(store, organisation, type);
   }
   return content;
 }

@@ -3,14 +3,9 @@
 // simply run again. It ends by reading both sides and comparing counts and checksums.
 
 import { createHash } from 'node:crypto';
-import {
-  type RecordTypeName,
-  recordTypeNames,
-  recordTypes,
-  storedInteraction,
-} from '@headgate/catalogue/record-types.ts';
+import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
-import type { ApiKey, OrganisationNumber, Row, Store } from './store/store.ts';
+import type { ApiKey, InteractionPosition, OrganisationNumber, Page, Row, Store } from './store/store.ts';
 
 const PAGE_ROWS = 5000;
 
@@ -47,14 +42,6 @@ interface Digest {
   readonly count: number;
   readonly checksum: string;
 }
-
-const columnsOf = (type: RecordTypeName): readonly string[] => Object.keys(recordTypes[type].fields);
-const keyColumns = Object.fromEntries(
-  recordTypeNames.map((type) => [type, columnsOf(type).indexOf(recordTypes[type].key)]),
-) as Record<RecordTypeName, number>;
-const interactionColumns = Object.keys(storedInteraction);
-const occurredAtColumn = interactionColumns.indexOf('occurred_at');
-const interactionIdColumn = interactionColumns.indexOf('interaction_id');
 
 export async function copyEverything(
   from: Store,
@@ -191,31 +178,25 @@ async function* recordPages(
   type: RecordTypeName,
 ): AsyncIterable<readonly Row[]> {
   let afterId: string | null = null;
-  for (;;) {
+  do {
     const page = { afterId, limit: PAGE_ROWS, includeDeleted: true };
-    const rows: readonly Row[] = await store.records(organisation, type, page);
+    const { rows, next }: Page<string> = await store.records(organisation, type, page);
     if (rows.length > 0) yield rows;
-    if (rows.length < PAGE_ROWS) return;
-    afterId = rows.at(-1)![keyColumns[type]] as string;
-  }
+    afterId = next;
+  } while (afterId !== null);
 }
 
 async function* interactionPages(
   store: Store,
   organisation: OrganisationNumber,
 ): AsyncIterable<readonly Row[]> {
-  let before: { readonly occurredAt: string; readonly interactionId: string } | null = null;
-  for (;;) {
+  let before: InteractionPosition | null = null;
+  do {
     const page = { equal: {}, from: null, to: null, before, limit: PAGE_ROWS };
-    const rows: readonly Row[] = await store.interactions(organisation, page);
+    const { rows, next }: Page<InteractionPosition> = await store.interactions(organisation, page);
     if (rows.length > 0) yield rows;
-    if (rows.length < PAGE_ROWS) return;
-    const last = rows.at(-1)!;
-    before = {
-      occurredAt: last[occurredAtColumn] as string,
-      interactionId: last[interactionIdColumn] as string,
-    };
-  }
+    before = next;
+  } while (before !== null);
 }
 
 function progressOf(

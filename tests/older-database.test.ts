@@ -10,6 +10,7 @@ import { columnTypes as sqliteTypes } from '../server/store/sqlite/schema.ts';
 import type { Row } from '../server/store/store.ts';
 import { catalogueTables, quoted, recordTable } from '../server/store/tables.ts';
 import { type TestDatabases, testDatabases } from '../server/store/test-databases.ts';
+import { everyRecord } from '../server/store/test-lists.ts';
 import { recordRow } from '../server/store/test-rows.ts';
 import { apiOf } from './harness/api.ts';
 import { type IssuedKey, runHeadgate, startHeadgate } from './harness/headgate.ts';
@@ -75,7 +76,7 @@ async function customersIn({ database, organisation }: Omit<Owned, 'remove'>): P
   const store = await openStore(database);
   try {
     const { organisation: number } = (await store.organisations()).find(({ name }) => name === organisation)!;
-    return await store.records(number, 'customers', { afterId: null, limit: 10, includeDeleted: true });
+    return await everyRecord(store, number, 'customers');
   } finally {
     await store.close();
   }

@@ -19,6 +19,7 @@ import { corruptionOf, sampleObject } from '@headgate/catalogue/testing/generato
 import fc from 'fast-check';
 import { openStore } from '../server/store/open-store.ts';
 import type { Row } from '../server/store/store.ts';
+import { everyInteraction, everyRecord } from '../server/store/test-lists.ts';
 import { type Api, apiOf } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { startHeadgate } from './harness/headgate.ts';
@@ -32,7 +33,6 @@ const REVISIONS_PER_TYPE = 40;
 const SPOILED_PER_TYPE = 20;
 const INTERACTIONS = 120;
 const BATCH_SIZE = 30;
-const ROW_LIMIT = 10_000;
 
 type Sent = Record<string, unknown>;
 type Step =
@@ -129,21 +129,14 @@ async function everyRow(database: string, orgId: string): Promise<Record<string,
   const store = await openStore(database);
   try {
     const { organisation } = (await store.organisations()).find((one) => one.orgId === orgId)!;
-    const interactions = await store.interactions(organisation, {
-      equal: {},
-      from: null,
-      to: null,
-      before: null,
-      limit: ROW_LIMIT,
-    });
+    const interactions = await everyInteraction(store, organisation);
     const names = Object.keys(storedInteraction);
     const isAssigned = names.map((name) => assigned.has(name));
     const rows: Record<string, readonly Row[]> = {
       interactions: interactions.map((row) => row.filter((_, at) => !isAssigned[at])),
     };
     for (const type of recordTypeNames) {
-      const page = { afterId: null, limit: ROW_LIMIT, includeDeleted: true };
-      rows[type] = await store.records(organisation, type, page);
+      rows[type] = await everyRecord(store, organisation, type);
     }
     return rows;
   } finally {

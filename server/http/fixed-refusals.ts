@@ -47,6 +47,18 @@ export const storeSilent: Refusal = {
   headers: { 'Retry-After': '1' },
 };
 
+export const tooManyLists: Refusal = {
+  refusal: 'service_unavailable',
+  message: 'Too many lists of your organisation are being read at this moment; ask for fewer at once.',
+  headers: { 'Retry-After': '1' },
+};
+
+export const listBusy: Refusal = {
+  refusal: 'service_unavailable',
+  message: 'The list could not be read in time because the store has too much to do; try again shortly.',
+  headers: { 'Retry-After': '2' },
+};
+
 export const shuttingDown: Refusal = {
   refusal: 'service_unavailable',
   message: 'The service is shutting down.',

@@ -13,12 +13,14 @@ import {
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { presentInteraction } from '../ingest/interaction.ts';
 import { presenterOf } from '../ingest/present.ts';
-import type { Row } from '../store/store.ts';
+import { type Row, StoreBusy } from '../store/store.ts';
+import { listBusy, tooManyLists } from './fixed-refusals.ts';
 import { lacksScope } from './gate.ts';
 import { readCursor, readFilter, readFlag, readLimit, readQuery, writeCursor } from './query.ts';
 import { recordTypeOf } from './record-type.ts';
-import { isRefusal, type Refusal, refuse } from './refusals.ts';
+import { isRefusal, JSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import type { Service } from './service.ts';
+import { whenClosed } from './watching.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
@@ -34,9 +36,6 @@ export const filterFields = [
   'interaction_type',
   'source',
 ] as const;
-const interactionColumns = Object.keys(storedInteraction);
-const occurredAtColumn = interactionColumns.indexOf('occurred_at');
-const interactionIdColumn = interactionColumns.indexOf('interaction_id');
 const interactionCursor = [dateTime, uuid] as const;
 
 export function getRecord(service: Service): Handler {
@@ -64,14 +63,13 @@ export function getRecords(service: Service): Handler {
     if (isRefusal(includeDeleted)) return refuse(reply, includeDeleted);
     const after = query.cursor === undefined ? [null] : readCursor(query.cursor, [uuid]);
     if (isRefusal(after)) return refuse(reply, after);
-    const rows = await service.store.records(request.caller!.organisation, type, {
-      afterId: after[0]!,
-      limit: limit + 1,
-      includeDeleted,
+    const { organisation } = request.caller!;
+    return inTurn(service, request, reply, async () => {
+      const page = { afterId: after[0]!, limit, includeDeleted };
+      const { rows, next } = await service.store.records(organisation, type, page);
+      const records = rows.map(presenters[type]);
+      return { type, records, next_cursor: next === null ? null : writeCursor([next]) };
     });
-    const keyColumn = Object.keys(recordTypes[type].fields).indexOf(recordTypes[type].key);
-    const { shown, next } = cutPage(rows, limit, (last) => [last[keyColumn] as string]);
-    return reply.send({ type, records: shown.map(presenters[type]), next_cursor: next });
   };
 }
 
@@ -110,19 +108,41 @@ export function getInteractions(service: Service): Handler {
     if (isRefusal(from)) return refuse(reply, from);
     const to = query.to === undefined ? null : readFilter('to', dateTime, query.to);
     if (isRefusal(to)) return refuse(reply, to);
-    const rows = await service.store.interactions(request.caller!.organisation, {
-      equal,
-      from,
-      to,
-      before: cursor && { occurredAt: cursor[0]!, interactionId: cursor[1]! },
-      limit: limit + 1,
+    const { organisation } = request.caller!;
+    const before = cursor && { occurredAt: cursor[0]!, interactionId: cursor[1]! };
+    return inTurn(service, request, reply, async () => {
+      const page = { equal, from, to, before, limit };
+      const { rows, next } = await service.store.interactions(organisation, page);
+      const nextCursor = next === null ? null : writeCursor([next.occurredAt, next.interactionId]);
+      return { interactions: rows.map(presentInteraction), next_cursor: nextCursor };
     });
-    const { shown, next } = cutPage(rows, limit, (last) => [
-      last[occurredAtColumn] as string,
-      last[interactionIdColumn] as string,
-    ]);
-    return reply.send({ interactions: shown.map(presentInteraction), next_cursor: next });
   };
+}
+
+/** Reads a page when it is the organisation's turn, which ends when the page has been sent or the client has left. */
+async function inTurn(
+  { listSlots, inFlight, observer }: Service,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  readPage: () => Promise<object>,
+): Promise<FastifyReply> {
+  const { organisation } = request.caller!;
+  if (!(await listSlots.enter(organisation))) return refuse(reply, tooManyLists);
+  try {
+    if (request.watched!.isClosed) return reply.hijack();
+    const json = JSON.stringify(await readPage());
+    const bytes = Buffer.byteLength(json);
+    inFlight.hold(organisation, bytes);
+    whenClosed(request, () => inFlight.give(organisation, bytes));
+    return reply.type(JSON_TYPE).send(json);
+  } catch (error) {
+    if (!(error instanceof StoreBusy)) throw error;
+    observer.metrics?.storeFailed('read');
+    return refuse(reply, listBusy);
+  } finally {
+    // Not before the store is done with it: a client that leaves must not make room for another page at once.
+    whenClosed(request, () => listSlots.leave(organisation));
+  }
 }
 
 function readableType(request: FastifyRequest): RecordTypeName | Refusal {
@@ -138,15 +158,4 @@ function pathId(request: FastifyRequest): string | null {
 
 function notFound(what: string): Refusal {
   return { refusal: 'not_found', message: `There is no ${what} with this id in your organisation.` };
-}
-
-/** One row more than the page was asked for tells whether there is a next page. */
-function cutPage(
-  rows: readonly Row[],
-  limit: number,
-  cursorOf: (last: Row) => readonly string[],
-): { shown: readonly Row[]; next: string | null } {
-  if (rows.length <= limit) return { shown: rows, next: null };
-  const shown = rows.slice(0, limit);
-  return { shown, next: writeCursor(cursorOf(shown[limit - 1]!)) };
 }

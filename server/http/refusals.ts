@@ -104,7 +104,7 @@ export const refusals = {
     status: 503,
     error: 'Service Unavailable',
     meaning:
-      'Too much is being uploaded at this moment, the store does not answer, or the service is stopping.',
+      'Too much is being uploaded or listed at this moment, the store does not answer, or the service is stopping.',
     remedy: 'Wait for the seconds that `Retry-After` gives, then send it again.',
   },
 } as const satisfies Record<string, RefusalFacts>;

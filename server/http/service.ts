@@ -19,6 +19,7 @@ export interface Service {
   readonly ingest: IngestThreads;
   readonly inFlight: InFlight;
   readonly workSlots: WorkSlots;
+  readonly listSlots: WorkSlots;
   readonly stallTimeoutMs: number;
   readonly maxBodyBytes: number;
   /** What the API description tells of the limits that uploads meet. */

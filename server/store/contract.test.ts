@@ -17,7 +17,7 @@ import type {
   InteractionPage,
   Memory,
   OrganisationNumber,
-  RecordPage,
+  Page,
   Row,
   Store,
   Tally,
@@ -25,6 +25,7 @@ import type {
   Written,
 } from './store.ts';
 import { StoreUnavailable } from './store.ts';
+import { everyInteraction, everyRecord } from './test-lists.ts';
 import { anyRow, interactionRow, recordRow, type Values } from './test-rows.ts';
 import { type TestStore, testStores } from './test-stores.ts';
 
@@ -32,7 +33,6 @@ const EARLIER = '2024-05-01T09:30:00.000000Z';
 const LATER = '2024-05-01T09:30:00.000001Z';
 const NOW_MS = 1_714_555_800_000;
 
-const everything: RecordPage = { afterId: null, limit: 1000, includeDeleted: true };
 const allInteractions: InteractionPage = { equal: {}, from: null, to: null, before: null, limit: 1000 };
 
 function tally(created: number, updated: number, unchanged: number): Tally {
@@ -402,7 +402,7 @@ for (const { name, open } of testStores) {
         ]);
         assert.equal(failing.status, 'rejected');
         assert.ok(!(failing.reason instanceof StoreUnavailable), 'a mistake is no outage');
-        assert.deepEqual(await store.records(organisation, 'branches', everything), [kept]);
+        assert.deepEqual(await everyRecord(store, organisation, 'branches'), [kept]);
         assert.equal(await store.recall(memory, NOW_MS), null);
       });
 
@@ -415,7 +415,7 @@ for (const { name, open } of testStores) {
         const tallies = written(tally(0, 1, 1), tally(1, 0, 0));
         assert.deepEqual(await upload(organisation, 'tags', batches, { dryRun: true, memory }), tallies);
         assert.equal(await store.recall(memory, NOW_MS), null);
-        const listed = await store.records(organisation, 'tags', everything);
+        const listed = await everyRecord(store, organisation, 'tags');
         assert.deepEqual(new Set(listed.map((row) => row[1])), new Set(['a', 'b']));
         assert.deepEqual(await upload(organisation, 'tags', batches), tallies);
       });
@@ -470,7 +470,7 @@ for (const { name, open } of testStores) {
           const again = await own.reopen();
           assert.deepEqual(await again.record(organisation, 'courses', row[0] as string), row);
           assert.deepEqual((await again.recall(memory, NOW_MS))?.tallies, [tally(1, 0, 0)]);
-          assert.deepEqual(await again.interactions(organisation, allInteractions), [interactionKept]);
+          assert.deepEqual(await everyInteraction(again, organisation), [interactionKept]);
           assert.equal((await again.findKey(key.keyId))?.secretHash, key.secretHash);
           assert.equal((await again.organisations()).length, 1);
         } finally {
@@ -527,8 +527,8 @@ for (const { name, open } of testStores) {
           assert.deepEqual(await upload(organisation, type, [[filled]]), written(tally(0, 1, 0)), type);
           assert.deepEqual(await upload(organisation, type, [[rows[0]!]]), written(tally(0, 1, 0)), type);
           assert.deepEqual(await store.record(organisation, type, id(rows[0]!)), rows[0], type);
-          const page = await store.records(organisation, type, everything);
-          assert.deepEqual(new Set(page.map(id)), new Set(rows.map(id)), type);
+          const stored = await everyRecord(store, organisation, type);
+          assert.deepEqual(new Set(stored.map(id)), new Set(rows.map(id)), type);
         }
       });
 
@@ -555,11 +555,11 @@ for (const { name, open } of testStores) {
           const allNew = written(tally(half, 0, 0), tally(rows.length - half, 0, 0));
           const dry = await store.write({ organisation, type, batches, dryRun: true, memory: null });
           assert.deepEqual(dry, allNew);
-          assert.deepEqual(await store.records(organisation, type, everything), []);
+          assert.deepEqual(await everyRecord(store, organisation, type), []);
           assert.deepEqual(await store.write({ organisation, type, batches, dryRun: false, memory }), allNew);
           const keyPosition = recordTypeFields(type).indexOf(recordTypes[type].key);
           const byKey = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
-          assert.deepEqual(await store.records(organisation, type, everything), byKey);
+          assert.deepEqual(await everyRecord(store, organisation, type), byKey);
           assert.deepEqual(await upload(organisation, type, [rows]), written(tally(0, 0, rows.length)));
           const [first] = manyRows(type);
           const mixed = [...rows.slice(0, 200), first!];
@@ -614,10 +614,10 @@ for (const { name, open } of testStores) {
         await upload(ours, 'shops', [[own('ours')]]);
         assert.deepEqual(await store.existing(theirs, 'shops', [id]), new Set());
         assert.equal(await store.record(theirs, 'shops', id), null);
-        assert.deepEqual(await store.records(theirs, 'shops', everything), []);
+        assert.deepEqual(await everyRecord(store, theirs, 'shops'), []);
         assert.deepEqual(await upload(theirs, 'shops', [[own('theirs')]]), written(tally(1, 0, 0)));
-        assert.deepEqual(await store.records(ours, 'shops', everything), [own('ours')]);
-        assert.deepEqual(await store.records(theirs, 'shops', everything), [own('theirs')]);
+        assert.deepEqual(await everyRecord(store, ours, 'shops'), [own('ours')]);
+        assert.deepEqual(await everyRecord(store, theirs, 'shops'), [own('theirs')]);
       });
 
       test('have interactions of their own in every call', async () => {
@@ -625,7 +625,7 @@ for (const { name, open } of testStores) {
         const row = interactionRow({ user_id: 'ours' });
         await store.writeInteraction({ organisation: ours, row, memory: null });
         assert.equal(await store.interaction(theirs, interactionIdOf(row)), null);
-        assert.deepEqual(await store.interactions(theirs, allInteractions), []);
+        assert.deepEqual(await everyInteraction(store, theirs), []);
         const same = interactionRow({ user_id: 'theirs', interaction_id: interactionIdOf(row) });
         assert.deepEqual(
           await store.writeInteraction({ organisation: theirs, row: same, memory: null }),
@@ -689,7 +689,7 @@ for (const { name, open } of testStores) {
           ),
         );
         assert.equal(outcomes.filter(({ kind }) => kind === 'written').length, 1);
-        assert.equal((await store.records(organisation, 'tags', everything)).length, 1);
+        assert.equal((await everyRecord(store, organisation, 'tags')).length, 1);
       });
 
       test('is told apart by its path and its key', async () => {
@@ -751,7 +751,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual((await store.recall(alone, NOW_MS))?.tallies, []);
         const again = await store.writeInteraction({ organisation, row: interactionRow(), memory: together });
         assert.equal(again.kind, 'already');
-        assert.deepEqual(await store.interactions(organisation, allInteractions), [row]);
+        assert.deepEqual(await everyInteraction(store, organisation), [row]);
       });
     });
 
@@ -801,15 +801,74 @@ for (const { name, open } of testStores) {
             .filter((row) => includeDeleted || fieldOf(row, 'tags', 'is_deleted') === false)
             .toSorted((a, b) => (a[0]! < b[0]! ? -1 : 1));
           const listed: Row[] = [];
-          for (;;) {
-            const afterId = (listed.at(-1)?.[0] as string | undefined) ?? null;
-            const page = await store.records(organisation, 'tags', { afterId, limit: 7, includeDeleted });
-            assert.ok(page.length <= 7);
-            listed.push(...page);
-            if (page.length < 7) break;
-          }
+          let afterId: string | null = null;
+          do {
+            const asked = { afterId, limit: 7, includeDeleted };
+            const { rows: some, next }: Page<string> = await store.records(organisation, 'tags', asked);
+            assert.ok(some.length === 7 || next === null);
+            listed.push(...some);
+            afterId = next;
+          } while (afterId !== null);
           assert.deepEqual(listed, wanted);
         }
+      });
+
+      test('that are long make a page end early, and a single one that is longer than a page is a page', async () => {
+        const organisation = await newOrganisation();
+        const texts = { name: 'n'.repeat(200_000), type: '\u0001'.repeat(20_000) };
+        const short = Array.from({ length: 30 }, () => recordRow('offers'));
+        const long = Array.from({ length: 30 }, () => recordRow('offers', texts));
+        const huge = [recordRow('offers', { name: 'n'.repeat(5_000_000) })];
+        const rows = [...short, ...long, ...huge].toSorted((a, b) => (a[0]! < b[0]! ? -1 : 1));
+        await upload(organisation, 'offers', [rows]);
+        const listed: Row[] = [];
+        let afterId: string | null = null;
+        do {
+          const asked = { afterId, limit: 1000, includeDeleted: false };
+          const { rows: some, next }: Page<string> = await store.records(organisation, 'offers', asked);
+          assert.ok(some.length === 1 || JSON.stringify(some).length < 5_000_000);
+          assert.ok(some.length > 0);
+          if (next !== null) assert.equal(next, some.at(-1)![0]);
+          listed.push(...some);
+          afterId = next;
+        } while (afterId !== null);
+        assert.deepEqual(
+          listed.map(([id]) => id),
+          rows.map(([id]) => id),
+        );
+        assert.deepEqual(listed, rows);
+      });
+
+      test('are looked for in steps among many deleted ones, and a page may be empty before the end', async () => {
+        const organisation = await newOrganisation();
+        const rows = Array.from({ length: 50_000 }, (_, n) =>
+          recordRow('tags', { is_deleted: n !== 49_000 }),
+        );
+        rows.sort((a, b) => (a[0]! < b[0]! ? -1 : 1));
+        const live = rows.filter((row) => fieldOf(row, 'tags', 'is_deleted') === false);
+        for (let first = 0; first < rows.length; first += 5000) {
+          await upload(organisation, 'tags', [rows.slice(first, first + 5000)]);
+        }
+        let pages = 0;
+        const listed: Row[] = [];
+        let afterId: string | null = null;
+        do {
+          const asked = { afterId, limit: 10, includeDeleted: false };
+          const { rows: some, next }: Page<string> = await store.records(organisation, 'tags', asked);
+          listed.push(...some);
+          afterId = next;
+          pages++;
+        } while (afterId !== null);
+        assert.deepEqual(listed, live);
+        assert.ok(pages >= 2 && pages < 50, `${pages} pages`);
+        assert.equal(await store.count(organisation, 'tags'), rows.length);
+        const full = await store.records(organisation, 'tags', {
+          afterId: null,
+          limit: 1000,
+          includeDeleted: true,
+        });
+        assert.deepEqual(full.rows, rows.slice(0, 1000));
+        assert.equal(full.next, rows[999]![0]);
       });
 
       test('that are deleted are found by id, and unknown ones are not', async () => {
@@ -860,21 +919,11 @@ for (const { name, open } of testStores) {
       };
 
       test('are listed newest first, by id where they are equally new', async () => {
-        assert.deepEqual(await store.interactions(organisation, allInteractions), expected(allInteractions));
+        assert.deepEqual(await everyInteraction(store, organisation), expected(allInteractions));
       });
 
       test('are listed page after page, each once', async () => {
-        const listed: Row[] = [];
-        for (;;) {
-          const last = listed.at(-1);
-          const end =
-            last === undefined
-              ? null
-              : { occurredAt: String(valueIn(last, 'occurred_at')), interactionId: interactionIdOf(last) };
-          const page = await store.interactions(organisation, { ...allInteractions, before: end, limit: 4 });
-          listed.push(...page);
-          if (page.length < 4) break;
-        }
+        const listed = await everyInteraction(store, organisation, { limit: 4 });
         assert.deepEqual(listed, expected(allInteractions));
       });
 
@@ -912,8 +961,9 @@ for (const { name, open } of testStores) {
         let found = 0;
         await fc.assert(
           fc.asyncProperty(anyPage, async (page) => {
-            const listed = await store.interactions(organisation, page);
+            const { rows: listed, next } = await store.interactions(organisation, page);
             assert.deepEqual(listed, expected(page));
+            assert.equal(next === null, listed.length === expected({ ...page, limit: 1000 }).length);
             found += listed.length;
           }),
           { numRuns: 200 },
@@ -925,7 +975,7 @@ for (const { name, open } of testStores) {
         const row = rows[0]!;
         for (const field of Object.keys(interaction)) {
           const page = { ...allInteractions, equal: { [field]: valueIn(row, field) } };
-          const listed = await store.interactions(organisation, page);
+          const { rows: listed } = await store.interactions(organisation, page);
           assert.deepEqual(listed, expected(page), field);
         }
       });
@@ -941,7 +991,7 @@ for (const { name, open } of testStores) {
         await store.writeInteraction({ organisation: own, row, memory: null });
         const again = await store.writeInteraction({ organisation: own, row, memory: null });
         assert.deepEqual(again, written(tally(0, 0, 1)));
-        assert.deepEqual(await store.interactions(own, allInteractions), [row]);
+        assert.deepEqual(await everyInteraction(store, own), [row]);
       });
     });
 
@@ -965,7 +1015,7 @@ for (const { name, open } of testStores) {
           const underway = own.store.write(upload);
           const again = await own.reopen();
           assert.deepEqual(await underway, written(tally(1, 0, 0)));
-          assert.deepEqual(await again.records(organisation, 'tags', everything), [row]);
+          assert.deepEqual(await everyRecord(again, organisation, 'tags'), [row]);
           await assert.rejects(own.store.write(upload), StoreUnavailable);
           await assert.rejects(own.store.ping(), StoreUnavailable);
         } finally {

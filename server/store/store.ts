@@ -19,7 +19,12 @@ import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 
 /** The database cannot serve now (a full disk, a lost connection); the same call may succeed later. */
 export class StoreUnavailable extends Error {
-  override readonly name = 'StoreUnavailable';
+  override readonly name: string = 'StoreUnavailable';
+}
+
+/** The database serves, but has too much to do for this call; fewer calls at once, or later, will succeed. */
+export class StoreBusy extends StoreUnavailable {
+  override readonly name: string = 'StoreBusy';
 }
 
 /** The database cannot be used at all (from a newer version, not ours, not there); retrying is no help. */
@@ -115,7 +120,9 @@ export interface InteractionWrite {
 }
 
 export interface RecordPage {
+  /** `next` of the page before; null for the first one. */
   readonly afterId: string | null;
+  /** The most rows; a page may have fewer. */
   readonly limit: number;
   readonly includeDeleted: boolean;
 }
@@ -126,8 +133,29 @@ export interface InteractionPage {
   /** Bounds on `occurred_at`: from is included, to is not. */
   readonly from: string | null;
   readonly to: string | null;
-  readonly before: { readonly occurredAt: string; readonly interactionId: string } | null;
+  /** `next` of the page before; null for the first one. */
+  readonly before: InteractionPosition | null;
+  /** The most rows; a page may have fewer. */
   readonly limit: number;
+}
+
+/** The place of an interaction in its organisation's list. There need not be one at it any longer. */
+export interface InteractionPosition {
+  readonly occurredAt: string;
+  readonly interactionId: string;
+}
+
+/**
+ * A part of a list. It ends at `limit` rows, at about PAGE_BYTES, or when the store has looked at as much as it looks at
+ * for one page (page-bounds.ts), so that it may have fewer rows than asked for, even none, although there are more.
+ */
+export interface Page<Position> {
+  readonly rows: readonly Row[];
+  /**
+   * Null if and only if the store has seen the end of the list. Otherwise the position behind which the next page
+   * begins; that page may turn out to be empty.
+   */
+  readonly next: Position | null;
 }
 
 export interface Store {
@@ -168,11 +196,11 @@ export interface Store {
   forgetExpired(nowMs: number): Promise<void>;
 
   record(organisation: OrganisationNumber, type: RecordTypeName, id: string): Promise<Row | null>;
-  /** Ordered by id. */
-  records(organisation: OrganisationNumber, type: RecordTypeName, page: RecordPage): Promise<readonly Row[]>;
+  /** Ordered by id; a position is an id. */
+  records(organisation: OrganisationNumber, type: RecordTypeName, page: RecordPage): Promise<Page<string>>;
   interaction(organisation: OrganisationNumber, interactionId: string): Promise<Row | null>;
   /** Newest first: by `occurred_at`, then by id. */
-  interactions(organisation: OrganisationNumber, page: InteractionPage): Promise<readonly Row[]>;
+  interactions(organisation: OrganisationNumber, page: InteractionPage): Promise<Page<InteractionPosition>>;
 
   /** How many records of the type, or interactions, there are; deleted records included. */
   count(organisation: OrganisationNumber, what: RecordTypeName | 'interactions'): Promise<number>;

@@ -2,7 +2,7 @@
 // per declared field. Every store keeps this layout, each in column types of its own.
 
 import type { Catalogue, Field, Fields } from '@headgate/catalogue/declaration.ts';
-import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
+import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
 
 export interface Column {
@@ -15,6 +15,8 @@ export interface Column {
 export interface Index {
   readonly name: string;
   readonly columns: readonly string[];
+  /** The field whose equal values lie together in it; null for an index of all rows. */
+  readonly filter: string | null;
   /** Rows without a value in this column are left out of the index. */
   readonly onlyWith: string | null;
 }
@@ -49,8 +51,8 @@ export function tablesOf(types: Catalogue, interaction: Fields): Tables {
         interactionIndex('time'),
         interactionIndex('student', 'student_id', 'optional'),
         interactionIndex('user', 'user_id', 'optional'),
-        interactionIndex('source', 'source', 'optional'),
         interactionIndex('item', 'item_id'),
+        interactionIndex('source', 'source', 'optional'),
       ],
     },
   };
@@ -61,8 +63,18 @@ function interactionIndex(by: string, filter?: string, presence?: 'optional'): I
   return {
     name: `interactions_by_${by}`,
     columns: ['organisation', ...(filter === undefined ? [] : [filter]), 'occurred_at', 'interaction_id'],
+    filter: filter ?? null,
     onlyWith: presence === 'optional' ? (filter ?? null) : null,
   };
+}
+
+/** The index by which rows with these values are listed: one of a field that is given, otherwise the one of all rows. */
+export function listingIndex({ name, indexes }: Table, equal: Readonly<Record<string, ColumnValue>>): Index {
+  const index =
+    indexes.find(({ filter }) => filter !== null && (equal[filter] ?? null) !== null) ??
+    indexes.find(({ filter }) => filter === null);
+  if (index === undefined) throw new Error(`the table ${name} has no index to list it by`);
+  return index;
 }
 
 export const catalogueTables: Tables = tablesOf(recordTypes, storedInteraction);

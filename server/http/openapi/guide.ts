@@ -159,9 +159,11 @@ says. Of a 207 send only the mended records again, and those whose problems are 
 const pagination = `
 ## Pagination
 
-Lists answer ${DEFAULT_PAGE_RECORDS} entries at a time; \`limit\` asks for 1 to ${LARGEST_PAGE_RECORDS}. While there are
-more, \`next_cursor\` is a text to send as \`cursor\` with the same other parameters; on the last page it is null. Records
-come in the order of their ids, interactions newest first. What is uploaded meanwhile never makes an entry appear twice.
+Lists answer up to ${DEFAULT_PAGE_RECORDS} entries at a time; \`limit\` asks for 1 to ${LARGEST_PAGE_RECORDS}. Until the
+end of the list, \`next_cursor\` is a text to send as \`cursor\` with the same other parameters. **Only
+\`next_cursor: null\` means the end.** A page also ends at about 4 MiB, or when many deleted records or interactions that
+the filters leave out were passed over, so it may have fewer entries than \`limit\`, or none, before the end. Records come
+in the order of their ids, interactions newest first. What is uploaded meanwhile never makes an entry appear twice.
 `.trim();
 
 function limitsSection({ maxRecords, maxBodyBytes, rateLimitPerSecond }: ApiLimits): string {
@@ -188,6 +190,8 @@ ${table(
       'counted in `errors_omitted`',
     ],
     ['Requests of one organisation that are worked on at once', '16', 'they wait, then [503](#status-503)'],
+    ['Pages of lists of one organisation at once', '4', 'they wait, then [503](#status-503)'],
+    ['A page of a list', 'about 4 MiB', 'the rest is on the next page'],
   ],
 )}
 

@@ -54,7 +54,7 @@ export const parameters = {
   Limit: {
     name: 'limit',
     in: 'query',
-    description: 'The most entries to answer.',
+    description: 'The most entries on a page; a page may have fewer, or none, before the end.',
     required: false,
     schema: {
       type: 'integer',

@@ -35,7 +35,11 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
       title: 'Interactions, a page of them',
       type: 'object',
       properties: {
-        interactions: { type: 'array', items: refTo('schemas', 'Interaction'), description: 'Newest first.' },
+        interactions: {
+          type: 'array',
+          items: refTo('schemas', 'Interaction'),
+          description: 'Newest first; perhaps none before the end.',
+        },
         next_cursor: nextCursor,
       },
       required: ['interactions', 'next_cursor'],
@@ -65,7 +69,8 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
 
 const nextCursor: JsonSchema = {
   type: ['string', 'null'],
-  description: '`cursor` of the next page; null on the last one.',
+  description:
+    '`cursor` of the next page. Only null means the end: a page may have fewer entries than `limit`, or none, before it.',
 };
 
 function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<string, JsonSchema> {
@@ -95,7 +100,11 @@ function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<
       type: 'object',
       properties: {
         type: { type: 'string', const: type, description: 'The type, as in the path.' },
-        records: { type: 'array', items: refTo('schemas', name), description: 'In the order of their ids.' },
+        records: {
+          type: 'array',
+          items: refTo('schemas', name),
+          description: 'In the order of their ids; perhaps none before the end.',
+        },
         next_cursor: nextCursor,
       },
       required: ['type', 'records', 'next_cursor'],

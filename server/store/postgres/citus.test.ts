@@ -7,6 +7,7 @@ import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
 import { migrateDatabase, openStore } from '../open-store.ts';
 import type { ApiKey, Memory, OrganisationNumber, Row, Store, Written } from '../store.ts';
 import { StoreUnusable } from '../store.ts';
+import { everyInteraction, everyRecord } from '../test-lists.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
 import { type TestCluster, testClusters } from './test-cluster.ts';
 import type { TestDatabase } from './test-server.ts';
@@ -147,11 +148,7 @@ for (const testCluster of testClusters) {
       assert.deepEqual(Object.keys(await distribution()).toSorted(), reported.toSorted());
       assert.deepEqual(await ask(`SELECT pg_relation_size('shops')::integer AS bytes`), [{ bytes: 0 }]);
 
-      const stored = await store.records(organisation, 'shops', {
-        afterId: null,
-        limit: 100,
-        includeDeleted: false,
-      });
+      const stored = await everyRecord(store, organisation, 'shops', { includeDeleted: false });
       assert.deepEqual(
         stored,
         [...rows, later].toSorted((a, b) => (a[0]! < b[0]! ? -1 : 1)),
@@ -351,12 +348,11 @@ for (const testCluster of testClusters) {
             isAcknowledged(write(organisation, [shop], memoryOf(organisation))),
             isAcknowledged(store.writeInteraction({ organisation, row: interaction, memory: null })),
           ]);
-          const page = { equal: {}, from: null, to: null, before: null, limit: 10 };
           assert.deepEqual(
             {
               shop: await store.record(organisation, 'shops', shop[0] as string),
               memory: (await store.recall(memoryOf(organisation), 2)) !== null,
-              interactions: await store.interactions(organisation, page),
+              interactions: await everyInteraction(store, organisation),
             },
             {
               shop: isUploaded ? shop : null,
@@ -447,7 +443,7 @@ for (const testCluster of testClusters) {
       assert.equal((await store.existing(other, 'shops', ids)).size, 10);
       const page = { afterId: null, limit: 60, includeDeleted: false };
       assert.deepEqual(
-        (await store.records(organisation, 'shops', page)).map(([id]) => id),
+        (await store.records(organisation, 'shops', page)).rows.map(([id]) => id),
         ids.toSorted().slice(0, 60),
       );
       const migrated = await migrateDatabase(database.url);

@@ -6,6 +6,7 @@ import { afterEach, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OpenedStore, openStore } from '../open-store.ts';
 import { type Memory, type Row, StoreUnavailable, type Upload, type Written } from '../store.ts';
+import { everyInteraction } from '../test-lists.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
 import { readAddress, withSslMode } from './address.ts';
 import { openConnections, type Sessions } from './connections.ts';
@@ -453,9 +454,8 @@ describe('interactions', () => {
         { kind: 'written', tallies: [{ created: 0, updated: 0, unchanged: 1 }] },
       ],
     );
-    const page = { equal: {}, from: null, to: null, before: null, limit: 10 };
-    assert.equal((await other.interactions(organisation, page)).length, 2);
-    assert.deepEqual(await other.interactions(second, page), [row]);
+    assert.equal((await everyInteraction(other, organisation)).length, 2);
+    assert.deepEqual(await everyInteraction(other, second), [row]);
   });
 });
 

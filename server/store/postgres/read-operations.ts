@@ -1,14 +1,27 @@
 // Everything that only reads the database.
 
 import {
+  type Bound,
+  behind,
+  interactionListing,
+  interactionPosition,
+  type Listing,
+  type Position,
+  positionOf,
+  recordListing,
+  upTo,
+} from '../listing.ts';
+import { PageAccount, STEP_ENTRIES } from '../page-bounds.ts';
+import {
   type ApiKey,
-  type InteractionPage,
   type OrganisationNumber,
+  type Row,
   type Store,
+  StoreBusy,
   StoreUnavailable,
 } from '../store.ts';
-import { quoted, recordTable, type Table, type Tables } from '../tables.ts';
-import type { Sessions, Statement, TextRow } from './connections.ts';
+import { type Column, quoted, quotedList, recordTable, type Table, type Tables } from '../tables.ts';
+import type { Run, Sessions, Statement, TextRow } from './connections.ts';
 import { recall } from './remembered.ts';
 import { columnTypes, rowOf, selectedColumn } from './schema.ts';
 
@@ -35,7 +48,13 @@ const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name,
 const organisationsSql =
   'SELECT organisation, org_id, name, created_at_ms FROM organisations ORDER BY name COLLATE "C"';
 
-export function createReadOperations({ run }: Sessions, tables: Tables): ReadOperations {
+export function createReadOperations({ run, transaction }: Sessions, tables: Tables): ReadOperations {
+  const readPage = (organisation: OrganisationNumber, listing: Listing, limit: number): Promise<FoundPage> =>
+    transaction('COMMIT', async (session) => {
+      await session.run({ name: 'read in order', text: readInOrderSql, values: [] });
+      return pageOf(session.run, organisation, listing, limit);
+    }).catch((error: unknown) => Promise.reject(isTimedOut(error) ? busy(error) : error));
+
   return {
     async organisations() {
       const rows = await run({ name: 'organisations', text: organisationsSql, values: [] });
@@ -76,17 +95,10 @@ export function createReadOperations({ run }: Sessions, tables: Tables): ReadOpe
       return row === undefined ? null : rowOf(table, row);
     },
 
-    async records(organisation, type, { afterId, limit, includeDeleted }) {
-      const table = recordTable(tables, type);
-      const key = quoted(table.key);
-      const from = afterId === null ? 'first' : 'further';
-      const rows = await run({
-        name: `records ${table.name} ${from}${includeDeleted ? ' with deleted' : ''}`,
-        text: `${selectSql(table)} ${includeDeleted ? '' : 'AND NOT "is_deleted"'}
-          ${afterId === null ? '' : `AND ${key} > $3::uuid`} ORDER BY ${key} LIMIT $2`,
-        values: afterId === null ? [organisation, limit] : [organisation, limit, afterId],
-      });
-      return rows.map((row) => rowOf(table, row));
+    async records(organisation, type, page) {
+      const listing = recordListing(recordTable(tables, type), page);
+      const { rows, next } = await readPage(organisation, listing, page.limit);
+      return { rows, next: next === null ? null : next[0]! };
     },
 
     async interaction(organisation, interactionId) {
@@ -95,8 +107,9 @@ export function createReadOperations({ run }: Sessions, tables: Tables): ReadOpe
     },
 
     async interactions(organisation, page) {
-      const rows = await run(interactionsQuery(tables.interactions, organisation, page));
-      return rows.map((row) => rowOf(tables.interactions, row));
+      const listing = interactionListing(tables.interactions, page);
+      const { rows, next } = await readPage(organisation, listing, page.limit);
+      return { rows, next: next === null ? null : interactionPosition(next) };
     },
 
     async count(organisation, what) {
@@ -119,33 +132,161 @@ export function createReadOperations({ run }: Sessions, tables: Tables): ReadOpe
   };
 }
 
-/** Without a name: there are too many combinations of filters for each connection to keep a plan of each. */
-export function interactionsQuery(
-  table: Table,
+/** So few rows are no longer than a page whatever they hold. */
+const FEW_ROWS = 16;
+/** What a value of bounded length takes, about. */
+const SHORT_VALUE_BYTES = 40;
+/** A step takes milliseconds; a server on which it takes this long has too much to do. */
+const STEP_TIMEOUT_MS = 10_000;
+/** SQLSTATE of a statement that took longer than it may. */
+const STATEMENT_TIMED_OUT = '57014';
+
+/**
+ * Lists are read from an index in its order, up to a limit. Where statistics are missing or old, PostgreSQL takes a
+ * list for short, reads all of it and sorts it; that is turned off for the transaction.
+ */
+const readInOrderSql = `SELECT set_config('statement_timeout', '${STEP_TIMEOUT_MS}', true),
+  set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
+
+interface FoundPage {
+  readonly rows: readonly Row[];
+  readonly next: Position | null;
+}
+
+async function pageOf(
+  run: Run,
   organisation: OrganisationNumber,
-  { equal, from, to, before, limit }: InteractionPage,
+  whole: Listing,
+  limit: number,
+): Promise<FoundPage> {
+  const account = new PageAccount(limit);
+  const rows: Row[] = [];
+  const untilLast = () => ({ rows, next: positionOf(whole, rows.at(-1)!) });
+  let rest = whole;
+  for (;;) {
+    account.beginStep();
+    const stepEnd = whole.inRow.length === 0 ? null : await endOfStep(run, organisation, rest);
+    const step = stepEnd === null ? rest : upTo(rest, stepEnd);
+    const found = await rowsThatFit(run, organisation, step, account);
+    for (const row of found.rows) {
+      // Escapes make JSON longer than the text that PostgreSQL has measured.
+      if (!account.take(JSON.stringify(row))) return untilLast();
+      rows.push(row);
+    }
+    if (found.hasMore && rows.length > 0) return untilLast();
+    // All that was measured has been marked as deleted since: the step is read again.
+    if (found.hasMore) continue;
+    if (stepEnd === null) return { rows, next: null };
+    if (!account.endStep()) return { rows, next: stepEnd };
+    rest = behind(whole, stepEnd);
+  }
+}
+
+/** The last position of the next step; null if no more entries are left than a step looks at. */
+async function endOfStep(
+  run: Run,
+  organisation: OrganisationNumber,
+  listing: Listing,
+): Promise<Position | null> {
+  const [row] = await run(stepEndQuery(organisation, listing));
+  return row === undefined ? null : (row as Position);
+}
+
+/** Returns at most one row more than the page has room for, and none that do not fit by their bytes. */
+async function rowsThatFit(
+  run: Run,
+  organisation: OrganisationNumber,
+  listing: Listing,
+  account: PageAccount,
+): Promise<{ readonly rows: readonly Row[]; readonly hasMore: boolean }> {
+  const { table } = listing;
+  const wanted = account.roomRows + 1;
+  let fitting = wanted;
+  if (wanted > FEW_ROWS && table.columns.some(isText)) {
+    const sizes = await run(sizesQuery(organisation, listing, wanted));
+    const fittingByBytes = account.fitting(sizes.map(([bytes]) => Number(bytes)));
+    if (fittingByBytes < sizes.length) fitting = fittingByBytes;
+  }
+  const rows = fitting === 0 ? [] : await run(rowsQuery(organisation, listing, fitting));
+  return { rows: rows.map((row) => rowOf(table, row)), hasMore: fitting < wanted };
+}
+
+function isTimedOut(error: unknown): boolean {
+  const cause = error instanceof StoreUnavailable ? error.cause : null;
+  return (cause as { readonly code?: unknown } | null)?.code === STATEMENT_TIMED_OUT;
+}
+
+function busy(cause: unknown): StoreBusy {
+  return new StoreBusy(
+    `PostgreSQL took over ${STEP_TIMEOUT_MS / 1000} s for a part of a list: try again later`,
+    {
+      cause,
+    },
+  );
+}
+
+/** Looks at nothing but the index. */
+export function stepEndQuery(organisation: OrganisationNumber, listing: Listing): Statement {
+  const columns = listing.table.columns.filter(({ name }) => listing.order.includes(name));
+  const ordered = listing.order.map((column) => columns.find(({ name }) => name === column)!);
+  const step = selection('step end', ordered.map(selectedColumn), organisation, { ...listing, inRow: [] });
+  return { ...step, text: `${step.text} LIMIT 1 OFFSET ${STEP_ENTRIES}` };
+}
+
+function sizesQuery(organisation: OrganisationNumber, listing: Listing, limit: number): Statement {
+  const texts = listing.table.columns.filter(isText);
+  const othersBytes = (listing.table.columns.length - texts.length) * SHORT_VALUE_BYTES;
+  const sizes = texts.map(({ name }) => `coalesce(octet_length(${quoted(name)}), 0)`);
+  return limited(selection('sizes', [[othersBytes, ...sizes].join(' + ')], organisation, listing), limit);
+}
+
+export function rowsQuery(organisation: OrganisationNumber, listing: Listing, limit: number): Statement {
+  return limited(selection('rows', listing.table.columns.map(selectedColumn), organisation, listing), limit);
+}
+
+function limited(statement: Statement, limit: number): Statement {
+  const values = [...statement.values, limit];
+  return { ...statement, text: `${statement.text} LIMIT $${values.length}`, values };
+}
+
+function selection(
+  purpose: string,
+  selected: readonly string[],
+  organisation: OrganisationNumber,
+  listing: Listing,
 ): Statement {
+  const { table, order, isDescending, inIndex, inRow, begin, end } = listing;
   const conditions: string[] = [];
   const values: unknown[] = [organisation];
-  const given = (value: unknown): string => `$${values.push(value)}`;
-  for (const [field, value] of Object.entries(equal)) {
-    const column = table.columns.find(({ name }) => name === field);
-    if (column === undefined) throw new Error(`interactions have no field ${field} to filter by`);
-    conditions.push(
-      value === null
-        ? `${quoted(field)} IS NULL`
-        : `${quoted(field)} = ${given(value)}::${columnTypes[column.kind]}`,
-    );
+  const typeOf = (field: string) => columnTypes[table.columns.find(({ name }) => name === field)!.kind];
+  const given = (field: string, value: unknown) => `$${values.push(value)}::${typeOf(field)}`;
+  for (const [field, value] of [...inIndex, ...inRow]) {
+    conditions.push(`${quoted(field)} ${value === null ? 'IS NULL' : `= ${given(field, value)}`}`);
   }
-  if (from !== null) conditions.push(`"occurred_at" >= ${given(from)}::timestamptz`);
-  if (to !== null) conditions.push(`"occurred_at" < ${given(to)}::timestamptz`);
-  if (before !== null) {
-    const [moment, id] = [given(before.occurredAt), given(before.interactionId)];
-    conditions.push(`("occurred_at", "interaction_id") < (${moment}::timestamptz, ${id}::uuid)`);
+  for (const bound of [begin, end]) {
+    if (bound !== null) conditions.push(boundSql(bound, given));
   }
-  const text = `${selectSql(table)} ${conditions.map((condition) => `AND ${condition}`).join(' ')}
-    ORDER BY "occurred_at" DESC, "interaction_id" DESC LIMIT ${given(limit)}`;
-  return { text, values };
+  const direction = isDescending ? 'DESC' : 'ASC';
+  const text = `SELECT ${selected.join(', ')} FROM ${quoted(table.name)} WHERE "organisation" = $1
+    ${conditions.map((condition) => `AND ${condition}`).join(' ')}
+    ORDER BY ${order.map((column) => `${quoted(column)} ${direction}`).join(', ')}`;
+  // There are too many combinations of filters for each connection to keep a plan of each.
+  if (listing.index !== null) return { text, values };
+  const parts = [begin && 'further', end && 'step', inRow.length > 0 && 'filtered'].filter(Boolean);
+  return { name: [purpose, table.name, ...parts].join(' '), text, values };
+}
+
+function boundSql(
+  { columns, test, values }: Bound,
+  given: (field: string, value: unknown) => string,
+): string {
+  const places = columns.map((column, position) => given(column, values[position]));
+  return `(${quotedList(columns)}) ${test} (${places.join(', ')})`;
+}
+
+/** Other values are short. */
+function isText({ kind }: Column): boolean {
+  return kind === 'text';
 }
 
 function byKey(table: Table, organisation: OrganisationNumber, id: string): Statement {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
-import { StoreUnavailable } from '../store.ts';
+import { StoreBusy, StoreUnavailable } from '../store.ts';
 import { type Answer, answerOf, type Call, createLink, done, failed, type Link } from './calls.ts';
+
+const nobodys = { organisation: null };
 
 type Echo = { echo(text: string): string };
 
@@ -21,7 +23,7 @@ function received(thread: MessagePort): Promise<readonly Call[]> {
 
 test('the calls of one turn travel as one message, and each gets its own answer', async (t) => {
   const { link, thread } = linkedPair(t);
-  const answered = ['a', 'b', 'c'].map((text) => link.call('echo', [text]));
+  const answered = ['a', 'b', 'c'].map((text) => link.call('echo', [text], nobodys));
   const calls = await received(thread);
   assert.deepEqual(
     calls.map(([, operation, args]) => [operation, ...args]),
@@ -42,7 +44,7 @@ test('a buffer that is handed over arrives, and is gone here', async (t) => {
   const link = createLink<{ sum(bytes: Uint8Array): number }>('adding');
   link.connect(port1);
   const given = [new Uint8Array([1, 2]), new Uint8Array([3])];
-  const answered = given.map((bytes) => link.call('sum', [bytes], bytes.byteLength, bytes.buffer));
+  const answered = given.map((bytes) => link.call('sum', [bytes], { ...nobodys, handedOver: bytes.buffer }));
   const calls = await received(port2);
   assert.deepEqual(
     calls.map(([, , [bytes]]) => bytes),
@@ -58,22 +60,27 @@ test('a buffer that is handed over arrives, and is gone here', async (t) => {
 
 test('a failure arrives as the error that it was', async (t) => {
   const { link, thread } = linkedPair(t);
-  const outcomes = [failed(new StoreUnavailable('disk full')), failed(new TypeError('broken'))];
-  const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''])));
+  const outcomes = [
+    failed(new StoreUnavailable('disk full')),
+    failed(new TypeError('broken')),
+    failed(new StoreBusy('later')),
+  ];
+  const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''], nobodys)));
   const calls = await received(thread);
   thread.postMessage(calls.map(([id], position) => answerOf(id, outcomes[position]!)));
-  const [outage, mistake] = (await answered).map((result) => (result as PromiseRejectedResult).reason);
+  const [outage, mistake, wait] = (await answered).map((result) => (result as PromiseRejectedResult).reason);
   assert.ok(outage instanceof StoreUnavailable);
   assert.equal(outage.message, 'disk full');
   assert.ok(!(mistake instanceof StoreUnavailable));
   assert.equal(mistake.message, 'broken');
   assert.match(mistake.stack, /calls\.test\.ts/);
+  assert.ok(wait instanceof StoreBusy);
 });
 
 test('nothing at all is an answer, too, beside a failure', async (t) => {
   const { link, thread } = linkedPair(t);
   const outcomes = [done(undefined), failed(new StoreUnavailable('disk full')), done(null)];
-  const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''])));
+  const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''], nobodys)));
   const calls = await received(thread);
   thread.postMessage(calls.map(([id], position) => answerOf(id, outcomes[position]!)));
   assert.deepEqual(await answered, [
@@ -83,44 +90,46 @@ test('nothing at all is an answer, too, beside a failure', async (t) => {
   ]);
 });
 
-test('what waits is bounded by count', async (t) => {
+test('what waits for one organisation is bounded by count, and others are not concerned', async (t) => {
   const { link } = linkedPair(t);
-  const waiting = Array.from({ length: 100_000 }, () => link.call('echo', ['']));
-  await assert.rejects(link.call('echo', ['']), {
-    name: 'StoreUnavailable',
-    message: /^too much is waiting for the store \(100000 calls, /,
+  const greedy = { organisation: 1 };
+  const waiting = Array.from({ length: 20_000 }, () => link.call('echo', [''], greedy));
+  await assert.rejects(link.call('echo', [''], greedy), {
+    name: 'StoreBusy',
+    message: /^too much is waiting for the store \(20000 calls, /,
   });
+  for (const organisation of [2, null]) waiting.push(link.call('echo', [''], { organisation }));
   link.lose('gone');
   const results = await Promise.allSettled(waiting);
-  assert.ok(results.every(({ status }) => status === 'rejected'));
+  assert.ok(results.every((result) => result.status === 'rejected' && result.reason.message === 'gone'));
 });
 
-test('what waits is bounded by size, and room that was given back can be used again', async (t) => {
+test('what waits for one organisation is bounded by size, and room that was given back can be used again', async (t) => {
   const { link, thread } = linkedPair(t);
-  const halfGiB = 512 * 1024 * 1024;
-  const first = link.call('echo', ['first'], halfGiB);
-  const second = link.call('echo', ['second'], halfGiB);
-  await assert.rejects(link.call('echo', ['third'], 1), StoreUnavailable);
+  const half = { organisation: 1, bytes: 128 * 1024 * 1024 };
+  const first = link.call('echo', ['first'], half);
+  const second = link.call('echo', ['second'], half);
+  await assert.rejects(link.call('echo', ['third'], { organisation: 1, bytes: 1 }), StoreBusy);
+  const other = link.call('echo', ['other'], { ...half, organisation: 2 });
   const calls = await received(thread);
   thread.postMessage([answerOf(calls[0]![0], done(''))]);
   await first;
-  const third = link.call('echo', ['third'], halfGiB);
+  const third = link.call('echo', ['third'], half);
   link.lose('gone');
-  await assert.rejects(second, new StoreUnavailable('gone'));
-  await assert.rejects(third, new StoreUnavailable('gone'));
+  for (const lost of [second, third, other]) await assert.rejects(lost, new StoreUnavailable('gone'));
 });
 
 test('a lost link refuses with the reason until it is connected again', async (t) => {
   const { link, thread } = linkedPair(t);
-  const waiting = link.call('echo', ['']);
+  const waiting = link.call('echo', [''], nobodys);
   thread.close();
   await assert.rejects(waiting, new StoreUnavailable("the store's echo thread ended unexpectedly"));
   link.lose('it is being started again');
-  await assert.rejects(link.call('echo', ['']), new StoreUnavailable('it is being started again'));
+  await assert.rejects(link.call('echo', [''], nobodys), new StoreUnavailable('it is being started again'));
   const next = new MessageChannel();
   t.after(() => next.port2.close());
   link.connect(next.port1);
-  const answered = link.call('echo', ['']);
+  const answered = link.call('echo', [''], nobodys);
   const [call] = await received(next.port2);
   next.port2.postMessage([answerOf(call![0], done('back'))]);
   assert.equal(await answered, 'back');
@@ -128,14 +137,14 @@ test('a lost link refuses with the reason until it is connected again', async (t
 
 test('closing waits for every answer', async (t) => {
   const { link, thread } = linkedPair(t);
-  const answered = link.call('echo', ['']);
+  const answered = link.call('echo', [''], nobodys);
   let isClosed = false;
   const closing = link.close().then(() => {
     isClosed = true;
   });
   const [call] = await received(thread);
   assert.equal(isClosed, false);
-  await assert.rejects(link.call('echo', ['']), new StoreUnavailable('the store is closed'));
+  await assert.rejects(link.call('echo', [''], nobodys), new StoreUnavailable('the store is closed'));
   thread.postMessage([answerOf(call![0], done('last'))]);
   assert.equal(await answered, 'last');
   await closing;

@@ -2,12 +2,18 @@
 // their answers likewise: at ten thousand calls a second a message for each would cost more than the work.
 
 import type { MessagePort } from 'node:worker_threads';
-import { StoreUnavailable, StoreUnusable } from '../store.ts';
+import { type OrganisationNumber, StoreBusy, StoreUnavailable, StoreUnusable } from '../store.ts';
 
-export type Call = readonly [id: number, operation: string, args: readonly unknown[]];
+export type Call = readonly [
+  id: number,
+  operation: string,
+  args: readonly unknown[],
+  /** For whom it is made; null for calls of no organisation. */
+  organisation: OrganisationNumber | null,
+];
 
 export interface Failure {
-  readonly kind: 'unavailable' | 'unusable' | 'bug';
+  readonly kind: 'busy' | 'unavailable' | 'unusable' | 'bug';
   readonly message: string;
   readonly stack: string;
 }
@@ -28,13 +34,18 @@ export function done(value: unknown): Outcome {
 }
 
 export function failed(error: Error): Failure {
-  const kind =
-    error instanceof StoreUnavailable ? 'unavailable' : error instanceof StoreUnusable ? 'unusable' : 'bug';
-  return { kind, message: error.message, stack: error.stack ?? '' };
+  return { kind: failureKindOf(error), message: error.message, stack: error.stack ?? '' };
+}
+
+function failureKindOf(error: Error): Failure['kind'] {
+  if (error instanceof StoreBusy) return 'busy';
+  if (error instanceof StoreUnavailable) return 'unavailable';
+  return error instanceof StoreUnusable ? 'unusable' : 'bug';
 }
 
 /** The error that a failure stands for, in the thread that asked. */
 export function errorOf({ kind, message, stack }: Failure): Error {
+  if (kind === 'busy') return new StoreBusy(message);
   if (kind === 'unavailable') return new StoreUnavailable(message);
   if (kind === 'unusable') return new StoreUnusable(message);
   const error = new Error(message);
@@ -42,31 +53,42 @@ export function errorOf({ kind, message, stack }: Failure): Error {
   return error;
 }
 
-/** Far above what the requests in flight can cause; a last wall against memory that grows without end. */
-const MOST_CALLS_WAITING = 100_000;
-const MOST_BYTES_WAITING = 1024 * 1024 * 1024;
+/** More than the requests in flight of one organisation cause; a last bound on memory that nobody else pays for. */
+const MOST_CALLS_WAITING = 20_000;
+const MOST_BYTES_WAITING = 256 * 1024 * 1024;
 const SMALL_CALL_BYTES = 500;
 
 // biome-ignore lint/suspicious/noExplicitAny: the constraint has to admit operations of any signature.
 type Operations = { readonly [name: string]: (...args: any[]) => unknown };
 
+/** What waits for one organisation, or for none. */
+interface Account {
+  calls: number;
+  bytes: number;
+}
+
 interface Waiting {
+  readonly organisation: OrganisationNumber | null;
   readonly bytes: number;
   resolve(value: unknown): void;
   reject(error: Error): void;
 }
 
+export interface CallOptions {
+  /** For whom the call is made; null for a call of no organisation. */
+  readonly organisation: OrganisationNumber | null;
+  /** About the size of the arguments, if they may be large. */
+  readonly bytes?: number;
+  /** A buffer in the arguments that is the thread's from now on. */
+  readonly handedOver?: ArrayBuffer;
+}
+
 /** A caller's connection to one thread; it outlives the thread and is connected again to its successor. */
 export interface Link<O extends Operations> {
-  /**
-   * `bytes` is about the size of the arguments, where they may be large. `handedOver` is a buffer in the arguments that
-   * is the thread's from now on.
-   */
   call<N extends keyof O & string>(
     operation: N,
     args: Parameters<O[N]>,
-    bytes?: number,
-    handedOver?: ArrayBuffer,
+    options: CallOptions,
   ): Promise<ReturnType<O[N]>>;
   connect(port: MessagePort): void;
   /** What waits is rejected, and what comes is refused with the reason, until it is connected again. */
@@ -82,11 +104,11 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
   let absence = `the store's ${threadName} thread has not been started`;
   let isClosed = false;
   let lastId = 0;
-  let bytesWaiting = 0;
   let unsent: Call[] = [];
   let unsentBuffers: ArrayBuffer[] = [];
   let whenDrained: (() => void) | null = null;
   const waiting = new Map<number, Waiting>();
+  const accounts = new Map<OrganisationNumber | null, Account>();
 
   const flush = (): void => {
     const calls = unsent;
@@ -100,7 +122,10 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
     const call = waiting.get(id);
     if (call === undefined) return;
     waiting.delete(id);
-    bytesWaiting -= call.bytes;
+    const account = accounts.get(call.organisation)!;
+    account.calls--;
+    account.bytes -= call.bytes;
+    if (account.calls === 0) accounts.delete(call.organisation);
     answer(call);
     if (waiting.size > 0) return;
     port?.unref();
@@ -129,13 +154,14 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
   const whyAbsent = (): string | null => (isClosed ? 'the store is closed' : port === null ? absence : null);
 
   return {
-    call(operation, args, bytes = SMALL_CALL_BYTES, handedOver) {
+    call(operation, args, { organisation, bytes = SMALL_CALL_BYTES, handedOver }) {
       const absent = whyAbsent();
       if (port === null || absent !== null) return Promise.reject(new StoreUnavailable(absent ?? absence));
-      if (waiting.size >= MOST_CALLS_WAITING || bytesWaiting + bytes > MOST_BYTES_WAITING) {
+      const account = accounts.get(organisation) ?? { calls: 0, bytes: 0 };
+      if (account.calls >= MOST_CALLS_WAITING || account.bytes + bytes > MOST_BYTES_WAITING) {
         return Promise.reject(
-          new StoreUnavailable(
-            `too much is waiting for the store (${waiting.size} calls, ${bytesWaiting} bytes): try again later`,
+          new StoreBusy(
+            `too much is waiting for the store (${account.calls} calls, ${account.bytes} bytes): try again later`,
           ),
         );
       }
@@ -143,10 +169,12 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
       const id = ++lastId;
       // An idle store does not keep its process alive; a call that waits for its answer does.
       if (waiting.size === 0) port.ref();
-      waiting.set(id, { bytes, resolve, reject });
-      bytesWaiting += bytes;
+      waiting.set(id, { organisation, bytes, resolve, reject });
+      account.calls++;
+      account.bytes += bytes;
+      accounts.set(organisation, account);
       if (handedOver !== undefined) unsentBuffers.push(handedOver);
-      if (unsent.push([id, operation, args]) === 1) setImmediate(flush);
+      if (unsent.push([id, operation, args, organisation]) === 1) setImmediate(flush);
       return promise as Promise<never>;
     },
 

@@ -14,12 +14,16 @@ import {
   StoreUnusable,
   type Upload,
 } from '../store.ts';
+import { everyRecord } from '../test-lists.ts';
 import { recordRow } from '../test-rows.ts';
 import { asOpeningError } from './database.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
-import type { ThreadName, ThreadNews } from './sqlite-store.ts';
+import { openSqliteStore } from './open-sqlite-store.ts';
+import type { ThreadNews } from './sqlite-store.ts';
 import { testFolder } from './test-folder.ts';
 import { endOf, startProcess } from './test-process.ts';
+import type { ThreadName } from './thread.ts';
+import { defaultTuning } from './tuning.ts';
 
 function pathIn(t: TestContext): string {
   return join(testFolder(t), 'headgate.db');
@@ -40,7 +44,7 @@ function uploadOf(organisation: OrganisationNumber, rowCount = 1): Upload {
   return { organisation, type: 'tags', batches: [rows], dryRun: false, memory: null };
 }
 
-const ALL = { afterId: null, limit: 100_000, includeDeleted: true };
+const ALL = { afterId: null, limit: 1000, includeDeleted: true };
 
 async function refusalOf(path: string): Promise<string> {
   const error = await openStore(path).then(
@@ -72,7 +76,7 @@ test('of uploads that are committed together, one that cannot be written takes n
     written.map(({ status }) => status),
     ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'fulfilled'],
   );
-  const there = await store.records(organisation, 'tags', ALL);
+  const there = await everyRecord(store, organisation, 'tags');
   assert.deepEqual(
     new Set(there.map(([id]) => id)),
     new Set(good.flatMap(({ batches }) => batches.flat().map(([id]) => id))),
@@ -194,7 +198,7 @@ test('what was acknowledged survives the death of the process, each upload whole
   assert.ok(acknowledged.length > 3);
   const store = await opened(t, path);
   const kept = new Map<string, number>();
-  for (const row of await store.records(1, 'tags', ALL)) {
+  for (const row of await everyRecord(store, 1, 'tags')) {
     const name = String(row[1]);
     kept.set(name, (kept.get(name) ?? 0) + 1);
   }
@@ -262,9 +266,9 @@ test('a store attached in another thread works on the same database, and closes 
   );
   const seen = new Promise((resolve) => worker.once('message', resolve));
   const ended = new Promise((resolve) => worker.once('exit', resolve));
-  assert.deepEqual(await seen, [row]);
+  assert.deepEqual(await seen, { rows: [row], next: null });
   assert.equal(await ended, 0);
-  assert.deepEqual(await store.records(organisation, 'tags', ALL), [row]);
+  assert.deepEqual(await everyRecord(store, organisation, 'tags'), [row]);
 });
 
 test('an attached store is told when the opened one is closed', async (t) => {
@@ -324,7 +328,7 @@ for (const name of ['writer', 'reader'] as const) {
       await untilItServes(holder);
       await holder.write(uploadOf(organisation));
     }
-    assert.equal((await attached.records(organisation, 'tags', ALL)).length, 3);
+    assert.equal((await everyRecord(attached, organisation, 'tags')).length, 3);
   });
 }
 
@@ -339,7 +343,7 @@ for (const name of ['writer', 'reader'] as const) {
     renameSync(path, `${path}.aside`);
     breakThread(store, name);
     const use = (): Promise<unknown> =>
-      name === 'writer' ? store.write(uploadOf(organisation)) : store.records(organisation, 'tags', ALL);
+      name === 'writer' ? store.write(uploadOf(organisation)) : store.organisations();
     const expected = /thread cannot be started: the database .* was deleted or moved away/;
     for (let message = ''; !expected.test(message); await pause(10)) {
       await assert.rejects(store.ping(), StoreUnavailable);
@@ -352,9 +356,106 @@ for (const name of ['writer', 'reader'] as const) {
     renameSync(`${path}.aside`, path);
     await untilItServes(store);
     await store.write(uploadOf(organisation));
-    assert.equal((await store.records(organisation, 'tags', ALL)).length, 2);
+    assert.equal((await store.records(organisation, 'tags', ALL)).rows.length, 2);
   });
 }
+
+test('a lister thread that ends unexpectedly is started again, and nothing else waits for it', async (t) => {
+  const store = await opened(t);
+  const organisation = await organisationIn(store);
+  await store.write(uploadOf(organisation));
+  breakThread(store, 'lister');
+  await assert.rejects(
+    async () => {
+      for (;;) {
+        await store.ping();
+        await store.count(organisation, 'tags');
+      }
+    },
+    { name: 'StoreUnavailable', message: /the store's lister thread ended unexpectedly/ },
+  );
+  await store.ping();
+  const deadlineMs = performance.now() + 10_000;
+  let count: number | null = null;
+  while (count === null && performance.now() < deadlineMs) {
+    count = await store.count(organisation, 'tags').catch(() => pause(20, null));
+  }
+  assert.equal(count, 1);
+});
+
+test('a reading call that waited too long is refused as one that may be tried again', async (t) => {
+  const store = await openSqliteStore(pathIn(t), { ...defaultTuning, readPatienceMs: -1 });
+  t.after(() => store.close());
+  for (const read of [() => store.records(1, 'tags', ALL), () => store.findKey('one')]) {
+    await assert.rejects(read, {
+      name: 'StoreBusy',
+      message: /^the call waited 0 s for the store: try again/,
+    });
+  }
+  assert.notEqual(await store.createOrganisation('one', randomUUID(), 1), null);
+});
+
+/** How many of the others have been answered when the first one is. */
+async function answeredBefore(one: Promise<unknown>, others: readonly Promise<unknown>[]): Promise<number> {
+  let answered = 0;
+  for (const other of others) void other.then(() => answered++);
+  await one;
+  const before = answered;
+  await Promise.all(others);
+  return before;
+}
+
+test('a small write waits for the group at work, not for all that another organisation has sent', async (t) => {
+  const store = await opened(t);
+  const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
+  for (const dryRun of [false, true]) {
+    const uploads = Array.from({ length: 16 }, () => store.write({ ...uploadOf(greedy, 5000), dryRun }));
+    const before = await answeredBefore(store.write(uploadOf(modest)), uploads);
+    assert.ok(before <= 6, `${before} of 16 uploads came first`);
+  }
+});
+
+test('look-ups wait neither for lists nor for all that another organisation looks up', async (t) => {
+  const store = await opened(t);
+  const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
+  const rows = Array.from({ length: 20_000 }, () => recordRow('tags', { is_deleted: true }));
+  await store.write({ ...uploadOf(greedy), batches: [rows] });
+  const own = uploadOf(modest);
+  await store.write(own);
+  const ids = rows.slice(0, 5000).map(([id]) => id as string);
+  const lookUps = Array.from({ length: 100 }, () => store.existing(greedy, 'tags', ids));
+  const readOne = store.record(modest, 'tags', own.batches[0]![0]![0] as string);
+  assert.ok((await answeredBefore(Promise.all([readOne, store.findKey('none')]), lookUps)) <= 10);
+
+  const page = { afterId: null, limit: 10, includeDeleted: false };
+  const lists = Array.from({ length: 30 }, () => store.records(greedy, 'tags', page));
+  assert.equal(await answeredBefore(store.findKey('none'), lists), 0);
+  const listsAgain = Array.from({ length: 30 }, () => store.records(greedy, 'tags', page));
+  assert.ok((await answeredBefore(store.records(modest, 'tags', page), listsAgain)) <= 3);
+});
+
+test('expired answers are dropped in steps, however large they are', async (t) => {
+  const store = await opened(t);
+  const organisation = await organisationIn(store);
+  const keys = Array.from({ length: 12 }, (_, n) => `key ${n}`);
+  for (const key of keys) {
+    const memory = {
+      organisation,
+      path: '/v1/data/tags',
+      key,
+      fingerprint: 'print',
+      answer: new Uint8Array(1024 * 1024),
+      keptAtMs: 1,
+      expiresAtMs: 2,
+    };
+    await store.write({ ...uploadOf(organisation), memory });
+  }
+  const forgetting = store.forgetExpired(2);
+  const write = store.write(uploadOf(organisation));
+  assert.equal(await answeredBefore(write, [forgetting]), 0);
+  for (const key of keys)
+    assert.equal(await store.recall({ organisation, path: '/v1/data/tags', key }, 1), null);
+});
 
 test('a mistake in a call fails that call alone, as a mistake', async (t) => {
   const store = await opened(t);

@@ -9,8 +9,8 @@ import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { errorOf } from './calls.ts';
 import { companionOf } from './database-files.ts';
 import { newOpenedFiles } from './file-identity.ts';
-import { holdStore, type ThreadName, type ThreadNews } from './sqlite-store.ts';
-import type { Opened, Order, ThreadSetup, Trouble } from './thread.ts';
+import { holdStore, type ThreadNews } from './sqlite-store.ts';
+import type { Opened, Order, ThreadName, ThreadSetup, Trouble } from './thread.ts';
 import { newThreadHealth } from './thread-health.ts';
 import { defaultTuning, type Tuning } from './tuning.ts';
 
@@ -37,20 +37,20 @@ export async function openSqliteStore(
   const holders = new Set<TellNews>();
   const files = newOpenedFiles(path);
   const supervise = (name: ThreadName): SupervisedThread =>
-    superviseThread(name, { path, tuning, files, health: newThreadHealth() }, holders, onTrouble);
+    superviseThread({ name, path, tuning, files, health: newThreadHealth() }, holders, onTrouble);
   const writer = supervise('writer');
-  const reader = supervise('reader');
+  const readers = [supervise('reader'), supervise('lister')];
   try {
+    // The writer goes first: it prepares the database.
     await writer.open();
-    await reader.open();
+    await Promise.all(readers.map((reader) => reader.open()));
   } catch (error) {
-    await Promise.all([reader.close(), writer.close()]);
+    await Promise.all([...readers, writer].map((thread) => thread.close()));
     throw error;
   }
   const join = (tell: TellNews): void => {
     holders.add(tell);
-    writer.introduce(tell);
-    reader.introduce(tell);
+    for (const thread of [writer, ...readers]) thread.introduce(tell);
   };
   const { store, hear } = holdStore();
   join(hear);
@@ -59,7 +59,7 @@ export async function openSqliteStore(
   const close = async (): Promise<void> => {
     await store.close();
     // The writer goes last, so that its connection is the one that clears the log away.
-    await reader.close();
+    await Promise.all(readers.map((reader) => reader.close()));
     await writer.close();
   };
 
@@ -85,12 +85,12 @@ interface SupervisedThread {
 }
 
 function superviseThread(
-  name: ThreadName,
   setup: ThreadSetup,
   holders: ReadonlySet<TellNews>,
   onTrouble: (trouble: string) => void,
 ): SupervisedThread {
-  let thread = startThread(name, setup, onTrouble);
+  const { name } = setup;
+  let thread = startThread(setup, onTrouble);
   let running: Worker | null = null;
   let restartPauseMs = FIRST_RESTART_AFTER_MS;
   let restart: NodeJS.Timeout | null = null;
@@ -129,7 +129,7 @@ function superviseThread(
   };
 
   const restartNow = async (): Promise<void> => {
-    thread = startThread(name, setup, onTrouble);
+    thread = startThread(setup, onTrouble);
     try {
       await open();
       holders.forEach(introduce);
@@ -161,12 +161,14 @@ interface StartedThread {
   readonly ended: Promise<string>;
 }
 
-function startThread(
-  name: ThreadName,
-  setup: ThreadSetup,
-  onTrouble: (trouble: string) => void,
-): StartedThread {
-  const worker = new Worker(new URL(`./${name}-thread.ts`, import.meta.url), {
+const scripts: Readonly<Record<ThreadName, URL>> = {
+  writer: new URL('./writer-thread.ts', import.meta.url),
+  reader: new URL('./reader-thread.ts', import.meta.url),
+  lister: new URL('./reader-thread.ts', import.meta.url),
+};
+
+function startThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): StartedThread {
+  const worker = new Worker(scripts[setup.name], {
     workerData: setup,
     resourceLimits: storeThreadLimits,
   });

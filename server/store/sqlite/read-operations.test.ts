@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { behind, interactionListing, type Listing, recordListing, upTo } from '../listing.ts';
 import type { InteractionPage } from '../store.ts';
-import { catalogueTables } from '../tables.ts';
+import { catalogueTables, recordTable } from '../tables.ts';
 import { prepareDatabase } from './migrations.ts';
-import { interactionsQuery } from './read-operations.ts';
+import { type Query, rowsQuery, stepEndQuery } from './read-operations.ts';
 import { testFolder } from './test-folder.ts';
 
 const page: InteractionPage = { equal: {}, from: null, to: null, before: null, limit: 100 };
@@ -22,32 +23,41 @@ const expectations: readonly { readonly page: InteractionPage; readonly index: s
   { page: { ...page, equal: { item_type: 'SHOP', item_id: 'a' } }, index: 'interactions_by_item' },
 ];
 
-test('every page of interactions is read from an index in its order, and never sorted', (t) => {
+test('every step of a list is read from its index in its order, between its bounds, and never sorted', (t) => {
   const database = new DatabaseSync(join(testFolder(t), 'headgate.db'));
   t.after(() => database.close());
   prepareDatabase(database, 'headgate.db', catalogueTables);
-  const beginnings = [null, { occurredAt: moment, interactionId: 'a' }];
-  for (const expectation of expectations) {
-    for (const before of beginnings) {
-      const { sql, parameters } = interactionsQuery(catalogueTables.interactions, 1, {
-        ...expectation.page,
-        before,
-      });
-      const plan = database
-        .prepare(`EXPLAIN QUERY PLAN ${sql}`)
-        .all(...parameters)
-        .map(({ detail }) => String(detail));
-      const where = `${JSON.stringify(expectation.page.equal)} ${before === null ? '' : 'from a cursor'}`;
-      assert.equal(plan.length, 1, `${where}: ${plan.join('; ')}`);
-      assert.match(plan[0]!, new RegExp(`^SEARCH interactions USING INDEX ${expectation.index} `), where);
-      if (before !== null) assert.match(plan[0]!, /occurred_at/, where);
+  const plansOf = ({ sql, parameters }: Query): string => {
+    const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...parameters);
+    assert.equal(plan.length, 1, JSON.stringify(plan));
+    return String(plan[0]!.detail);
+  };
+  const ways: [Listing, string, string][] = expectations.map(({ page, index }) => [
+    interactionListing(catalogueTables.interactions, page),
+    `interactions USING INDEX ${index} `,
+    '(?:occurred_at|interaction_id)',
+  ]);
+  const tags = recordTable(catalogueTables, 'tags');
+  for (const includeDeleted of [true, false]) {
+    const listing = recordListing(tags, { afterId: null, limit: 100, includeDeleted });
+    ways.push([listing, 'tags USING INDEX sqlite_autoindex_tags_1 ', 'tag_id']);
+  }
+  for (const [listing, using, column] of ways) {
+    const position = listing.order.map(() => moment);
+    for (const begun of [listing, behind(listing, position)]) {
+      const stepEnd = plansOf(stepEndQuery(1, begun));
+      assert.match(stepEnd, new RegExp(`^SEARCH ${using.replace('INDEX', 'COVERING INDEX')}`));
+      const rows = plansOf(rowsQuery(1, upTo(begun, position), 100));
+      assert.match(rows, new RegExp(`^SEARCH ${using}`));
+      const bounds = begun.begin === null ? [] : ['<', '>'];
+      for (const bound of bounds) assert.match(rows, new RegExp(`${column}\\)?${bound}`));
     }
   }
 });
 
 test('a filter by a field that interactions lack is a mistake', () => {
   assert.throws(
-    () => interactionsQuery(catalogueTables.interactions, 1, { ...page, equal: { colour: 'red' } }),
+    () => interactionListing(catalogueTables.interactions, { ...page, equal: { colour: 'red' } }),
     /interactions have no field colour/,
   );
 });

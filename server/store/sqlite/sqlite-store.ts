@@ -1,15 +1,15 @@
-// The store as its callers hold it, in any thread: it packs what they give, and passes it to the writer's or
-// the reader's thread.
+// The store as its callers hold it, in any thread: it packs what they give, and passes it to the thread whose work
+// it is.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { interactionPosition } from '../listing.ts';
 import type { InteractionWrite, Memory, Row, Store, Tally, Upload } from '../store.ts';
 import { createLink, type Link } from './calls.ts';
 import { packRows } from './packed-rows.ts';
-import type { ReadOperations } from './read-operations.ts';
+import type { Lists, LookUps, Steps } from './read-operations.ts';
 import { type ShownHealth, StoreHealth } from './store-health.ts';
-import { FORGOTTEN_AT_ONCE, type Job, type PackedUpload, type WriteOperations } from './write-operations.ts';
-
-export type ThreadName = 'writer' | 'reader';
+import type { ThreadName } from './thread.ts';
+import type { Job, PackedUpload, WriteOperations } from './write-operations.ts';
 
 /** What a holder of the store is told about a thread: a way to it, or why there is none. */
 export type ThreadNews =
@@ -22,6 +22,18 @@ type AnsweredWrites = {
   ) => ReturnType<WriteOperations[N]> extends Job<infer Result> ? Result : never;
 } & { ping(): void };
 
+type AnsweredLists = {
+  [N in keyof Lists]: (
+    ...args: Parameters<Lists[N]>
+  ) => ReturnType<Lists[N]> extends Steps<infer Result> ? Result : never;
+};
+
+/** For a call of no organisation. */
+const nobodys = { organisation: null };
+
+/** Keys whose use is noted in one call, so that other writes do not wait for all of them. */
+const KEYS_NOTED_AT_ONCE = 500;
+
 export interface HeldStore {
   readonly store: Store;
   hear(news: ThreadNews): void;
@@ -29,70 +41,87 @@ export interface HeldStore {
 
 export function holdStore(): HeldStore {
   const writer: Link<AnsweredWrites> = createLink('writer');
-  const reader: Link<ReadOperations> = createLink('reader');
-  const links = { writer, reader };
-  const health = new StoreHealth(links);
+  const reader: Link<LookUps> = createLink('reader');
+  const lister: Link<AnsweredLists> = createLink('lister');
+  const links = { writer, reader, lister };
+  // Without its lister the store serves everything but lists.
+  const health = new StoreHealth({ writer, reader });
   return {
     hear(news) {
       if ('port' in news) {
-        health.watch(news.thread, news);
+        if (news.thread !== 'lister') health.watch(news.thread, news);
         links[news.thread].connect(news.port);
       } else links[news.thread].lose(news.lost);
     },
     store: {
       createOrganisation: (name, orgId, createdAtMs) =>
-        writer.call('createOrganisation', [name, orgId, createdAtMs]),
-      organisations: () => reader.call('organisations', []),
+        writer.call('createOrganisation', [name, orgId, createdAtMs], nobodys),
+      organisations: () => reader.call('organisations', [], nobodys),
 
-      addKey: (key) => writer.call('addKey', [key]),
-      findKey: (keyId) => reader.call('findKey', [keyId]),
-      keysOf: (organisation) => reader.call('keysOf', [organisation]),
-      replaceKey: (keyId, endsAtMs, successor) => writer.call('replaceKey', [keyId, endsAtMs, successor]),
-      revokeKey: (keyId, revokedAtMs) => writer.call('revokeKey', [keyId, revokedAtMs]),
-      noteKeysUsed: (lastUsedAtMs) => writer.call('noteKeysUsed', [lastUsedAtMs]),
+      addKey: (key) => writer.call('addKey', [key], nobodys),
+      findKey: (keyId) => reader.call('findKey', [keyId], nobodys),
+      keysOf: (organisation) => reader.call('keysOf', [organisation], { organisation }),
+      replaceKey: (keyId, endsAtMs, successor) =>
+        writer.call('replaceKey', [keyId, endsAtMs, successor], nobodys),
+      revokeKey: (keyId, revokedAtMs) => writer.call('revokeKey', [keyId, revokedAtMs], nobodys),
+      async noteKeysUsed(lastUsedAtMs) {
+        const uses = [...lastUsedAtMs];
+        for (let first = 0; first < uses.length; first += KEYS_NOTED_AT_ONCE) {
+          const some = new Map(uses.slice(first, first + KEYS_NOTED_AT_ONCE));
+          await writer.call('noteKeysUsed', [some], nobodys);
+        }
+      },
 
       async existing(organisation, type, ids) {
         if (ids.length === 0) return new Set();
         const idsJson = JSON.stringify(ids);
-        const marks = await reader.call('existing', [organisation, type, idsJson], idsJson.length);
+        const options = { organisation, bytes: idsJson.length };
+        const marks = await reader.call('existing', [organisation, type, idsJson], options);
         return new Set(ids.filter((_, position) => marks[position] === '1'));
       },
       write(upload) {
         const packed = packUpload(upload);
         const { buffer, byteLength } = packed.rows.bytes;
-        return writer.call('write', [packed], byteLength + memoryBytes(packed.memory), buffer);
+        return writer.call('write', [packed], {
+          organisation: upload.organisation,
+          bytes: byteLength + memoryBytes(packed.memory),
+          handedOver: buffer,
+        });
       },
       async writeInteraction({ organisation, row, memory: given }) {
         const rowJson = row === null ? null : JSON.stringify(row);
         const memory = packMemory(given);
-        const bytes = (rowJson?.length ?? 0) + memoryBytes(memory);
-        const written = await writer.call('writeInteraction', [organisation, rowJson, memory], bytes);
+        const options = { organisation, bytes: (rowJson?.length ?? 0) + memoryBytes(memory) };
+        const written = await writer.call('writeInteraction', [organisation, rowJson, memory], options);
         return typeof written === 'string' ? { kind: 'written', tallies: [tallyOf(written)] } : written;
       },
       recall: ({ organisation, path, key }, nowMs) =>
-        reader.call('recall', [{ organisation, path, key }, nowMs]),
+        reader.call('recall', [{ organisation, path, key }, nowMs], { organisation }),
       async forgetExpired(nowMs) {
-        while ((await writer.call('forgetExpired', [nowMs])) === FORGOTTEN_AT_ONCE);
+        while (await writer.call('forgetExpired', [nowMs], nobodys));
       },
 
       async record(organisation, type, id) {
-        return rowsOf(await reader.call('record', [organisation, type, id]))[0] ?? null;
+        return rowsOf(await reader.call('record', [organisation, type, id], { organisation }))[0] ?? null;
       },
       async records(organisation, type, page) {
-        return rowsOf(await reader.call('records', [organisation, type, page]));
+        const { rowsJson, next } = await lister.call('records', [organisation, type, page], { organisation });
+        return { rows: rowsOf(rowsJson), next: next === null ? null : next[0]! };
       },
       async interaction(organisation, interactionId) {
-        return rowsOf(await reader.call('interaction', [organisation, interactionId]))[0] ?? null;
+        const rowsJson = await reader.call('interaction', [organisation, interactionId], { organisation });
+        return rowsOf(rowsJson)[0] ?? null;
       },
       async interactions(organisation, page) {
-        return rowsOf(await reader.call('interactions', [organisation, page]));
+        const { rowsJson, next } = await lister.call('interactions', [organisation, page], { organisation });
+        return { rows: rowsOf(rowsJson), next: next === null ? null : interactionPosition(next) };
       },
 
-      count: (organisation, what) => reader.call('count', [organisation, what]),
+      count: (organisation, what) => lister.call('count', [organisation, what], { organisation }),
 
-      ping: () => health.assertServing(() => writer.call('ping', [])),
+      ping: () => health.assertServing(() => writer.call('ping', [], nobodys)),
       async close() {
-        await Promise.all([writer.close(), reader.close()]);
+        await Promise.all([writer.close(), reader.close(), lister.close()]);
       },
     },
   };

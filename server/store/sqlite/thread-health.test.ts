@@ -12,6 +12,7 @@ import {
 
 const idle: Service = {
   groupWeight: 1,
+  patienceMs: 1000,
   weightOf: () => 1,
   answer: () => [],
   betweenGroups() {},

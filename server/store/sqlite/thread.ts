@@ -2,13 +2,18 @@
 // ports, answers them group by group, and finishes what it has taken before it ends.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { StoreBusy } from '../store.ts';
+import { CallQueue, type Weighed } from './call-queue.ts';
 import { type Answer, answerOf, type Call, failed, type Outcome } from './calls.ts';
 import { asOpeningError } from './database.ts';
 import type { OpenedFiles } from './file-identity.ts';
 import type { ThreadHealth } from './thread-health.ts';
 import type { Tuning } from './tuning.ts';
 
+export type ThreadName = 'writer' | 'reader' | 'lister';
+
 export interface ThreadSetup {
+  readonly name: ThreadName;
   readonly path: string;
   readonly tuning: Tuning;
   readonly files: OpenedFiles;
@@ -29,78 +34,45 @@ export interface Trouble {
 }
 
 export interface Service {
-  /** Up to this weight of calls are answered together; a call that alone is heavier is answered alone. */
+  /** About the weight of calls that are answered together; a call that alone is heavier is answered, too. */
   readonly groupWeight: number;
+  /** A call that has waited longer is refused instead of begun. */
+  readonly patienceMs: number;
   weightOf(call: Call): number;
-  /** One outcome per call, in their order. Throws only where the thread cannot go on. */
-  answer(calls: readonly Call[]): readonly Outcome[];
+  /**
+   * One outcome per call, in their order; null for a call that is not done and needs another turn. Throws only if the
+   * thread cannot go on.
+   */
+  answer(calls: readonly Call[]): readonly (Outcome | null)[];
   /** Upkeep for which nobody should wait: it comes after the answers have been given. */
   betweenGroups(): void;
   close(): Promise<void>;
 }
 
-interface Taken {
+interface Taken extends Weighed {
   readonly call: Call;
   readonly port: MessagePort;
+  /** Null once it has been begun. */
+  arrivedAtMs: number | null;
 }
 
+interface Life {
+  connect(port: MessagePort): void;
+  close(): Promise<void>;
+}
+
+/** A thread is told to open its part of the database before anything else. */
 export function runThread(
   open: (setup: ThreadSetup, tellTrouble: (trouble: string) => void) => Service,
 ): void {
   const setup = workerData as ThreadSetup;
-  const ports = new Set<MessagePort>();
-  let queue: Taken[] = [];
-  let service: Service | null = null;
-  let isPumpDue = false;
-
-  const connect = (port: MessagePort): void => {
-    ports.add(port);
-    port.on('message', (calls: readonly Call[]) => {
-      for (const call of calls) queue.push({ call, port });
-      duePump();
-    });
-    port.on('close', () => ports.delete(port));
-  };
-
-  // Pumping after the turn's messages have all come in puts the calls of many callers into one group.
-  const duePump = (): void => {
-    if (isPumpDue || queue.length === 0) return;
-    isPumpDue = true;
-    setImmediate(() => {
-      isPumpDue = false;
-      answerOneGroup();
-      service?.betweenGroups();
-      duePump();
-    });
-  };
-
-  const answerOneGroup = (): void => {
-    if (service === null || queue.length === 0) return;
-    const group = queue.slice(0, groupSize(service, queue));
-    queue = queue.slice(group.length);
-    const outcomes = service.answer(group.map(({ call }) => call));
-    const answersByPort = new Map<MessagePort, Answer[]>();
-    group.forEach(({ call, port }, position) => {
-      const answers = answersByPort.get(port) ?? [];
-      answers.push(answerOf(call[0], outcomes[position]!));
-      answersByPort.set(port, answers);
-    });
-    for (const [port, answers] of answersByPort) port.postMessage(answers);
-  };
-
-  const close = async (): Promise<void> => {
-    while (queue.length > 0) answerOneGroup();
-    await service?.close();
-    for (const port of ports) port.close();
-    parentPort!.close();
-  };
-
+  let life: Life | null = null;
   parentPort!.on('message', (order: Order) => {
-    if (order.kind === 'connect') connect(order.port);
-    else if (order.kind === 'close') void close();
+    if (order.kind === 'connect') life!.connect(order.port);
+    else if (order.kind === 'close') void life!.close();
     else {
       try {
-        service = open(setup, (trouble) => parentPort!.postMessage({ trouble } satisfies Trouble));
+        life = begin(open(setup, (trouble) => parentPort!.postMessage({ trouble } satisfies Trouble)));
         parentPort!.postMessage({ kind: 'done', value: null } satisfies Opened);
       } catch (error) {
         parentPort!.postMessage(failed(asOpeningError(setup.path, error)) satisfies Opened);
@@ -109,19 +81,72 @@ export function runThread(
   });
 }
 
-/**
- * Half of what waits, where that is much: while it is answered, the callers of the other half need not be
- * waited for, and while those are answered, these bring their next calls. Taking all would idle in between.
- */
-function groupSize({ groupWeight, weightOf }: Service, queue: readonly Taken[]): number {
-  const waitingWeight = queue.reduce((sum, { call }) => sum + weightOf(call), 0);
-  const fullWeight = Math.min(groupWeight, Math.max(groupWeight, waitingWeight) / 2);
-  let weight = 0;
-  let size = 0;
-  for (const { call } of queue) {
-    weight += weightOf(call);
-    if (size > 0 && weight > fullWeight) break;
-    size++;
-  }
-  return size;
+function begin(service: Service): Life {
+  const ports = new Set<MessagePort>();
+  const queue = new CallQueue<Taken>(service.groupWeight);
+  let isPumpDue = false;
+
+  // Pumping after the turn's messages have all come in puts the calls of many callers into one group.
+  const duePump = (): void => {
+    if (isPumpDue || queue.size === 0) return;
+    isPumpDue = true;
+    setImmediate(() => {
+      isPumpDue = false;
+      answerOneGroup();
+      service.betweenGroups();
+      duePump();
+    });
+  };
+
+  const answerOneGroup = (): void => {
+    const group = queue.takeGroup();
+    if (group.length === 0) return;
+    const answersByPort = new Map<MessagePort, Answer[]>();
+    const answer = ({ call, port }: Taken, outcome: Outcome): void => {
+      const answers = answersByPort.get(port) ?? [];
+      answers.push(answerOf(call[0], outcome));
+      answersByPort.set(port, answers);
+    };
+    const begun = group.filter((taken) => {
+      const waitedMs = taken.arrivedAtMs === null ? 0 : performance.now() - taken.arrivedAtMs;
+      taken.arrivedAtMs = null;
+      if (waitedMs <= service.patienceMs) return true;
+      answer(taken, waitedTooLong(waitedMs));
+      return false;
+    });
+    const outcomes = service.answer(begun.map(({ call }) => call));
+    begun.forEach((taken, position) => {
+      const outcome = outcomes[position]!;
+      if (outcome === null) queue.push(taken);
+      else answer(taken, outcome);
+    });
+    for (const [port, answers] of answersByPort) port.postMessage(answers);
+  };
+
+  return {
+    connect(port) {
+      ports.add(port);
+      port.on('message', (calls: readonly Call[]) => {
+        const arrivedAtMs = performance.now();
+        for (const call of calls) {
+          queue.push({ call, port, arrivedAtMs, organisation: call[3], weight: service.weightOf(call) });
+        }
+        duePump();
+      });
+      port.on('close', () => ports.delete(port));
+    },
+
+    async close() {
+      while (queue.size > 0) answerOneGroup();
+      await service.close();
+      for (const port of ports) port.close();
+      parentPort!.close();
+    },
+  };
+}
+
+function waitedTooLong(waitedMs: number): Outcome {
+  return failed(
+    new StoreBusy(`the call waited ${Math.round(waitedMs / 1000)} s for the store: try again later`),
+  );
 }

@@ -2,10 +2,12 @@
 
 export interface Tuning {
   /**
-   * Rows that are committed together at most; waiting uploads beyond it wait for the next commit. The writer holds about
-   * a page for each.
+   * About the rows that are committed together; waiting uploads beyond it wait for the next commit. The writer holds
+   * about a page for each, and whoever comes waits for the group at work.
    */
   readonly groupRows: number;
+  /** A reading call that has waited longer for its thread is refused. */
+  readonly readPatienceMs: number;
   /** Un-checkpointed write-ahead log at which the checkpointer starts. */
   readonly checkpointAfterBytes: number;
   /**
@@ -18,7 +20,8 @@ export interface Tuning {
 const MIB = 1024 * 1024;
 
 export const defaultTuning: Tuning = {
-  groupRows: 20_000,
+  groupRows: 10_000,
+  readPatienceMs: 10_000,
   checkpointAfterBytes: 160 * MIB,
   walLimitBytes: 256 * MIB,
 };

@@ -10,13 +10,18 @@ import { sleep } from './database.ts';
 import { newOpenedFiles } from './file-identity.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
 import { testFolder } from './test-folder.ts';
-import type { Tuning } from './tuning.ts';
+import { defaultTuning, type Tuning } from './tuning.ts';
 import { keepWal, patienceAfter, type Step, stepFor } from './wal.ts';
 import { openForWriting } from './writing-connection.ts';
 
 const MIB = 1024 * 1024;
 const PATIENCE_MS = 20_000;
-const smallTuning: Tuning = { groupRows: 2000, checkpointAfterBytes: MIB, walLimitBytes: MIB };
+const smallTuning: Tuning = {
+  ...defaultTuning,
+  groupRows: 2000,
+  checkpointAfterBytes: MIB,
+  walLimitBytes: MIB,
+};
 
 /** Writes without pause while others read, and says how large the files became. */
 async function writeWithoutPause(
@@ -52,11 +57,13 @@ async function writeWithoutPause(
 
 test('the log stays within its limit under writing and reading without pause', async (t) => {
   const unlimited = await writeWithoutPause(t, {
+    ...defaultTuning,
     groupRows: 2000,
     checkpointAfterBytes: 1024 * MIB,
     walLimitBytes: 1024 * MIB,
   });
   const limited = await writeWithoutPause(t, {
+    ...defaultTuning,
     groupRows: 2000,
     checkpointAfterBytes: 1 * MIB,
     walLimitBytes: 4 * MIB,
@@ -71,6 +78,7 @@ test('the log stays within its limit under writing and reading without pause', a
 
 test('the checkpointer copies the log into the database while the writer goes on', async (t) => {
   const { databaseBytes, walAfterClose } = await writeWithoutPause(t, {
+    ...defaultTuning,
     groupRows: 2000,
     checkpointAfterBytes: 1 * MIB,
     walLimitBytes: 1024 * MIB,
@@ -80,7 +88,7 @@ test('the checkpointer copies the log into the database while the writer goes on
 });
 
 test('what is done about the log follows from its size and from what of it is copied', () => {
-  const tuning: Tuning = { groupRows: 2000, checkpointAfterBytes: 100, walLimitBytes: 200 };
+  const tuning: Tuning = { ...defaultTuning, groupRows: 2000, checkpointAfterBytes: 100, walLimitBytes: 200 };
   const cases: readonly [walBytes: number, copiedBytes: number, walBytesBefore: number, step: Step][] = [
     [100, 0, 0, 'nothing'],
     [101, 0, 0, 'copy'],
@@ -198,7 +206,7 @@ test('whoever has opened the store is told when its log cannot be copied, and go
   const folder = testFolder(t);
   const path = join(folder, 'headgate.db');
   const told = Promise.withResolvers<string>();
-  const tuning = { groupRows: 2000, checkpointAfterBytes: 1, walLimitBytes: 1024 * MIB };
+  const tuning = { ...defaultTuning, groupRows: 2000, checkpointAfterBytes: 1, walLimitBytes: 1024 * MIB };
   const store = await openSqliteStore(path, tuning, told.resolve);
   const { organisation } = (await store.createOrganisation('one', randomUUID(), 1))!;
   const rows = Array.from({ length: 1000 }, () => recordRow('tags', { name: 'a tag' }));

@@ -30,8 +30,9 @@ export interface PackedUpload {
   readonly memory: Memory | null;
 }
 
-/** Dropping answers that may be a megabyte each, a few hundred at a time, keeps other writes from waiting. */
-export const FORGOTTEN_AT_ONCE = 200;
+/** Answers may be megabytes each. So many are dropped at once that other writes do not wait for it. */
+const FORGOTTEN_AT_ONCE = 200;
+const FORGOTTEN_BYTES_AT_ONCE = 2 * 1024 * 1024;
 
 export type WriteOperations = ReturnType<typeof createWriteOperations>;
 
@@ -182,15 +183,22 @@ export function createWriteOperations(database: DatabaseSync, tables: Tables) {
       };
     },
 
-    /** Says how many were dropped, so that the caller can come back for more. */
-    forgetExpired: (nowMs: number): Job<number> => ({
-      run: () =>
-        Number(
-          statement(
-            `DELETE FROM idempotency_answers WHERE rowid IN
-              (SELECT rowid FROM idempotency_answers WHERE expires_at_ms <= ? LIMIT ${FORGOTTEN_AT_ONCE})`,
-          ).run(nowMs).changes,
-        ),
+    /** Drops some, the oldest first. Returns whether others may be left, so that the caller comes back for them. */
+    forgetExpired: (nowMs: number): Job<boolean> => ({
+      run() {
+        const expired = statement(
+          `SELECT rowid, length(answer) AS bytes FROM idempotency_answers
+           WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ${FORGOTTEN_AT_ONCE}`,
+        ).all(nowMs);
+        const forget = statement('DELETE FROM idempotency_answers WHERE rowid = ?');
+        let bytes = 0;
+        for (const [position, answer] of expired.entries()) {
+          bytes += answer.bytes as number;
+          if (position > 0 && bytes > FORGOTTEN_BYTES_AT_ONCE) return true;
+          forget.run(answer.rowid!);
+        }
+        return expired.length === FORGOTTEN_AT_ONCE;
+      },
     }),
   };
 }

@@ -71,6 +71,7 @@ function openWriter(setup: ThreadSetup, tellTrouble: (trouble: string) => void):
 
   const service: Service = {
     groupWeight: tuning.groupRows,
+    patienceMs: Number.POSITIVE_INFINITY,
     weightOf,
     answer(calls) {
       const outcomes = guard.guarded(calls.length, () => commit(calls));
@@ -106,8 +107,14 @@ function jobOf(operations: WriterOperations, operation: string, args: readonly u
   return create(...args);
 }
 
+/** A row of more bytes than this takes as long as several. */
+const BYTES_PER_ROW = 1024;
+
+/** A dry run writes, too, before it undoes it. */
 function weightOf([, operation, args]: Call): number {
-  return operation === 'write' ? Math.max(1, (args[0] as PackedUpload).rows.rowCount) : 1;
+  if (operation !== 'write') return 1;
+  const { rowCount, bytes } = (args[0] as PackedUpload).rows;
+  return Math.max(1, rowCount, Math.ceil(bytes.byteLength / BYTES_PER_ROW));
 }
 
 runThread(openWriter);

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { CallQueue, type Weighed } from './call-queue.ts';
+
+interface Item extends Weighed {
+  readonly name: string;
+}
+
+function item(name: string, organisation: number | null, weight = 1): Item {
+  return { name, organisation, weight };
+}
+
+function items(count: number, name: string, organisation: number | null, weight = 1): Item[] {
+  return Array.from({ length: count }, (_, n) => item(`${name}${n + 1}`, organisation, weight));
+}
+
+function queueOf(groupWeight: number, waiting: readonly Item[]): CallQueue<Item> {
+  const queue = new CallQueue<Item>(groupWeight);
+  for (const one of waiting) queue.push(one);
+  return queue;
+}
+
+function namesIn(group: readonly Item[]): string {
+  return group.map(({ name }) => name).join(' ');
+}
+
+test('an organisation alone is taken in order, group by group', () => {
+  const queue = queueOf(100, items(5, 'a', 1, 50));
+  assert.equal(namesIn(queue.takeGroup()), 'a1 a2');
+  assert.equal(namesIn(queue.takeGroup()), 'a3 a4');
+  assert.equal(namesIn(queue.takeGroup()), 'a5');
+  assert.equal(queue.size, 0);
+  assert.deepEqual(queue.takeGroup(), []);
+});
+
+test('a call that is heavier than a group is taken', () => {
+  const queue = queueOf(100, items(2, 'a', 1, 5000));
+  assert.equal(namesIn(queue.takeGroup()), 'a1');
+  assert.equal(namesIn(queue.takeGroup()), 'a2');
+});
+
+test('calls of others are in the very next group, before the heavy ones', () => {
+  const queue = queueOf(5000, items(16, 'a', 1, 5000));
+  queue.takeGroup();
+  for (const light of [...items(3, 'b', 2), item('c', 3, 400)]) queue.push(light);
+  const group = queue.takeGroup();
+  assert.deepEqual(namesIn(group).split(' ').toSorted(), ['a2', 'b1', 'b2', 'b3', 'c']);
+  queue.push(item('b4', 2));
+  assert.equal(namesIn(queue.takeGroup()), 'b4 a3');
+});
+
+test('what belongs to no organisation goes first', () => {
+  const queue = queueOf(100, [...items(3, 'a', 1), ...items(2, 'key', null)]);
+  assert.equal(namesIn(queue.takeGroup()), 'key1 key2 a1 a2 a3');
+});
+
+test('heavy calls of two organisations take turns', () => {
+  const queue = queueOf(100, [...items(3, 'a', 1, 100), ...items(3, 'b', 2, 100)]);
+  const groups = Array.from({ length: 6 }, () => namesIn(queue.takeGroup()));
+  assert.deepEqual(groups, ['a1', 'b1', 'a2', 'b2', 'a3', 'b3']);
+});
+
+test('over time organisations that always wait get equal shares of the weight', () => {
+  const weights = [1, 30, 100, 500, 2500];
+  const queue = new CallQueue<Item>(5000);
+  const refill = (organisation: number): void =>
+    queue.push(item(`o${organisation}`, organisation, weights[organisation]!));
+  weights.forEach((weight, organisation) => {
+    for (let waiting = 0; waiting < 20_000; waiting += weight) refill(organisation);
+  });
+  const shares = weights.map(() => 0);
+  for (let group = 0; group < 100; group++) {
+    for (const { organisation, weight } of queue.takeGroup()) {
+      shares[organisation!]! += weight;
+      refill(organisation!);
+    }
+  }
+  const [least, most] = [Math.min(...shares), Math.max(...shares)];
+  assert.ok(most - least <= 2 * Math.max(...weights), String(shares));
+});
+
+test('everything is taken once, in order within its organisation, in groups of bounded weight', () => {
+  const anyItems = fc.array(
+    fc.record({
+      organisation: fc.option(fc.integer({ min: 1, max: 5 })),
+      weight: fc.integer({ min: 1, max: 300 }),
+    }),
+    { maxLength: 60 },
+  );
+  fc.assert(
+    fc.property(anyItems, (drawn) => {
+      const waiting = drawn.map(({ organisation, weight }, at) => item(String(at), organisation, weight));
+      const queue = queueOf(100, waiting);
+      const taken: Item[] = [];
+      while (queue.size > 0) {
+        const group = queue.takeGroup();
+        assert.ok(group.length > 0);
+        const owned = group.filter(({ organisation }) => organisation !== null);
+        const weight = owned.reduce((sum, one) => sum + one.weight, 0);
+        assert.ok(weight < 100 + Math.max(0, ...owned.map((one) => one.weight)), `a group of ${weight}`);
+        taken.push(...group);
+      }
+      for (const organisation of [null, 1, 2, 3, 4, 5]) {
+        const ofIt = (all: readonly Item[]) => all.filter((one) => one.organisation === organisation);
+        assert.deepEqual(ofIt(taken), ofIt(waiting));
+      }
+    }),
+  );
+});

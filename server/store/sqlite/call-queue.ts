@@ -1,0 +1,59 @@
+// The calls that wait for a thread, in groups that it works on together. Organisations take turns by weight, so that
+// nobody waits behind everything that another organisation has sent.
+
+import { FairQueue } from '../../fair-queue.ts';
+import type { OrganisationNumber } from '../store.ts';
+
+export interface Weighed {
+  /** Null for calls of no organisation, such as keys and pings: they are small, and go first. */
+  readonly organisation: OrganisationNumber | null;
+  /** About what the call costs, in rows. */
+  readonly weight: number;
+}
+
+export class CallQueue<Item extends Weighed> {
+  readonly #groupWeight: number;
+  #ofNobody: Item[] = [];
+  readonly #ofOrganisations = new FairQueue<Item>();
+  #waitingWeight = 0;
+
+  /** A group has about this weight; it ends with the item that fills it. */
+  constructor(groupWeight: number) {
+    this.#groupWeight = groupWeight;
+  }
+
+  get size(): number {
+    return this.#ofNobody.length + this.#ofOrganisations.size;
+  }
+
+  push(item: Item): void {
+    if (item.organisation === null) this.#ofNobody.push(item);
+    else this.#ofOrganisations.push(item.organisation, item);
+    this.#waitingWeight += item.weight;
+  }
+
+  takeGroup(): Item[] {
+    const fullWeight = this.#fullWeight();
+    const group = this.#ofNobody;
+    this.#ofNobody = [];
+    let weight = 0;
+    while (weight < fullWeight) {
+      const item = this.#ofOrganisations.shift();
+      if (item === undefined) break;
+      // Charged at once, so that the next item is another organisation's if one waits that was served less.
+      this.#ofOrganisations.charge(item.organisation!, item.weight);
+      weight += item.weight;
+      group.push(item);
+    }
+    for (const item of group) this.#waitingWeight -= item.weight;
+    return group;
+  }
+
+  /**
+   * Half of what waits, if that is much: while it is worked on, the callers of the other half need not be waited for,
+   * and while those are worked on, these bring their next calls. Taking all would idle in between.
+   */
+  #fullWeight(): number {
+    return Math.min(this.#groupWeight, Math.max(this.#groupWeight, this.#waitingWeight) / 2);
+  }
+}
