@@ -14,7 +14,7 @@ export const nodeFlags: readonly string[] = readFileSync(executable, 'utf8')
   .split('\n', 1)[0]!
   .split(' ')
   .slice(3);
-const START_TIMEOUT_MS = 20_000;
+const START_TIMEOUT_MS = 60_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 
 export interface IssuedKey {
