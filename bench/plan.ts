@@ -65,7 +65,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     interactionsToWarmUp: 60_000,
     interactions: 30_000,
     memoryMs: 15 * SECOND_MS,
-    attackMs: 3 * SECOND_MS,
+    attackMs: 4 * SECOND_MS,
   },
   full: {
     ...usual,

@@ -25,6 +25,8 @@ const endOfHead = Buffer.from('\r\n\r\n');
 const endOfChunks = '0\r\n\r\n';
 const CONTINUE_STATUS = 100;
 const REOPEN_AFTER_MS = 5;
+/** By then the server has read the request and not yet answered it. */
+const LEAVE_AFTER_MS = 50;
 const SEND_UNREAD_EVERY_MS = 50;
 
 class Attacking {
@@ -110,6 +112,10 @@ class Attacking {
           if (socket.writableLength === 0) socket.write(this.#next(connection));
           await sleep(SEND_UNREAD_EVERY_MS);
         }
+        return;
+      case 'leaves':
+        await new Promise((resolve) => socket.write(this.#next(connection), resolve));
+        await sleep(LEAVE_AFTER_MS);
         return;
       case 'stalls': {
         const answered = answers.next();

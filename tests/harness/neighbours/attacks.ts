@@ -14,11 +14,12 @@ import { RenewedUpload } from '../renewed-upload.ts';
 /**
  * - `reads`: waits for each answer before it sends the next request;
  * - `never reads`: goes on sending requests, and leaves every answer where it is;
+ * - `leaves`: sends a whole request and closes the connection before the answer comes;
  * - `stalls`: sends a body but for its last byte, and then nothing;
  * - `vanishes`: waits until the server wants the body, and closes the connection in the middle of it. Whoever does not wait
  *   measures how many connections the kernel keeps for the server.
  */
-export type Manner = 'reads' | 'never reads' | 'stalls' | 'vanishes';
+export type Manner = 'reads' | 'never reads' | 'leaves' | 'stalls' | 'vanishes';
 
 /** How much the store holds of what makes reading costly. */
 export interface Scale {
@@ -53,7 +54,6 @@ const MAX_BODY_BYTES = 32 * 1024 ** 2;
 const LONGEST_TEXT_CHARACTERS = 10_000;
 /** The most that the server looks into, per record of the largest upload. */
 const CONTAINERS = 40 * RECORDS;
-const UNKNOWN_FIELDS_PER_RECORD = 70;
 const ROWS_PER_WRITE = 5000;
 
 interface RequestParts {
@@ -162,12 +162,25 @@ async function longNames(path: string, before: string, after: string): Promise<R
   );
 }
 
+function rejectedRecords(): RequestParts {
+  return packed('/v1/data/tags', uploadOf(`{"tag_id":"${'x'.repeat(1900)}"}`));
+}
+
 /** A transaction of which every field is wrong, with more fields that no transaction has, all as long as they are quoted. */
 function recordOfMostErrors(): string {
   const long = 'x'.repeat(100);
   const fields = Object.keys(recordTypes.transactions.fields).map((name) => [name, long]);
   const unknown = Array.from({ length: 5 }, (_, at) => [`${at}${long}`, 1]);
   return JSON.stringify(Object.fromEntries([...fields, ...unknown]));
+}
+
+/** No two records have a name in common: each makes the engine lay out another kind of object. */
+function unknownFields(perRecord: number): RequestParts {
+  const records = Array.from({ length: RECORDS }, (_, record) => {
+    const unknown = Array.from({ length: perRecord }, (_, field) => [`${record}_${field}`, 1]);
+    return { ...leastRecord('tags'), ...Object.fromEntries(unknown) };
+  });
+  return packed('/v1/data/tags', JSON.stringify({ records }), { Prefer: 'handling=lenient' });
 }
 
 async function writeRows(
@@ -245,8 +258,12 @@ export const attacks: readonly Attack[] = [
   {
     name: '5000 rejected records of 10 MB in 52 bytes',
     manner: 'reads',
-    requests: (target) =>
-      inTurn(target, [packed('/v1/data/tags', uploadOf(`{"tag_id":"${'x'.repeat(1900)}"}`))]),
+    requests: (target) => inTurn(target, [rejectedRecords()]),
+  },
+  {
+    name: '5000 rejected records of 10 MB in 52 bytes, not waited for',
+    manner: 'leaves',
+    requests: (target) => inTurn(target, [rejectedRecords()]),
   },
   {
     name: '5000 records with the most errors',
@@ -348,16 +365,12 @@ export const attacks: readonly Attack[] = [
   {
     name: '5000 records with 70 unknown fields each, lenient',
     manner: 'reads',
-    requests(target) {
-      const records = Array.from({ length: RECORDS }, (_, record) => ({
-        ...leastRecord('tags'),
-        ...Object.fromEntries(
-          Array.from({ length: UNKNOWN_FIELDS_PER_RECORD }, (_, field) => [`${record}_${field}`, 1]),
-        ),
-      }));
-      const body = JSON.stringify({ records });
-      return inTurn(target, [packed('/v1/data/tags', body, { Prefer: 'handling=lenient' })]);
-    },
+    requests: (target) => inTurn(target, [unknownFields(70)]),
+  },
+  {
+    name: '5000 records with 30 unknown fields each, lenient',
+    manner: 'reads',
+    requests: (target) => inTurn(target, [unknownFields(30)]),
   },
   {
     name: '5000 new transactions',

@@ -26,7 +26,7 @@ export interface NeighbourResult {
   readonly ownP99Ms: number;
 }
 
-const ASK_EVERY_MS = 15;
+const ASK_EVERY_MS = 10;
 const WARM_UP_ROUNDS = 20;
 /** Whoever has waited so long after the end of the attack counts as not answered. */
 const PATIENCE_MS = 10_000;
