@@ -27,6 +27,24 @@ export class FairQueue<Item> {
 
   /** Removes and returns the next item, of those organisations that may be served now. */
   shift(mayBeServed: (organisation: number) => boolean = () => true): Item | undefined {
+    const next = this.#next(mayBeServed);
+    if (next === null) return undefined;
+    this.#servedAtLeast = Math.max(this.#servedAtLeast, next.served);
+    this.#size--;
+    return next.items.shift();
+  }
+
+  /** Returns what `shift` would. */
+  peek(): Item | undefined {
+    return this.#next(() => true)?.items[0];
+  }
+
+  /** Counts a cost, which may be known only when an item has been worked on, or in parts. */
+  charge(organisation: number, cost: number): void {
+    this.#lineOf(organisation).served += cost;
+  }
+
+  #next(mayBeServed: (organisation: number) => boolean): Line<Item> | null {
     let next: Line<Item> | null = null;
     for (const [organisation, line] of this.#lines) {
       if (line.items.length === 0) {
@@ -35,15 +53,7 @@ export class FairQueue<Item> {
         next = line;
       }
     }
-    if (next === null) return undefined;
-    this.#servedAtLeast = Math.max(this.#servedAtLeast, next.served);
-    this.#size--;
-    return next.items.shift();
-  }
-
-  /** Counts a cost, which may be known only when an item has been worked on, or in parts. */
-  charge(organisation: number, cost: number): void {
-    this.#lineOf(organisation).served += cost;
+    return next;
   }
 
   #lineOf(organisation: number): Line<Item> {

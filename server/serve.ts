@@ -34,8 +34,8 @@ const DEMO_ORGANISATION = 'demo';
  * of some megabytes each if thousands of records are wrong, fit into memory while nobody reads them.
  */
 const organisationSlots = { slots: 16, mostWaiting: 1000, longestWaitMs: 30_000 };
-/** The same for pages of lists, of up to 4 MiB, which are held several times over while they are made. */
-const listSlots = { slots: 4, mostWaiting: 100, longestWaitMs: 30_000 };
+/** The same for pages of lists, of about 1 MiB, which the serving thread writes one after the other. */
+const listSlots = { slots: 2, mostWaiting: 100, longestWaitMs: 30_000 };
 
 export interface ServeOutput {
   /** Prints a line for the person or program that started the server. */

@@ -14,7 +14,7 @@ import { pagesOfInteractions } from './harness/pages.ts';
 import { leastRecord, uploadReferenced } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 
-const PAGE_BYTES = 4 * 1024 * 1024;
+const PAGE_BYTES = 1024 * 1024;
 /** JSON writes each of these characters with six bytes. */
 const LONGEST_TEXT = '\u0001'.repeat(10_000);
 const LARGEST_OFFER_BYTES = 4 * 6 * 10_000 + 1000;
@@ -37,7 +37,7 @@ forEachStore((store) => {
     let key: string;
     let ids: readonly string[];
 
-    test('ends at about 4 MiB and says where to go on', async () => {
+    test('ends at about 1 MiB and says where to go on', async () => {
       ({ api, key } = await newOrganisation());
       const references = await uploadReferenced(api, 'offers');
       const texts = Object.fromEntries(

@@ -72,9 +72,12 @@ interface UploadPlan extends Plan {
   readonly updatedColumn: number;
 }
 
-/** A good record is one object of some fifteen keys; this leaves room for wrong ones to be named one by one. */
+/**
+ * A good record is one object of some fifteen keys; this leaves room for wrong ones to be named one by one. V8 keeps
+ * different names for every record in hundreds of megabytes, so there is not much more room.
+ */
 const CONTAINERS_PER_RECORD = 40;
-const MEMBERS_PER_RECORD = 80;
+const MEMBERS_PER_RECORD = 40;
 /**
  * Every rejected record is reported with at least one problem. Its further problems are reported up to this number in an
  * upload, and counted beyond it: all of them could fill a response of 30 MB.

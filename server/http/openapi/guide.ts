@@ -161,7 +161,7 @@ const pagination = `
 
 Lists answer up to ${DEFAULT_PAGE_RECORDS} entries at a time; \`limit\` asks for 1 to ${LARGEST_PAGE_RECORDS}. Until the
 end of the list, \`next_cursor\` is a text to send as \`cursor\` with the same other parameters. **Only
-\`next_cursor: null\` means the end.** A page also ends at about 4 MiB, or when many deleted records or interactions that
+\`next_cursor: null\` means the end.** A page also ends at about 1 MiB, or when many deleted records or interactions that
 the filters leave out were passed over, so it may have fewer entries than \`limit\`, or none, before the end. Records come
 in the order of their ids, interactions newest first. What is uploaded meanwhile never makes an entry appear twice.
 `.trim();
@@ -191,7 +191,7 @@ ${table(
     ],
     ['Requests of one organisation that are worked on at once', '16', 'they wait, then [503](#status-503)'],
     ['Pages of lists of one organisation at once', '4', 'they wait, then [503](#status-503)'],
-    ['A page of a list', 'about 4 MiB', 'the rest is on the next page'],
+    ['A page of a list', 'about 1 MiB', 'the rest is on the next page'],
   ],
 )}
 

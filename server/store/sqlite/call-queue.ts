@@ -11,6 +11,9 @@ export interface Weighed {
   readonly weight: number;
 }
 
+/** A group of calls up to this weight takes a few milliseconds. */
+const LIGHT_WEIGHT = 200;
+
 export class CallQueue<Item extends Weighed> {
   readonly #groupWeight: number;
   #ofNobody: Item[] = [];
@@ -38,8 +41,11 @@ export class CallQueue<Item extends Weighed> {
     this.#ofNobody = [];
     let weight = 0;
     while (weight < fullWeight) {
-      const item = this.#ofOrganisations.shift();
-      if (item === undefined) break;
+      const next = this.#ofOrganisations.peek();
+      // Small calls must not wait until a large one is done that is worked on together with them.
+      if (next === undefined || (group.length > 0 && weight <= LIGHT_WEIGHT && next.weight > LIGHT_WEIGHT))
+        break;
+      const item = this.#ofOrganisations.shift()!;
       // Charged at once, so that the next item is another organisation's if one waits that was served less.
       this.#ofOrganisations.charge(item.organisation!, item.weight);
       weight += item.weight;
