@@ -38,7 +38,6 @@ test('without any given, every setting has its documented default', () => {
     maxBodyBytes: 32 * MIB,
     maxInFlightBytes: 256 * MIB,
     stallTimeoutMs: 30_000,
-    stallTimeoutMs: 30_000,
     rateLimitPerSecond: 1000,
     tlsCertFile: null,
     tlsKeyFile: null,
