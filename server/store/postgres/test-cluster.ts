@@ -28,6 +28,8 @@ interface Node {
 
 /** Citus hides shards from those that look at a node, and hands what changes a node on to the others. */
 const BY_ITSELF = '-c citus.override_table_visibility=off -c citus.enable_ddl_propagation=off';
+const IN_USE_STATE = '55006';
+const MOST_DROP_TRIES = 5;
 const FEWEST_WORKERS = 2;
 /** Few, so that tables are soon made; more than one, so that they are truly spread. */
 const SHARDS_PER_WORKER = 2;
@@ -78,6 +80,18 @@ async function reachCluster(url: string): Promise<TestCluster> {
   }
   const nodes = [here, ...workers];
 
+  /** Citus starts its own sessions in a database again and again, so that one may be there just then. */
+  const dropDatabase = async (node: Node, name: string): Promise<void> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        await ask(node, home, `DROP DATABASE ${name} WITH (FORCE)`);
+        return;
+      } catch (error) {
+        if ((error as pg.DatabaseError).code !== IN_USE_STATE || tries === MOST_DROP_TRIES) throw error;
+      }
+    }
+  };
+
   const newPlainDatabase: TestCluster['newPlainDatabase'] = async () => {
     const name = `headgate_${randomBytes(6).toString('hex')}`;
     for (const node of nodes) await ask(node, home, `CREATE DATABASE ${name}`);
@@ -101,7 +115,7 @@ async function reachCluster(url: string): Promise<TestCluster> {
       async drop() {
         // A transaction that a killed server left half committed would keep its database from being dropped.
         if (hasCitus) await ask(here, name, 'SELECT recover_prepared_transactions()');
-        await Promise.all(nodes.map((node) => ask(node, home, `DROP DATABASE ${name} WITH (FORCE)`)));
+        await Promise.all(nodes.map((node) => dropDatabase(node, name)));
       },
     };
   };
