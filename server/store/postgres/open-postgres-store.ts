@@ -133,9 +133,10 @@ async function checkPooler(client: pg.Client, { shown }: Address): Promise<void>
     await client.query(BEGIN_POOLED_SQL);
     await client.query('COMMIT');
   } catch (error) {
+    if (!/statement pooling/.test((error as Error).message)) throw error;
     throw new StoreUnusable(
-      `${shown} cannot be used through this pooler: it keeps no transactions together ` +
-        `(${(error as Error).message}); set it to session or transaction pooling`,
+      `${shown} cannot be used through this pooler, which keeps no transactions together: ` +
+        'set it to session or transaction pooling',
     );
   }
 }
