@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { type Closing, connectionCloser, responseBegan, responseEnded } from './connections.ts';
+import { type Certificate, newCertificate, withoutOpenssl } from './test-certificate.ts';
 
 /** More than the buffers of both ends of a connection hold. */
 const LARGE_BYTES = 48 * 1024 * 1024;
@@ -31,21 +28,6 @@ interface Client {
   /** How many bytes came. */
   readonly received: () => number;
   readonly closed: Promise<unknown>;
-}
-
-interface Certificate {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-}
-
-function newCertificate(): Certificate {
-  const folder = mkdtempSync(join(tmpdir(), 'headgate-connections-'));
-  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
-  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=test'];
-  execFileSync('openssl', ['req', '-x509', ...kind, '-out', cert, '-keyout', key], { stdio: 'ignore' });
-  const pair = { cert: readFileSync(cert), key: readFileSync(key) };
-  rmSync(folder, { recursive: true });
-  return pair;
 }
 
 /** A server that notes its responses as Headgate does. */
@@ -217,10 +199,8 @@ function stopSuite(certificate: Certificate | null): void {
 
 describe('a server that stops', { concurrency: true }, () => stopSuite(null));
 
-const skip = spawnSync('openssl', ['version']).status === 0 ? false : 'there is no openssl here';
-
-describe('a server that stops, with TLS', { skip, concurrency: true }, () => {
-  const certificate = skip === false ? newCertificate() : null;
+describe('a server that stops, with TLS', { skip: withoutOpenssl, concurrency: true }, () => {
+  const certificate = withoutOpenssl === false ? newCertificate() : null;
   stopSuite(certificate);
 
   test('closes connections whose handshake is not done at once', async (t) => {

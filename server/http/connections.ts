@@ -82,7 +82,7 @@ export interface Closing {
 export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: number) => Closing {
   const open = new Map<Socket, Tracked>();
   server.on('connection', (tcp) => {
-    open.set(tcp, { tcp, http: isTls ? null : tcp, bytesRead: 0, bytesQueued: 0, waitedMs: 0 });
+    open.set(tcp, { tcp, http: isTls ? null : tcp, bytesRead: 0, bytesSent: 0, waitedMs: 0 });
     tcp.once('close', () => open.delete(tcp));
   });
   server.on('secureConnection', (http: Socket & { readonly _parent?: Socket }) => {
@@ -132,7 +132,7 @@ interface Tracked {
   /** Carries the requests: the connection itself, or TLS over it; null until the handshake is done. */
   http: HttpSocket | null;
   bytesRead: number;
-  bytesQueued: number;
+  bytesSent: number;
   /** How long the server has waited for the client. Counted by sweeps: a server that was busy has not waited. */
   waitedMs: number;
 }
@@ -140,17 +140,20 @@ interface Tracked {
 /** Returns whether the client has sent or read anything since the last call. */
 function noteProgress(connection: Tracked): boolean {
   const { bytesRead } = connection.tcp;
-  const bytesQueued = queuedBytes(connection.tcp);
-  const hasMoved = bytesRead !== connection.bytesRead || bytesQueued !== connection.bytesQueued;
+  const bytesSent = sentBytes(connection.tcp);
+  const hasMoved = bytesRead !== connection.bytesRead || bytesSent !== connection.bytesSent;
   connection.bytesRead = bytesRead;
-  connection.bytesQueued = bytesQueued;
+  connection.bytesSent = bytesSent;
   return hasMoved;
 }
 
-/** Node's own timeouts look at the same number; what it shows publicly changes only when a whole write is done. */
-function queuedBytes(tcp: Socket): number {
-  const { _handle: handle } = tcp as { readonly _handle?: { readonly writeQueueSize?: number } | null };
-  return handle?.writeQueueSize ?? 0;
+/** What the kernel has taken of what was written. What Node shows publicly changes only when a whole write is done. */
+export function sentBytes(socket: Socket): number {
+  const tcp = (socket as { readonly _parent?: Socket })._parent ?? socket;
+  const { _handle: handle } = tcp as {
+    readonly _handle?: { readonly bytesWritten?: number; readonly writeQueueSize?: number } | null;
+  };
+  return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);
 }
 
 /** The request has arrived as a whole, and the server has not made the whole response although it could. */

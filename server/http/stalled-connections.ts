@@ -2,15 +2,24 @@
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { isInRequest } from './connections.ts';
+import { isInRequest, sentBytes } from './connections.ts';
 
 /**
  * Destroys a connection on which nothing has moved for the given time, unless the server is the one that is waited for.
  * A body that stalls is ended by whoever reads it (read-body.ts), with a response.
  */
 export function endStalledConnections(server: Server, stallTimeoutMs: number): void {
+  const sentBefore = new WeakMap<Socket, number>();
   server.setTimeout(stallTimeoutMs, (socket: Socket) => {
-    const isNotRead = socket.writableLength > 0;
-    if (isNotRead || !isInRequest(socket)) socket.destroy();
+    const isSending = socket.writableLength > 0;
+    if (isInRequest(socket) && !isSending) return;
+    const sent = sentBytes(socket);
+    // Node sees no progress within a large write if it is encrypted.
+    if (isSending && sentBefore.get(socket) !== sent) {
+      sentBefore.set(socket, sent);
+      socket.setTimeout(stallTimeoutMs);
+    } else {
+      socket.destroy();
+    }
   });
 }
