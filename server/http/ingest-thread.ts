@@ -131,7 +131,11 @@ function start({ job, packed }: WaitingJob): number {
   const { byteLength } = body;
   waiting.charge(organisation, byteLength + JOB_BYTES);
   holdBytes(organisation, byteLength);
-  void answer(job, body, () => giveBack(packed))
+  const giveBackBody = (): void => {
+    giveBack(packed);
+    giveBack(body);
+  };
+  void answer(job, body, giveBackBody)
     .then(
       (made): JobResult<Answer> => {
         waiting.charge(organisation, made.json.length);
@@ -141,7 +145,7 @@ function start({ job, packed }: WaitingJob): number {
     )
     .then((result) => {
       holdBytes(organisation, -byteLength);
-      giveBack(packed);
+      giveBackBody();
       finish(result);
       takeTurn();
     });

@@ -7,7 +7,7 @@ import type { Refusal } from './refusals.ts';
 
 /** What `info: true` makes the unpackers answer; `bytesWritten` is how much of the input they took in. */
 interface Unpacked {
-  readonly buffer: Buffer;
+  readonly buffer: Buffer<ArrayBuffer>;
   readonly engine: { readonly bytesWritten: number };
 }
 
@@ -22,7 +22,7 @@ const unpackers: Record<ContentEncoding, Unpacker> = {
   zstd: zstdDecompressSync,
 };
 
-export function unpack({ bytes, encoding }: Body, maxBytes: number): Uint8Array | Refusal {
+export function unpack({ bytes, encoding }: Body, maxBytes: number): Uint8Array<ArrayBuffer> | Refusal {
   if (encoding === null) return bytes;
   try {
     return unpackWhole(bytes, encoding, maxBytes);
@@ -36,8 +36,12 @@ export function unpack({ bytes, encoding }: Body, maxBytes: number): Uint8Array 
  * gzip reads all members of its input and throws on what is none; the others stop, without a word, at the end
  * of the first. Zstandard allows further frames, Brotli nothing at all.
  */
-function unpackWhole(bytes: Uint8Array, encoding: ContentEncoding, maxBytes: number): Uint8Array | Refusal {
-  const parts: Buffer[] = [];
+function unpackWhole(
+  bytes: Uint8Array,
+  encoding: ContentEncoding,
+  maxBytes: number,
+): Uint8Array<ArrayBuffer> | Refusal {
+  const parts: Buffer<ArrayBuffer>[] = [];
   let from = 0;
   let unpackedBytes = 0;
   do {
