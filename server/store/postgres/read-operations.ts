@@ -132,8 +132,8 @@ export function createReadOperations({ run, transaction }: Sessions, tables: Tab
   };
 }
 
-/** So few rows are no longer than a page whatever they hold. */
-const FEW_ROWS = 16;
+/** So few rows are about a page at most, whatever their texts are. */
+const FEW_ROWS = 6;
 /** What a value of bounded length takes, about. */
 const SHORT_VALUE_BYTES = 40;
 /** A step takes milliseconds; a server on which it takes this long has too much to do. */
