@@ -34,6 +34,19 @@ export class FairQueue<Item> {
     return next.items.shift();
   }
 
+  /** Puts back what was taken, before everything else of the organisation. */
+  unshift(organisation: number, item: Item): void {
+    this.#lineOf(organisation).items.unshift(item);
+    this.#size++;
+  }
+
+  /** Returns whether the test holds for the next item of any organisation. */
+  someNext(test: (organisation: number, item: Item) => boolean): boolean {
+    return this.#lines
+      .entries()
+      .some(([organisation, { items }]) => items.length > 0 && test(organisation, items[0]!));
+  }
+
   /** Returns what `shift` would. */
   peek(): Item | undefined {
     return this.#next(() => true)?.items[0];

@@ -50,6 +50,27 @@ test('calls of others are the very next group, without the heavy ones', () => {
   assert.equal(namesIn(queue.takeGroup()), 'b4');
 });
 
+test('what is put back keeps its order, and whoever waited for it is next', () => {
+  const queue = queueOf(1000, items(4, 'a', 1, 300));
+  const group = queue.takeGroup();
+  assert.equal(namesIn(group), 'a1 a2');
+  queue.push(item('b1', 2));
+  queue.putBack(group.slice(1));
+  assert.equal(queue.size, 4);
+  assert.equal(namesIn(queue.takeGroup()), 'b1');
+  assert.equal(namesIn(queue.takeGroup()), 'a2 a3');
+});
+
+test('a group is awaited if a small call of somebody else waits', () => {
+  const queue = queueOf(5000, items(3, 'a', 1, 5000));
+  const group = queue.takeGroup();
+  queue.push(item('a4', 1));
+  queue.push(item('b1', 2, 5000));
+  assert.equal(queue.isAwaited(group), false);
+  queue.push(item('c1', 3));
+  assert.equal(queue.isAwaited(group), true);
+});
+
 test('what belongs to no organisation goes first', () => {
   const queue = queueOf(100, [...items(3, 'a', 1), ...items(2, 'key', null)]);
   assert.equal(namesIn(queue.takeGroup()), 'key1 key2 a1 a2 a3');

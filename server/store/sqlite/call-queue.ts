@@ -55,6 +55,26 @@ export class CallQueue<Item extends Weighed> {
     return group;
   }
 
+  /** Takes back those of a group that were not begun. They stay charged, so that whoever waits for them is next. */
+  putBack(items: readonly Item[]): void {
+    for (const item of items.toReversed()) {
+      this.#waitingWeight += item.weight;
+      if (item.organisation === null) this.#ofNobody.unshift(item);
+      else this.#ofOrganisations.unshift(item.organisation, item);
+    }
+  }
+
+  /** Returns whether a small call waits of somebody who has none in the group. */
+  isAwaited(group: readonly Item[]): boolean {
+    const organisations = new Set(group.map(({ organisation }) => organisation));
+    return (
+      this.#ofNobody.length > 0 ||
+      this.#ofOrganisations.someNext(
+        (organisation, { weight }) => weight <= LIGHT_WEIGHT && !organisations.has(organisation),
+      )
+    );
+  }
+
   /**
    * Half of what waits, if that is much: while it is worked on, the callers of the other half need not be waited for,
    * and while those are worked on, these bring their next calls. Taking all would idle in between.

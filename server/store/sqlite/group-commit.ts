@@ -7,9 +7,14 @@ import type { Job } from './write-operations.ts';
 
 /**
  * Runs the jobs in one transaction, in order. Where that fails it is undone and each half is tried by itself,
- * so that in the end only the jobs that cannot be done fail, and a group on a full disk fails fast.
+ * so that in the end only the jobs that cannot be done fail, and a group on a full disk fails fast. If `mayStop` says so
+ * after a job, what was done is committed and the other jobs are not begun: they have no outcome.
  */
-export function commitTogether(database: DatabaseSync, jobs: readonly Job<unknown>[]): readonly Outcome[] {
+export function commitTogether(
+  database: DatabaseSync,
+  jobs: readonly Job<unknown>[],
+  mayStop: () => boolean = () => false,
+): readonly Outcome[] {
   if (jobs.length === 0) return [];
   try {
     patiently(() => database.exec('BEGIN IMMEDIATE'));
@@ -18,7 +23,11 @@ export function commitTogether(database: DatabaseSync, jobs: readonly Job<unknow
     return jobs.map(() => outcome);
   }
   try {
-    const results = jobs.map((job) => job.run());
+    const results: unknown[] = [];
+    for (const job of jobs) {
+      results.push(job.run());
+      if (mayStop()) break;
+    }
     database.exec('COMMIT');
     return results.map(done);
   } catch (error) {

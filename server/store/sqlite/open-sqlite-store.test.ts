@@ -415,6 +415,18 @@ test('a small write waits for the group at work, not for all that another organi
   }
 });
 
+test('a small write that comes while a large group is written waits for one upload of it', async (t) => {
+  const store = await opened(t);
+  const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
+  const uploads = Array.from({ length: 12 }, () => store.write(uploadOf(greedy, 5000)));
+  await uploads[0];
+  await pause(30);
+  const before = await answeredBefore(store.write(uploadOf(modest)), uploads.slice(4));
+  assert.ok(before <= 3, `${before} of the uploads that were not written came first`);
+  for (const written of await Promise.all(uploads)) assert.equal(written.kind, 'written');
+  assert.equal(await store.count(greedy, 'tags'), 12 * 5000);
+});
+
 test('look-ups wait neither for lists nor for all that another organisation looks up', async (t) => {
   const store = await opened(t);
   const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];

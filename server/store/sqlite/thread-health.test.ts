@@ -27,7 +27,7 @@ test('a thread that is at one step for too long is stalled, one that is idle is 
   const health = newThreadHealth();
   const service = withHealth(idle, health);
   assert.equal(stalledForS(health, nowS() + 1000), null);
-  service.answer([]);
+  service.answer([], () => false);
   assert.equal(stalledForS(health), null);
   assert.equal(stalledForS(health, nowS() + STALLED_AFTER_S - 1), null);
   assert.ok(stalledForS(health, nowS() + STALLED_AFTER_S + 2)! > STALLED_AFTER_S);
@@ -42,14 +42,14 @@ test('upkeep between groups counts as work', () => {
     seen.push(stalledForS(health, nowS() + STALLED_AFTER_S + 2));
   };
   const service = withHealth({ ...idle, betweenGroups }, health);
-  service.answer([]);
+  service.answer([], () => false);
   service.betweenGroups();
   assert.notEqual(seen[0], null);
 });
 
 test('a thread that is started again is not judged by what its predecessor left', () => {
   const health = newThreadHealth();
-  withHealth(idle, health).answer([]);
+  withHealth(idle, health).answer([], () => false);
   noteFailed(health, true);
   withHealth(idle, health);
   assert.equal(hasFailed(health), false);

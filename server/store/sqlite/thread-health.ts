@@ -48,10 +48,10 @@ export function withHealth(service: Service, health: ThreadHealth): Service {
   resetHealth(health);
   return {
     ...service,
-    answer(calls) {
+    answer(calls, isOtherWaiting) {
       noteProgress(health);
       Atomics.store(health, IS_BUSY, 1);
-      return service.answer(calls);
+      return service.answer(calls, isOtherWaiting);
     },
     betweenGroups() {
       noteProgress(health);

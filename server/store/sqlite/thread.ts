@@ -1,7 +1,7 @@
 // The life of a store's thread: it opens its part of the database when told, takes calls from any number of
 // ports, answers them group by group, and finishes what it has taken before it ends.
 
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { StoreBusy } from '../store.ts';
 import { CallQueue, type Weighed } from './call-queue.ts';
 import { type Answer, answerOf, type Call, failed, type Outcome } from './calls.ts';
@@ -40,14 +40,17 @@ export interface Service {
   readonly patienceMs: number;
   weightOf(call: Call): number;
   /**
-   * One outcome per call, in their order; null for a call that is not done and needs another turn. Throws only if the
-   * thread cannot go on.
+   * Returns one outcome per call, in their order; null for a call that is not done and needs another turn. If somebody
+   * else is waiting, it may stop early: calls without an outcome are not begun. Throws only if the thread cannot go on.
    */
-  answer(calls: readonly Call[]): readonly (Outcome | null)[];
+  answer(calls: readonly Call[], isOtherWaiting: () => boolean): readonly (Outcome | null)[];
   /** Upkeep for which nobody should wait: it comes after the answers have been given. */
   betweenGroups(): void;
   close(): Promise<void>;
 }
+
+/** Looking costs as much as writing a row. */
+const LOOK_EVERY_MS = 10;
 
 interface Taken extends Weighed {
   readonly call: Call;
@@ -85,6 +88,7 @@ function begin(service: Service): Life {
   const ports = new Set<MessagePort>();
   const queue = new CallQueue<Taken>(service.groupWeight);
   let isPumpDue = false;
+  let lookedAtMs = 0;
 
   // Pumping after the turn's messages have all come in puts the calls of many callers into one group.
   const duePump = (): void => {
@@ -114,23 +118,43 @@ function begin(service: Service): Life {
       answer(taken, waitedTooLong(waitedMs));
       return false;
     });
-    const outcomes = service.answer(begun.map(({ call }) => call));
-    begun.forEach((taken, position) => {
-      const outcome = outcomes[position]!;
-      if (outcome === null) queue.push(taken);
-      else answer(taken, outcome);
+    const outcomes = service.answer(
+      begun.map(({ call }) => call),
+      () => isAwaited(begun),
+    );
+    outcomes.forEach((outcome, position) => {
+      if (outcome === null) queue.push(begun[position]!);
+      else answer(begun[position]!, outcome);
     });
+    queue.putBack(begun.slice(outcomes.length));
     for (const [port, answers] of answersByPort) port.postMessage(answers);
+  };
+
+  const receive = (calls: readonly Call[], port: MessagePort): void => {
+    const arrivedAtMs = performance.now();
+    for (const call of calls) {
+      queue.push({ call, port, arrivedAtMs, organisation: call[3], weight: service.weightOf(call) });
+    }
+  };
+
+  /** Looks at what has arrived while the group is worked on, now and then. */
+  const isAwaited = (group: readonly Taken[]): boolean => {
+    const nowMs = performance.now();
+    if (nowMs - lookedAtMs < LOOK_EVERY_MS) return false;
+    lookedAtMs = nowMs;
+    for (const port of ports) {
+      for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+        receive(next.message as readonly Call[], port);
+      }
+    }
+    return queue.isAwaited(group);
   };
 
   return {
     connect(port) {
       ports.add(port);
       port.on('message', (calls: readonly Call[]) => {
-        const arrivedAtMs = performance.now();
-        for (const call of calls) {
-          queue.push({ call, port, arrivedAtMs, organisation: call[3], weight: service.weightOf(call) });
-        }
+        receive(calls, port);
         duePump();
       });
       port.on('close', () => ports.delete(port));

@@ -20,7 +20,7 @@ export interface Tuning {
 const MIB = 1024 * 1024;
 
 export const defaultTuning: Tuning = {
-  groupRows: 5000,
+  groupRows: 20_000,
   readPatienceMs: 10_000,
   checkpointAfterBytes: 160 * MIB,
   walLimitBytes: 256 * MIB,

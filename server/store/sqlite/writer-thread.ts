@@ -43,7 +43,7 @@ function openWriter(setup: ThreadSetup, tellTrouble: (trouble: string) => void):
     lastRestMs = performance.now();
   };
 
-  const commit = (calls: readonly Call[]): readonly Outcome[] => {
+  const commit = (calls: readonly Call[], isOtherWaiting: () => boolean): readonly Outcome[] => {
     const outcomes: Outcome[] = [];
     const jobs: Job<unknown>[] = [];
     const positions: number[] = [];
@@ -62,24 +62,26 @@ function openWriter(setup: ThreadSetup, tellTrouble: (trouble: string) => void):
       }
     });
     restIfDue();
-    commitTogether(database, jobs).forEach((outcome, index) => {
+    const done = commitTogether(database, jobs, isOtherWaiting);
+    done.forEach((outcome, index) => {
       outcomes[positions[index]!] = outcome;
     });
-    wal.noteCommitted(calls.reduce((rows, call) => rows + weightOf(call), 0));
-    return outcomes;
+    const begun = positions[done.length] ?? calls.length;
+    wal.noteCommitted(calls.slice(0, begun).reduce((rows, call) => rows + weightOf(call), 0));
+    return outcomes.slice(0, begun);
   };
 
   const service: Service = {
     groupWeight: tuning.groupRows,
     patienceMs: Number.POSITIVE_INFINITY,
     weightOf,
-    answer(calls) {
-      const outcomes = guard.guarded(calls.length, () => commit(calls));
+    answer(calls, isOtherWaiting) {
+      const outcomes = guard.guarded(calls.length, () => commit(calls, isOtherWaiting));
       outcomes.forEach((outcome, position) => {
         if (outcome.kind === 'unavailable') noteFailed(health, true);
         else if (outcome.kind === 'done' && calls[position]![1] === 'ping') noteFailed(health, false);
       });
-      for (const [, operation, args] of calls) {
+      for (const [, operation, args] of calls.slice(0, outcomes.length)) {
         if (operation === 'write') giveBackRows((args[0] as PackedUpload).rows);
       }
       lastCommitMs = performance.now();
