@@ -12,7 +12,7 @@ import { IngestThreads } from './http/ingest-threads.ts';
 import { routes } from './http/routes.ts';
 import type { Service } from './http/service.ts';
 import { shownRoute } from './http/watching.ts';
-import { WorkSlots } from './http/work-slots.ts';
+import { listSlots, uploadSlots, WorkSlots } from './http/work-slots.ts';
 import { type Log, type LogFacts, openLog } from './observe/log.ts';
 import type { Gauges, Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
@@ -29,13 +29,6 @@ import type { TlsPair } from './tls.ts';
 
 const FORGET_EXPIRED_EVERY_MS = 3_600_000;
 const DEMO_ORGANISATION = 'demo';
-/**
- * Of one organisation. Enough requests at once for the store to commit several together; few enough that their answers,
- * of some megabytes each if thousands of records are wrong, fit into memory while nobody reads them.
- */
-const organisationSlots = { slots: 16, mostWaiting: 1000, longestWaitMs: 30_000 };
-/** The same for pages of lists, of about 1 MiB, which the serving thread writes one after the other. */
-const listSlots = { slots: 2, mostWaiting: 100, longestWaitMs: 30_000 };
 
 export interface ServeOutput {
   /** Prints a line for the person or program that started the server. */
@@ -116,7 +109,7 @@ async function serveObserved(
     rateLimiter: rateLimiter(settings.rateLimitPerSecond),
     ingest,
     inFlight,
-    workSlots: new WorkSlots(organisationSlots),
+    workSlots: new WorkSlots(uploadSlots),
     listSlots: new WorkSlots(listSlots),
     stallTimeoutMs: settings.stallTimeoutMs,
     maxBodyBytes: settings.maxBodyBytes,

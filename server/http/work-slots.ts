@@ -17,6 +17,15 @@ export interface WorkSlotsOptions {
   readonly longestWaitMs: number;
 }
 
+/**
+ * For uploads, and interactions that are not small. Enough requests at once for the store to commit several together; few
+ * enough that their answers, of some megabytes each if thousands of records are wrong, fit into memory while nobody reads
+ * them.
+ */
+export const uploadSlots: WorkSlotsOptions = { slots: 16, mostWaiting: 1000, longestWaitMs: 30_000 };
+/** For pages of lists, which the serving thread writes one after the other. */
+export const listSlots: WorkSlotsOptions = { slots: 2, mostWaiting: 100, longestWaitMs: 30_000 };
+
 export class WorkSlots {
   readonly #options: WorkSlotsOptions;
   readonly #lines = new Map<OrganisationNumber, Line>();

@@ -5,9 +5,11 @@ import { type ProblemCodeFacts, problemCodes } from '@headgate/catalogue/problem
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { Action } from '../../access/scopes.ts';
+import { PAGE_BYTES } from '../../store/page-bounds.ts';
 import { DEFAULT_PAGE_RECORDS, LARGEST_PAGE_RECORDS } from '../query.ts';
 import { contentEncodings } from '../read-body.ts';
 import { refusals } from '../refusals.ts';
+import { listSlots, uploadSlots } from '../work-slots.ts';
 import { curlOf } from './code-samples.ts';
 import { exampleRecords } from './example-records.ts';
 import type { ApiLimits } from './limits.ts';
@@ -161,7 +163,7 @@ const pagination = `
 
 Lists answer up to ${DEFAULT_PAGE_RECORDS} entries at a time; \`limit\` asks for 1 to ${LARGEST_PAGE_RECORDS}. Until the
 end of the list, \`next_cursor\` is a text to send as \`cursor\` with the same other parameters. **Only
-\`next_cursor: null\` means the end.** A page also ends at about 1 MiB, or when many deleted records or interactions that
+\`next_cursor: null\` means the end.** A page also ends at about ${inUnits(PAGE_BYTES)}, or when many deleted records or interactions that
 the filters leave out were passed over, so it may have fewer entries than \`limit\`, or none, before the end. Records come
 in the order of their ids, interactions newest first. What is uploaded meanwhile never makes an entry appear twice.
 `.trim();
@@ -189,9 +191,17 @@ ${table(
       '5,000',
       'counted in `errors_omitted`',
     ],
-    ['Requests of one organisation that are worked on at once', '16', 'they wait, then [503](#status-503)'],
-    ['Pages of lists of one organisation at once', '4', 'they wait, then [503](#status-503)'],
-    ['A page of a list', 'about 1 MiB', 'the rest is on the next page'],
+    [
+      'Uploads of one organisation that are worked on at once',
+      String(uploadSlots.slots),
+      'they wait, then [503](#status-503)',
+    ],
+    [
+      'Pages of lists of one organisation at once',
+      String(listSlots.slots),
+      'they wait, then [503](#status-503)',
+    ],
+    ['A page of a list', `about ${inUnits(PAGE_BYTES)}`, 'the rest is on the next page'],
   ],
 )}
 
