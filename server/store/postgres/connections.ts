@@ -193,6 +193,8 @@ async function onConnected<Result>(
     isSound = isSessionSound(error);
     throw place.isGivenUp ? new GivenUp({ cause: error }) : error;
   } finally {
+    // The place is given back a moment later. Until then it could be given up, when the client may be another call's.
+    place.onGivenUp(() => {});
     clearTimeout(destroying);
     client.off('error', ignore);
     // A request to cancel may still be under way, and must not meet the next statement.
