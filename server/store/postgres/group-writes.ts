@@ -1,6 +1,6 @@
 // Many callers' interactions in one statement: the disk and the network are waited for once for all of them.
 
-import { type OrganisationNumber, StoreUnavailable } from '../store.ts';
+import { type OrganisationNumber, StoreBusy, StoreUnavailable } from '../store.ts';
 import { GivenUp, isOfStatement } from './database.ts';
 import type { Fate, OwnedRow } from './upsert.ts';
 
@@ -86,9 +86,7 @@ export function groupWrites(write: Write, slowAfterMs = SLOW_AFTER_MS): (owned: 
     const lineOfItsOwn = apart.get(organisation);
     const line = lineOfItsOwn ?? together;
     if (line.waiting.length >= (line === together ? MOST_WAITING : MOST_WAITING_APART)) {
-      return Promise.reject(
-        new StoreUnavailable(`${line.waiting.length} interactions already wait for PostgreSQL`),
-      );
+      return Promise.reject(new StoreBusy(`${line.waiting.length} interactions already wait for PostgreSQL`));
     }
     const { promise, resolve, reject } = Promise.withResolvers<Fate>();
     line.waiting.push({ organisation, row, resolve, reject });

@@ -1,7 +1,7 @@
 // Decides whose call may use a connection now. Organisations take turns, and one whose calls hang (its Citus worker is
 // frozen, its rows are locked) holds a bounded part of the connections, so that the others are served meanwhile.
 
-import { type OrganisationNumber, StoreUnavailable } from '../store.ts';
+import { type OrganisationNumber, StoreBusy, StoreUnavailable } from '../store.ts';
 
 /** Keys and readiness never wait behind other work; lists never hold all that other work needs. */
 type Lane = 'vital' | 'ordinary' | 'list';
@@ -126,7 +126,7 @@ export class Places {
     const { waitingOfOwner } = this.#limits;
     if (account.waiting.length >= waitingOfOwner) {
       return Promise.reject(
-        new StoreUnavailable(`${waitingOfOwner} calls of one organisation already wait for PostgreSQL`),
+        new StoreBusy(`${waitingOfOwner} calls of one organisation already wait for PostgreSQL`),
       );
     }
     const { promise, resolve, reject } = Promise.withResolvers<Place>();
@@ -157,7 +157,10 @@ export class Places {
     this.#tickWhileWaiting();
   }
 
-  /** The one who holds the fewest places, in turn; those whose calls time out come after all others. */
+  /**
+   * The one who holds the fewest places, in turn. Those whose calls time out come after all others, until half of their
+   * patience is over: while others always wait, they could otherwise never show that they are served again.
+   */
   #next(): readonly [string, Account] | null {
     if (this.#waiting.size === 0) return null;
     const room = this.#room();
@@ -171,7 +174,9 @@ export class Places {
         if (room.probing) probing ??= entry;
       } else if (served === null || held < served.held) served = { entry, held };
     }
-    return served?.entry ?? probing;
+    const overdueSinceMs = performance.now() - this.#limits.patienceMs / 2;
+    const isOverdue = probing !== null && probing[1].waiting[0]!.sinceMs <= overdueSinceMs;
+    return isOverdue ? probing : (served?.entry ?? probing);
   }
 
   #mayHoldMore({ lane, owner, held, timeouts }: Account): boolean {
@@ -277,7 +282,7 @@ export class Places {
       refuse(
         isBroken
           ? broken()
-          : new StoreUnavailable(`the connections to PostgreSQL were busy for ${patienceMs / 1000} s`),
+          : new StoreBusy(`the connections to PostgreSQL were busy for ${patienceMs / 1000} s`),
       );
     }
     if (account.waiting.length === 0) this.#waiting.delete(name);
