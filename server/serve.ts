@@ -12,7 +12,7 @@ import { IngestThreads } from './http/ingest-threads.ts';
 import { routes } from './http/routes.ts';
 import type { Service } from './http/service.ts';
 import { shownRoute } from './http/watching.ts';
-import { listSlots, uploadSlots, WorkSlots } from './http/work-slots.ts';
+import { listSlots, lookUpSlots, uploadSlots, WorkSlots } from './http/work-slots.ts';
 import { type Log, type LogFacts, openLog } from './observe/log.ts';
 import type { Gauges, Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
@@ -111,6 +111,7 @@ async function serveObserved(
     inFlight,
     workSlots: new WorkSlots(uploadSlots),
     listSlots: new WorkSlots(listSlots),
+    lookUpSlots: new WorkSlots(lookUpSlots),
     stallTimeoutMs: settings.stallTimeoutMs,
     maxBodyBytes: settings.maxBodyBytes,
     limits: settings,

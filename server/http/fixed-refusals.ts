@@ -53,6 +53,13 @@ export const tooManyLists: Refusal = {
   headers: { 'Retry-After': '1' },
 };
 
+export const tooManyLookUps: Refusal = {
+  refusal: 'service_unavailable',
+  message:
+    'Too many single records of your organisation are being read at this moment; ask for fewer at once.',
+  headers: { 'Retry-After': '1' },
+};
+
 export const listBusy: Refusal = {
   refusal: 'service_unavailable',
   message: 'The list could not be read in time because the store has too much to do; try again shortly.',

@@ -14,13 +14,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { presentInteraction } from '../ingest/interaction.ts';
 import { presenterOf } from '../ingest/present.ts';
 import { type Row, StoreBusy } from '../store/store.ts';
-import { listBusy, tooManyLists } from './fixed-refusals.ts';
+import { listBusy, tooManyLists, tooManyLookUps } from './fixed-refusals.ts';
 import { lacksScope } from './gate.ts';
 import { readCursor, readFilter, readFlag, readLimit, readQuery, writeCursor } from './query.ts';
 import { recordTypeOf } from './record-type.ts';
 import { isRefusal, JSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import type { Service } from './service.ts';
 import { whenClosed } from './watching.ts';
+import type { WorkSlots } from './work-slots.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
@@ -45,9 +46,11 @@ export function getRecord(service: Service): Handler {
     const query = readQuery(request, []);
     if (isRefusal(query)) return refuse(reply, query);
     const id = pathId(request);
-    const row = id && (await service.store.record(request.caller!.organisation, type, id));
-    if (!row) return refuse(reply, notFound(recordTypes[type].title.toLowerCase()));
-    return reply.send(presenters[type](row));
+    return inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
+      const row = id && (await service.store.record(request.caller!.organisation, type, id));
+      if (!row) return refuse(reply, notFound(recordTypes[type].title.toLowerCase()));
+      return reply.send(presenters[type](row));
+    });
   };
 }
 
@@ -64,7 +67,7 @@ export function getRecords(service: Service): Handler {
     const after = query.cursor === undefined ? [null] : readCursor(query.cursor, [uuid]);
     if (isRefusal(after)) return refuse(reply, after);
     const { organisation } = request.caller!;
-    return inTurn(service, request, reply, async () => {
+    return sendPage(service, request, reply, async () => {
       const page = { afterId: after[0]!, limit, includeDeleted };
       const { rows, next } = await service.store.records(organisation, type, page);
       const records = rows.map(presenters[type]);
@@ -80,8 +83,10 @@ export function getInteraction(service: Service): Handler {
     const query = readQuery(request, []);
     if (isRefusal(query)) return refuse(reply, query);
     const id = pathId(request);
-    const row = id && (await service.store.interaction(request.caller!.organisation, id));
-    return row ? reply.send(presentInteraction(row)) : refuse(reply, notFound('interaction'));
+    return inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
+      const row = id && (await service.store.interaction(request.caller!.organisation, id));
+      return row ? reply.send(presentInteraction(row)) : refuse(reply, notFound('interaction'));
+    });
   };
 }
 
@@ -110,7 +115,7 @@ export function getInteractions(service: Service): Handler {
     if (isRefusal(to)) return refuse(reply, to);
     const { organisation } = request.caller!;
     const before = cursor && { occurredAt: cursor[0]!, interactionId: cursor[1]! };
-    return inTurn(service, request, reply, async () => {
+    return sendPage(service, request, reply, async () => {
       const page = { equal, from, to, before, limit };
       const { rows, next } = await service.store.interactions(organisation, page);
       const nextCursor = next === null ? null : writeCursor([next.occurredAt, next.interactionId]);
@@ -119,29 +124,43 @@ export function getInteractions(service: Service): Handler {
   };
 }
 
-/** Reads a page when it is the organisation's turn, which ends when the page has been sent or the client has left. */
-async function inTurn(
+function sendPage(
   { listSlots, inFlight, observer }: Service,
   request: FastifyRequest,
   reply: FastifyReply,
   readPage: () => Promise<object>,
 ): Promise<FastifyReply> {
   const { organisation } = request.caller!;
-  if (!(await listSlots.enter(organisation))) return refuse(reply, tooManyLists);
+  return inTurn(listSlots, tooManyLists, request, reply, async () => {
+    try {
+      const json = JSON.stringify(await readPage());
+      const bytes = Buffer.byteLength(json);
+      inFlight.hold(organisation, bytes);
+      whenClosed(request, () => inFlight.give(organisation, bytes));
+      return reply.type(JSON_TYPE).send(json);
+    } catch (error) {
+      if (!(error instanceof StoreBusy)) throw error;
+      observer.metrics?.storeFailed('read');
+      return refuse(reply, listBusy);
+    }
+  });
+}
+
+/** Reads when it is the organisation's turn, which ends when the response has been sent or the client has left. */
+async function inTurn(
+  slots: WorkSlots,
+  tooMany: Refusal,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  read: () => Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  const { organisation } = request.caller!;
+  if (!(await slots.enter(organisation))) return refuse(reply, tooMany);
   try {
-    if (request.watched!.isClosed) return reply.hijack();
-    const json = JSON.stringify(await readPage());
-    const bytes = Buffer.byteLength(json);
-    inFlight.hold(organisation, bytes);
-    whenClosed(request, () => inFlight.give(organisation, bytes));
-    return reply.type(JSON_TYPE).send(json);
-  } catch (error) {
-    if (!(error instanceof StoreBusy)) throw error;
-    observer.metrics?.storeFailed('read');
-    return refuse(reply, listBusy);
+    return request.watched!.isClosed ? reply.hijack() : await read();
   } finally {
-    // Not before the store is done with it: a client that leaves must not make room for another page at once.
-    whenClosed(request, () => listSlots.leave(organisation));
+    // Not before the store is done with it: a client that leaves must not make room for another read at once.
+    whenClosed(request, () => slots.leave(organisation));
   }
 }
 

@@ -20,6 +20,7 @@ export interface Service {
   readonly inFlight: InFlight;
   readonly workSlots: WorkSlots;
   readonly listSlots: WorkSlots;
+  readonly lookUpSlots: WorkSlots;
   readonly stallTimeoutMs: number;
   readonly maxBodyBytes: number;
   /** What the API description tells of the limits that uploads meet. */

@@ -9,7 +9,7 @@ import { PAGE_BYTES } from '../../store/page-bounds.ts';
 import { DEFAULT_PAGE_RECORDS, LARGEST_PAGE_RECORDS } from '../query.ts';
 import { contentEncodings } from '../read-body.ts';
 import { refusals } from '../refusals.ts';
-import { listSlots, uploadSlots } from '../work-slots.ts';
+import { listSlots, lookUpSlots, uploadSlots } from '../work-slots.ts';
 import { curlOf } from './code-samples.ts';
 import { exampleRecords } from './example-records.ts';
 import type { ApiLimits } from './limits.ts';
@@ -194,6 +194,11 @@ ${table(
     [
       'Uploads of one organisation that are worked on at once',
       String(uploadSlots.slots),
+      'they wait, then [503](#status-503)',
+    ],
+    [
+      'Single records of one organisation that are read at once',
+      String(lookUpSlots.slots),
       'they wait, then [503](#status-503)',
     ],
     [
