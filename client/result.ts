@@ -36,7 +36,7 @@ export interface UploadResult {
   readonly type: RecordTypeName;
   readonly dryRun: boolean;
   readonly counts: Counts;
-  /** In the order of the input; of requests with thousands of problems not every one of each record. */
+  /** In the order of the input. If a request has thousands of problems, not all problems of each record are listed. */
   readonly errors: readonly UploadError[];
   readonly warnings: readonly UploadWarning[];
   readonly requestIds: readonly string[];

@@ -8,9 +8,9 @@ interface Line<Item> {
 }
 
 export class FairQueue<Item> {
-  /** Of organisations that wait, or that were served more than others and must not forget it. */
+  /** Of organisations that wait, and of those that were served more than others, which must be remembered. */
   readonly #lines = new Map<number, Line<Item>>();
-  /** Where an organisation starts that comes anew: time without requests earns no credit. */
+  /** Where a new organisation, or one that comes back, starts: time without requests earns no credit. */
   #servedAtLeast = 0;
   #size = 0;
 

@@ -6,8 +6,8 @@ import { statSync } from 'node:fs';
 const GROUP_AND_OTHERS = 0o077;
 
 /**
- * Makes every file that this process creates from now on 600 and every folder 700. The umask does that for SQLite and
- * for code that is yet to be written, too; files and folders that exist keep their modes.
+ * Makes every file that this process creates from now on 600 and every folder 700. The umask does that for
+ * SQLite, too. Files and folders that exist keep their modes.
  */
 export function keepNewFilesPrivate(): void {
   process.umask(GROUP_AND_OTHERS);

@@ -289,7 +289,7 @@ const ofServer = {
     null,
     duration('1ms', '24h'),
     '30s',
-    'How long a stop may wait for what is in flight. Clients that stall are cut off before.',
+    'How long a stop may wait for what is in flight. Clients that stall are cut off sooner.',
   ),
 };
 

@@ -5,7 +5,7 @@ import { hostMissing, transferCoding } from './fixed-refusals.ts';
 import type { Refusal } from './refusals.ts';
 
 /**
- * Headers that may occur once. Node uses the first, or joins them, where another server on the way may use the last.
+ * Headers that may occur only once. Of two, Node uses the first or joins them; another server on the way may use the last.
  * The parser itself refuses a second Content-Length. Lists, such as X-Forwarded-Proto, may go on in a second header.
  */
 const single = ['Host', 'Authorization', 'Content-Type', 'Idempotency-Key'] as const;

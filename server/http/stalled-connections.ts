@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { isInRequest, sentBytes } from './connections.ts';
 
 /**
- * Destroys a connection on which nothing has moved for the given time, unless the server is the one that is waited for.
+ * Destroys a connection on which nothing has moved for the given time, unless the client is waiting for the server.
  * A body that stalls is ended by whoever reads it (read-body.ts), with a response.
  */
 export function endStalledConnections(server: Server, stallTimeoutMs: number): void {

@@ -97,7 +97,7 @@ async function takeOnce(
   }
 }
 
-/** Waits until the organisation may have one more request worked on; small interactions are never many enough to wait. */
+/** Waits until the organisation may have one more request worked on. Small interactions cost too little to wait. */
 async function takeInTurn(
   service: Service,
   request: FastifyRequest,

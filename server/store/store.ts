@@ -5,7 +5,7 @@
 // - A call that rejects with StoreUnavailable has stored nothing of what it was given. One exception cannot be
 //   avoided: where the connection is lost between a commit and the news of it, or a SQLite file is moved away at that
 //   moment and back later, all was stored. Uploads, and all that carries a memory, can be repeated without harm; an
-//   interaction without one may then be twice there.
+//   interaction without one may then be stored twice.
 // - Nothing of one organisation is ever seen, touched or counted by a call made for another.
 // - Existence only grows: a record that was seen to exist exists forever, so a positive answer of
 //   `existing` may be cached without end.

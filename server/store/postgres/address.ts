@@ -132,7 +132,7 @@ function readPorts(list: string, hosts: number): readonly number[] {
   return given.length === hosts ? ports : Array.from({ length: hosts }, () => ports[0]!);
 }
 
-/** Whether a server that takes writes is asked for. One that takes none would be of no use. */
+/** Returns whether a server that takes writes is asked for. Throws if one that takes none is, which would be of no use. */
 function readTarget(word = 'any'): boolean {
   if (word === 'any') return false;
   if (word === 'read-write' || word === 'primary') return true;

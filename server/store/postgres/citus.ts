@@ -96,7 +96,7 @@ const SHARD_NAME = /[a-z]_\d{6,}\b/;
 
 /**
  * The statement was for a shard that another node has since, or that was split: it has done nothing, and finds the
- * right one when it is sent again. Citus has no SQLSTATE for that but in one case, where it is a serialization failure.
+ * right one when it is sent again. Citus has no SQLSTATE for that, except in one case, which it reports as a serialization failure.
  */
 export function isMovedShard(sqlState: string, message: string): boolean {
   switch (sqlState) {

@@ -154,7 +154,7 @@ const serverWideStates: ReadonlySet<string> = new Set([
   '57P03', // the server is starting
 ]);
 
-/** Whether the server refused the statement alone, on Citus for want of one worker, and the session goes on. */
+/** Returns whether the server refused only the statement (on Citus perhaps because a worker is down) and keeps the session. */
 export function isOfStatement(error: StoreUnavailable): boolean {
   const { cause } = error;
   const state = sqlStateOf(cause);

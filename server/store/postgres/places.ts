@@ -251,7 +251,7 @@ export class Places {
     }
   }
 
-  /** Nothing can be hoped for: the one call with which it is tried whether the account is served again hangs, too. */
+  /** Returns whether a call would be in vain: the one that tries whether the account is served again hangs, too. */
   #isBroken(account: Account): boolean {
     if (account.timeouts < this.#limits.brokenAfterTimeouts) return false;
     if (account.held.values().some((place) => this.#isSlow(place))) return true;

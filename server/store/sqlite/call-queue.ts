@@ -77,7 +77,7 @@ export class CallQueue<Item extends Weighed> {
 
   /**
    * Half of what waits, if that is much: while it is worked on, the callers of the other half need not be waited for,
-   * and while those are worked on, these bring their next calls. Taking all would idle in between.
+   * and while those are worked on, these bring their next calls. Taking all would leave the thread idle in between.
    */
   #fullWeight(): number {
     return Math.min(this.#groupWeight, Math.max(this.#groupWeight, this.#waitingWeight) / 2);

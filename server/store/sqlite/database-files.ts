@@ -28,7 +28,7 @@ export function companionOf(path: string): string | null {
   return isDatabase(database) ? database : null;
 }
 
-/** Tells by the content; what is not a file is no database. */
+/** Returns whether the file begins as a database does. What is not a file is no database. */
 export function isDatabase(path: string): boolean {
   // A pipe must not be opened: that would wait for its other end.
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return false;

@@ -50,13 +50,13 @@ export function guardFiles(
       const aside = watch.setLogAside();
       if (aside === null) return;
       tellTrouble(
-        `the log of the database that is lost is kept as ${aside}: rename it to the name of that database with -wal ` +
-          'appended before that is opened again',
+        `the log of the database that is lost is kept as ${aside}: before you open that database again, rename the log ` +
+          'to the name of the database with -wal appended',
       );
     } catch (error) {
       tellTrouble(
-        `the log of the database that is lost could not be renamed; remove it before the server is started again, ` +
-          `because it would spoil another database: ${(error as Error).message}`,
+        `the log of the database that is lost could not be renamed; move it away before the server is started ` +
+          `again, because it would spoil another database: ${(error as Error).message}`,
       );
     }
   };

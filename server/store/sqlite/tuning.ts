@@ -2,8 +2,8 @@
 
 export interface Tuning {
   /**
-   * About the rows that are committed together; waiting uploads beyond it wait for the next commit. The writer holds
-   * about a page for each, and whoever comes waits for the group at work.
+   * About how many rows are committed together; uploads beyond it wait for the next commit. The writer holds about a page
+   * for each row, and every new call waits for the group at work.
    */
   readonly groupRows: number;
   /** A reading call that has waited longer for its thread is refused. */

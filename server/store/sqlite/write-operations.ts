@@ -30,7 +30,7 @@ export interface PackedUpload {
   readonly memory: Memory | null;
 }
 
-/** Answers may be megabytes each. So many are dropped at once that other writes do not wait for it. */
+/** Answers may be megabytes each. So few are dropped at once that other writes do not wait long. */
 const FORGOTTEN_AT_ONCE = 200;
 const FORGOTTEN_BYTES_AT_ONCE = 2 * 1024 * 1024;
 
