@@ -79,6 +79,10 @@ export function listingIndex({ name, indexes }: Table, equal: Readonly<Record<st
 
 export const catalogueTables: Tables = tablesOf(recordTypes, storedInteraction);
 
+export function tablesIn(tables: Tables): readonly Table[] {
+  return [...tables.records.values(), tables.interactions];
+}
+
 export function recordTable(tables: Tables, type: RecordTypeName): Table {
   const table = tables.records.get(type);
   if (table === undefined) throw new Error(`there is no record type ${type}`);

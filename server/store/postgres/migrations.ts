@@ -5,7 +5,7 @@
 
 import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
-import { createIndexSql, isNotNull, quoted, type Table, type Tables } from '../tables.ts';
+import { createIndexSql, isNotNull, quoted, type Table, type Tables, tablesIn } from '../tables.ts';
 import type { Address } from './address.ts';
 import {
   copiedTables,
@@ -263,10 +263,6 @@ async function missingSteps(
     steps.push({ doing, sql: `UPDATE ${VERSION_TABLE} SET version = ${SCHEMA_VERSION}` });
   }
   return steps;
-}
-
-function tablesIn(tables: Tables): readonly Table[] {
-  return [...tables.records.values(), tables.interactions];
 }
 
 /** All but the one that tells the version. */

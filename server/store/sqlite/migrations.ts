@@ -5,7 +5,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
-import { createIndexSql, isNotNull, type Table, type Tables } from '../tables.ts';
+import { createIndexSql, isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
 import { patiently } from './database.ts';
 import {
   addColumnSql,
@@ -74,10 +74,6 @@ export function prepareDatabase(database: DatabaseSync, path: string, tables: Ta
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
   }
-}
-
-function tablesIn(tables: Tables): readonly Table[] {
-  return [...tables.records.values(), tables.interactions];
 }
 
 function missingSteps(database: DatabaseSync, path: string, tables: Tables): readonly string[] {
