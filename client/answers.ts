@@ -125,7 +125,7 @@ export function readRefusal(status: number, body: unknown): Refusal | undefined 
 /** How a server says that an upload has more records than it takes at once, and how many it does take. */
 const recordLimits = [
   /^"records" has \d+ records; send at most (\d+) in one request\.$/,
-  /^The body holds more than \d+ (?:keys|objects and arrays); send at most (\d+) records in one request\.$/,
+  /^The body holds more than \d+ (?:keys(?: and elements)?|objects and arrays); send at most (\d+) records in one request\.$/,
 ];
 
 /** The most records that a request may have; null where the refusal is about something else. */

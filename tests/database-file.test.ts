@@ -156,6 +156,21 @@ test('a database that was moved away and back is served again', async (t) => {
   assert.deepEqual(await served.idsAfterRestart('kill'), ids.sort());
 });
 
+test('no command makes a database in the place of one that was moved away, and its log stays', async (t) => {
+  const { path, aside, headgate, api, idsAfterRestart } = await serve(t);
+  const shop = leastRecord('shops');
+  assert.equal((await api.upload('shops', [shop])).status, 200);
+  const moved = join(aside, 'headgate.db');
+  renameSync(path, moved);
+  await assert.rejects(
+    headgate.command('orgs', 'list'),
+    /there is no database .*, but its log .*-wal exists/,
+  );
+  assert.equal(existsSync(path), false);
+  renameSync(moved, path);
+  assert.ok((await idsAfterRestart('kill')).includes(idOf('shops', shop)));
+});
+
 test('a folder that was moved away and back is served again', async (t) => {
   const served = await serve(t);
   const { api, folder } = served;

@@ -442,6 +442,22 @@ function hostileSuite(store: TestStore): void {
       assert.ok(text.length < 4 * 1024 * 1024, `the answer has ${text.length} characters`);
     });
 
+    test('problems that only references show count towards those that are listed', async () => {
+      const record = () => ({
+        ...leastRecord('shop-categories', { shop_id: randomUUID(), category_id: randomUUID() }),
+        region: '?',
+      });
+      const { status, body } = await hostile.upload('shop-categories', Array.from({ length: 5000 }, record));
+      assert.equal(status, 400);
+      const problems = problemsOf(body);
+      assert.equal(new Set(problems.map(({ index }) => index)).size, 5000);
+      assert.equal(problems.length, 2 * 5000);
+      assert.equal(
+        body.batches.reduce((sum, { data }) => sum + (data.errors_omitted ?? 0), 0),
+        5000,
+      );
+    });
+
     test('records, references and answers of another organisation do not exist', async () => {
       const theirs = shop();
       const idempotency = { 'Idempotency-Key': 'shared' };

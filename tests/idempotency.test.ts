@@ -311,16 +311,20 @@ forEachStore((store) => {
         }
       });
 
-      const badKeys: readonly { readonly why: string; readonly value: string }[] = [
+      const badKeys: readonly { readonly why: string; readonly value: string; readonly says?: RegExp }[] = [
         { why: 'that is empty', value: '' },
         { why: 'of spaces', value: '   ' },
         { why: 'of 256 characters', value: 'k'.repeat(256) },
         { why: 'with a space inside', value: 'two words' },
         { why: 'with a tab inside', value: 'two\twords' },
         { why: 'that is not ASCII', value: 'clé' },
-        { why: 'that is given twice', value: 'one\r\nIdempotency-Key: two' },
+        {
+          why: 'that is given twice',
+          value: 'one\r\nIdempotency-Key: two',
+          says: /Idempotency-Key/,
+        },
       ];
-      for (const { why, value } of badKeys) {
+      for (const { why, value, says = /Idempotency-Key must be 1 to 255/ } of badKeys) {
         test(`a key ${why} is refused with 400 and nothing is stored`, async () => {
           const storedBefore = await stored(api);
           const connection = await connectRaw(headgate.url);
@@ -328,7 +332,7 @@ forEachStore((store) => {
           const { status, text } = await connection.answer();
           connection.destroy();
           assert.equal(status, 400, text);
-          assert.match((JSON.parse(text) as RefusalBody).message, /Idempotency-Key must be 1 to 255/);
+          assert.match((JSON.parse(text) as RefusalBody).message, says);
           assert.equal(await stored(api), storedBefore);
         });
       }

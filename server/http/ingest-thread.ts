@@ -57,8 +57,6 @@ interface WaitingJob {
  * once; the rest waits as it came. Enough for the store to find several uploads waiting and commit them together.
  */
 const ORGANISATION_WORKED_ON_BYTES = 8 * 1024 * 1024;
-/** More than one organisation's share: those whose store does not answer leave room for the others. */
-const ALL_WORKED_ON_BYTES = 3 * ORGANISATION_WORKED_ON_BYTES;
 /**
  * In one turn of the event loop this much is started: many small bodies, or one of any size. Everything else that the
  * thread does, such as handing rows to the store, happens between turns.
@@ -71,6 +69,8 @@ const { store: handle, limits, maxBodyBytes, writeCount, isTraced } = workerData
 const port = parentPort!;
 const store = await attachStore(handle);
 const known = new KnownRecords(store);
+/** More than one organisation can hold: one whose store does not answer leaves room for the others. */
+const ALL_WORKED_ON_BYTES = maxBodyBytes + 2 * ORGANISATION_WORKED_ON_BYTES;
 const waiting = new FairQueue<WaitingJob>();
 const workedOnBytes = new Map<OrganisationNumber, number>();
 let allWorkedOnBytes = 0;
@@ -116,7 +116,7 @@ function holdBytes(organisation: OrganisationNumber, bytes: number): void {
   else workedOnBytes.set(organisation, held);
 }
 
-/** Returns the unpacked size of the body. */
+/** Returns what it cost, in bytes. */
 function start({ job, packed }: WaitingJob): number {
   const [id, requestId, organisation, , , , , encoding] = job;
   const body = unpack({ bytes: packed, encoding }, maxBodyBytes);
@@ -126,7 +126,7 @@ function start({ job, packed }: WaitingJob): number {
     waiting.charge(organisation, unpackedBytes + JOB_BYTES);
     giveBack(packed);
     finish([id, answerOfRefusal(body, requestId)]);
-    return unpackedBytes;
+    return unpackedBytes + JOB_BYTES;
   }
   const { byteLength } = body;
   waiting.charge(organisation, byteLength + JOB_BYTES);
@@ -149,7 +149,7 @@ function start({ job, packed }: WaitingJob): number {
       finish(result);
       takeTurn();
     });
-  return byteLength;
+  return byteLength + JOB_BYTES;
 }
 
 /** Frees a body that has a buffer to itself now instead of when the collector comes. */

@@ -155,7 +155,8 @@ async function inTurn(
   read: () => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
   const { organisation } = request.caller!;
-  if (!(await slots.enter(organisation))) return refuse(reply, tooMany);
+  const hasSlot = await slots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
+  if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooMany);
   try {
     return request.watched!.isClosed ? reply.hijack() : await read();
   } finally {

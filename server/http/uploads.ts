@@ -109,7 +109,9 @@ async function takeInTurn(
   if (wanted.type === null && isSmall(body))
     return takeIn(service, request, reply, wanted, idempotency, body);
   const { organisation } = request.caller!;
-  if (!(await service.workSlots.enter(organisation))) return refuse(reply, tooManyWaiting);
+  // A client that leaves gives up its place, and its idempotency key with it.
+  const hasSlot = await service.workSlots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
+  if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooManyWaiting);
   try {
     return await takeIn(service, request, reply, wanted, idempotency, body);
   } finally {

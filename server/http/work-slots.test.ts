@@ -25,6 +25,18 @@ describe('WorkSlots', () => {
     assert.equal(await slots.enter(1), true);
   });
 
+  test('a request that gives up no longer waits, and takes no slot later', async () => {
+    const slots = slotsWith({ slots: 1 });
+    await slots.enter(1);
+    let giveUp = (): void => assert.fail('it did not wait');
+    const waiting = slots.enter(1, (given) => (giveUp = given));
+    giveUp();
+    assert.equal(await waiting, false);
+    slots.leave(1);
+    giveUp();
+    assert.equal(await slots.enter(1), true);
+  });
+
   test('turns away what would wait too long, or behind too many', async () => {
     const slots = slotsWith({ longestWaitMs: 20 });
     await Promise.all([slots.enter(1), slots.enter(1)]);

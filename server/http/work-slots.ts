@@ -39,8 +39,14 @@ export class WorkSlots {
     this.#options = options;
   }
 
-  /** Resolves to whether the request has a slot, which is then given back with `leave`. */
-  async enter(organisation: OrganisationNumber): Promise<boolean> {
+  /**
+   * Resolves to whether the request has a slot, which is then given back with `leave`. A request that has to wait hands
+   * `onWait` the function that ends its waiting.
+   */
+  async enter(
+    organisation: OrganisationNumber,
+    onWait: (giveUp: () => void) => void = () => {},
+  ): Promise<boolean> {
     const { slots, mostWaiting, longestWaitMs } = this.#options;
     const line = this.#lines.get(organisation) ?? { working: 0, waiting: new Set() };
     this.#lines.set(organisation, line);
@@ -57,6 +63,7 @@ export class WorkSlots {
       };
       const timer = setTimeout(settle, longestWaitMs, false);
       line.waiting.add(settle);
+      onWait(() => settle(false));
     });
   }
 

@@ -42,11 +42,16 @@ export interface Plan {
 /** `problems` is null for a good object. A flawed field's value is null in the row. */
 export interface Checked {
   readonly row: ColumnValue[];
-  /** At least one and at most `mostProblems` of a bad object. */
+  /** At least one of a bad object, and at most 20. */
   problems: FieldProblem[] | null;
-  mostProblems: number;
+  readonly room: ProblemRoom;
   /** How many more there are than `problems` lists. */
   omittedProblems: number;
+}
+
+/** How many more problems may be listed, beside the first of each object. */
+export interface ProblemRoom {
+  further: number;
 }
 
 /** Unknown fields that lenient handling leaves out of a batch. */
@@ -64,7 +69,7 @@ export class DroppedFields {
 }
 
 const MOST_NAMED_FIELDS = 100;
-export const MOST_PROBLEMS_PER_OBJECT = 20;
+const MOST_PROBLEMS_PER_OBJECT = 20;
 const LONGEST_SHOWN_NAME_CHARACTERS = 100;
 /** The names are kept for good, so their number and their length are bounded. */
 const MOST_REMEMBERED_NAMES = 1000;
@@ -97,11 +102,11 @@ export function checkFields(
   plan: Plan,
   value: unknown,
   dropped: DroppedFields | null,
-  mostProblems = MOST_PROBLEMS_PER_OBJECT,
+  room: ProblemRoom = { further: MOST_PROBLEMS_PER_OBJECT },
 ): Checked {
   const { fields } = plan;
   const row = new Array<ColumnValue>(fields.length);
-  const checked: Checked = { row, problems: null, mostProblems, omittedProblems: 0 };
+  const checked: Checked = { row, problems: null, room, omittedProblems: 0 };
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     report(checked, null, 'not_an_object', `must be an object of fields, not ${typeNameOf(value)}`);
     return checked;
@@ -170,11 +175,15 @@ function probablyMeant({ meant, columnOf }: Plan, name: string): string | null {
 }
 
 export function report(checked: Checked, field: string | null, code: ProblemCode, message: string): void {
+  if (isFull(checked)) {
+    checked.omittedProblems++;
+    return;
+  }
+  if (checked.problems !== null) checked.room.further--;
   checked.problems ??= [];
-  if (isFull(checked)) checked.omittedProblems++;
-  else checked.problems.push({ field, code, message: field === null ? message : `${field} ${message}` });
+  checked.problems.push({ field, code, message: field === null ? message : `${field} ${message}` });
 }
 
-function isFull(checked: Checked): boolean {
-  return checked.problems !== null && checked.problems.length >= checked.mostProblems;
+function isFull({ problems, room }: Checked): boolean {
+  return problems !== null && (problems.length >= MOST_PROBLEMS_PER_OBJECT || room.further === 0);
 }

@@ -18,8 +18,8 @@ import {
   checkFields,
   DroppedFields,
   type Handling,
-  MOST_PROBLEMS_PER_OBJECT,
   type Plan,
+  type ProblemRoom,
   planOf,
 } from './check-fields.ts';
 import { readJson, type Unreadable } from './json.ts';
@@ -232,13 +232,10 @@ function checkRecords(
   batchSize: number,
 ): { checked: readonly Checked[]; dropped: readonly DroppedFields[] } {
   const dropped: DroppedFields[] = [];
-  let furtherProblemsLeft = MOST_FURTHER_PROBLEMS;
+  const room: ProblemRoom = { further: MOST_FURTHER_PROBLEMS };
   const checked = records.map((record, index) => {
     if (handling === 'lenient' && index % batchSize === 0) dropped.push(new DroppedFields());
-    const mostProblems = Math.min(MOST_PROBLEMS_PER_OBJECT, 1 + furtherProblemsLeft);
-    const result = checkFields(plan, record, dropped.at(-1) ?? null, mostProblems);
-    if (result.problems !== null) furtherProblemsLeft -= result.problems.length - 1;
-    return result;
+    return checkFields(plan, record, dropped.at(-1) ?? null, room);
   });
   return { checked, dropped };
 }

@@ -213,6 +213,13 @@ function makeReachable(path: string): void {
     if (found !== undefined && !found.isFile()) {
       throw new StoreUnusable(`the database ${path} is not a file: name a file`);
     }
+    // A new database would take the log for its own, and delete it with everything that was acknowledged last.
+    if (found === undefined && (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
+      throw new StoreUnusable(
+        `there is no database ${path}, but its log ${path}-wal exists, with the last uploads in it: the database was ` +
+          'moved or deleted. Move it back; to start with a new one, move the log away first',
+      );
+    }
     const owner = companionOf(path);
     if (owner !== null) {
       throw new StoreUnusable(`the file ${path} belongs to the database ${owner}: name another file`);
