@@ -141,7 +141,7 @@ describe('several workers on one port', () => {
     assert.equal(courses.length, CONNECTIONS * perUpload);
   });
 
-  test('a client that never finishes holds a stop up for HEADGATE_SHUTDOWN_TIMEOUT, which is said once', async () => {
+  test('a client that never finishes is cut off by a stop, which does not fail', async () => {
     await start({ HEADGATE_SHUTDOWN_TIMEOUT: '700ms' });
     const { key } = await headgate.newKey();
     const stuck = await connectRaw(headgate.url);
@@ -150,9 +150,8 @@ describe('several workers on one port', () => {
       headers: bearer(key),
       body: '{"records":[]}',
     });
-    assert.equal(await headgate.stop(), 1);
-    assert.equal(headgate.output().match(/^headgate: /gm)?.length, 1, headgate.output());
-    assert.match(headgate.output(), /^headgate: what was in flight did not end within 0\.7 s/m);
+    assert.equal(await headgate.stop(), 0, headgate.output());
+    assert.match(headgate.output(), /the stop cut off clients that stalled/);
     await stuck.ended;
   });
 

@@ -7,6 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
@@ -318,6 +319,9 @@ forEachStore((store) => {
   });
 });
 
+/** By then a request has been read and waits for the store, whose answers are held. */
+const REACHES_THE_STORE_MS = 500;
+
 describe('the refusals of the API description', () => {
   const [store] = testDatabases;
   const running = runningHeadgate(store!, rated);
@@ -402,12 +406,15 @@ describe('the refusals of the API description', () => {
       if (described.method === 'get') return;
 
       await refuses(415, 'unsupported_media_type', send({ headers: { 'Content-Type': 'text/plain' } }));
-      const running = { 'Idempotency-Key': 'of-a-request-that-runs' };
-      const held = await hold(url, sentTo(described, key, { headers: running }));
+      const sameKey = { headers: { 'Idempotency-Key': 'of-a-request-that-runs' } };
+      const release = await store!.holdAnswers(running.headgate.database);
+      const first = send(sameKey);
       try {
-        await refuses(409, 'conflict', send({ headers: running }));
+        await sleep(REACHES_THE_STORE_MS);
+        await refuses(409, 'conflict', send(sameKey));
       } finally {
-        await held.giveUp();
+        await release();
+        await first;
       }
       const taken = { 'Idempotency-Key': 'of-another-body' };
       const refusedWhole = { headers: taken, body: asBody(unacceptable(described)) };

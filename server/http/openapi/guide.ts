@@ -162,8 +162,8 @@ const pagination = `
 ## Pagination
 
 Lists answer up to ${DEFAULT_PAGE_RECORDS} entries at a time; \`limit\` asks for 1 to ${LARGEST_PAGE_RECORDS}. Until the
-end of the list, \`next_cursor\` is a text to send as \`cursor\` with the same other parameters. **Only
-\`next_cursor: null\` means the end.** A page also ends at about ${inUnits(PAGE_BYTES)}, or when many deleted records or interactions that
+end of the list, \`next_cursor\` is a text to send as \`cursor\` with the same other parameters. Only
+a \`next_cursor\` of null means the end. A page also ends at about ${inUnits(PAGE_BYTES)}, or when many deleted records or interactions that
 the filters leave out were passed over, so it may have fewer entries than \`limit\`, or none, before the end. Records come
 in the order of their ids, interactions newest first. What is uploaded meanwhile never makes an entry appear twice.
 `.trim();
@@ -185,12 +185,8 @@ ${table(
       '[429](#status-429)',
     ],
     ['Characters of a text', thousands(LONGEST_TEXT_CHARACTERS), '[`too_long`](#code-too_long)'],
-    ['Problems reported of a record', '20', 'counted in `errors_omitted`'],
-    [
-      'Problems reported of an upload, beside the first of each record',
-      '5,000',
-      'counted in `errors_omitted`',
-    ],
+    ['Problems reported of a record', '20', 'only counted'],
+    ['Problems reported of an upload, beside the first of each record', '5,000', 'only counted'],
     [
       'Uploads of one organisation that are worked on at once',
       String(uploadSlots.slots),
@@ -210,7 +206,7 @@ ${table(
   ],
 )}
 
-\`RateLimit\` says how many requests are left, and \`RateLimit-Policy\` how many there are. A server that is given more
+Problems that are only counted are in \`errors_omitted\`. \`RateLimit\` says how many requests are left, and \`RateLimit-Policy\` how many there are. A server that is given more
 than it can hold at once answers 503 with \`Retry-After\`.
 `.trim();
 }
