@@ -186,27 +186,18 @@ ${table(
     ],
     ['Characters of a text', thousands(LONGEST_TEXT_CHARACTERS), '[`too_long`](#code-too_long)'],
     ['Problems reported of a record', '20', 'only counted'],
-    ['Problems reported of an upload, beside the first of each record', '5,000', 'only counted'],
-    [
-      'Uploads of one organisation that are worked on at once',
-      String(uploadSlots.slots),
-      'they wait, then [503](#status-503)',
-    ],
-    [
-      'Single records of one organisation that are read at once',
-      String(lookUpSlots.slots),
-      'they wait, then [503](#status-503)',
-    ],
-    [
-      'Pages of lists of one organisation at once',
-      String(listSlots.slots),
-      'they wait, then [503](#status-503)',
-    ],
+    ['Further problems of an upload', '5,000', 'only counted'],
+    ['Uploads at once', String(uploadSlots.slots), 'they wait, then [503](#status-503)'],
+    ['Single records read at once', String(lookUpSlots.slots), 'they wait, then [503](#status-503)'],
+    ['Pages of lists at once', String(listSlots.slots), 'they wait, then [503](#status-503)'],
     ['A page of a list', `about ${inUnits(PAGE_BYTES)}`, 'the rest is on the next page'],
   ],
 )}
 
-Problems that are only counted are in \`errors_omitted\`. \`RateLimit\` says how many requests are left, and \`RateLimit-Policy\` how many there are. A server that is given more
+Further problems are those beside the first of each record; what is only counted is in \`errors_omitted\`. What
+happens at once is counted by organisation.
+
+\`RateLimit\` says how many requests are left, and \`RateLimit-Policy\` how many there are. A server that is given more
 than it can hold at once answers 503 with \`Retry-After\`.
 `.trim();
 }
