@@ -45,6 +45,8 @@ export interface Attack {
   /** Writes what the organisation has stored before the server starts. */
   readonly furnish?: (store: Store, organisation: OrganisationNumber, scale: Scale) => Promise<void>;
   readonly manner: Manner;
+  /** True for uploads as large as they may be, for which other limits hold. */
+  readonly isLargest?: true;
   /** Makes all requests before the attack begins, so that the attacker takes little of the processors itself. */
   readonly requests: (target: Target) => NextRequest | Promise<NextRequest>;
 }
@@ -403,6 +405,7 @@ export const attacks: readonly Attack[] = [
   {
     name: '5000 offers with the longest texts that a body holds',
     manner: 'reads',
+    isLargest: true,
     requests(target) {
       const ids = Array.from({ length: RECORDS }, () => randomUUID());
       const bodyWith = (letter: string): string => {
