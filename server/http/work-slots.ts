@@ -24,7 +24,7 @@ export interface WorkSlotsOptions {
  */
 export const uploadSlots: WorkSlotsOptions = { slots: 16, mostWaiting: 1000, longestWaitMs: 30_000 };
 /** For pages of lists, which the serving thread writes one after the other. */
-export const listSlots: WorkSlotsOptions = { slots: 2, mostWaiting: 100, longestWaitMs: 30_000 };
+export const listSlots: WorkSlotsOptions = { slots: 1, mostWaiting: 100, longestWaitMs: 30_000 };
 /**
  * For single records and interactions. One with the longest texts is a quarter of a MiB of JSON, which the serving thread
  * reads and writes in a millisecond or two.

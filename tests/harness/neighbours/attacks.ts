@@ -45,7 +45,7 @@ export interface Attack {
   /** Writes what the organisation has stored before the server starts. */
   readonly furnish?: (store: Store, organisation: OrganisationNumber, scale: Scale) => Promise<void>;
   readonly manner: Manner;
-  /** True for uploads as large as they may be, for which other limits hold. */
+  /** True for uploads as large as they may be, which may take more memory. */
   readonly isLargest?: true;
   /** Makes all requests before the attack begins, so that the attacker takes little of the processors itself. */
   readonly requests: (target: Target) => NextRequest | Promise<NextRequest>;

@@ -1,7 +1,9 @@
 // What is promised to an organisation, whatever another one does.
 
+/** For the benchmark, on two quiet cores. */
 export const P99_LIMIT_MS = 250;
+/** Nobody waits longer for others. For the test, which runs on machines of any kind, right after a server's start. */
+export const LONGEST_WAIT_P99_MS = 1000;
 export const MEMORY_LIMIT_MB = 600;
-/** An upload is one transaction: while one of 32 MiB is committed, a small write waits for it. */
-export const LARGEST_UPLOADS_P99_LIMIT_MS = 1000;
+/** A body of 32 MiB is held several times over while it is checked and written. */
 export const LARGEST_UPLOADS_MEMORY_LIMIT_MB = 800;
