@@ -108,7 +108,7 @@ describe('/metrics of several workers', () => {
           () => {},
         ),
       );
-    }, 3);
+    }, 20);
     try {
       const headgate = await starting;
       assert.match(headgate.url, /^http:/);
