@@ -31,6 +31,7 @@ export interface Plan {
   readonly memoryMs: number;
   /** The first so many attacks on a neighbour; infinite for all. */
   readonly attacks: number;
+  readonly attackRounds: number;
   readonly attackMs: number;
   readonly attackScale: Scale;
   readonly withPeers: boolean;
@@ -45,6 +46,7 @@ const usual = {
   connections: 64,
   memoryClients: 32,
   attacks: Number.POSITIVE_INFINITY,
+  attackMs: 4 * SECOND_MS,
   attackScale: { deletedTags: 500_000, interactions: 100_000, longOffers: 1040 },
   withPeers: true,
 };
@@ -65,7 +67,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     interactionsToWarmUp: 60_000,
     interactions: 30_000,
     memoryMs: 15 * SECOND_MS,
-    attackMs: 4 * SECOND_MS,
+    attackRounds: 1,
   },
   full: {
     ...usual,
@@ -82,7 +84,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     interactionsToWarmUp: 100_000,
     interactions: 100_000,
     memoryMs: 10 * MINUTE_MS,
-    attackMs: 10 * SECOND_MS,
+    attackRounds: 3,
   },
   smoke: {
     mode: 'smoke',
@@ -103,6 +105,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     memoryClients: 4,
     memoryMs: SECOND_MS,
     attacks: 2,
+    attackRounds: 1,
     attackMs: SECOND_MS / 2,
     attackScale: { deletedTags: 100, interactions: 100, longOffers: 10 },
     withPeers: false,

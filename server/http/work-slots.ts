@@ -29,7 +29,7 @@ export const listSlots: WorkSlotsOptions = { slots: 1, mostWaiting: 100, longest
  * For single records and interactions. One with the longest texts is a quarter of a MiB of JSON, which the serving thread
  * reads and writes in a millisecond or two.
  */
-export const lookUpSlots: WorkSlotsOptions = { slots: 16, mostWaiting: 1000, longestWaitMs: 30_000 };
+export const lookUpSlots: WorkSlotsOptions = { slots: 8, mostWaiting: 1000, longestWaitMs: 30_000 };
 
 export class WorkSlots {
   readonly #options: WorkSlotsOptions;

@@ -200,14 +200,28 @@ async function writeRows(
 }
 
 /** Texts that are longest where they are shown: each of these characters takes six in JSON. */
+/** Each character is six in JSON. */
+const longestText = '\u0001'.repeat(LONGEST_TEXT_CHARACTERS);
+const longestTexts = {
+  name: longestText,
+  type: longestText,
+  allowed_branches: longestText,
+  allowed_days: longestText,
+};
+
 async function furnishLongOffers(
   store: Store,
   organisation: OrganisationNumber,
   { longOffers }: Scale,
 ): Promise<void> {
-  const text = '\u0001'.repeat(LONGEST_TEXT_CHARACTERS);
-  const texts = { name: text, type: text, allowed_branches: text, allowed_days: text };
-  await writeRows(store, organisation, 'offers', longOffers, () => recordRow('offers', texts), 100);
+  await writeRows(store, organisation, 'offers', longOffers, () => recordRow('offers', longestTexts), 100);
+}
+
+const KNOWN_OFFER_ID = '018f6d2e-9c4b-7a31-8f5e-2b6c0d4e7a19';
+
+async function furnishKnownOffer(store: Store, organisation: OrganisationNumber): Promise<void> {
+  const offer = () => recordRow('offers', { offer_id: KNOWN_OFFER_ID, ...longestTexts });
+  await writeRows(store, organisation, 'offers', 1, offer);
 }
 
 async function furnishDeletedTags(
@@ -416,12 +430,31 @@ export const attacks: readonly Attack[] = [
         );
         return JSON.stringify({ records });
       };
-      // The one replaces all of the other.
-      return inTurn(
-        target,
-        ['a', 'b'].map((letter) => packed('/v1/data/offers', bodyWith(letter))),
-      );
+      // Whichever connection is next: each upload replaces all of the one before it.
+      const [one, other] = ['a', 'b'].map((letter) =>
+        requestBytes(target, target.keys[0]!, packed('/v1/data/offers', bodyWith(letter))),
+      ) as [Buffer, Buffer];
+      let sent = 0;
+      return () => (sent++ % 2 === 0 ? one : other);
     },
+  },
+  {
+    name: 'single offers with the longest texts',
+    manner: 'reads',
+    requests: (target) =>
+      inTurn(
+        target,
+        Array.from({ length: 32 }, () => {
+          const records = [leastRecord('offers', { shop_id: target.shopId, ...longestTexts })];
+          return { path: '/v1/data/offers', body: JSON.stringify({ records }) };
+        }),
+      ),
+  },
+  {
+    name: 'single offers with the longest texts, read',
+    manner: 'reads',
+    furnish: furnishKnownOffer,
+    requests: (target) => inTurn(target, [{ path: `/v1/data/offers/${KNOWN_OFFER_ID}` }]),
   },
   {
     name: 'single interactions',

@@ -81,7 +81,7 @@ export async function openGround(order: GroundOrder): Promise<Ground> {
     measure: (attack, durationMs) => measureOn(headgate, furnished, attack, durationMs),
     isRunning: () => !hasEnded(headgate),
     async close() {
-      await (process.env.NB_STOP ? headgate.stop() : headgate.kill());
+      await headgate.kill();
       process.removeListener('exit', killAtExit);
     },
   };
