@@ -1,15 +1,14 @@
 // `headgate copy`: moves a database's content to another one, usually from SQLite up to PostgreSQL.
 
-import { existsSync } from 'node:fs';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { type Comparison, copyEverything, type Progress } from '../copy.ts';
 import { readSetting, SettingsProblem } from '../settings.ts';
-import { readPlace } from '../store/place.ts';
 import { isSameFile } from '../store/sqlite/database-files.ts';
 import type { Call } from './call.ts';
 import { columns } from './columns.ts';
 import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
 import { progressBar, progressLine } from './progress.ts';
+import { fileOf, isMissingFile } from './with-store.ts';
 
 export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   const [from, to] = [option('from')!, option('to')!].map((database) =>
@@ -51,18 +50,6 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
 function isSame(from: string, to: string): boolean {
   const [source, target] = [fileOf(from), fileOf(to)];
   return from === to || (source !== null && target !== null && isSameFile(source, target));
-}
-
-/** A server makes a database that is missing; one to copy from must exist. */
-function isMissingFile(database: string): boolean {
-  const file = fileOf(database);
-  return file !== null && !existsSync(file);
-}
-
-/** Null for PostgreSQL. */
-function fileOf(database: string): string | null {
-  const place = readPlace(database);
-  return typeof place !== 'string' && place.kind === 'sqlite' ? place.path : null;
 }
 
 function sentence({ doing, organisation, part, doneRows, totalRows }: Progress, isTerminal: boolean): string {

@@ -108,6 +108,7 @@ test('wrong usage exits with 2 and what cannot be done with 1, each with a sente
     out: '',
     err: 'headgate: there is no command "kyes"; did you mean keys?\n',
   });
+  assert.equal((await run('orgs', 'create', 'acme')).exitCode, 0);
   const unknown = await run('keys', 'revoke', '000000000000');
   assert.deepEqual([unknown.exitCode, unknown.out], [1, '']);
   assert.match(unknown.err, /^headgate: there is no key [^\n]+\n$/);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -29,7 +29,9 @@ const isUpToDate = 'The database is up to date, with version 1 of the schema.';
 test('an SQLite file is brought up to date, as often as one likes', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-migrate-'));
   t.after(() => rm(folder, { recursive: true }));
-  const database = `sqlite:${join(folder, 'headgate.db')}`;
+  const path = join(folder, 'headgate.db');
+  const database = `sqlite:${path}`;
+  await writeFile(path, '');
   for (let times = 1; times <= 2; times++) {
     assert.deepEqual(await migrate(database), {
       exitCode: 0,

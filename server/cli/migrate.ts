@@ -4,12 +4,14 @@ import { readSetting, SettingsProblem } from '../settings.ts';
 import type { Migrated } from '../store/open-store.ts';
 import type { StepProgress } from '../store/postgres/steps.ts';
 import type { Call } from './call.ts';
-import { type ExitCode, exitCodes, misused, printJson } from './io.ts';
+import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
 import { progressLine, shownDuration } from './progress.ts';
+import { isMissingFile, missingDatabase } from './with-store.ts';
 
 export async function migrate({ io, option, isOn }: Call): Promise<ExitCode> {
   const database = readSetting('database', io.env, { database: option('database') });
   if (database instanceof SettingsProblem) return misused(io, database.message);
+  if (isMissingFile(database)) return failed(io, missingDatabase(database));
   const { migrateDatabase } = await import('../store/open-store.ts');
   const line = progressLine(io);
   const say = (sentenceOfTable: string): void => {

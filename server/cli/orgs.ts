@@ -9,7 +9,7 @@ import { withStore } from './with-store.ts';
 
 export async function createOrg(call: Call): Promise<ExitCode> {
   const { io, args, isOn } = call;
-  return withStore(call, async (store) => {
+  const create = async (store: Store): Promise<ExitCode> => {
     const created = await createOrganisation(store, args[0]!, io.nowMs());
     if (created.kind === 'refused') return misused(io, `the name ${created.reason}`);
     if (created.kind === 'taken') return failed(io, `there is already an organisation "${created.name}"`);
@@ -18,7 +18,8 @@ export async function createOrg(call: Call): Promise<ExitCode> {
     io.out(`Made the organisation "${name}" with the id ${orgId}.`);
     io.out(`Next, issue a key to it: headgate keys issue --org ${orgId}`);
     return exitCodes.done;
-  });
+  };
+  return withStore(call, create, 'may be made');
 }
 
 export async function listOrgs(call: Call): Promise<ExitCode> {

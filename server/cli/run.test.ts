@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { settingFacts } from '../settings.ts';
+import { openStore } from '../store/open-store.ts';
 import { commands } from './commands.ts';
 import { options } from './options.ts';
 import { runHeadgate } from './run.ts';
@@ -183,6 +185,27 @@ test('a database that cannot be used is answered with one sentence, exit code 1'
   }
 });
 
+test('a database that does not exist is refused and not made, but for the first organisation', async (t) => {
+  const path = join(await temporaryFolder(t), 'mistyped', 'headgate.db');
+  const env = { HEADGATE_DATABASE: path };
+  const commands = [
+    ['orgs', 'list'],
+    ['keys', 'issue', '--org', 'acme'],
+    ['keys', 'list', '--org', 'acme'],
+    ['keys', 'rotate', '000000000000'],
+    ['keys', 'revoke', '000000000000'],
+    ['migrate'],
+  ];
+  for (const args of commands) {
+    const { exitCode, err } = await runIn(env, args);
+    assert.equal(exitCode, 1, args.join(' '));
+    assert.match(err, /there is no database ".*mistyped.*".*headgate orgs create NAME/, args.join(' '));
+    assert.equal(existsSync(path), false, args.join(' '));
+  }
+  assert.equal((await runIn(env, ['orgs', 'create', 'acme'])).exitCode, 0);
+  assert.equal((await runIn(env, ['orgs', 'list'])).exitCode, 0);
+});
+
 test('--database is taken before and after the command, and beats the environment', async (t) => {
   const folder = await temporaryFolder(t);
   const env = { HEADGATE_DATABASE: '/dev/null/x.db' };
@@ -193,7 +216,10 @@ test('--database is taken before and after the command, and beats the environmen
 });
 
 test('an organisation is made and listed, for people and as JSON', async (t) => {
-  const headgate = await onNewDatabase(t);
+  const path = join(await temporaryFolder(t), 'headgate.db');
+  const headgate: Headgate = (...args) => runIn({ HEADGATE_DATABASE: path }, args);
+  // As a server leaves it that was started and stopped.
+  await (await openStore(path)).close();
   assert.match((await headgate('orgs', 'list')).out, /no organisation yet/);
   assert.deepEqual(await json(headgate('orgs', 'list', '--json')), []);
   const made = (await json(headgate('orgs', 'create', 'Zebra & Sons', '--json'))) as { org_id: string };

@@ -1,16 +1,25 @@
 // Opens the database that `--database` or the environment names, for as long as a command needs it.
 
+import { existsSync } from 'node:fs';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { readSetting, SettingsProblem } from '../settings.ts';
+import { readPlace } from '../store/place.ts';
 import type { Store } from '../store/store.ts';
 import type { Call } from './call.ts';
-import { type ExitCode, misused } from './io.ts';
+import { type ExitCode, failed, misused } from './io.ts';
 
+/**
+ * A SQLite file that does not exist is refused, unless it may be made: its name was mistyped, or the command runs in
+ * another folder than the server.
+ */
 export async function withStore(
   { io, option }: Call,
   use: (store: Store) => Promise<ExitCode>,
+  wanted: 'must exist' | 'may be made' = 'must exist',
 ): Promise<ExitCode> {
   const database = readSetting('database', io.env, { database: option('database') });
   if (database instanceof SettingsProblem) return misused(io, database.message);
+  if (wanted === 'must exist' && isMissingFile(database)) return failed(io, missingDatabase(database));
   const { openStore } = await import('../store/open-store.ts');
   const store = await openStore(database, (trouble) => io.err(`headgate: ${trouble}`));
   try {
@@ -18,4 +27,22 @@ export async function withStore(
   } finally {
     await store.close();
   }
+}
+
+export function isMissingFile(database: string): boolean {
+  const file = fileOf(database);
+  return file !== null && !existsSync(file);
+}
+
+export function missingDatabase(database: string): string {
+  return (
+    `there is no database ${quote(fileOf(database)!)}: name another one with --database or HEADGATE_DATABASE. ` +
+    'To make it, start the server on it, or create its first organisation: headgate orgs create NAME'
+  );
+}
+
+/** Returns null for PostgreSQL. */
+export function fileOf(database: string): string | null {
+  const place = readPlace(database);
+  return typeof place !== 'string' && place.kind === 'sqlite' ? place.path : null;
 }

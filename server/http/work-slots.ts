@@ -27,7 +27,7 @@ export const uploadSlots: WorkSlotsOptions = { slots: 16, mostWaiting: 1000, lon
 export const listSlots: WorkSlotsOptions = { slots: 1, mostWaiting: 100, longestWaitMs: 30_000 };
 /**
  * For single records and interactions. One with the longest texts is a quarter of a MiB of JSON, which the serving thread
- * reads and writes in a millisecond or two.
+ * reads and writes in four milliseconds.
  */
 export const lookUpSlots: WorkSlotsOptions = { slots: 8, mostWaiting: 1000, longestWaitMs: 30_000 };
 

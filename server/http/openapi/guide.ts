@@ -98,7 +98,7 @@ function uploading({ batchSize, maxRecords }: ApiLimits): string {
 
 \`POST /v1/data/{type}\` takes up to ${thousands(maxRecords)} records. They are cut, in order, into batches of
 ${thousands(batchSize)}; the answer has one result for each. Good records are stored even where others of the same
-request are rejected, and \`errors\` names every problem of every rejected record by its index.
+request are rejected, and \`errors\` names the problems of every rejected record by its index.
 
 ${table(
   ['Batch', 'What happened'],

@@ -76,6 +76,17 @@ test('what belongs to no organisation goes first', () => {
   assert.equal(namesIn(queue.takeGroup()), 'key1 key2 a1 a2 a3');
 });
 
+test('a heavy call is taken although small ones come without end', () => {
+  for (const small of [item('key', null), item('b', 2)]) {
+    const queue = queueOf(5000, [item('a', 1, 5000)]);
+    const groups = Array.from({ length: 3 }, () => {
+      queue.push(small);
+      return namesIn(queue.takeGroup());
+    });
+    assert.ok(groups.join(' ').split(' ').includes('a'), groups.join(', '));
+  }
+});
+
 test('heavy calls of two organisations take turns', () => {
   const queue = queueOf(100, [...items(3, 'a', 1, 100), ...items(3, 'b', 2, 100)]);
   const groups = Array.from({ length: 6 }, () => namesIn(queue.takeGroup()));

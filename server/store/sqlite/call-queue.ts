@@ -19,6 +19,8 @@ export class CallQueue<Item extends Weighed> {
   #ofNobody: Item[] = [];
   readonly #ofOrganisations = new FairQueue<Item>();
   #waitingWeight = 0;
+  /** Whether the last group left a large call for the next one. */
+  #hasDeferred = false;
 
   /** A group has about this weight; it ends with the item that fills it. */
   constructor(groupWeight: number) {
@@ -40,11 +42,17 @@ export class CallQueue<Item extends Weighed> {
     const group = this.#ofNobody;
     this.#ofNobody = [];
     let weight = 0;
+    const mayDefer = !this.#hasDeferred;
+    this.#hasDeferred = false;
     while (weight < fullWeight) {
       const next = this.#ofOrganisations.peek();
-      // Small calls must not wait until a large one is done that is worked on together with them.
-      if (next === undefined || (group.length > 0 && weight <= LIGHT_WEIGHT && next.weight > LIGHT_WEIGHT))
+      if (next === undefined) break;
+      // Small calls do not wait for a large one that is worked on together with them. Only every second group is without
+      // it, so that small calls without end do not keep it waiting.
+      if (mayDefer && group.length > 0 && weight <= LIGHT_WEIGHT && next.weight > LIGHT_WEIGHT) {
+        this.#hasDeferred = true;
         break;
+      }
       const item = this.#ofOrganisations.shift()!;
       // Charged at once, so that the next item is another organisation's if one waits that was served less.
       this.#ofOrganisations.charge(item.organisation!, item.weight);

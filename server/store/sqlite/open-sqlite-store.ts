@@ -192,7 +192,11 @@ function command(worker: Worker, order: Order, transferList: readonly Transferab
 
 /** Resolves when the thread can answer; rejects with its reason, or when it ends without one. */
 async function opened({ worker, ended }: StartedThread): Promise<void> {
-  const told = new Promise<Opened>((resolve) => worker.once('message', resolve));
+  const told = new Promise<Opened>((resolve) => {
+    worker.on('message', (message: Opened | Trouble) => {
+      if (!('trouble' in message)) resolve(message);
+    });
+  });
   worker.ref();
   command(worker, { kind: 'open' }, []);
   const outcome = await Promise.race([told, ended]);
