@@ -7,6 +7,8 @@ interface Line<Item> {
   served: number;
 }
 
+type MayBeServed<Item> = (organisation: number, item: Item) => boolean;
+
 export class FairQueue<Item> {
   /** Of organisations that wait, and of those that were served more than others, which must be remembered. */
   readonly #lines = new Map<number, Line<Item>>();
@@ -25,8 +27,8 @@ export class FairQueue<Item> {
     this.#size++;
   }
 
-  /** Removes and returns the next item, of those organisations that may be served now. */
-  shift(mayBeServed: (organisation: number) => boolean = () => true): Item | undefined {
+  /** Removes and returns the next item, of those that may be served now. An organisation's items keep their order. */
+  shift(mayBeServed: MayBeServed<Item> = () => true): Item | undefined {
     const next = this.#next(mayBeServed);
     if (next === null) return undefined;
     this.#servedAtLeast = Math.max(this.#servedAtLeast, next.served);
@@ -48,8 +50,8 @@ export class FairQueue<Item> {
   }
 
   /** Returns what `shift` would. */
-  peek(): Item | undefined {
-    return this.#next(() => true)?.items[0];
+  peek(mayBeServed: MayBeServed<Item> = () => true): Item | undefined {
+    return this.#next(mayBeServed)?.items[0];
   }
 
   /** Counts a cost, which may be known only when an item has been worked on, or in parts. */
@@ -57,12 +59,12 @@ export class FairQueue<Item> {
     this.#lineOf(organisation).served += cost;
   }
 
-  #next(mayBeServed: (organisation: number) => boolean): Line<Item> | null {
+  #next(mayBeServed: MayBeServed<Item>): Line<Item> | null {
     let next: Line<Item> | null = null;
     for (const [organisation, line] of this.#lines) {
       if (line.items.length === 0) {
         if (line.served <= this.#servedAtLeast) this.#lines.delete(organisation);
-      } else if ((next === null || line.served < next.served) && mayBeServed(organisation)) {
+      } else if ((next === null || line.served < next.served) && mayBeServed(organisation, line.items[0]!)) {
         next = line;
       }
     }

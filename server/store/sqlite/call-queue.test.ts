@@ -87,6 +87,14 @@ test('a heavy call is taken although small ones come without end', () => {
   }
 });
 
+test('while no heavy calls may be taken, the light ones of others are', () => {
+  const queue = queueOf(5000, [item('a1', 1, 5000), item('a2', 1), item('key', null), ...items(2, 'b', 2)]);
+  assert.equal(namesIn(queue.takeGroup(false)), 'key b1 b2');
+  assert.equal(namesIn(queue.takeGroup(false)), '');
+  assert.equal(queue.size, 2);
+  assert.equal(namesIn(queue.takeGroup()), 'a1');
+});
+
 test('heavy calls of two organisations take turns', () => {
   const queue = queueOf(100, [...items(3, 'a', 1, 100), ...items(3, 'b', 2, 100)]);
   const groups = Array.from({ length: 6 }, () => namesIn(queue.takeGroup()));

@@ -19,7 +19,7 @@ export class CallQueue<Item extends Weighed> {
   #ofNobody: Item[] = [];
   readonly #ofOrganisations = new FairQueue<Item>();
   #waitingWeight = 0;
-  /** Whether the last group left a large call for the next one. */
+  /** Whether a group left a large call for the next one. */
   #hasDeferred = false;
 
   /** A group has about this weight; it ends with the item that fills it. */
@@ -37,23 +37,28 @@ export class CallQueue<Item extends Weighed> {
     this.#waitingWeight += item.weight;
   }
 
-  takeGroup(): Item[] {
+  /**
+   * Small calls do not wait for a large one that is worked on together with them: a large call that is next after small
+   * ones has the next group for itself, even if further small calls come without end. An organisation's calls keep their
+   * order.
+   */
+  takeGroup(mayTakeLarge = true): Item[] {
     const fullWeight = this.#fullWeight();
-    const group = this.#ofNobody;
-    this.#ofNobody = [];
+    const isForLarge = mayTakeLarge && this.#hasDeferred;
+    const mayTake = (_: OrganisationNumber, { weight }: Item): boolean =>
+      weight > LIGHT_WEIGHT ? mayTakeLarge : !isForLarge;
+    const group = isForLarge ? [] : this.#ofNobody;
+    if (isForLarge) this.#hasDeferred = false;
+    else this.#ofNobody = [];
     let weight = 0;
-    const mayDefer = !this.#hasDeferred;
-    this.#hasDeferred = false;
     while (weight < fullWeight) {
-      const next = this.#ofOrganisations.peek();
+      const next = this.#ofOrganisations.peek(mayTake);
       if (next === undefined) break;
-      // Small calls do not wait for a large one that is worked on together with them. Only every second group is without
-      // it, so that small calls without end do not keep it waiting.
-      if (mayDefer && group.length > 0 && weight <= LIGHT_WEIGHT && next.weight > LIGHT_WEIGHT) {
+      if (!isForLarge && group.length > 0 && weight <= LIGHT_WEIGHT && next.weight > LIGHT_WEIGHT) {
         this.#hasDeferred = true;
         break;
       }
-      const item = this.#ofOrganisations.shift()!;
+      const item = this.#ofOrganisations.shift(mayTake)!;
       // Charged at once, so that the next item is another organisation's if one waits that was served less.
       this.#ofOrganisations.charge(item.organisation!, item.weight);
       weight += item.weight;

@@ -56,6 +56,7 @@ function openReader({ name, path, tuning, files, health }: ThreadSetup): Service
   const service: Service = {
     groupWeight: GROUP_ROWS,
     patienceMs: tuning.readPatienceMs,
+    mayBeginLarge: () => true,
     weightOf: isLister ? weightOfStep : weightOfLookUp,
     answer(calls) {
       const loss = watch.loss();

@@ -13,6 +13,7 @@ import {
 const idle: Service = {
   groupWeight: 1,
   patienceMs: 1000,
+  mayBeginLarge: () => true,
   weightOf: () => 1,
   answer: () => [],
   betweenGroups() {},

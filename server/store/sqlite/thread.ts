@@ -39,6 +39,8 @@ export interface Service {
   /** A call that has waited longer is refused instead of begun. */
   readonly patienceMs: number;
   weightOf(call: Call): number;
+  /** Returns false while only small calls may be begun. */
+  mayBeginLarge(): boolean;
   /**
    * Returns one outcome per call, in their order; null for a call that is not done and needs another turn. If somebody
    * else is waiting, it may stop early: calls without an outcome are not begun. Throws only if the thread cannot go on.
@@ -51,6 +53,8 @@ export interface Service {
 
 /** Looking costs as much as writing a row. */
 const LOOK_EVERY_MS = 10;
+/** How soon large calls that may not be begun are tried again. */
+const TRY_LARGE_AGAIN_MS = 2;
 
 interface Taken extends Weighed {
   readonly call: Call;
@@ -94,17 +98,23 @@ function begin(service: Service): Life {
   const duePump = (): void => {
     if (isPumpDue || queue.size === 0) return;
     isPumpDue = true;
-    setImmediate(() => {
-      isPumpDue = false;
-      answerOneGroup();
-      service.betweenGroups();
-      duePump();
-    });
+    setImmediate(pump);
   };
 
-  const answerOneGroup = (): void => {
-    const group = queue.takeGroup();
-    if (group.length === 0) return;
+  const pump = (): void => {
+    const isHeld = !answerOneGroup(service.mayBeginLarge());
+    service.betweenGroups();
+    if (isHeld) setTimeout(pump, TRY_LARGE_AGAIN_MS);
+    else {
+      isPumpDue = false;
+      duePump();
+    }
+  };
+
+  /** Returns false if none of the calls that wait may be begun. */
+  const answerOneGroup = (mayBeginLarge: boolean): boolean => {
+    const group = queue.takeGroup(mayBeginLarge);
+    if (group.length === 0) return queue.size === 0;
     const answersByPort = new Map<MessagePort, Answer[]>();
     const answer = ({ call, port }: Taken, outcome: Outcome): void => {
       const answers = answersByPort.get(port) ?? [];
@@ -128,6 +138,7 @@ function begin(service: Service): Life {
     });
     queue.putBack(begun.slice(outcomes.length));
     for (const [port, answers] of answersByPort) port.postMessage(answers);
+    return true;
   };
 
   const receive = (calls: readonly Call[], port: MessagePort): void => {
@@ -161,7 +172,7 @@ function begin(service: Service): Life {
     },
 
     async close() {
-      while (queue.size > 0) answerOneGroup();
+      while (queue.size > 0) answerOneGroup(true);
       await service.close();
       for (const port of ports) port.close();
       parentPort!.close();

@@ -12,7 +12,7 @@ export interface Tuning {
   readonly checkpointAfterBytes: number;
   /**
    * Write-ahead log at which it is made to start anew from its beginning: it is copied without pause until the writer can
-   * copy the little that is left. At twice this the writer waits for the copying.
+   * copy the little that is left. At twice this large uploads wait for the copying.
    */
   readonly walLimitBytes: number;
 }

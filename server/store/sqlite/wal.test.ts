@@ -149,9 +149,29 @@ test('the writer copies what is left once the checkpointer has copied the rest, 
   assert.ok(framesLeft() > 60);
   reader.close();
   wal.keepInBounds();
+  while (wal.isBehind()) sleep(5);
   assert.equal(framesLeft(), 0, 'the writer has copied the newest commit');
   database.exec('INSERT INTO filler VALUES (randomblob(100))');
   assert.ok(logFrames() < 10, `the log has ${logFrames()} frames`);
+});
+
+test('nobody is kept waiting for the copying of a log that is far over its limit', async (t) => {
+  const path = join(testFolder(t), 'headgate.db');
+  const database = openForWriting(path);
+  database.exec(`CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (randomblob(${3 * MIB}))`);
+  const wal = keepWal(database, newOpenedFiles(path), smallTuning, assert.fail);
+  t.after(async () => {
+    await wal.close();
+    database.close();
+  });
+  assert.equal(wal.isBehind(), false);
+  database.exec(`INSERT INTO filler VALUES (randomblob(${3 * MIB}))`);
+  wal.noteCommitted(1000);
+  wal.keepInBounds();
+  assert.equal(wal.isBehind(), true, 'the checkpointer has only been started');
+  for (let pauses = 0; wal.isBehind() && pauses < 4000; pauses++) sleep(5);
+  assert.equal(wal.isBehind(), false);
+  assert.ok(Number(database.prepare('PRAGMA wal_checkpoint(NOOP)').get()?.checkpointed) > 700);
 });
 
 /** A log of three times its limit, whose checkpointer cannot open the file that it is given. */
@@ -176,6 +196,7 @@ function openWithUselessCheckpointer(t: TestContext): {
       database.exec('INSERT INTO filler VALUES (randomblob(100))');
       wal.noteCommitted(1000);
       wal.keepInBounds();
+      while (wal.isBehind()) sleep(5);
     },
     logFrames: () => Number(database.prepare('PRAGMA wal_checkpoint(NOOP)').get()?.log),
   };
@@ -193,7 +214,7 @@ test('without a checkpointer the writer copies the log itself, and it is told th
   assert.match(troubles[0]!, /missing.headgate\.db could not be copied into it.*unable to open/);
 });
 
-test('a checkpointer that is outrun is waited for longer each time, and no longer than a stop can wait', () => {
+test('a checkpointer that is outrun is waited for longer each time, up to a limit', () => {
   const waitsMs = [500];
   while (waitsMs.length < 8) waitsMs.push(patienceAfter(waitsMs.at(-1)!, false));
   assert.deepEqual(waitsMs, [500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);

@@ -2,9 +2,10 @@
 // from the writer as far as can be.
 //
 // A log can start anew from its beginning only when all of it has been copied, and the checkpointer, on a thread of
-// its own, never catches up with a writer that goes on appending. Once the log is over its limit the checkpointer
-// therefore makes pass after pass, until only what came since the last look is missing, and the writer copies that
-// itself before its next commit.
+// its own, never catches up with a writer that goes on appending. Once the log is over its limit, the checkpointer
+// therefore makes pass after pass, until only what came since the last look is missing. Then large uploads wait for
+// another pass, and the writer copies what small ones have added meanwhile. So nobody waits for more than their own
+// upload adds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { Checkpointer } from './checkpointer.ts';
@@ -16,14 +17,13 @@ const ROWS_BETWEEN_LOOKS = 1000;
 const FRAME_HEADER_BYTES = 24;
 /** How long the writer waits for readers of old pages to finish before it lets the log grow on. */
 const READERS_PATIENCE_MS = 100;
-/** A log this many times over its limit shows that the checkpointer is too slow: the writer has to wait for it. */
+/** A log this many times over its limit shows that the checkpointer is too slow: large uploads have to wait for it. */
 const OUTRUN_FACTOR = 2;
 /**
- * Long enough for the checkpointer to gain on the writer, and no stall for those who wait for the writer. Where it was not
- * long enough the next wait is twice as long: a disk that copies more slowly than it takes commits sets the pace.
+ * Long enough for the checkpointer to gain on the writer. If it was not long enough, the next wait is twice as long: a
+ * disk that copies more slowly than it takes commits sets the pace.
  */
 const CHECKPOINTER_PATIENCE_MS = 500;
-/** Short enough for a server that is told to stop meanwhile. */
 const LONGEST_CHECKPOINTER_PATIENCE_MS = 15_000;
 /** One under way and the next behind it, so that the checkpointer never waits for the writer's next look. */
 const PASSES_IN_A_ROW = 2;
@@ -34,6 +34,8 @@ const LONGEST_PAUSE_MS = 5000;
 export interface WalKeeper {
   noteCommitted(rows: number): void;
   keepInBounds(): void;
+  /** Returns true while the log has to be copied before much is added to it. */
+  isBehind(): boolean;
   /** Copies all of the log into the database file now. Returns false if that is not possible. */
   copyAll(): boolean;
   close(): Promise<void>;
@@ -85,6 +87,8 @@ export function keepWal(
   let isTroubled = false;
   let pauseMs = FIRST_PAUSE_MS;
   let nextRestartAtMs = 0;
+  /** For the checkpointer's passes. Small uploads go on meanwhile. */
+  let wait: { readonly untilMs: number; readonly whenOver: () => void } | null = null;
 
   const look = (): LogState => {
     const frames = logFrames.get();
@@ -109,9 +113,10 @@ export function keepWal(
       if (cause !== null) noteTrouble(cause);
     });
 
-  const waitForCheckpointer = (): void => {
-    checkpointer!.waitForPasses(patienceMs);
-    const wasEnough = checkpointer!.passesLeft === 0;
+  const isCopying = (): boolean => (checkpointer?.passesLeft ?? 0) > 0;
+
+  const noteWaited = (): void => {
+    const wasEnough = !isCopying();
     if (!wasEnough && patienceMs === LONGEST_CHECKPOINTER_PATIENCE_MS) {
       noteTrouble(new Error('the disk is slower at it than at commits'));
     }
@@ -133,14 +138,26 @@ export function keepWal(
     }
   };
 
+  const mayStartAnew = (): boolean => performance.now() >= nextRestartAtMs;
+
   const startAnew = (): void => {
-    if (performance.now() < nextRestartAtMs) return;
-    checkpointer?.waitForPasses(CHECKPOINTER_PATIENCE_MS);
     if (copyRest()) pauseMs = FIRST_PAUSE_MS;
     else {
       nextRestartAtMs = performance.now() + pauseMs;
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
+  };
+
+  const waitForCopying = (longestMs: number, whenOver: () => void): void => {
+    wait = { untilMs: performance.now() + longestMs, whenOver };
+    endWaiting();
+  };
+
+  const endWaiting = (): void => {
+    if (wait === null || (isCopying() && performance.now() < wait.untilMs)) return;
+    const { whenOver } = wait;
+    wait = null;
+    whenOver();
   };
 
   const copy = (passes: number): void => {
@@ -155,18 +172,26 @@ export function keepWal(
     },
 
     keepInBounds() {
-      if (rowsSinceLook < ROWS_BETWEEN_LOOKS) return;
+      if (wait !== null || rowsSinceLook < ROWS_BETWEEN_LOOKS) return;
       rowsSinceLook = 0;
       const state = look();
       const step = stepFor(state, tuning);
-      if (step === 'start anew') startAnew();
+      if (step === 'start anew' && mayStartAnew()) {
+        copy(PASSES_IN_A_ROW);
+        waitForCopying(CHECKPOINTER_PATIENCE_MS, startAnew);
+      }
       if (step === 'copy') copy(state.walBytes > tuning.walLimitBytes ? PASSES_IN_A_ROW : 1);
       if (step === 'wait for copying') {
         copy(PASSES_IN_A_ROW);
+        if (checkpointer !== null && !checkpointer.isGone) waitForCopying(patienceMs, noteWaited);
         // Without a checkpointer there is only the writer to do it.
-        if (checkpointer === null || checkpointer.isGone) startAnew();
-        else waitForCheckpointer();
+        else if (mayStartAnew()) startAnew();
       }
+    },
+
+    isBehind() {
+      endWaiting();
+      return wait !== null;
     },
 
     copyAll() {

@@ -75,6 +75,7 @@ function openWriter(setup: ThreadSetup, tellTrouble: (trouble: string) => void):
     groupWeight: tuning.groupRows,
     patienceMs: Number.POSITIVE_INFINITY,
     weightOf,
+    mayBeginLarge: () => guard.isLost() || !wal.isBehind(),
     answer(calls, isOtherWaiting) {
       const outcomes = guard.guarded(calls.length, () => commit(calls, isOtherWaiting));
       outcomes.forEach((outcome, position) => {
