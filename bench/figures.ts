@@ -116,6 +116,11 @@ export const claims = {
     unit: 'ms',
     bound: { below: LARGEST_UPLOADS_P99_LIMIT_MS },
   },
+  largestUploadsMemory: {
+    title: 'Peak resident memory while an organisation sends the largest uploads',
+    unit: 'MB',
+    bound: { below: LARGEST_UPLOADS_MEMORY_LIMIT_MB },
+  },
   neighbourMemory: {
     title: 'Peak resident memory while an organisation attacks, in the worst attack',
     unit: 'MB',

@@ -61,6 +61,10 @@ function p99MsOf(kind: Kind): (measured: Measured) => number {
   return ({ times }) => times[kind].p99Ms;
 }
 
+function peakMbOf({ peakMb }: Measured): number {
+  return peakMb;
+}
+
 /** What was measured in the attack whose median is the highest. */
 function worst(attacked: readonly Rounds[], read: (measured: Measured) => number): readonly number[] {
   const byMedian = attacked
@@ -139,7 +143,7 @@ function comparisonsOf(
       series: entries.map(([contender, rounds]) => ({
         contender,
         unit: 'MB',
-        values: rounds.map(({ peakMb }) => peakMb),
+        values: rounds.map(peakMbOf),
       })),
     },
   ];
