@@ -1,6 +1,7 @@
 // What Headgate claims of itself, each with its bound. A run shows whether it holds.
 
 import {
+  LARGEST_UPLOADS_MEMORY_LIMIT_MB,
   LARGEST_UPLOADS_P99_LIMIT_MS,
   MEMORY_LIMIT_MB,
   P99_LIMIT_MS,

@@ -47,11 +47,11 @@ export const neighbours: Experiment = async (bench) => {
       figure('neighbourReady', worst(all, p99MsOf('ready'))),
       ...[...onSqlite]
         .filter(([name]) => largest.has(name))
-        .map(([, rounds]) => figure('neighbourUploadBesideLargest', rounds.map(p99MsOf('upload')))),
-      figure(
-        'neighbourMemory',
-        worst(all, ({ peakMb }) => peakMb),
-      ),
+        .flatMap(([, rounds]) => [
+          figure('neighbourUploadBesideLargest', rounds.map(p99MsOf('upload'))),
+          figure('largestUploadsMemory', rounds.map(peakMbOf)),
+        ]),
+      figure('neighbourMemory', worst(usual, peakMbOf)),
       figure('neighbourServed', [(requests - failures) / requests]),
     ],
   };
