@@ -29,9 +29,10 @@ export async function withStore(
   }
 }
 
+/** If the log of a database exists without it, the store itself says what happened. */
 export function isMissingFile(database: string): boolean {
   const file = fileOf(database);
-  return file !== null && !existsSync(file);
+  return file !== null && !existsSync(file) && !existsSync(`${file}-wal`);
 }
 
 export function missingDatabase(database: string): string {

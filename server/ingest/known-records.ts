@@ -2,7 +2,7 @@
 // never asked for again; what is not found always is.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
-import type { OrganisationNumber, Store } from '../store/store.ts';
+import type { IngestStore, OrganisationNumber } from '../store/store.ts';
 
 /** Half of what is remembered at most; an id and its place in a set take about 100 bytes. */
 const GENERATION_LIMIT_IDS = 250_000;
@@ -10,14 +10,14 @@ const GENERATION_LIMIT_IDS = 250_000;
 type Generation = Map<string, Set<string>>;
 
 export class KnownRecords {
-  readonly #store: Store;
+  readonly #store: Pick<IngestStore, 'existing'>;
   // Two generations make a bounded memory without bookkeeping per id: what is used moves to the young one,
   // and when that is full the old one is dropped.
   #young: Generation = new Map();
   #old: Generation = new Map();
   #youngIds = 0;
 
-  constructor(store: Store) {
+  constructor(store: Pick<IngestStore, 'existing'>) {
     this.#store = store;
   }
 

@@ -1,16 +1,16 @@
 // Opens the database that a setting names, and hands its store on to other threads.
 
-import type { MessagePort, Transferable } from 'node:worker_threads';
+import type { Transferable } from 'node:worker_threads';
 import { type Place, readPlace } from './place.ts';
 import type { Distribution, MigrationListener } from './postgres/migrations.ts';
 import { SCHEMA_VERSION as SQLITE_SCHEMA_VERSION } from './sqlite/migrations.ts';
 import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
-import { attachSqliteStore } from './sqlite/sqlite-store.ts';
-import { type Store, StoreUnusable } from './store.ts';
+import { attachSqliteStore, type SqliteStoreHandle } from './sqlite/sqlite-store.ts';
+import { type IngestStore, type Store, StoreUnusable } from './store.ts';
 
 /** What another thread needs to attach to an open store; send it with its transferables, and use it once. */
 export type StoreHandle =
-  | { readonly kind: 'sqlite'; readonly newsPort: MessagePort }
+  | ({ readonly kind: 'sqlite' } & SqliteStoreHandle)
   | { readonly kind: 'postgres'; readonly url: string };
 
 export interface OpenedStore extends Store {
@@ -32,8 +32,8 @@ export async function openStore(
     const { url, ...store } = await openPostgresStore(place.url, onTrouble);
     return { ...store, handle: () => ({ kind: 'postgres', url }) };
   }
-  const store = await openSqliteStore(place.path, undefined, onTrouble);
-  return { ...store, handle: () => ({ kind: 'sqlite', newsPort: store.newsPort() }) };
+  const { files, newsPort, ...store } = await openSqliteStore(place.path, undefined, onTrouble);
+  return { ...store, handle: () => ({ kind: 'sqlite', files, newsPort: newsPort('writer') }) };
 }
 
 export interface Migrated {
@@ -64,9 +64,9 @@ function usablePlace(database: string): Place {
   return place;
 }
 
-/** The opened store in another thread. Closing it leaves the opened one as it is. */
-export async function attachStore(handle: StoreHandle): Promise<Store> {
-  if (handle.kind === 'sqlite') return attachSqliteStore(handle.newsPort);
+/** Returns the opened store for another thread. Closing it leaves the opened one as it is. */
+export async function attachStore(handle: StoreHandle): Promise<IngestStore> {
+  if (handle.kind === 'sqlite') return attachSqliteStore(handle);
   const { attachPostgresStore } = await import('./postgres/postgres-store.ts');
   return attachPostgresStore(handle.url);
 }

@@ -158,6 +158,9 @@ export interface Page<Position> {
   readonly next: Position | null;
 }
 
+/** What a thread needs that takes records in. */
+export type IngestStore = Pick<Store, 'existing' | 'write' | 'writeInteraction' | 'recall' | 'close'>;
+
 export interface Store {
   /** Null when the name is taken. */
   createOrganisation(name: string, orgId: string, createdAtMs: number): Promise<Organisation | null>;

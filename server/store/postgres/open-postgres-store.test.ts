@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -9,6 +10,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { attachStore, openStore } from '../open-store.ts';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
+import { recordRow } from '../test-rows.ts';
 import { startTestServer, type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 let server: TestServer;
@@ -155,7 +157,7 @@ describe('a server with TLS', () => {
     test(`is spoken to ${isEncrypted ? 'with' : 'without'} TLS on ${host} with ${query || 'no sslmode'}`, async () => {
       const store = await openStore(onHost(host, `${query}${query === '' ? '?' : '&'}application_name=tls`));
       const attached = await attachStore(store.handle());
-      await Promise.all([store.ping(), attached.ping()]);
+      await Promise.all([store.ping(), attached.existing(1, 'tags', [randomUUID()])]);
       const sessions = await server.ask(
         'postgres',
         `SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'tls'`,
@@ -211,7 +213,15 @@ describe('an address with several hosts', () => {
     ]) {
       const store = await openStore(through(...ports));
       const attached = await attachStore(store.handle());
-      assert.ok(await attached.createOrganisation(`through ${ports}`, `id ${ports}`, 1));
+      const { organisation } = (await store.createOrganisation(`through ${ports}`, `id ${ports}`, 1))!;
+      const upload = {
+        organisation,
+        type: 'tags',
+        batches: [[recordRow('tags')]],
+        dryRun: false,
+        memory: null,
+      } as const;
+      assert.equal((await attached.write(upload)).kind, 'written');
       await Promise.all([store.close(), attached.close()]);
     }
   });

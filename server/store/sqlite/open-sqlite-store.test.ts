@@ -18,8 +18,8 @@ import { everyRecord } from '../test-lists.ts';
 import { recordRow } from '../test-rows.ts';
 import { asOpeningError } from './database.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
-import { openSqliteStore } from './open-sqlite-store.ts';
-import type { ThreadNews } from './sqlite-store.ts';
+import { type OpenSqliteStore, openSqliteStore } from './open-sqlite-store.ts';
+import { attachSqliteStore } from './sqlite-store.ts';
 import { testFolder } from './test-folder.ts';
 import { endOf, startProcess } from './test-process.ts';
 import type { ThreadName } from './thread.ts';
@@ -31,6 +31,13 @@ function pathIn(t: TestContext): string {
 
 async function opened(t: TestContext, path: string = pathIn(t)): Promise<OpenedStore> {
   const store = await openStore(path);
+  t.after(() => store.close());
+  return store;
+}
+
+/** With the ways to its threads. */
+async function openedDirectly(t: TestContext, path: string = pathIn(t)): Promise<OpenSqliteStore> {
+  const store = await openSqliteStore(path);
   t.after(() => store.close());
   return store;
 }
@@ -249,7 +256,7 @@ test('a store attached in another thread works on the same database, and closes 
       const store = await attachStore(workerData.handle);
       const { organisation, row } = workerData;
       await store.write({ organisation, type: 'tags', batches: [[row]], dryRun: false, memory: null });
-      parentPort.postMessage(await store.records(organisation, 'tags', workerData.all));
+      parentPort.postMessage(await store.existing(organisation, 'tags', [row[0], workerData.other]));
       await store.close();
     });`,
     {
@@ -259,14 +266,14 @@ test('a store attached in another thread works on the same database, and closes 
         handle,
         organisation,
         row,
-        all: ALL,
+        other: randomUUID(),
       },
       transferList: transferablesOf(handle),
     },
   );
   const seen = new Promise((resolve) => worker.once('message', resolve));
   const ended = new Promise((resolve) => worker.once('exit', resolve));
-  assert.deepEqual(await seen, { rows: [row], next: null });
+  assert.deepEqual(await seen, new Set([row[0]]));
   assert.equal(await ended, 0);
   assert.deepEqual(await everyRecord(store, organisation, 'tags'), [row]);
 });
@@ -275,21 +282,18 @@ test('an attached store is told when the opened one is closed', async (t) => {
   const store = await opened(t);
   const attached = await attachStore(store.handle());
   t.after(() => attached.close());
-  await attached.ping();
+  const organisation = await organisationIn(store);
+  await attached.write(uploadOf(organisation));
   await store.close();
-  await assert.rejects(attached.ping(), StoreUnavailable);
+  await assert.rejects(attached.write(uploadOf(organisation)), StoreUnavailable);
 });
 
 /** Ends a thread as a bug in it would: by a message that it does not expect. */
-function breakThread(store: OpenedStore, name: ThreadName): void {
-  const handle = store.handle();
-  assert.ok(handle.kind === 'sqlite');
-  const { newsPort } = handle;
-  for (let next = receiveMessageOnPort(newsPort); next; next = receiveMessageOnPort(newsPort)) {
-    const news = next.message as ThreadNews & { readonly port: MessagePort };
-    if (news.thread === name) news.port.postMessage(null);
-    news.port.unref();
-  }
+function breakThread(store: OpenSqliteStore, name: ThreadName): void {
+  const newsPort = store.newsPort(name);
+  const { port } = receiveMessageOnPort(newsPort)!.message as { readonly port: MessagePort };
+  port.postMessage(null);
+  port.unref();
   newsPort.unref();
 }
 
@@ -308,8 +312,8 @@ async function untilItServes(store: Store): Promise<void> {
 
 for (const name of ['writer', 'reader'] as const) {
   test(`a ${name} thread that ends unexpectedly fails what waits, and is started again`, async (t) => {
-    const store = await opened(t);
-    const attached = await attachStore(store.handle());
+    const store = await openedDirectly(t);
+    const attached = attachSqliteStore({ files: store.files, newsPort: store.newsPort('writer') });
     t.after(() => attached.close());
     const organisation = await organisationIn(store);
     await store.write(uploadOf(organisation));
@@ -324,11 +328,9 @@ for (const name of ['writer', 'reader'] as const) {
       name: 'StoreUnavailable',
       message: new RegExp(`the store's ${name} thread ended unexpectedly`),
     });
-    for (const holder of [store, attached]) {
-      await untilItServes(holder);
-      await holder.write(uploadOf(organisation));
-    }
-    assert.equal((await everyRecord(attached, organisation, 'tags')).length, 3);
+    await untilItServes(store);
+    for (const holder of [store, attached]) await holder.write(uploadOf(organisation));
+    assert.equal((await everyRecord(store, organisation, 'tags')).length, 3);
   });
 }
 
@@ -337,7 +339,7 @@ for (const name of ['writer', 'reader'] as const) {
     timeout: 30_000,
   }, async (t) => {
     const path = pathIn(t);
-    const store = await opened(t, path);
+    const store = await openedDirectly(t, path);
     const organisation = await organisationIn(store);
     await store.write(uploadOf(organisation));
     renameSync(path, `${path}.aside`);
@@ -361,7 +363,7 @@ for (const name of ['writer', 'reader'] as const) {
 }
 
 test('a lister thread that ends unexpectedly is started again, and nothing else waits for it', async (t) => {
-  const store = await opened(t);
+  const store = await openedDirectly(t);
   const organisation = await organisationIn(store);
   await store.write(uploadOf(organisation));
   breakThread(store, 'lister');

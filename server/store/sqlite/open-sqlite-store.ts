@@ -8,7 +8,7 @@ import { storeThreadLimits } from '../../thread-memory.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { errorOf } from './calls.ts';
 import { companionOf } from './database-files.ts';
-import { newOpenedFiles } from './file-identity.ts';
+import { newOpenedFiles, type OpenedFiles } from './file-identity.ts';
 import { holdStore, type ThreadNews } from './sqlite-store.ts';
 import type { Opened, Order, ThreadName, ThreadSetup, Trouble } from './thread.ts';
 import { newThreadHealth } from './thread-health.ts';
@@ -20,8 +20,9 @@ const LONGEST_RESTART_PAUSE_MS = 10_000;
 const STABLE_AFTER_MS = 60_000;
 
 export interface OpenSqliteStore extends Store {
-  /** A port through which a store attached in another thread is told of this one's threads. */
-  newsPort(): MessagePort;
+  readonly files: OpenedFiles;
+  /** Returns a port through which another thread is told of one of the store's threads. */
+  newsPort(thread: ThreadName): MessagePort;
 }
 
 type TellNews = (news: ThreadNews, transferList: readonly Transferable[]) => void;
@@ -34,12 +35,12 @@ export async function openSqliteStore(
 ): Promise<OpenSqliteStore> {
   const path = resolve(givenPath);
   makeReachable(path);
-  const holders = new Set<TellNews>();
   const files = newOpenedFiles(path);
   const supervise = (name: ThreadName): SupervisedThread =>
-    superviseThread({ name, path, tuning, files, health: newThreadHealth() }, holders, onTrouble);
-  const writer = supervise('writer');
-  const readers = [supervise('reader'), supervise('lister')];
+    superviseThread({ name, path, tuning, files, health: newThreadHealth() }, onTrouble);
+  const threads = { writer: supervise('writer'), reader: supervise('reader'), lister: supervise('lister') };
+  const { writer, ...others } = threads;
+  const readers = Object.values(others);
   try {
     // The writer goes first: it prepares the database.
     await writer.open();
@@ -48,12 +49,8 @@ export async function openSqliteStore(
     await Promise.all([...readers, writer].map((thread) => thread.close()));
     throw error;
   }
-  const join = (tell: TellNews): void => {
-    holders.add(tell);
-    for (const thread of [writer, ...readers]) thread.introduce(tell);
-  };
   const { store, hear } = holdStore();
-  join(hear);
+  for (const thread of [writer, ...readers]) thread.join(hear);
   let closing: Promise<void> | null = null;
 
   const close = async (): Promise<void> => {
@@ -65,11 +62,12 @@ export async function openSqliteStore(
 
   return {
     ...store,
-    newsPort() {
+    files,
+    newsPort(name) {
       const { port1, port2 } = new MessageChannel();
       const tell: TellNews = (news, transferList) => port1.postMessage(news, transferList);
-      join(tell);
-      port1.on('close', () => holders.delete(tell));
+      threads[name].join(tell);
+      port1.on('close', () => threads[name].leave(tell));
       port1.unref();
       return port2;
     },
@@ -79,17 +77,15 @@ export async function openSqliteStore(
 
 interface SupervisedThread {
   open(): Promise<void>;
-  /** Gives the holder a way to the thread, if it runs. */
-  introduce(tell: TellNews): void;
+  /** Tells the holder of the thread now, and whenever it is started again or lost. */
+  join(tell: TellNews): void;
+  leave(tell: TellNews): void;
   close(): Promise<void>;
 }
 
-function superviseThread(
-  setup: ThreadSetup,
-  holders: ReadonlySet<TellNews>,
-  onTrouble: (trouble: string) => void,
-): SupervisedThread {
+function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): SupervisedThread {
   const { name } = setup;
+  const holders = new Set<TellNews>();
   let thread = startThread(setup, onTrouble);
   let running: Worker | null = null;
   let restartPauseMs = FIRST_RESTART_AFTER_MS;
@@ -152,7 +148,12 @@ function superviseThread(
     tellAllLost('the store is closed');
   };
 
-  return { open, introduce, close };
+  const join = (tell: TellNews): void => {
+    holders.add(tell);
+    introduce(tell);
+  };
+
+  return { open, join, leave: (tell) => holders.delete(tell), close };
 }
 
 interface StartedThread {

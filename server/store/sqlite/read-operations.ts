@@ -100,15 +100,14 @@ export function createLookUps(database: DatabaseSync, tables: Tables) {
         .map(apiKeyOf);
     },
 
-    /** One character per id, `1` for one that exists. */
-    existing(organisation: OrganisationNumber, type: RecordTypeName, idsJson: string): string {
+    existing(
+      organisation: OrganisationNumber,
+      type: RecordTypeName,
+      ids: readonly string[],
+    ): ReadonlySet<string> {
       const { name, key } = recordTable(tables, type);
       const find = statement(`SELECT 1 FROM ${quoted(name)} WHERE "organisation" = ? AND ${quoted(key)} = ?`);
-      let marks = '';
-      for (const id of JSON.parse(idsJson) as string[]) {
-        marks += find.get(organisation, id) === undefined ? '0' : '1';
-      }
-      return marks;
+      return new Set(ids.filter((id) => find.get(organisation, id) !== undefined));
     },
 
     recall({ organisation, path, key }: MemoryKey, nowMs: number): Remembered | null {

@@ -1,37 +1,28 @@
-// The threads that only read, so that nothing that is read waits behind a large write. The reader looks up keys,
-// references and single records; the lister reads lists, which may go through many rows, in steps.
+// The threads that read for the serving thread, so that nothing that is read waits behind a large write. The reader looks
+// up keys and single records; the lister reads lists, which may go through many rows, in steps.
 
-import { DatabaseSync } from 'node:sqlite';
 import { STEP_ENTRIES } from '../page-bounds.ts';
 import { type InteractionPage, type RecordPage, StoreUnavailable } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
 import { type Call, done, failed, type Outcome } from './calls.ts';
 import { asStoreError } from './database.ts';
-import { FileWatch } from './file-identity.ts';
 import { createLists, createLookUps, type Steps } from './read-operations.ts';
+import { ReadingConnection } from './reading-connection.ts';
 import { runThread, type Service, type ThreadSetup } from './thread.ts';
 import { noteProgress, withHealth } from './thread-health.ts';
 
-/** Reference checks go to random places of the key indexes; their inner pages and warm leaves fit in this. */
-const READER_CACHE_KIB = 32 * 1024;
-/** Lists go from one place to the next. */
-const LISTER_CACHE_KIB = 8 * 1024;
-/** Readers wait only for the rare moments when SQLite rebuilds or removes the log. */
-const LOCK_PATIENCE_MS = 5000;
+/** For inner pages, and for lists, which go from one place to the next. */
+const CACHE_KIB = 8 * 1024;
 /** Rows read in one transaction: enough to share its cost, few enough not to hold up the log for long. */
 const GROUP_ROWS = 2000;
 
 type Operation = (...args: readonly unknown[]) => unknown;
 
-function openReader({ name, path, tuning, files, health }: ThreadSetup): Service {
+function openReader({ name, tuning, files, health }: ThreadSetup): Service {
   const isLister = name === 'lister';
-  const watch = new FileWatch(files);
-  watch.assertInPlace();
-  const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: LOCK_PATIENCE_MS });
-  const cacheKib = isLister ? LISTER_CACHE_KIB : READER_CACHE_KIB;
-  database.exec(`PRAGMA query_only = 1; PRAGMA cache_size = -${cacheKib};`);
+  const connection = new ReadingConnection(files, CACHE_KIB);
   const operations = (isLister ? createLists : createLookUps)(
-    database,
+    connection.database,
     catalogueTables,
   ) as unknown as Readonly<Record<string, Operation>>;
   /** Lists that have been begun and need another turn. */
@@ -59,27 +50,24 @@ function openReader({ name, path, tuning, files, health }: ThreadSetup): Service
     mayBeginLarge: () => true,
     weightOf: isLister ? weightOfStep : weightOfLookUp,
     answer(calls) {
-      const loss = watch.loss();
-      // What a file holds that is no longer at its path is out of date, keys included.
-      if (loss !== null) return calls.map(() => failed(new StoreUnavailable(loss.message)));
-      database.exec('BEGIN');
-      const outcomes = calls.map(outcomeOf);
-      if (database.isTransaction) database.exec('COMMIT');
-      return outcomes;
+      try {
+        return connection.read(() => calls.map(outcomeOf));
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        return calls.map(() => failed(error));
+      }
     },
     betweenGroups() {},
     async close() {
-      database.close();
+      connection.close();
     },
   };
   return withHealth(service, health);
 }
 
-const ID_BYTES_IN_JSON = '"00000000-0000-0000-0000-000000000000",'.length;
-
 /** About how many rows the call looks up. */
 function weightOfLookUp([, operation, args]: Call): number {
-  return operation === 'existing' ? Math.ceil((args[2] as string).length / ID_BYTES_IN_JSON) : 1;
+  return operation === 'existing' ? (args[2] as readonly string[]).length : 1;
 }
 
 /** About how many rows one step of the call reads. Only a page of everything is known to need no more than its rows. */

@@ -3,10 +3,14 @@
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { interactionPosition } from '../listing.ts';
-import type { InteractionWrite, Memory, Row, Store, Tally, Upload } from '../store.ts';
+import type { IngestStore, InteractionWrite, Memory, Row, Store, Tally, Upload } from '../store.ts';
+import { catalogueTables } from '../tables.ts';
 import { createLink, type Link } from './calls.ts';
+import { asStoreError } from './database.ts';
+import type { OpenedFiles } from './file-identity.ts';
 import { packRows } from './packed-rows.ts';
-import type { Lists, LookUps, Steps } from './read-operations.ts';
+import { createLookUps, type Lists, type LookUps, type Steps } from './read-operations.ts';
+import { ReadingConnection } from './reading-connection.ts';
 import { type ShownHealth, StoreHealth } from './store-health.ts';
 import type { ThreadName } from './thread.ts';
 import type { Job, PackedUpload, WriteOperations } from './write-operations.ts';
@@ -28,6 +32,10 @@ type AnsweredLists = {
   ) => ReturnType<Lists[N]> extends Steps<infer Result> ? Result : never;
 };
 
+/** Reference checks go to random places of the key indexes; their inner pages and warm leaves fit in this. */
+const LOOK_UP_CACHE_KIB = 16 * 1024;
+const BYTES_PER_ID = 40;
+
 /** For a call of no organisation. */
 const nobodys = { organisation: null };
 
@@ -48,10 +56,8 @@ export function holdStore(): HeldStore {
   const health = new StoreHealth({ writer, reader });
   return {
     hear(news) {
-      if ('port' in news) {
-        if (news.thread !== 'lister') health.watch(news.thread, news);
-        links[news.thread].connect(news.port);
-      } else links[news.thread].lose(news.lost);
+      if ('port' in news && news.thread !== 'lister') health.watch(news.thread, news);
+      connect(links[news.thread], news);
     },
     store: {
       createOrganisation: (name, orgId, createdAtMs) =>
@@ -74,27 +80,10 @@ export function holdStore(): HeldStore {
 
       async existing(organisation, type, ids) {
         if (ids.length === 0) return new Set();
-        const idsJson = JSON.stringify(ids);
-        const options = { organisation, bytes: idsJson.length };
-        const marks = await reader.call('existing', [organisation, type, idsJson], options);
-        return new Set(ids.filter((_, position) => marks[position] === '1'));
+        const options = { organisation, bytes: ids.length * BYTES_PER_ID };
+        return reader.call('existing', [organisation, type, ids], options);
       },
-      write(upload) {
-        const packed = packUpload(upload);
-        const { buffer, byteLength } = packed.rows.bytes;
-        return writer.call('write', [packed], {
-          organisation: upload.organisation,
-          bytes: byteLength + memoryBytes(packed.memory),
-          handedOver: buffer,
-        });
-      },
-      async writeInteraction({ organisation, row, memory: given }) {
-        const rowJson = row === null ? null : JSON.stringify(row);
-        const memory = packMemory(given);
-        const options = { organisation, bytes: (rowJson?.length ?? 0) + memoryBytes(memory) };
-        const written = await writer.call('writeInteraction', [organisation, rowJson, memory], options);
-        return typeof written === 'string' ? { kind: 'written', tallies: [tallyOf(written)] } : written;
-      },
+      ...writesThrough(writer),
       recall: ({ organisation, path, key }, nowMs) =>
         reader.call('recall', [{ organisation, path, key }, nowMs], { organisation }),
       async forgetExpired(nowMs) {
@@ -127,20 +116,77 @@ export function holdStore(): HeldStore {
   };
 }
 
-/** The store in another thread than the one that opened it; it hears of its threads through the port. */
-export function attachSqliteStore(newsPort: MessagePort): Store {
-  const { store, hear } = holdStore();
-  // What was told before the port got here is there already, so the store can be used at once.
+/** What another thread needs to attach to an open store. */
+export interface SqliteStoreHandle {
+  readonly files: OpenedFiles;
+  /** Tells of the writer. */
+  readonly newsPort: MessagePort;
+}
+
+/**
+ * Returns the store for a thread that takes records in. It looks things up with a connection of its own, so that an upload
+ * goes to no other thread than the writer.
+ */
+export function attachSqliteStore({ files, newsPort }: SqliteStoreHandle): IngestStore {
+  const writer: Link<AnsweredWrites> = createLink('writer');
+  const hear = (news: ThreadNews): void => connect(writer, news);
+  // What was told before the port got here can be read at once, so the store can be used at once.
   for (let first = receiveMessageOnPort(newsPort); first; first = receiveMessageOnPort(newsPort)) {
     hear(first.message as ThreadNews);
   }
   newsPort.on('message', hear);
   newsPort.unref();
+  let opened: { readonly connection: ReadingConnection; readonly lookUps: LookUps } | null = null;
+
+  const open = (): typeof opened & {} => {
+    const connection = new ReadingConnection(files, LOOK_UP_CACHE_KIB);
+    return { connection, lookUps: createLookUps(connection.database, catalogueTables) };
+  };
+
+  const lookUp = async <Result>(find: (lookUps: LookUps) => Result): Promise<Result> => {
+    try {
+      opened ??= open();
+      const { connection, lookUps } = opened;
+      return connection.read(() => find(lookUps));
+    } catch (error) {
+      throw asStoreError(error);
+    }
+  };
+
   return {
-    ...store,
+    existing: (...args) => lookUp((lookUps) => lookUps.existing(...args)),
+    recall: (...args) => lookUp((lookUps) => lookUps.recall(...args)),
+    ...writesThrough(writer),
     async close() {
-      await store.close();
+      await writer.close();
       newsPort.close();
+      opened?.connection.close();
+    },
+  };
+}
+
+function connect(link: Link<never>, news: ThreadNews): void {
+  if ('port' in news) link.connect(news.port);
+  else link.lose(news.lost);
+}
+
+function writesThrough(writer: Link<AnsweredWrites>): Pick<Store, 'write' | 'writeInteraction'> {
+  return {
+    write(upload) {
+      const packed = packUpload(upload);
+      const { buffer, byteLength } = packed.rows.bytes;
+      return writer.call('write', [packed], {
+        organisation: upload.organisation,
+        bytes: byteLength + memoryBytes(packed.memory),
+        handedOver: buffer,
+      });
+    },
+    async writeInteraction({ organisation, row, memory: given }) {
+      const rowJson = row === null ? null : JSON.stringify(row);
+      const memory = packMemory(given);
+      const options = { organisation, bytes: (rowJson?.length ?? 0) + memoryBytes(memory) };
+      const written = await writer.call('writeInteraction', [organisation, rowJson, memory], options);
+      return typeof written === 'string' ? { kind: 'written', tallies: [tallyOf(written)] } : written;
     },
   };
 }

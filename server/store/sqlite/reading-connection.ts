@@ -1,0 +1,40 @@
+// A connection that only reads.
+
+import { DatabaseSync } from 'node:sqlite';
+import { FileWatch, type OpenedFiles } from './file-identity.ts';
+
+/** Readers wait only for the rare moments in which SQLite rebuilds or removes the log. */
+const LOCK_PATIENCE_MS = 5000;
+
+export class ReadingConnection {
+  readonly database: DatabaseSync;
+  readonly #watch: FileWatch;
+
+  constructor(files: OpenedFiles, cacheKib: number) {
+    this.#watch = new FileWatch(files);
+    this.#watch.assertInPlace();
+    this.database = new DatabaseSync(files.path, {
+      enableForeignKeyConstraints: false,
+      timeout: LOCK_PATIENCE_MS,
+    });
+    this.database.exec(`PRAGMA query_only = 1; PRAGMA cache_size = -${cacheKib};`);
+  }
+
+  /**
+   * Runs reads in one transaction, which shares its cost. Throws StoreUnavailable if a file is no longer at its path: what
+   * it holds is out of date, keys included.
+   */
+  read<Result>(run: () => Result): Result {
+    this.#watch.assertInPlace();
+    this.database.exec('BEGIN');
+    try {
+      return run();
+    } finally {
+      if (this.database.isTransaction) this.database.exec('COMMIT');
+    }
+  }
+
+  close(): void {
+    this.database.close();
+  }
+}
