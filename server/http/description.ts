@@ -1,7 +1,7 @@
 // The API's description and the reference page: seldom asked for, and made together, on a thread of their own, when
 // one of them first is.
 
-import { Worker } from 'node:worker_threads';
+import { startWorker } from '../workers/supervised-worker.ts';
 import type { Description } from './description-thread.ts';
 import { madeOnce } from './made-once.ts';
 import type { ApiLimits } from './openapi/limits.ts';
@@ -15,13 +15,10 @@ export function describer({ maxRecords, batchSize, maxBodyBytes, rateLimitPerSec
 }
 
 function make(limits: ApiLimits): Promise<Description> {
-  const { promise, resolve, reject } = Promise.withResolvers<Description>();
-  const thread = new Worker(new URL('./description-thread.ts', import.meta.url), { workerData: limits });
-  thread
-    .once('message', resolve)
-    .once('error', reject)
-    .once('exit', () => reject(new Error('the thread that describes the API ended without a word')))
-    // A server that stops does not wait for it.
-    .unref();
-  return promise;
+  const script = new URL('./description-thread.ts', import.meta.url);
+  const { worker, ended } = startWorker(script, { workerData: limits });
+  // A server that stops does not wait for it.
+  worker.unref();
+  const made = new Promise<Description>((resolve) => worker.once('message', resolve));
+  return Promise.race([made, ended.then((reason) => Promise.reject(reason))]);
 }

@@ -1,8 +1,9 @@
 // The serving thread's end of a thread that does jobs for it: gives them out, gets their results back, and starts
 // the thread again should a job ever bring it down.
 
-import { type Transferable, Worker, type WorkerOptions } from 'node:worker_threads';
+import type { Transferable, WorkerOptions } from 'node:worker_threads';
 import { StoreUnavailable } from '../store/store.ts';
+import { SupervisedWorker, startWorker } from '../workers/supervised-worker.ts';
 
 /** `bug`: the job threw, which nothing a client sends should make it do. */
 export type JobResult<Result> =
@@ -24,9 +25,6 @@ export interface JobThreadSetup {
   onDeath(error: Error): void;
 }
 
-/** Long enough that a thread that dies at its start does not take the machine with it. */
-const RESTART_AFTER_MS = 200;
-
 interface Waiting<Result> {
   resolve(result: Result): void;
   reject(error: Error): void;
@@ -36,19 +34,26 @@ interface Waiting<Result> {
 export class JobThread<Result> {
   readonly #setup: JobThreadSetup;
   readonly #waiting = new Map<number, Waiting<Result>>();
-  /** Null between the end of a thread and the start of its successor. */
-  #thread: Worker | null;
+  readonly #worker: SupervisedWorker;
   #lastId = 0;
-  #closing = false;
 
   constructor(setup: JobThreadSetup) {
     this.#setup = setup;
-    this.#thread = this.#start();
+    this.#worker = new SupervisedWorker({
+      start: () => startWorker(setup.script, setup.dataOf()),
+      onReady: (worker) => {
+        worker.on('message', (results: readonly JobResult<Result>[]) => {
+          for (const result of results) this.#settle(result);
+        });
+      },
+      onLost: (reason) => this.#rejectAll(reason),
+    });
+    void this.#worker.open();
   }
 
   /** `post` is called with the new job's id, and has to see that it reaches the thread by `send`. */
   begin(post: (id: number) => void): Promise<Result> {
-    if (this.#thread === null) {
+    if (this.#worker.running === null) {
       return Promise.reject(new StoreUnavailable(`the ${this.#setup.name} is being started again`));
     }
     const id = ++this.#lastId;
@@ -60,7 +65,7 @@ export class JobThread<Result> {
 
   /** What is sent while there is no thread is lost: its jobs have been rejected. */
   send(message: unknown, transferList: readonly Transferable[]): void {
-    this.#thread?.postMessage(message, transferList);
+    this.#worker.running?.postMessage(message, transferList);
   }
 
   /** Jobs that have been given and are not answered. */
@@ -68,33 +73,15 @@ export class JobThread<Result> {
     return this.#waiting.size;
   }
 
-  async close(): Promise<void> {
-    this.#closing = true;
-    await this.#thread?.terminate();
+  close(): Promise<void> {
+    return this.#worker.close();
   }
 
-  #start(): Worker {
-    const { name, script, dataOf, onDeath } = this.#setup;
-    const thread = new Worker(script, dataOf());
-    let cause = new Error(`the ${name} ended`);
-    thread.on('message', (results: readonly JobResult<Result>[]) => {
-      for (const result of results) this.#settle(result);
-    });
-    thread.on('error', (error) => {
-      cause = error instanceof Error ? error : new Error(String(error));
-    });
-    thread.on('exit', () => {
-      if (this.#closing) return;
-      onDeath(cause);
-      this.#thread = null;
-      setTimeout(() => {
-        if (!this.#closing) this.#thread = this.#start();
-      }, RESTART_AFTER_MS);
-      const lost = [...this.#waiting.values()];
-      this.#waiting.clear();
-      for (const { reject } of lost) reject(cause);
-    });
-    return thread;
+  #rejectAll(reason: Error): void {
+    this.#setup.onDeath(reason);
+    const lost = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { reject } of lost) reject(reason);
   }
 
   #settle([id, result, bug]: JobResult<Result>): void {

@@ -3,7 +3,7 @@
 
 import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import { startWorker } from '../../workers/supervised-worker.ts';
 import { type PartialBackup, partialOf, takePartial } from './backup-partial.ts';
 import { errorOf, type Outcome } from './calls.ts';
 import { companionOf, companions, filesOfDatabase, isSameFile } from './database-files.ts';
@@ -87,15 +87,15 @@ async function runThread(
   order: BackupOrder,
   onProgress: (progress: BackupProgress) => void,
 ): Promise<BackedUp> {
+  const script = new URL('./backup-thread.ts', import.meta.url);
+  const { worker, ended } = startWorker(script, { workerData: order });
   const { promise, resolve, reject } = Promise.withResolvers<BackedUp>();
-  const worker = new Worker(new URL('./backup-thread.ts', import.meta.url), { workerData: order });
   worker.on('message', (news: BackupNews) => {
     if (news.kind === 'progress') onProgress(news.progress);
     else if (news.outcome.kind === 'done') resolve(news.outcome.value as BackedUp);
     else reject(errorOf(news.outcome));
   });
-  worker.on('error', reject);
-  worker.on('exit', (code) => reject(new Error(`the backup's thread ended early, with ${code}`)));
+  void ended.then(reject);
   return promise;
 }
 

@@ -1,7 +1,8 @@
 // Orders to the thread that copies the write-ahead log into the database file. How far it is can be seen without the event
 // loop, which a writer that commits without pause reaches only after its next commit.
 
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
+import { startWorker } from '../../workers/supervised-worker.ts';
 import type { OpenedFiles } from './file-identity.ts';
 
 /** Passes over the log that a checkpointer has made, or GONE once it has failed; shared with its thread. */
@@ -17,17 +18,19 @@ export class Checkpointer {
   readonly #worker: Worker;
   readonly #made: PassesMade = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   #ordered = 0;
+  #isClosing = false;
 
-  /** `whenGone` is told why, unless it was closed. */
-  constructor(files: OpenedFiles, whenGone: (cause: unknown) => void) {
+  /** `whenGone` is called with the reason when its thread has ended. */
+  constructor(files: OpenedFiles, whenGone: (reason: Error) => void) {
     const workerData: CheckpointerData = { files, made: this.#made };
-    this.#worker = new Worker(new URL('./checkpointer-thread.ts', import.meta.url), { workerData });
-    let cause: unknown = null;
-    this.#worker.on('error', (error) => {
-      cause = error;
+    const { worker, ended } = startWorker(new URL('./checkpointer-thread.ts', import.meta.url), {
+      workerData,
     });
-    this.#worker.on('exit', () => whenGone(cause));
-    this.#worker.unref();
+    this.#worker = worker;
+    worker.unref();
+    void ended.then((reason) => {
+      if (!this.#isClosing) whenGone(reason);
+    });
   }
 
   /** What is left will not be made. That its thread has ended is told a turn of the event loop later, or more. */
@@ -56,6 +59,7 @@ export class Checkpointer {
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true;
     await this.#worker.terminate();
   }
 }

@@ -1,10 +1,10 @@
-// Opens a SQLite file as a store: starts its threads, starts one again that ended unexpectedly, and tells
-// every holder of the store how to reach them.
+// Opens a SQLite file as a store: starts its threads, and tells every holder of the store how to reach them.
 
 import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads';
+import { MessageChannel, type MessagePort, type Transferable, type Worker } from 'node:worker_threads';
 import { storeThreadLimits } from '../../thread-memory.ts';
+import { type StartedWorker, SupervisedWorker, startWorker } from '../../workers/supervised-worker.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { errorOf } from './calls.ts';
 import { companionOf } from './database-files.ts';
@@ -13,11 +13,6 @@ import { holdStore, type ThreadNews } from './sqlite-store.ts';
 import type { Opened, Order, ThreadName, ThreadSetup, Trouble } from './thread.ts';
 import { newThreadHealth } from './thread-health.ts';
 import { defaultTuning, type Tuning } from './tuning.ts';
-
-const FIRST_RESTART_AFTER_MS = 100;
-const LONGEST_RESTART_PAUSE_MS = 10_000;
-/** A thread that has lived this long ended of something new, not of what ended its predecessor. */
-const STABLE_AFTER_MS = 60_000;
 
 export interface OpenSqliteStore extends Store {
   readonly files: OpenedFiles;
@@ -84,19 +79,14 @@ interface SupervisedThread {
 }
 
 function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): SupervisedThread {
-  const { name } = setup;
+  const { name, files, health } = setup;
   const holders = new Set<TellNews>();
-  let thread = startThread(setup, onTrouble);
-  let running: Worker | null = null;
-  let restartPauseMs = FIRST_RESTART_AFTER_MS;
-  let restart: NodeJS.Timeout | null = null;
-  let isClosing = false;
 
   const introduce = (tell: TellNews): void => {
-    if (running === null) return;
+    const worker = supervised.running;
+    if (worker === null) return;
     const { port1, port2 } = new MessageChannel();
-    command(running, { kind: 'connect', port: port1 }, [port1]);
-    const { files, health } = setup;
+    command(worker, { kind: 'connect', port: port1 }, [port1]);
     tell({ thread: name, port: port2, files, health }, [port2]);
   };
 
@@ -104,62 +94,34 @@ function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => voi
     for (const tell of holders) tell({ thread: name, lost: reason }, []);
   };
 
-  const open = async (): Promise<void> => {
-    const { worker, ended } = thread;
-    await opened(thread);
-    const openedAtMs = performance.now();
-    running = worker;
-    void ended.then((reason) => {
-      running = null;
-      if (isClosing) return;
-      if (performance.now() - openedAtMs > STABLE_AFTER_MS) restartPauseMs = FIRST_RESTART_AFTER_MS;
-      restartLater(`the store's ${name} thread ended unexpectedly (${reason}) and is being started again`);
-    });
+  const supervised = new SupervisedWorker({
+    start: () => startThread(setup, onTrouble),
+    whenReady: opened,
+    onReady: () => holders.forEach(introduce),
+    onLost({ message }, what) {
+      tellAllLost(
+        what === 'ended'
+          ? `the store's ${name} thread ended unexpectedly (${message}) and is being started again`
+          : `the store's ${name} thread cannot be started: ${message}`,
+      );
+    },
+  });
+
+  return {
+    open: () => supervised.open(),
+    join(tell) {
+      holders.add(tell);
+      introduce(tell);
+    },
+    leave: (tell) => holders.delete(tell),
+    async close() {
+      await supervised.close((worker) => {
+        worker.ref();
+        command(worker, { kind: 'close' });
+      });
+      tellAllLost('the store is closed');
+    },
   };
-
-  const restartLater = (reason: string): void => {
-    tellAllLost(reason);
-    restart = setTimeout(() => void restartNow(), restartPauseMs);
-    restart.unref();
-    restartPauseMs = Math.min(restartPauseMs * 4, LONGEST_RESTART_PAUSE_MS);
-  };
-
-  const restartNow = async (): Promise<void> => {
-    thread = startThread(setup, onTrouble);
-    try {
-      await open();
-      holders.forEach(introduce);
-    } catch (error) {
-      if (!isClosing) {
-        restartLater(`the store's ${name} thread cannot be started: ${(error as Error).message}`);
-      }
-    }
-  };
-
-  const close = async (): Promise<void> => {
-    isClosing = true;
-    if (restart !== null) clearTimeout(restart);
-    if (running === null) await thread.worker.terminate();
-    else {
-      running.ref();
-      command(running, { kind: 'close' }, []);
-      await thread.ended;
-    }
-    tellAllLost('the store is closed');
-  };
-
-  const join = (tell: TellNews): void => {
-    holders.add(tell);
-    introduce(tell);
-  };
-
-  return { open, join, leave: (tell) => holders.delete(tell), close };
-}
-
-interface StartedThread {
-  readonly worker: Worker;
-  /** Resolves with the reason; never rejects. */
-  readonly ended: Promise<string>;
 }
 
 const scripts: Readonly<Record<ThreadName, URL>> = {
@@ -168,42 +130,37 @@ const scripts: Readonly<Record<ThreadName, URL>> = {
   lister: new URL('./reader-thread.ts', import.meta.url),
 };
 
-function startThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): StartedThread {
-  const worker = new Worker(scripts[setup.name], {
+function startThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): StartedWorker {
+  const started = startWorker(scripts[setup.name], {
     workerData: setup,
     resourceLimits: storeThreadLimits,
   });
-  worker.on('message', (told: Opened | Trouble) => {
+  started.worker.on('message', (told: Opened | Trouble) => {
     if ('trouble' in told) onTrouble(told.trouble);
   });
-  worker.unref();
-  const ended = new Promise<string>((resolve) => {
-    let reason = 'it stopped';
-    worker.on('error', (error) => {
-      reason = error instanceof Error ? error.message : String(error);
-    });
-    worker.on('exit', () => resolve(reason));
-  });
-  return { worker, ended };
+  started.worker.unref();
+  return started;
 }
 
-function command(worker: Worker, order: Order, transferList: readonly Transferable[]): void {
+function command(worker: Worker, order: Order, transferList: readonly Transferable[] = []): void {
   worker.postMessage(order, transferList);
 }
 
 /** Resolves when the thread can answer; rejects with its reason, or when it ends without one. */
-async function opened({ worker, ended }: StartedThread): Promise<void> {
+async function opened({ worker, ended }: StartedWorker): Promise<void> {
   const told = new Promise<Opened>((resolve) => {
     worker.on('message', (message: Opened | Trouble) => {
       if (!('trouble' in message)) resolve(message);
     });
   });
   worker.ref();
-  command(worker, { kind: 'open' }, []);
+  command(worker, { kind: 'open' });
   const outcome = await Promise.race([told, ended]);
   worker.unref();
-  if (typeof outcome === 'string') {
-    throw new StoreUnavailable(`a thread of the store ended before it could open the database: ${outcome}`);
+  if (outcome instanceof Error) {
+    throw new StoreUnavailable(
+      `a thread of the store ended before it could open the database: ${outcome.message}`,
+    );
   }
   if (outcome.kind === 'done') return;
   await worker.terminate();

@@ -107,10 +107,10 @@ export function keepWal(
   };
 
   const startCheckpointer = (): Checkpointer =>
-    new Checkpointer(files, (cause) => {
+    new Checkpointer(files, (reason) => {
       checkpointer = null;
       nextCheckpointerAtMs = performance.now() + LONGEST_PAUSE_MS;
-      if (cause !== null) noteTrouble(cause);
+      noteTrouble(reason);
     });
 
   const isCopying = (): boolean => (checkpointer?.passesLeft ?? 0) > 0;
