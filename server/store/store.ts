@@ -158,60 +158,71 @@ export interface Page<Position> {
   readonly next: Position | null;
 }
 
-/** What a thread needs that takes records in. */
-export type IngestStore = Pick<Store, 'existing' | 'write' | 'writeInteraction' | 'recall' | 'close'>;
-
-export interface Store {
-  /** Null when the name is taken. */
-  createOrganisation(name: string, orgId: string, createdAtMs: number): Promise<Organisation | null>;
-  /** By name. */
-  organisations(): Promise<readonly Organisation[]>;
-
-  addKey(key: Omit<ApiKey, 'orgId'>): Promise<void>;
-  findKey(keyId: string): Promise<ApiKey | null>;
-  /** Oldest first. */
-  keysOf(organisation: OrganisationNumber): Promise<readonly ApiKey[]>;
-  /**
-   * Adds the successor, and notes it on the old key, which ends at the given moment or at its own end, whichever
-   * is sooner. False, with nothing changed, where the key has a successor already: of two calls at once, one wins.
-   */
-  replaceKey(keyId: string, endsAtMs: number, successor: Omit<ApiKey, 'orgId'>): Promise<boolean>;
-  /** Keeps the first moment when the key was already revoked. */
-  revokeKey(keyId: string, revokedAtMs: number): Promise<void>;
-  /** Moves last-used times forward, never back. */
-  noteKeysUsed(lastUsedAtMs: ReadonlyMap<string, number>): Promise<void>;
-
-  /** Which of the ids are records of the type, deleted ones included. */
-  existing(
-    organisation: OrganisationNumber,
-    type: RecordTypeName,
-    ids: readonly string[],
-  ): Promise<ReadonlySet<string>>;
-  /**
-   * Upserts all batches in one transaction. A stored row stays where both it and the incoming one carry
-   * `updated` and the incoming one is older, or where the two are identical.
-   */
-  write(upload: Upload): Promise<Written>;
-  writeInteraction(write: InteractionWrite): Promise<Written>;
-  /** What is kept under the key and has not expired by the given moment. */
-  recall(key: MemoryKey, nowMs: number): Promise<Remembered | null>;
-  /** Drops what has expired by the given moment. */
-  forgetExpired(nowMs: number): Promise<void>;
-
-  record(organisation: OrganisationNumber, type: RecordTypeName, id: string): Promise<Row | null>;
-  /** Ordered by id; a position is an id. */
-  records(organisation: OrganisationNumber, type: RecordTypeName, page: RecordPage): Promise<Page<string>>;
-  interaction(organisation: OrganisationNumber, interactionId: string): Promise<Row | null>;
-  /** Newest first: by `occurred_at`, then by id. */
-  interactions(organisation: OrganisationNumber, page: InteractionPage): Promise<Page<InteractionPosition>>;
-
-  /** How many records of the type, or interactions, there are; deleted records included. */
+/** A store is the sum of one small port for each noun. */
+export interface Store extends OrganisationStore, KeyStore, RecordStore, InteractionStore, IdempotencyStore {
+  /** Returns how many records of the type, or interactions, exist; deleted records included. */
   count(organisation: OrganisationNumber, what: RecordTypeName | 'interactions'): Promise<number>;
-
   /**
    * Resolves if the store can serve, and rejects with the reason if it is broken. It does not wait behind other calls: a
    * store that is only busy resolves at once.
    */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** What a thread needs that takes records in. */
+export type IngestStore = Pick<Store, 'existing' | 'write' | 'writeInteraction' | 'recall' | 'close'>;
+
+export interface OrganisationStore {
+  /** Returns null if the name is taken. */
+  createOrganisation(name: string, orgId: string, createdAtMs: number): Promise<Organisation | null>;
+  /** Returns all, by name. */
+  organisations(): Promise<readonly Organisation[]>;
+}
+
+export interface KeyStore {
+  addKey(key: Omit<ApiKey, 'orgId'>): Promise<void>;
+  findKey(keyId: string): Promise<ApiKey | null>;
+  /** Returns the oldest first. */
+  keysOf(organisation: OrganisationNumber): Promise<readonly ApiKey[]>;
+  /**
+   * Adds the successor, and notes it on the old key, which ends at the given moment or at its own end, whichever
+   * is sooner. Returns false and changes nothing if the key has a successor already: of two calls at once, one wins.
+   */
+  replaceKey(keyId: string, endsAtMs: number, successor: Omit<ApiKey, 'orgId'>): Promise<boolean>;
+  /** Keeps the first moment if the key was already revoked. */
+  revokeKey(keyId: string, revokedAtMs: number): Promise<void>;
+  /** Moves last-used times forward, never back. */
+  noteKeysUsed(lastUsedAtMs: ReadonlyMap<string, number>): Promise<void>;
+}
+
+export interface RecordStore {
+  /** Returns those of the ids that are records of the type, deleted ones included. */
+  existing(
+    organisation: OrganisationNumber,
+    type: RecordTypeName,
+    ids: readonly string[],
+  ): Promise<ReadonlySet<string>>;
+  /**
+   * Upserts all batches in one transaction. A stored row stays if both it and the incoming one carry `updated` and the
+   * incoming one is older, or if the two are identical.
+   */
+  write(upload: Upload): Promise<Written>;
+  record(organisation: OrganisationNumber, type: RecordTypeName, id: string): Promise<Row | null>;
+  /** Returns a page in the order of ids; a position is an id. */
+  records(organisation: OrganisationNumber, type: RecordTypeName, page: RecordPage): Promise<Page<string>>;
+}
+
+export interface InteractionStore {
+  writeInteraction(write: InteractionWrite): Promise<Written>;
+  interaction(organisation: OrganisationNumber, interactionId: string): Promise<Row | null>;
+  /** Returns a page, newest first: by `occurred_at`, then by id. */
+  interactions(organisation: OrganisationNumber, page: InteractionPage): Promise<Page<InteractionPosition>>;
+}
+
+export interface IdempotencyStore {
+  /** Returns what is kept under the key and has not expired by the given moment. */
+  recall(key: MemoryKey, nowMs: number): Promise<Remembered | null>;
+  /** Deletes what has expired by the given moment. */
+  forgetExpired(nowMs: number): Promise<void>;
 }
