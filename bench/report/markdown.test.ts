@@ -3,8 +3,6 @@ import { test } from 'node:test';
 import { markdownReport } from './markdown.ts';
 import { ordinary, results, straining } from './testing/sample-results.ts';
 
-const beside = { chart: 'full.svg', values: 'full.json' };
-
 /** The tables of the document, as rows of unescaped cells. */
 function tablesOf(markdown: string): string[][][] {
   return markdown
@@ -23,7 +21,7 @@ function tablesOf(markdown: string): string[][][] {
 
 test('every row of a table has a cell for every head, whatever the cells hold', () => {
   for (const sample of [ordinary, straining]) {
-    const tables = tablesOf(markdownReport(sample, beside));
+    const tables = tablesOf(markdownReport(sample));
     assert.equal(tables.length, sample.comparisons.length + 3);
     for (const [head, rule, ...rows] of tables) {
       assert.ok(rule!.every((cell) => cell === '---'));
@@ -33,7 +31,7 @@ test('every row of a table has a cell for every head, whatever the cells hold', 
 });
 
 test('figures, comparisons, machine, versions and what was left out are told', () => {
-  const markdown = markdownReport(ordinary, beside);
+  const markdown = markdownReport(ordinary);
   const rows = tablesOf(markdown).flat();
   const row = (first: string): string[] | undefined => rows.find((cells) => cells[0] === first);
   const textbook = 'Against the textbook service on SQLite';
@@ -45,18 +43,17 @@ test('figures, comparisons, machine, versions and what was left out are told', (
   assert.deepEqual(row('NocoDB'), ['NocoDB', 'its packages could not be installed within 300 s']);
   assert.match(markdown, /^A full run, 2026-02-03 04:05 UTC, took 12 min 34 s\.$/m);
   assert.match(markdown, /```\nnpm run bench\n```/);
-  assert.match(markdown, /!\[[^\]]+\]\(full\.svg\)/);
   assert.match(markdown, /\[full\.json\]\(full\.json\)/);
 });
 
 test('markup in a name is shown, not obeyed', () => {
-  const markdown = markdownReport(straining, beside);
+  const markdown = markdownReport(straining);
   assert.ok(!markdown.includes('<'));
   assert.match(markdown, /&lt;b&gt;"R&amp;D's" rate&lt;\/b&gt;/);
   assert.match(markdown, /it said: \\\| \\\* \\_failed\\_ \\\| and ended/);
 });
 
 test('sections that would be empty are left out', () => {
-  const headings = markdownReport(results(), beside).match(/^#+ .*$/gm);
+  const headings = markdownReport(results()).match(/^#+ .*$/gm);
   assert.deepEqual(headings, ['# Benchmark', '## Measured on', '## To repeat it']);
 });

@@ -5,14 +5,8 @@ import { figureCells, seriesCells } from './table.ts';
 import { capitalised, isMoreBetter, memoryInWords, roundsInWords, runInWords, summaryOf } from './wording.ts';
 import { oneLine } from './wrap.ts';
 
-/** The files beside the document. */
-export interface Beside {
-  readonly chart: string;
-  readonly values: string;
-}
-
-export function markdownReport(results: Results, beside: Beside): string {
-  const { machine, versions, figures, comparisons, leftOut, command } = results;
+export function markdownReport(results: Results): string {
+  const { machine, versions, figures, comparisons, leftOut, command, mode } = results;
   const { cpu, cores, memoryBytes, architecture, kernel, fileSystem } = machine;
   const facts = [
     ['Processor', cpu],
@@ -26,7 +20,6 @@ export function markdownReport(results: Results, beside: Beside): string {
   const sections = [
     '# Benchmark',
     sentence(runInWords(results)),
-    `![The figures against their bounds, and every comparison as bars](${beside.chart})`,
     ...(figures.length === 0
       ? []
       : [
@@ -57,7 +50,7 @@ export function markdownReport(results: Results, beside: Beside): string {
     table(['What', 'Which'], facts),
     '## To repeat it',
     `\`\`\`\n${oneLine(command)}\n\`\`\``,
-    `The median of the rounds counts; the spread is from the lowest round to the highest. A figure is met when its median is within its bound. The value of every round is in [${beside.values}](${beside.values}).`,
+    `The median of the rounds counts; the spread is from the lowest round to the highest. A figure is met when its median is within its bound. The value of every round is in [${mode}.json](${mode}.json).`,
   ];
   return `${sections.map((section) => section.trimEnd()).join('\n\n')}\n`;
 }

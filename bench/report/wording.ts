@@ -1,4 +1,4 @@
-// How values are put into words; the table, the document and the chart say the same thing the same way.
+// Puts values into words, the same way for the terminal and for the document.
 
 import type { Machine } from './machine.ts';
 import { type Bound, type Figure, isWithin, type Results, type Series, verdictOf } from './results.ts';

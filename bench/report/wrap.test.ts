@@ -9,13 +9,6 @@ test('lines are broken at spaces, and words only where they are too long themsel
   assert.deepEqual(wrap('🎓🎓🎓', 2), ['🎓🎓', '🎓']);
 });
 
-test('the width may be measured otherwise', () => {
-  assert.deepEqual(
-    wrap('ii WW ii', 4, (text) => text.replaceAll('W', 'WW').length),
-    ['ii', 'WW', 'ii'],
-  );
-});
-
 test('colours, line ends and what is no text are taken out', () => {
   assert.equal(oneLine(' \u001b[31mred\u001b[0m\r\n\tand\u0000 more\ud800 '), 'red and more\ufffd');
 });

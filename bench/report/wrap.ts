@@ -1,25 +1,21 @@
-// Breaks text into lines that fit, for the terminal, counted in characters, and for the chart, in pixels.
+// Breaks text into lines that fit the terminal.
 
 import { stripVTControlCharacters } from 'node:util';
 
 /** Broken at white space; a word that is itself too long is broken anywhere. At least one line, without control characters. */
-export function wrap(
-  text: string,
-  width: number,
-  widthOf: (text: string) => number = charactersOf,
-): string[] {
+export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of oneLine(text).split(' ')) {
     const longer = line === '' ? word : `${line} ${word}`;
-    if (widthOf(longer) <= width) {
+    if (charactersOf(longer) <= width) {
       line = longer;
       continue;
     }
     if (line !== '') lines.push(line);
     line = '';
     for (const character of word) {
-      if (line !== '' && widthOf(line + character) > width) {
+      if (line !== '' && charactersOf(line + character) > width) {
         lines.push(line);
         line = '';
       }

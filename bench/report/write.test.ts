@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { InvalidResults } from './results.ts';
 import { figure, ordinary } from './testing/sample-results.ts';
-import { elementsOf, parseXml, textOf } from './testing/xml.ts';
 import { writeResults } from './write.ts';
 
 let folder: string;
@@ -14,16 +13,15 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-test('three files named after the mode are written, into a folder that need not be there', async () => {
+test('two files named after the mode are written, into a folder that need not exist', async () => {
   const into = join(folder, 'made', 'here');
   const written = await writeResults(into, ordinary);
   assert.deepEqual(
     written,
-    ['full.json', 'full.md', 'full.svg'].map((name) => join(into, name)),
+    ['full.json', 'full.md'].map((name) => join(into, name)),
   );
   assert.deepEqual(JSON.parse(await readFile(join(into, 'full.json'), 'utf8')), ordinary);
-  assert.match(await readFile(join(into, 'full.md'), 'utf8'), /\(full\.svg\)/);
-  assert.equal(parseXml(await readFile(join(into, 'full.svg'), 'utf8')).name, 'svg');
+  assert.match(await readFile(join(into, 'full.md'), 'utf8'), /\(full\.json\)/);
 });
 
 test('a new run replaces the old one of its mode, and no other', async () => {
@@ -31,20 +29,10 @@ test('a new run replaces the old one of its mode, and no other', async () => {
   await writeResults(into, ordinary);
   await writeResults(into, { ...ordinary, mode: 'quick' });
   await writeResults(into, { ...ordinary, figures: [], comparisons: [] });
-  assert.deepEqual((await readdir(into)).sort(), [
-    'full.json',
-    'full.md',
-    'full.svg',
-    'quick.json',
-    'quick.md',
-    'quick.svg',
-  ]);
-  const texts = async (name: string): Promise<string> =>
-    elementsOf(parseXml(await readFile(join(into, name), 'utf8')), 'text')
-      .map(textOf)
-      .join('\n');
-  assert.doesNotMatch(await texts('full.svg'), /Directus/);
-  assert.match(await texts('quick.svg'), /Directus/);
+  assert.deepEqual((await readdir(into)).sort(), ['full.json', 'full.md', 'quick.json', 'quick.md']);
+  const text = (name: string): Promise<string> => readFile(join(into, name), 'utf8');
+  assert.doesNotMatch(await text('full.md'), /Directus/);
+  assert.match(await text('quick.md'), /Directus/);
 });
 
 test('results that cannot be reported truthfully leave what is there', async () => {

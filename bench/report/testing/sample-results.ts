@@ -117,7 +117,7 @@ export const ordinary = results({
 });
 
 const hostile = `<b>"R&D's" rate</b>`;
-const longTitle = `${hostile} of a question whose title goes on and on so that it can never fit on a line of the chart, ${'unbroken'.repeat(20)}`;
+const longTitle = `${hostile} of a question whose title goes on and on so that it can never fit on a line of the table, ${'unbroken'.repeat(20)}`;
 
 /** Markup in every text, lines too long, values a hundred thousand times apart, one round, ten contenders. */
 export const straining = results({
