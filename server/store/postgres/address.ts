@@ -1,5 +1,5 @@
-// Reads the URL of a PostgreSQL database as libpq would: with several hosts, which node-postgres does not know, and with
-// sslmode, whose word `require` node-postgres gives a meaning of its own.
+// Reads the URL of a PostgreSQL database as libpq does. pg-connection-string, which node-postgres uses, reads neither
+// several hosts nor sslrootcert=system, accepts a broken percent-encoding, and gives sslmode=require another meaning.
 
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
@@ -24,6 +24,7 @@ const parameters = [
   'target_session_attrs',
 ] as const;
 type Parameter = (typeof parameters)[number];
+type Parameters = Readonly<Partial<Record<Parameter, string>>>;
 
 export interface Address {
   readonly url: string;
@@ -85,36 +86,34 @@ export function withSslMode({ url }: Address, sslMode: SslMode): Address {
 const urlParts = /^([a-z]+:\/\/)([^/?#]*@)?([^/?#]*)(.*)$/is;
 const hostParts = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/;
 
-function readParameters(url: string): Partial<Record<Parameter, string>> {
-  const given: Partial<Record<Parameter, string>> = {};
-  const take = (name: Parameter, value: string): void => {
-    if (value !== '') given[name] = value;
-  };
-  const [, scheme, userInfo = '', hostList, rest] = urlParts.exec(url) ?? [];
-  const hosts = hostList?.split(',').map((host) => hostParts.exec(host));
+function readParameters(url: string): Parameters {
+  const [, scheme, userInfo = '', hostList = '', rest] = urlParts.exec(url) ?? [];
+  const hosts = hostList.split(',').map((host) => hostParts.exec(host));
   // A URL has one host; with several, all that is not a host is read with one that stands in for them.
   const parsed = URL.parse(`${scheme}${userInfo}host${rest}`);
-  if (parsed === null || hosts === undefined || hosts.includes(null)) {
+  if (parsed === null || hosts.includes(null)) {
     throw new StoreUnusable(
       'the PostgreSQL URL cannot be read: give postgres://USER:PASSWORD@HOST:PORT/DATABASE, ' +
         'with special characters of the password percent-encoded',
     );
   }
-  take('host', hosts.map((host) => decode(host![1]!).replace(/^\[(.*)\]$/, '$1')).join(','));
-  const ports = hosts.map((host) => host![2] ?? '');
-  if (ports.some((port) => port !== '')) take('port', ports.join(','));
-  take('user', decode(parsed.username));
-  take('password', decode(parsed.password));
-  take('dbname', decode(parsed.pathname.slice(1)));
-  for (const [name, value] of parsed.searchParams) {
-    if (!isParameter(name)) {
-      throw new StoreUnusable(
-        `the PostgreSQL URL has the parameter ${name}, which is not known here: there is ${parameters.join(', ')}`,
-      );
-    }
-    take(name, value);
+  const unknown = parsed.searchParams
+    .keys()
+    .find((name) => !(parameters as readonly string[]).includes(name));
+  if (unknown !== undefined) {
+    throw new StoreUnusable(
+      `the PostgreSQL URL has the parameter ${unknown}, which is not known here: there is ${parameters.join(', ')}`,
+    );
   }
-  return given;
+  const given: [name: string, value: string][] = [
+    ['host', hosts.map((host) => decode(host![1]!).replace(/^\[(.*)\]$/, '$1')).join(',')],
+    ['port', hosts.some((host) => host![2]) ? hosts.map((host) => host![2] ?? '').join(',') : ''],
+    ['user', decode(parsed.username)],
+    ['password', decode(parsed.password)],
+    ['dbname', decode(parsed.pathname.slice(1))],
+    ...parsed.searchParams,
+  ];
+  return Object.fromEntries(given.filter(([, value]) => value !== ''));
 }
 
 /** One for each host, or one for all of them. */
@@ -141,10 +140,6 @@ function readTarget(word = 'any'): boolean {
   );
 }
 
-function isParameter(name: string): name is Parameter {
-  return (parameters as readonly string[]).includes(name);
-}
-
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -168,7 +163,7 @@ function readSslMode(word: string | undefined): SslMode {
 function tlsOptions(
   mode: SslMode,
   host: string,
-  { sslrootcert, sslcert, sslkey }: Partial<Record<Parameter, string>>,
+  { sslrootcert, sslcert, sslkey }: Parameters,
 ): false | ConnectionOptions {
   if (mode === 'disable') return false;
   const ca =
