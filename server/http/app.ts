@@ -1,6 +1,6 @@
 // The HTTP floor put together: routes, the gate before them, and one answer for everything that goes wrong.
 
-import { METHODS } from 'node:http';
+import { type IncomingMessage, METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { StoreUnavailable } from '../store/store.ts';
@@ -13,13 +13,15 @@ import {
   isAnsweredEarly,
   lastResponseDue,
 } from './connections.ts';
-import { crossOriginHeaders, passCrossOrigin } from './cross-origin.ts';
+import { passCrossOrigin } from './cross-origin.ts';
 import { describer } from './description.ts';
-import { postponeContinue } from './expect-continue.ts';
+import { expectsTheUnknown, handleExpectations } from './expect-continue.ts';
 import {
   headersTooLarge,
   methodUnknown,
   noSuchPath,
+  notHttp,
+  requestCutOff,
   requestTimedOut,
   shuttingDown,
   storeSilent,
@@ -27,20 +29,12 @@ import {
   unmetExpectation,
   unreadablePath,
 } from './fixed-refusals.ts';
-import { addGate, isGuarded, passGate } from './gate.ts';
+import { addGate, isGuarded } from './gate.ts';
 import { getOpenApi } from './openapi/handler.ts';
 import { readinessOf } from './readiness.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './reading.ts';
 import { getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
-import {
-  JSON_TYPE,
-  type Refusal,
-  type RefusalName,
-  rawRefusal,
-  refusalBody,
-  refusals,
-  refuse,
-} from './refusals.ts';
+import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
 import { headProblem } from './request-head.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
 import type { Service } from './service.ts';
@@ -63,15 +57,7 @@ const parsing = { headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false }
 export function buildApp(service: Service): FastifyInstance {
   const { tls } = service;
   const securityHeaders = securityHeadersFor(service);
-  /** What comes before everything else, whatever the request is. */
-  const isAnswered = (request: FastifyRequest, reply: FastifyReply): boolean => {
-    watch(service.observer, request, reply);
-    addHeaders(request, reply, securityHeaders);
-    const problem = headProblem(request.raw);
-    if (problem === null) return passCrossOrigin(service, request, reply);
-    refuse(reply, problem);
-    return true;
-  };
+  const withUnreadablePath = new WeakSet<IncomingMessage>();
   const app = fastify({
     ...(tls === null ? { http: parsing } : { https: { ...parsing, ...tlsProtocol, ...tls } }),
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -85,32 +71,18 @@ export function buildApp(service: Service): FastifyInstance {
     clientErrorHandler(error, socket) {
       answerUnparsed(service, error, socket, securityHeaders);
     },
-    frameworkErrors(_, request, reply) {
-      if (isAnswered(request, reply)) return;
-      passGate(service, request, reply, isGuarded(request.url), (failure) => {
-        void (failure ? answerError(service, failure, request, reply) : refuse(reply, unreadablePath));
-      });
+    // Routed again, to a path that does not exist, so that the request passes the hooks like any other.
+    frameworkErrors(_, { raw }, reply) {
+      withUnreadablePath.add(raw);
+      raw.url = isGuarded(raw.url!) ? '/v1/unreadable' : '/unreadable';
+      app.routing(raw, reply.raw);
     },
   }) as unknown as FastifyInstance;
 
   // The headers are limited in bytes; those after the first thousand would be hidden from all checks.
   app.server.maxHeadersCount = 0;
   answerHalfClosed(app.server);
-  postponeContinue(app.server);
-  app.server.on('checkExpectation', (request, response) => {
-    const requestId = uuidV7();
-    const body = JSON.stringify(refusalBody(unmetExpectation, requestId));
-    response.writeHead(refusals.expectation_failed.status, {
-      ...securityHeaders,
-      ...crossOriginHeaders(service.allowedOrigins, request.headers),
-      'X-Request-Id': requestId,
-      'Content-Type': JSON_TYPE,
-      'Content-Length': Buffer.byteLength(body),
-    });
-    response.end(body);
-    request.resume();
-    tellUnparsed(service.observer, request.socket, requestId, refusals.expectation_failed.status);
-  });
+  handleExpectations(app.server);
   app.server.on('connect', (_, socket) => {
     // From here on the connection is nobody's but ours: its errors, and its end.
     socket.on('error', () => socket.destroy()).on('finish', () => socket.destroy());
@@ -121,7 +93,12 @@ export function buildApp(service: Service): FastifyInstance {
   let closing = false;
   app.decorateRequest('watched', null);
   app.addHook('onRequest', (request, reply, done) => {
-    if (isAnswered(request, reply)) return;
+    watch(service.observer, request, reply);
+    reply.headers(securityHeaders).header('x-request-id', request.id);
+    const problem = headProblem(request.raw);
+    if (problem !== null) return void refuse(reply, problem);
+    if (passCrossOrigin(service, request, reply)) return;
+    if (expectsTheUnknown(request.raw)) return void refuse(reply, unmetExpectation);
     if (closing && !request.routeOptions.config.isProbe) return void refuse(reply, shuttingDown);
     done();
   });
@@ -146,6 +123,7 @@ export function buildApp(service: Service): FastifyInstance {
     done();
   });
   app.setNotFoundHandler((request, reply) => {
+    if (withUnreadablePath.has(request.raw)) return refuse(reply, unreadablePath);
     const methods = methodsOf(Object.values(routes), request.url.split('?', 1)[0]!);
     if (methods.length === 0) return refuse(reply, noSuchPath);
     return refuse(reply, {
@@ -203,14 +181,6 @@ function securityHeadersFor({ tls, behindProxy }: Service): Readonly<Record<stri
     'referrer-policy': 'no-referrer',
     ...(tls === null && !behindProxy ? {} : { 'strict-transport-security': 'max-age=31536000' }),
   };
-}
-
-function addHeaders(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  securityHeaders: Readonly<Record<string, string>>,
-): void {
-  reply.headers(securityHeaders).header('x-request-id', request.id);
 }
 
 function answerError(
@@ -271,27 +241,19 @@ function refuseRaw(
   tellUnparsed(service.observer, socket, requestId, refusals[refusal.refusal].status);
 }
 
-const LONGEST_REQUEST_LINE_BYTES = 16 * 1024;
-const requestLine = /^([A-Z-]+) \S+ HTTP\/1\.[01]\r\n/;
-
-/** The parser takes whatever is no method that it knows for an invalid one, be it a request or not. */
-function beginsWithUnknownMethod(packet: Buffer | undefined): boolean {
-  const line = requestLine.exec(packet?.toString('latin1', 0, LONGEST_REQUEST_LINE_BYTES) ?? '');
-  return line !== null && !METHODS.includes(line[1]!);
-}
-
-function unparsed(error: NodeJS.ErrnoException & { readonly rawPacket?: Buffer }): Refusal {
-  if (error.code === 'HPE_HEADER_OVERFLOW') {
-    return headersTooLarge;
+function unparsed({ code, rawPacket }: NodeJS.ErrnoException & { readonly rawPacket?: Buffer }): Refusal {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return headersTooLarge;
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return requestTimedOut;
+    case 'HPE_INVALID_EOF_STATE':
+      return requestCutOff;
+    default: {
+      // To the parser, whatever is no method that it knows is an invalid one, be it a request or not.
+      const method = /^([A-Z-]+) \S+ HTTP\/1\.[01]\r\n/.exec(rawPacket?.toString('latin1') ?? '')?.[1];
+      const isUnknown = code === 'HPE_INVALID_METHOD' && method !== undefined && !METHODS.includes(method);
+      return isUnknown ? methodUnknown : notHttp;
+    }
   }
-  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return requestTimedOut;
-  }
-  if (error.code === 'HPE_INVALID_METHOD' && beginsWithUnknownMethod(error.rawPacket)) {
-    return methodUnknown;
-  }
-  if (error.code === 'HPE_INVALID_EOF_STATE') {
-    return { refusal: 'bad_request', message: 'The request was cut off before its end; nothing was stored.' };
-  }
-  return { refusal: 'bad_request', message: 'This is not a request that HTTP/1.1 knows.' };
 }

@@ -84,6 +84,16 @@ export const requestTimedOut: Refusal = {
   headers: { Connection: 'close' },
 };
 
+export const requestCutOff: Refusal = {
+  refusal: 'bad_request',
+  message: 'The request was cut off before its end; nothing was stored.',
+};
+
+export const notHttp: Refusal = {
+  refusal: 'bad_request',
+  message: 'This is not a request that HTTP/1.1 knows.',
+};
+
 export const tooManyWaiting: Refusal = {
   refusal: 'service_unavailable',
   message:

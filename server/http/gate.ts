@@ -20,33 +20,19 @@ export const notByHttps: Refusal = {
 };
 const guarded = /^\/(?:v\d+|user-interactions)(?:[/?]|$)/;
 
+/** Lets a request through that came by HTTPS, with a good key and within its rate. Others are refused. */
 export function addGate(app: FastifyInstance, service: Service): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', (request, reply, done) => {
     const { isPublic = false, isProbe = false } = request.routeOptions.config;
     if (isProbe) return done();
-    const needsKey = request.is404 ? isGuarded(request.url) : !isPublic;
-    passGate(service, request, reply, needsKey, done);
+    if (service.behindProxy && !cameByHttps(request.headers)) return void refuse(reply, notByHttps);
+    if (request.is404 ? !isGuarded(request.url) : isPublic) return done();
+    const presented = presentedKey(request.headers);
+    const found = presented === null ? null : service.gatekeeper.identify(presented);
+    if (found instanceof Promise) found.then((key) => admit(service, request, reply, key, done), done);
+    else admit(service, request, reply, found, done);
   });
-}
-
-/** Calls `done` for a request that came by HTTPS, with a good key and within its rate; others are refused here. */
-export function passGate(
-  service: Service,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  needsKey: boolean,
-  done: (error?: Error) => void,
-): void {
-  if (service.behindProxy && !cameByHttps(request.headers)) return void refuse(reply, notByHttps);
-  if (!needsKey) {
-    done();
-    return;
-  }
-  const presented = presentedKey(request.headers);
-  const found = presented === null ? null : service.gatekeeper.identify(presented);
-  if (found instanceof Promise) found.then((key) => admit(service, request, reply, key, done), done);
-  else admit(service, request, reply, found, done);
 }
 
 /** Paths need a key unless they are marked; a path that does not exist may say so where nothing is guarded. */

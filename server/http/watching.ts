@@ -112,8 +112,7 @@ function tell(observer: Observer, request: FastifyRequest, reply: FastifyReply, 
 
 function endOf(request: FastifyRequest, { raw }: FastifyReply, watched: Watched): EndedRequest {
   const { method } = request;
-  // A request whose path cannot be read has no properties but Fastify's own, where no key was looked at.
-  const caller = request.caller ?? null;
+  const { caller } = request;
   const { facts, traceId, bodyBytes, startedAtMs } = watched;
   const { url, config } = request.routeOptions;
   const status = raw.headersSent ? raw.statusCode : null;
@@ -135,10 +134,7 @@ function endOf(request: FastifyRequest, { raw }: FastifyReply, watched: Watched)
   };
 }
 
-/**
- * For what ended before there was a request with a route: what is no HTTP, or asks for what no server does. What ends
- * in the middle of a request's body is told of by that request.
- */
+/** For what is refused before there is a request. What ends in the middle of a request's body is told of by that request. */
 export function tellUnparsed(observer: Observer, socket: Socket, requestId: string, status: number): void {
   if (!observer.isWatching || isInRequest(socket)) return;
   observer.requestEnded({

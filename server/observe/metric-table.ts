@@ -27,8 +27,8 @@ export const metricTable = {
     'requests_total',
     ['method', 'route', 'status'],
     'Requests that are over. The route is the pattern, unmatched for a path that has none, unparsed for what is ' +
-      'refused before there is a route: no HTTP, an unknown method, an Expect that cannot be met; the status is ' +
-      'cut_off where the client left before there was an answer.',
+      'refused before it has a route: no HTTP, an unknown method; the status is cut_off if the client left ' +
+      'before the response.',
   ),
   requestSeconds: metric(
     'histogram',
