@@ -2,9 +2,9 @@
 
 import { readSetting, SettingsProblem } from '../settings.ts';
 import { readPlace } from '../store/place.ts';
-import type { BackupFacts, BackupProgress } from '../store/sqlite/backup.ts';
+import type { BackupFacts, BackupProgress, RunningBackup } from '../store/sqlite/backup.ts';
 import type { Call } from './call.ts';
-import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
+import { type ExitCode, exitCodes, misused, printJson } from './io.ts';
 import { progressBar, progressLine } from './progress.ts';
 import { onStopSignal } from './stop-signal.ts';
 
@@ -31,21 +31,24 @@ export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode
   const onProgress = (progress: BackupProgress): void => {
     if (io.isTerminal) line.show(sentence(progress));
   };
+  let running: RunningBackup | undefined;
   // Before the first file is made, so that no moment is left in which a signal would leave it behind.
   const stopListening = onStopSignal(() => {
     line.end();
-    running.abandon();
+    running?.abandon();
     io.err('headgate: stopped before the backup was complete; nothing of it is left');
   });
-  const running = startBackup(place.path, file, isOn('force'), onProgress);
-  const backedUp = await running.ended.finally(() => {
+  let facts: BackupFacts;
+  try {
+    running = startBackup(place.path, file, isOn('force'), onProgress);
+    facts = await running.ended;
+  } finally {
     stopListening();
     line.end();
-  });
-  if (backedUp.kind === 'refused') return failed(io, backedUp.reason);
+  }
   const elapsedMs = Math.round(performance.now() - startedAtMs);
-  if (isOn('json')) return printJson(io, asJson(file, backedUp.facts, elapsedMs));
-  io.out(resultOf(file, backedUp.facts, elapsedMs));
+  if (isOn('json')) return printJson(io, asJson(file, facts, elapsedMs));
+  io.out(resultOf(file, facts, elapsedMs));
   return exitCodes.done;
 }
 

@@ -1,14 +1,15 @@
-// Where a backup is written until it is known to be good: a folder beside its place. A folder that holds nothing but
+// A backup is written to a folder beside its place until it is known to be good. A folder that holds nothing but
 // these names can only be what a backup has left, while a file could be anybody's, and even a database in use.
 
 import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { StoreUnusable } from '../store.ts';
 import { isBusy } from './database.ts';
 import { companions } from './database-files.ts';
 
 export interface PartialBackup {
-  /** What the copy of the database is called in it. */
+  /** The path of the copy of the database. */
   readonly copy: string;
   /** Removes it with all that is in it, and lets others have the name. */
   release(): void;
@@ -25,12 +26,12 @@ export function partialOf(file: string): string {
   return join(dirname(file), `${basename(file)}.partial`);
 }
 
-/** Makes the folder, empty: what a killed backup has left in it goes. A sentence where it is not ours to take. */
-export function takePartial(folder: string): PartialBackup | string {
+/** Makes the folder, or empties the one that a killed backup has left. Throws if it is not ours to take. */
+export function takePartial(folder: string): PartialBackup {
   if (isSomebodyElses(folder)) {
-    return (
+    throw new StoreUnusable(
       `${folder}, where the backup is written until it is complete, is there already, and no backup has left it; ` +
-      'move it away, or name another file'
+        'move it away, or name another file',
     );
   }
   const isNew = mkdirSync(folder, { recursive: true }) !== undefined;
@@ -42,7 +43,9 @@ export function takePartial(folder: string): PartialBackup | string {
   } catch (error) {
     lock?.close();
     if (isBusy(error)) {
-      return `another backup is being written to ${folder}; wait for it, or name another file`;
+      throw new StoreUnusable(
+        `another backup is being written to ${folder}; wait for it, or name another file`,
+      );
     }
     if (isNew) remove(folder);
     throw error;

@@ -5,16 +5,15 @@ import { closeSync, fsyncSync, openSync, renameSync, statfsSync, statSync } from
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import { StoreUnavailable } from '../store.ts';
-import { catalogueTables, quoted, type Tables } from '../tables.ts';
+import { StoreUnavailable, StoreUnusable } from '../store.ts';
+import { catalogueTables, quoted } from '../tables.ts';
 import {
-  type BackedUp,
+  assertFree,
   type BackupFacts,
   type BackupNews,
   type BackupOrder,
   type BackupProgress,
   isOfSystem,
-  whyTaken,
 } from './backup.ts';
 import { done, failed } from './calls.ts';
 import { asOpeningError, isBusy, isFull } from './database.ts';
@@ -24,9 +23,6 @@ const LOCK_PATIENCE_MS = 5000;
 /** 4 MiB: long enough not to cost by its number of steps, short enough for a progress line to move. */
 const STEP_PAGES = 1024;
 
-/** Thrown within this file, to leave it from any depth; it becomes a returned reason at its edge. */
-class Refusal extends Error {}
-
 function openSource(path: string): DatabaseSync {
   try {
     const source = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: LOCK_PATIENCE_MS });
@@ -35,9 +31,9 @@ function openSource(path: string): DatabaseSync {
   } catch (error) {
     const opening = asOpeningError(path, error);
     if (!(opening instanceof StoreUnavailable)) throw opening;
-    throw new Refusal(`the database ${path} cannot be read now: ${opening.message}`);
+    throw new StoreUnusable(`the database ${path} cannot be read now: ${opening.message}`);
   }
-  throw new Refusal(`the database ${path} is empty: there is nothing to back up`);
+  throw new StoreUnusable(`the database ${path} is empty: there is nothing to back up`);
 }
 
 /**
@@ -69,7 +65,7 @@ function refuseWithoutRoom(folder: string, neededBytes: number): void {
   const freeBytes = bavail * bsize;
   // Some network file systems keep their size to themselves.
   if (blocks === 0 || freeBytes >= neededBytes) return;
-  throw new Refusal(
+  throw new StoreUnusable(
     `there is no room for the backup in ${folder}: the database has ${neededBytes} bytes, ` +
       `and ${freeBytes} are free; make room, or name a file on another disk`,
   );
@@ -93,11 +89,17 @@ function checked({ path, copy: file }: BackupOrder): BackupFacts {
   try {
     const flaws = copy.prepare('PRAGMA integrity_check').all();
     const first = flaws[0]?.integrity_check;
-    if (first !== 'ok') throw new Refusal(damageOf(path, String(first), flaws.length));
+    if (first !== 'ok') {
+      const more = flaws.length === 1 ? '' : `, and ${flaws.length - 1} more`;
+      throw new StoreUnusable(
+        `the copy of ${path} does not pass SQLite's integrity check (${String(first).replaceAll('\n', ' ')}${more}), ` +
+          'so the database itself is probably damaged: no backup was made; keep the earlier ones',
+      );
+    }
     return {
       bytes: size,
       schemaVersion: knownVersion(copy, path),
-      ...contentOf(copy, catalogueTables),
+      ...contentOf(copy),
     };
   } finally {
     copy.close();
@@ -105,34 +107,20 @@ function checked({ path, copy: file }: BackupOrder): BackupFacts {
 }
 
 function giveName({ file, copy, replace }: BackupOrder): void {
-  const reason = whyTaken(file, replace);
-  if (reason !== null) throw new Refusal(reason);
+  assertFree(file, replace);
   renameSync(copy, file);
   sync(dirname(file));
 }
 
-function damageOf(path: string, first: string, flaws: number): string {
-  const more = flaws === 1 ? '' : `, and ${flaws - 1} more`;
-  return (
-    `the copy of ${path} does not pass SQLite's integrity check (${first.replaceAll('\n', ' ')}${more}), so the ` +
-    'database itself is probably damaged: no backup was made; keep the earlier ones'
-  );
-}
-
-type Content = Pick<BackupFacts, 'organisations' | 'records' | 'interactions'>;
-
 /** A database of an older version may lack the table of a newer type. */
-function contentOf(copy: DatabaseSync, { records, interactions }: Tables): Content {
-  const present = new Set(
-    copy
-      .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")
-      .all()
-      .map(({ name }) => name),
-  );
+function contentOf(copy: DatabaseSync): Pick<BackupFacts, 'organisations' | 'records' | 'interactions'> {
+  const tables = copy.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  const present = new Set(tables.map(({ name }) => name));
   const count = (table: string): number =>
     present.has(table)
       ? Number(copy.prepare(`SELECT count(*) AS rows FROM ${quoted(table)}`).get()?.rows)
       : 0;
+  const { records, interactions } = catalogueTables;
   return {
     organisations: count('organisations'),
     records: [...records.values()].reduce((sum, { name }) => sum + count(name), 0),
@@ -157,25 +145,30 @@ function tell(news: BackupNews): void {
   parentPort!.postMessage(news);
 }
 
-function reasonOf(error: unknown, { path, partial }: BackupOrder): string | null {
-  if (error instanceof Refusal) return error.message;
-  if (isBusy(error)) return `the database ${path} stays locked by another program; try again later`;
-  if (isFull(error))
-    return `the disk got full while ${partial} was written; make room, or name a file on another disk`;
-  return isOfSystem(error) ? `the backup could not be written to ${partial}: ${error.message}` : null;
+/** Returns the error as the operator should read it. A mistake of ours stays what it is. */
+function readable(error: unknown, { path, copy }: BackupOrder): unknown {
+  const partial = dirname(copy);
+  if (isBusy(error)) {
+    return new StoreUnusable(`the database ${path} stays locked by another program; try again later`);
+  }
+  if (isFull(error)) {
+    return new StoreUnusable(
+      `the disk got full while ${partial} was written; make room, or name a file on another disk`,
+    );
+  }
+  if (!isOfSystem(error)) return error;
+  return new StoreUnusable(`the backup could not be written to ${partial}: ${error.message}`);
 }
 
-async function makeBackup(order: BackupOrder): Promise<BackedUp> {
+async function makeBackup(order: BackupOrder): Promise<BackupFacts> {
   try {
     await copySnapshot(order);
     endLogging(order.copy);
     const facts = checked(order);
     giveName(order);
-    return { kind: 'done', facts };
+    return facts;
   } catch (error) {
-    const reason = reasonOf(error, order);
-    if (reason === null) throw error;
-    return { kind: 'refused', reason };
+    throw readable(error, order);
   }
 }
 
