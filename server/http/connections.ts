@@ -30,6 +30,10 @@ export function responseEnded(socket: HttpSocket, response: ServerResponse): voi
   if (!response.req.complete) socket[answeredEarly] = response.req;
 }
 
+export function unfinishedResponses(socket: HttpSocket): number {
+  return socket[unfinished]?.size ?? 0;
+}
+
 /** Returns whether a request on the connection has begun and is not over. */
 export function isInRequest(socket: HttpSocket): boolean {
   return someResponse(socket, () => true);

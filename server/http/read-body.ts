@@ -57,6 +57,18 @@ export function tooLarge(maxBytes: number): Refusal {
   };
 }
 
+/** Each chunk of a body takes the serving thread some microseconds, however small it is. */
+const FREE_CHUNKS = 500;
+const LEAST_CHUNK_BYTES = 64;
+export const chunksTooSmall: Refusal = {
+  refusal: 'bad_request',
+  message: `The body is sent in chunks of less than ${LEAST_CHUNK_BYTES} bytes on average; send larger ones.`,
+  headers: { Connection: 'close' },
+};
+/** A buffer takes some hundred bytes beside its content, so small ones are joined before they are many. */
+const SMALL_CHUNK_BYTES = 1024;
+const SMALL_CHUNKS_JOINED = 256;
+
 /**
  * Resolves to the bytes, or to a refusal; to null if the client went away in the middle. What was taken from `inFlight`
  * is given back for a refusal, and is the caller's to give back for a body.
@@ -76,6 +88,8 @@ export function readBytes(
   askForBody(request);
   return new Promise((resolve) => {
     let chunks: Buffer[] = [];
+    let chunkCount = 0;
+    let smallInARow = 0;
     let length = 0;
     /** Null while the body is small: most are, and need no turn. */
     let reader: Reader | null = null;
@@ -101,13 +115,24 @@ export function readBytes(
     };
     const onData = (chunk: Buffer): void => {
       if (isOver) return;
+      chunkCount++;
       if (length + chunk.length > maxBytes) {
         end(tooLarge(maxBytes));
+      } else if (chunkCount > FREE_CHUNKS && length < chunkCount * LEAST_CHUNK_BYTES) {
+        end(chunksTooSmall);
+        // The rest is not read: throwing it away would cost as much as keeping it.
+        request.pause();
       } else if (!inFlight.take(organisation, chunk.length)) {
         end(tooMuchInFlight);
       } else {
         chunks.push(chunk);
         length += chunk.length;
+        smallInARow = chunk.length < SMALL_CHUNK_BYTES ? smallInARow + 1 : 0;
+        if (smallInARow === SMALL_CHUNKS_JOINED) {
+          const small = chunks.splice(-SMALL_CHUNKS_JOINED);
+          chunks.push(Buffer.from(joined(small, sum(small)).buffer));
+          smallInARow = 0;
+        }
         if (reader === null && length > READ_AT_ONCE_BYTES) {
           reader = { organisation, readBytes: () => length, readOn };
           isWaiting = !inFlight.turns.begin(reader);
@@ -138,6 +163,10 @@ export const tooMuchInFlight: Refusal = {
   message: 'Too much is being uploaded at this moment; nothing was stored, send it again shortly.',
   headers: { 'Retry-After': '1' },
 };
+
+function sum(chunks: readonly Buffer[]): number {
+  return chunks.reduce((bytes, { length }) => bytes + length, 0);
+}
 
 function joined(chunks: readonly Buffer[], length: number): Uint8Array<ArrayBuffer> {
   if (chunks.length === 1) return chunks[0] as Uint8Array<ArrayBuffer>;

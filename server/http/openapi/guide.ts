@@ -6,6 +6,7 @@ import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { Action } from '../../access/scopes.ts';
 import { PAGE_BYTES } from '../../store/page-bounds.ts';
+import { MOST_UNANSWERED_REQUESTS } from '../pipelining.ts';
 import { DEFAULT_PAGE_RECORDS, LARGEST_PAGE_RECORDS } from '../query.ts';
 import { contentEncodings } from '../read-body.ts';
 import { refusals } from '../refusals.ts';
@@ -190,6 +191,11 @@ ${table(
     ['Uploads at once', String(uploadSlots.slots), 'they wait, then [503](#status-503)'],
     ['Single records read at once', String(lookUpSlots.slots), 'they wait, then [503](#status-503)'],
     ['Pages of lists at once', String(listSlots.slots), 'they wait, then [503](#status-503)'],
+    [
+      'Requests on a connection that wait for their answers',
+      String(MOST_UNANSWERED_REQUESTS),
+      'the connection is closed',
+    ],
     ['A page of a list', `about ${inUnits(PAGE_BYTES)}`, 'the rest is on the next page'],
   ],
 )}
