@@ -6,6 +6,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { StoreUnavailable } from '../store/store.ts';
 import { tlsProtocol } from '../tls.ts';
 import { uuidV7 } from '../uuid-v7.ts';
+import { limitConnections } from './connection-limits.ts';
 import {
   answerHalfClosed,
   connectionCloser,
@@ -31,7 +32,6 @@ import {
 } from './fixed-refusals.ts';
 import { addGate, isGuarded } from './gate.ts';
 import { getOpenApi } from './openapi/handler.ts';
-import { limitPipelining } from './pipelining.ts';
 import { readinessOf } from './readiness.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './reading.ts';
 import { getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
@@ -83,7 +83,7 @@ export function buildApp(service: Service): FastifyInstance {
   // The headers are limited in bytes; those after the first thousand would be hidden from all checks.
   app.server.maxHeadersCount = 0;
   answerHalfClosed(app.server);
-  limitPipelining(app.server);
+  limitConnections(app.server);
   handleExpectations(app.server);
   app.server.on('connect', (_, socket) => {
     // From here on the connection is nobody's but ours: its errors, and its end.

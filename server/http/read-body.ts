@@ -8,6 +8,7 @@ import { requestTimedOut } from './fixed-refusals.ts';
 import type { InFlight } from './in-flight.ts';
 import { READ_AT_ONCE_BYTES, type Reader } from './reading-turns.ts';
 import type { Refusal } from './refusals.ts';
+import { chunksTooSmall, hasTinyChunks, TINY_CHUNKS } from './tiny-chunks.ts';
 
 export const contentEncodings = ['gzip', 'br', 'zstd'] as const;
 export type ContentEncoding = (typeof contentEncodings)[number];
@@ -57,14 +58,6 @@ export function tooLarge(maxBytes: number): Refusal {
   };
 }
 
-/** Each chunk of a body takes the serving thread some microseconds, however small it is. */
-const FREE_CHUNKS = 500;
-const LEAST_CHUNK_BYTES = 64;
-export const chunksTooSmall: Refusal = {
-  refusal: 'bad_request',
-  message: `The body is sent in chunks of less than ${LEAST_CHUNK_BYTES} bytes on average; send larger ones.`,
-  headers: { Connection: 'close' },
-};
 /** A buffer takes some hundred bytes beside its content, so small ones are joined before they are many. */
 const SMALL_CHUNK_BYTES = 1024;
 const SMALL_CHUNKS_JOINED = 256;
@@ -81,6 +74,7 @@ export function readBytes(
 ): Promise<Uint8Array<ArrayBuffer> | Refusal | null> {
   // It left while its key was looked up: nothing more will be heard of it.
   if (request.destroyed) return Promise.resolve(null);
+  if (hasTinyChunks(request)) return Promise.resolve(chunksTooSmall);
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
     request.resume();
     return Promise.resolve(tooLarge(maxBytes));
@@ -88,7 +82,6 @@ export function readBytes(
   askForBody(request);
   return new Promise((resolve) => {
     let chunks: Buffer[] = [];
-    let chunkCount = 0;
     let smallInARow = 0;
     let length = 0;
     /** Null while the body is small: most are, and need no turn. */
@@ -102,7 +95,8 @@ export function readBytes(
       if (!isWhole) {
         inFlight.give(organisation, length);
         // The rest is read and thrown away: a client that is still sending would not see the answer otherwise.
-        request.resume();
+        if (result === chunksTooSmall) request.pause();
+        else request.resume();
       }
       inFlight.turns.end(reader, isWhole ? length : 0);
       resolve(result);
@@ -115,13 +109,8 @@ export function readBytes(
     };
     const onData = (chunk: Buffer): void => {
       if (isOver) return;
-      chunkCount++;
       if (length + chunk.length > maxBytes) {
         end(tooLarge(maxBytes));
-      } else if (chunkCount > FREE_CHUNKS && length < chunkCount * LEAST_CHUNK_BYTES) {
-        end(chunksTooSmall);
-        // The rest is not read: throwing it away would cost as much as keeping it.
-        request.pause();
       } else if (!inFlight.take(organisation, chunk.length)) {
         end(tooMuchInFlight);
       } else {
@@ -146,6 +135,9 @@ export function readBytes(
     const onCut = (): void => {
       if (!isOver) end(null);
     };
+    const onTinyChunks = (): void => {
+      if (!isOver) end(chunksTooSmall);
+    };
     const onStalled = (): void => {
       if (!isOver && !isWaiting) end(requestTimedOut);
     };
@@ -154,6 +146,7 @@ export function readBytes(
       .on('end', onEnd)
       .on('close', onCut)
       .on('timeout', onStalled)
+      .on(TINY_CHUNKS, onTinyChunks)
       .on('error', () => {});
   });
 }

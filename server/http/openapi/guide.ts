@@ -6,7 +6,7 @@ import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { Action } from '../../access/scopes.ts';
 import { PAGE_BYTES } from '../../store/page-bounds.ts';
-import { MOST_UNANSWERED_REQUESTS } from '../pipelining.ts';
+import { MOST_UNANSWERED_REQUESTS } from '../connection-limits.ts';
 import { DEFAULT_PAGE_RECORDS, LARGEST_PAGE_RECORDS } from '../query.ts';
 import { contentEncodings } from '../read-body.ts';
 import { refusals } from '../refusals.ts';

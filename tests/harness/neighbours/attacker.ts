@@ -61,7 +61,7 @@ class Attacking {
         this.#answers[status] = (this.#answers[status] ?? 0) + 1;
       });
       const socket = this.#open(manner === 'never reads' ? null : answers);
-      const closed = once(socket, 'close');
+      const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
       socket.on('error', () => {});
       try {
         await Promise.race([once(socket, 'connect'), closed]);

@@ -470,25 +470,6 @@ export const attacks: readonly Attack[] = [
     },
   },
   {
-    name: 'two thousand requests at once on a connection',
-    manner: 'leaves',
-    requests(target) {
-      const requests = requestBytes(target, target.keys[0]!, { path: '/livez' });
-      const all = Buffer.concat(Array.from({ length: 2000 }, () => requests));
-      return () => all;
-    },
-  },
-  {
-    name: 'bodies in chunks of one byte',
-    manner: 'leaves',
-    requests(target) {
-      const headers = { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' };
-      const head = headOf(target, target.keys[0]!, { method: 'POST', path: '/v1/data/tags', headers }, null);
-      const request = Buffer.from(head + '1\r\n \r\n'.repeat(120_000));
-      return () => request;
-    },
-  },
-  {
     name: 'keys that do not exist',
     manner: 'reads',
     requests(target) {

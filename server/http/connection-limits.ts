@@ -1,0 +1,25 @@
+// Bounds what a client can have worked on at once on one connection. Node hands over everything that is in a chunk of
+// 64 KiB before anybody else has a turn: two thousand requests, or ten thousand pieces of a body.
+
+import type { RequestListener, Server } from 'node:http';
+import { unfinishedResponses } from './connections.ts';
+import { skipReceived } from './skip-received.ts';
+import { refuseTinyChunks } from './tiny-chunks.ts';
+
+export const MOST_UNANSWERED_REQUESTS = 16;
+
+/** To be called when the server has its one listener. */
+export function limitConnections(server: Server): void {
+  const [handle] = server.listeners('request') as [RequestListener];
+  server.removeListener('request', handle);
+  server.on('request', (request, response) => {
+    const { socket } = request;
+    if (unfinishedResponses(socket) < MOST_UNANSWERED_REQUESTS) {
+      refuseTinyChunks(request, response);
+      handle.call(server, request, response);
+    } else {
+      skipReceived(socket);
+      socket.destroy();
+    }
+  });
+}
