@@ -14,9 +14,9 @@ import { Feed, passOver, type Settled } from './feed.ts';
 import { fieldsOf, INTERACTIONS, type LoadType } from './file-types.ts';
 import { type SentGroup, sendInteractions } from './interactions.ts';
 import type { Confirmed } from './journal.ts';
-import { type PlannedFile, readerOf } from './plan.ts';
+import { openFile, type PlannedFile, readerOf } from './plan.ts';
 import type { Rejected, RejectedProblem } from './rejected-form.ts';
-import { openSource, Unreadable } from './source.ts';
+import { Unreadable } from './source.ts';
 import { type Counts, noCounts } from './tally.ts';
 
 /** What became of some consecutive records of the file. */
@@ -92,7 +92,7 @@ export async function isStillConfirmed(file: PlannedFile, confirmed: Confirmed):
 
 /** Null where the file is no longer the one of which a part was confirmed. */
 async function begin(file: PlannedFile, confirmed: Confirmed | null) {
-  const source = openSource(file.path, file.compression);
+  const source = openFile(file);
   const offset = confirmed?.offset ?? file.start.offset;
   const passed = await passOver(source, offset, confirmed?.crc32 ?? null);
   if (passed === null || passed instanceof Unreadable) {

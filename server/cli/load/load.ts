@@ -6,7 +6,7 @@ import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
 import { connect, type Server, whyFailed } from '../connect.ts';
 import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts';
-import { Display } from './display.ts';
+import { Display, shown } from './display.ts';
 import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
 import { type FileEnd, isStillConfirmed, loadFile, type Outcome } from './load-file.ts';
@@ -275,7 +275,12 @@ class Load {
       signal: this.#interruption.signal,
       isStopping: () => this.#isStopping,
       onStart: ({ line, readBytes }) =>
-        this.#display.start(file.path, file.sizeBytes, line, readBytes, confirmed !== null),
+        this.#display.start(
+          file.path,
+          file.sizeBytes,
+          readBytes,
+          confirmed === null ? null : `${file.format === 'json' ? 'record' : 'line'} ${shown(line)}`,
+        ),
       onRetry: (retry) => {
         this.#isRetrying = true;
         if (this.#isStopping) this.#interruption.abort();
