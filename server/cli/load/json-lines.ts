@@ -5,8 +5,8 @@ import { readJson } from '../../ingest/json.ts';
 import { mebibytes } from './chunk.ts';
 import { type Source, Unreadable } from './source.ts';
 
-/** Parsed, a file takes several times its bytes in memory. */
-const LONGEST_JSON_BYTES = 64 * 1024 * 1024;
+/** Parsed, a file takes about eight times its bytes in memory. */
+const LONGEST_JSON_BYTES = 32 * 1024 * 1024;
 const RECORDS_PER_BLOCK = 1000;
 const noLimits = { containers: Number.POSITIVE_INFINITY, members: Number.POSITIVE_INFINITY, advice: '' };
 

@@ -166,7 +166,7 @@ test('what has no end is given up after a bounded number of bytes', async () => 
   const tooLong = await readAll(
     new NdjsonReader(jsonAsLines(endlessArray, 'records'), { offset: 0, line: 1 }),
   );
-  assert.match(tooLong.broken!.reason, /longer than 64 MiB.* NDJSON.*: jq -c '\.\[\]' .*'\.records\[\]'/);
+  assert.match(tooLong.broken!.reason, /longer than 32 MiB.* NDJSON.*: jq -c '\.\[\]' .*'\.records\[\]'/);
 });
 
 test('whatever is written as CSV is read back, and reading may begin after any record', async () => {
