@@ -10,7 +10,7 @@ import { Display, shown } from './display.ts';
 import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
 import { type FileEnd, isStillConfirmed, loadFile, type Outcome } from './load-file.ts';
-import { Held, heldByAnother, takeLock } from './lock.ts';
+import { heldByAnother, takeLock } from './lock.ts';
 import { type FileProblem, type PlannedFile, planLoad } from './plan.ts';
 import { type Finished, inTheWay, RejectedFiles } from './rejected-files.ts';
 import {
@@ -188,7 +188,7 @@ class Load {
     const { isDryRun, folder } = this.#choices;
     if (isDryRun) return this.#end(await this.#loadAll(), null);
     const lock = takeLock(folder, this.#id);
-    if (lock instanceof Held) {
+    if ('pid' in lock) {
       return misused(
         this.#io,
         `the same load is running already, as process ${lock.pid}; wait for its end, or delete ${lock.path} if that ` +
