@@ -138,7 +138,8 @@ export const commands: readonly Command[] = [
         help:
           'A file, or a folder of files. A name up to its first dot is the type, as in shops.csv, ' +
           'transactions.2024.ndjson.gz, user-interactions.json; or the folder has the name of the type. Formats: ' +
-          '.csv, .ndjson, .jsonl, .json, each also with .gz, .zst, .br.',
+          '.csv, .ndjson, .jsonl, .json, each also with .gz, .zst, .br. A .json file is an array of at most 32 MiB, ' +
+          'unpacked; the others may have any size.',
       },
     ],
     requiredOptions: [],

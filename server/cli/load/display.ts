@@ -38,7 +38,8 @@ export class Display {
     this.#bar = progressLine(io);
   }
 
-  start(file: string, sizeBytes: number, line: number, startBytes: number, isGoingOn: boolean): void {
+  /** `place` is where in the file it goes on, null at its beginning. */
+  start(file: string, sizeBytes: number, startBytes: number, place: string | null): void {
     // As it is shown, so that its width is known.
     this.#file = printable(file);
     this.#sizeBytes = sizeBytes;
@@ -46,7 +47,7 @@ export class Display {
     this.#barCharacters = BAR_CHARACTERS;
     this.#startMs = performance.now();
     this.#isRetrying = false;
-    if (isGoingOn) this.note(`${file}: going on at line ${shown(line)}`);
+    if (place !== null) this.note(`${file}: going on at ${place}`);
   }
 
   update(counts: Counts, readBytes: number): void {

@@ -1,5 +1,5 @@
-// Hands the records of one file over, one after the other, and remembers where in the file each one is until it is
-// settled.
+// Provides the records of one file, one after the other, and remembers where in the file each one is until the server
+// has settled it.
 
 import { crc32 } from 'node:zlib';
 import type { Chunk, Place, Reader } from './chunk.ts';
@@ -50,7 +50,7 @@ export class Feed {
     this.#settled = { ...from, readBytes: source.readBytes() };
   }
 
-  /** Not a generator, and no promise for what is there already: waiting for it would cost more than reading it. */
+  /** It is not a generator, and what was read comes without a promise: waiting for one costs more than reading. */
   records(): AsyncIterable<unknown> {
     let records: readonly unknown[] = [];
     let at = 0;
@@ -72,7 +72,7 @@ export class Feed {
     return { [Symbol.asyncIterator]: () => iterator as AsyncIterator<unknown> };
   }
 
-  /** Some records, of which every one counts as handed over; null at the end, or where there is nothing to go on with. */
+  /** Returns some records, or null at the end and if the load cannot continue. */
   async nextRecords(): Promise<readonly unknown[] | null> {
     if (this.broken !== null || this.isAtEnd || this.#isStopping()) return null;
     const chunk = await this.#reader.next();
@@ -86,12 +86,12 @@ export class Feed {
     return this.#mayBeRejected ? chunk.records.map(unwrapped) : chunk.records;
   }
 
-  /** It was told to hand over no more. */
+  /** It was told to provide no more. */
   isStopping(): boolean {
     return this.#isStopping();
   }
 
-  /** A strange answer may name an index at which no record was handed over. */
+  /** The server may name an index at which there is no record; then both are null. */
   placeOf(index: number): { readonly line: number | null; readonly origin: Origin | null } {
     const held = this.#held.findLast(({ firstIndex }) => firstIndex <= index);
     const place = index - (held?.firstIndex ?? 0);
@@ -108,7 +108,7 @@ export class Feed {
       const { chunk, firstIndex, readBytes: readThen } = this.#held[0]!;
       const count = nextIndex - firstIndex;
       const isPassed = count > chunk.records.length;
-      // After its last record a chunk may have a comma or a bracket, which belong to what comes next.
+      // The blank lines after the last record of a chunk are settled with the next record.
       const end = isPassed ? chunk.start + chunk.bytes.length : count > 0 ? chunk.ends[count - 1]! : offset;
       checksum = crc32(chunk.bytes.subarray(offset - chunk.start, end - chunk.start), checksum);
       offset = end;
@@ -122,8 +122,8 @@ export class Feed {
 }
 
 /**
- * Passes over the bytes before an offset. Answers the place there and a source for what follows, or null where the file
- * is not the one that the checksum was made of.
+ * Skips the bytes before an offset. Returns the place there and a source for what follows, or null if the file does not
+ * begin with what the checksum was made of.
  */
 export async function passOver(
   source: Source,

@@ -1,14 +1,14 @@
-// Tells from the names of a file's columns, or of its first record's fields, whether the file holds what it should.
+// Checks from the names of a file's columns, or of its first record's fields, that the file contains its type.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from '../../near-name.ts';
 import { shown } from './display.ts';
 import { fieldsOf, type LoadType, loadOrder } from './file-types.ts';
 
-/** So many columns with the same problem are named; of the rest only the number is. */
+/** This many columns with the same problem are named; the rest are counted. */
 const MOST_NAMED = 5;
 
-/** Everything that is wrong with a CSV file's first line, each in a sentence. */
+/** Returns everything that is wrong with a CSV file's first line, each in a sentence. */
 export function headerProblems(
   names: readonly string[],
   type: LoadType,
@@ -41,7 +41,7 @@ export function headerProblems(
   ];
 }
 
-/** Each of them once. */
+/** Returns each of them once. */
 function repeatedIn(names: readonly string[]): readonly string[] {
   const seen = new Set<string>();
   const repeated = new Set<string>();
@@ -49,7 +49,7 @@ function repeatedIn(names: readonly string[]): readonly string[] {
   return [...repeated];
 }
 
-/** What is wrong with the names of a first record's fields; all else is for the server to say. */
+/** Returns what is wrong with the names of a first record's fields; the server checks everything else. */
 export function firstRecordProblem(record: unknown, type: LoadType): string | null {
   if (typeof record !== 'object' || record === null) return null;
   const other = otherType(new Set(Object.keys(record)), type);
@@ -60,7 +60,7 @@ function otherTypeRemedy(other: LoadType): string {
   return `; let its name begin with ${other}, or give --type ${other}`;
 }
 
-/** The other type that the names fit as a whole, where they do not fit this one. */
+/** Returns another type that all names fit, if they do not fit this one. */
 function otherType(names: ReadonlySet<string>, type: LoadType): LoadType | null {
   const lacksRequired = (of: LoadType): boolean =>
     Object.entries(fieldsOf(of)).some(([name, { required }]) => required && !names.has(name));

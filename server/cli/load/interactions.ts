@@ -1,7 +1,7 @@
-// Sends interactions, which the server takes one by one. Each has a key made of the file's name, its line and its
-// content, and stays the same in a file of rejected ones: whoever loads the same file again within the 24 hours for which the server remembers keys records nothing
-// twice. The server remembers refusals, too, although their cause may be mended by then; so behind a remembered
-// refusal the next key of a series is tried, which is the same for every run.
+// Sends interactions, which the server takes one by one. Each has an idempotency key made of the file's name, its line
+// and its content, which stays the same in a file of rejected ones. So loading a file again within 24 hours records
+// nothing twice. The server also keeps refusals, although their cause may be gone by then; after a kept refusal the next
+// key of a series is tried, and the series is the same in every run.
 
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';

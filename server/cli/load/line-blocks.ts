@@ -1,7 +1,7 @@
-// Cuts a file into blocks of whole lines, as text, for the formats whose records end with a line.
+// Reads a file in blocks of whole lines, as text, for the formats whose records end with a line.
 
 import { isAscii, isUtf8 } from 'node:buffer';
-import { LONGEST_RECORD_BYTES, type Place } from './chunk.ts';
+import { type Chunk, LONGEST_RECORD_BYTES, mebibytes, type Place, type Reader } from './chunk.ts';
 import { type Source, Unreadable } from './source.ts';
 
 const LINE_FEED = 0x0a;
@@ -10,34 +10,78 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 export interface Block {
   readonly bytes: Buffer;
   readonly text: string;
-  /** Then an index into the text is one into the bytes, too. */
+  /** An index into the text is then also one into the bytes. */
   readonly isAscii: boolean;
   readonly place: Place;
   /** Nothing comes after it. */
   readonly isLast: boolean;
-  /** Why nothing comes after it, where that is not the end of the file. */
+  /** Why nothing comes after it, if that is not the end of the file. */
   readonly broken: Unreadable | null;
 }
 
-export class LineBlocks {
+/** What a format makes of a block. */
+export interface ReadBlock extends Pick<Chunk, 'records' | 'lines' | 'ends' | 'broken'> {
+  /** The place after what could be read; the rest comes again, with more after it. */
+  readonly place: Place;
+}
+
+/** A reader of a format whose records end with a line. */
+export abstract class LineReader implements Reader {
+  readonly #blocks: LineBlocks;
+  #isDone = false;
+
+  constructor(source: Source, place: Place) {
+    this.#blocks = new LineBlocks(source, place, (start) => this.longestBytes(start));
+  }
+
+  protected abstract read(block: Block): ReadBlock;
+
+  /** How long a record that begins so may be. */
+  protected longestBytes(_start: Buffer): number {
+    return LONGEST_RECORD_BYTES;
+  }
+
+  /** What is said of a record that is longer, as the end of a sentence. */
+  protected abstract readonly tooLong: string;
+
+  async next(): Promise<Chunk | null> {
+    while (!this.#isDone) {
+      const block = await this.#blocks.next();
+      const { place, ...read } = this.read(block);
+      const start = block.place.offset;
+      const bytes = block.bytes.subarray(0, place.offset - start);
+      this.#blocks.use(bytes.length, place.line - block.place.line);
+      const broken = read.broken ?? block.broken ?? (bytes.length === 0 ? this.#whyTooLong(block) : null);
+      this.#isDone = block.isLast || broken !== null;
+      if (bytes.length > 0 || broken !== null) return { ...read, bytes, start, broken };
+    }
+    return null;
+  }
+
+  #whyTooLong({ place }: Block): Unreadable | null {
+    if (!this.#blocks.isTooLong) return null;
+    return new Unreadable(
+      `the record that begins here is longer than ${mebibytes(this.#blocks.longestBytes)}; ${this.tooLong}`,
+      place.line,
+    );
+  }
+}
+
+class LineBlocks {
   readonly #source: Source;
   readonly #longestBytes: (start: Buffer) => number;
   #place: Place;
   #held: Buffer = Buffer.alloc(0);
   #isAtEnd = false;
 
-  /** `longestBytes` is how long a record that begins so may be. */
-  constructor(
-    source: Source,
-    place: Place,
-    longestBytes: (start: Buffer) => number = () => LONGEST_RECORD_BYTES,
-  ) {
+  /** `longestBytes` returns how long a record that begins so may be. */
+  constructor(source: Source, place: Place, longestBytes: (start: Buffer) => number) {
     this.#source = source;
     this.#longestBytes = longestBytes;
     this.#place = place;
   }
 
-  /** The lines after what was used. What the caller could not use comes again, with more after it. */
+  /** Returns the lines after what was used. What the caller could not use comes again, with more after it. */
   async next(): Promise<Block> {
     let broken: Unreadable | null = null;
     let wholeBytes = this.#isAtEnd ? this.#held.length : 0;
@@ -57,7 +101,7 @@ export class LineBlocks {
     return this.#block(wholeBytes === 0 ? 0 : wholeBytes - this.#passMark(), broken);
   }
 
-  /** So much of the last block is done with; `lines` is how many line breaks it had. */
+  /** Marks the first bytes of the last block, with so many line breaks, as used. */
   use(bytes: number, lines: number): void {
     this.#held = this.#held.subarray(bytes);
     this.#place = { offset: this.#place.offset + bytes, line: this.#place.line + lines };
@@ -76,7 +120,7 @@ export class LineBlocks {
     this.#held = this.#held.length === 0 ? more : Buffer.concat([this.#held, more]);
   }
 
-  /** The mark of UTF-8 text may be the first thing in a file, and is no content. Answers how many bytes it had. */
+  /** Skips the byte-order mark that may begin a file. Returns its length. */
   #passMark(): number {
     if (this.#place.offset !== 0 || !this.#held.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)) {
       return 0;

@@ -1,4 +1,4 @@
-// Loads one file: from its beginning, or from where an earlier run of the same load had confirmed it.
+// Loads one file from its beginning, or from where an earlier run of the same load stopped.
 
 import { dependenciesOf } from '@headgate/catalogue/references.ts';
 import {
@@ -14,9 +14,9 @@ import { Feed, passOver, type Settled } from './feed.ts';
 import { fieldsOf, INTERACTIONS, type LoadType } from './file-types.ts';
 import { type SentGroup, sendInteractions } from './interactions.ts';
 import type { Confirmed } from './journal.ts';
-import { type PlannedFile, readerOf } from './plan.ts';
+import { openFile, type PlannedFile, readerOf } from './plan.ts';
 import type { Rejected, RejectedProblem } from './rejected-form.ts';
-import { openSource, Unreadable } from './source.ts';
+import { Unreadable } from './source.ts';
 import { type Counts, noCounts } from './tally.ts';
 
 /** What became of some consecutive records of the file. */
@@ -41,11 +41,11 @@ export interface LoadingFile {
   isStopping(): boolean;
   onStart(from: { readonly line: number; readonly readBytes: number }): void;
   onRetry(retry: RetryNotice): void;
-  /** Told in the order of the file. */
+  /** Called in the order of the file. */
   onOutcome(outcome: Outcome): void;
 }
 
-/** How it ended: at the file's end, because it was told to stop, at a broken line, or because of what was thrown. */
+/** It ended at the file's end, because it was told to stop, at a broken line, or with an error. */
 export type FileEnd =
   | { readonly kind: 'whole' }
   | { readonly kind: 'stopped' }
@@ -81,7 +81,7 @@ export async function loadFile(loading: LoadingFile): Promise<FileEnd> {
   return feed.broken === null ? { kind: 'whole' } : { kind: 'broken', broken: feed.broken };
 }
 
-/** Whether the file still begins with what was confirmed; one that was done must be the same as a whole. */
+/** Whether the file still begins with what was confirmed; a finished file must also have its old size. */
 export async function isStillConfirmed(file: PlannedFile, confirmed: Confirmed): Promise<boolean> {
   if (confirmed.isDone && confirmed.sizeBytes !== file.sizeBytes) return false;
   const begun = await begin(file, confirmed);
@@ -90,9 +90,9 @@ export async function isStillConfirmed(file: PlannedFile, confirmed: Confirmed):
   return true;
 }
 
-/** Null where the file is no longer the one of which a part was confirmed. */
+/** Returns null if the file no longer begins with what was confirmed. */
 async function begin(file: PlannedFile, confirmed: Confirmed | null) {
-  const source = openSource(file.path, file.compression);
+  const source = openFile(file);
   const offset = confirmed?.offset ?? file.start.offset;
   const passed = await passOver(source, offset, confirmed?.crc32 ?? null);
   if (passed === null || passed instanceof Unreadable) {
@@ -168,7 +168,7 @@ async function recordInteractions(loading: LoadingFile, feed: Feed): Promise<voi
       settled: feed.settle(nextIndex),
     });
   if (isDryRun) {
-    // The server has no dry run for interactions; that the file can be read to its end is worth knowing.
+    // The server has no dry run for interactions, so this checks only that the file can be read to its end.
     let nextIndex = 0;
     for (let records = await feed.nextRecords(); records !== null; records = await feed.nextRecords()) {
       nextIndex += records.length;

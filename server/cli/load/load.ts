@@ -6,11 +6,11 @@ import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
 import { connect, type Server, whyFailed } from '../connect.ts';
 import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts';
-import { Display } from './display.ts';
+import { Display, shown } from './display.ts';
 import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
 import { type FileEnd, isStillConfirmed, loadFile, type Outcome } from './load-file.ts';
-import { Held, heldByAnother, takeLock } from './lock.ts';
+import { heldByAnother, takeLock } from './lock.ts';
 import { type FileProblem, type PlannedFile, planLoad } from './plan.ts';
 import { type Finished, inTheWay, RejectedFiles } from './rejected-files.ts';
 import {
@@ -188,7 +188,7 @@ class Load {
     const { isDryRun, folder } = this.#choices;
     if (isDryRun) return this.#end(await this.#loadAll(), null);
     const lock = takeLock(folder, this.#id);
-    if (lock instanceof Held) {
+    if ('pid' in lock) {
       return misused(
         this.#io,
         `the same load is running already, as process ${lock.pid}; wait for its end, or delete ${lock.path} if that ` +
@@ -275,7 +275,12 @@ class Load {
       signal: this.#interruption.signal,
       isStopping: () => this.#isStopping,
       onStart: ({ line, readBytes }) =>
-        this.#display.start(file.path, file.sizeBytes, line, readBytes, confirmed !== null),
+        this.#display.start(
+          file.path,
+          file.sizeBytes,
+          readBytes,
+          confirmed === null ? null : `${file.format === 'json' ? 'record' : 'line'} ${shown(line)}`,
+        ),
       onRetry: (retry) => {
         this.#isRetrying = true;
         if (this.#isStopping) this.#interruption.abort();

@@ -1,5 +1,5 @@
-// Keeps two runs from going on with the same load at once. A lock is a file whose name has the id of the process; one
-// of a process that is no more means nothing.
+// Keeps two processes from running the same load at once. A lock is a file whose name has the id of its process; it is
+// void if that process has ended.
 
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,17 +9,13 @@ export interface Lock {
   release(): void;
 }
 
-/** Another run has it. */
-export class Held {
+/** The lock of another process. */
+export interface Held {
   readonly pid: number;
   readonly path: string;
-  constructor(pid: number, path: string) {
-    this.pid = pid;
-    this.path = path;
-  }
 }
 
-/** Of two that ask at the very same moment none may get it, but never both. */
+/** Of two processes that ask at the same moment neither may get it, but never both. */
 export function takeLock(folder: string, loadId: string): Lock | Held {
   makeFolder(folder);
   const path = join(folder, lockName(loadId, process.pid));
@@ -31,13 +27,13 @@ export function takeLock(folder: string, loadId: string): Lock | Held {
   return held;
 }
 
-/** The run that is at a load now, other than this process. */
+/** Returns the lock of another process that runs the load, or null. */
 export function heldByAnother(folder: string, loadId: string): Held | null {
   for (const name of readdirSync(folder)) {
     const pid = Number(/\.(\d+)\.lock$/.exec(name)?.[1]);
     if (name !== lockName(loadId, pid) || pid === process.pid) continue;
     const path = join(folder, name);
-    if (isRunning(pid)) return new Held(pid, path);
+    if (isRunning(pid)) return { pid, path };
     rmSync(path, { force: true });
   }
   return null;
@@ -52,7 +48,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // It runs, but as another user.
+    // It runs as another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -20,7 +20,7 @@ import {
   typeNamed,
 } from './file-types.ts';
 import { firstRecordProblem, headerProblems } from './header.ts';
-import { JsonArrayReader } from './json-array.ts';
+import { jsonAsLines } from './json-lines.ts';
 import { NdjsonReader } from './ndjson.ts';
 import { PART_ENDING, unwrapped } from './rejected-form.ts';
 import { type Compression, notText, openSource, type Source, Unreadable, whyUnreadable } from './source.ts';
@@ -35,8 +35,6 @@ export interface PlannedFile {
   readonly sizeBytes: number;
   /** Of CSV. */
   readonly columns: readonly Column[];
-  /** Of JSON: its array is in an object. */
-  readonly isInObject: boolean;
   /** Where its records begin. */
   readonly start: Place;
   /** Its first record has the form in which rejected records are written. */
@@ -167,7 +165,7 @@ async function lookAt(
     if (first instanceof Unreadable) return problem(first.reason);
     const odd = first === null ? null : notText(first);
     if (odd !== null) return problem(odd);
-    const rest = withFirst(first, source);
+    const rest = asLines({ type, format }, withFirst(first, source));
     const file = {
       path,
       realPath: await realpath(path),
@@ -182,22 +180,20 @@ async function lookAt(
       const wrong = headerProblems(header.names, type, isLenient);
       if (wrong.length > 0) return problem(wrong.join('; '), 1);
       const columns = columnsOf(header.names, fieldsOf(type));
-      return { ...file, columns, isInObject: false, start: header.place, isOfRejected: false };
+      return { ...file, columns, start: header.place, isOfRejected: false };
     }
     const start = { offset: 0, line: 1 };
-    const planned = { ...file, columns: [], isInObject: false, start, isOfRejected: false };
-    const reader = readerOf(planned, rest, start);
-    const chunk = await reader.next();
+    const planned = { ...file, columns: [], start, isOfRejected: false };
+    const chunk = await readerOf(planned, rest, start).next();
     if (chunk === null) return planned;
     if (chunk.records.length === 0 && chunk.broken !== null) {
       return problem(chunk.broken.reason, chunk.broken.line);
     }
     const record = unwrapped(chunk.records[0]);
     const wrong = firstRecordProblem(record, type);
-    if (wrong !== null) return problem(wrong, chunk.lines[0]);
+    if (wrong !== null) return problem(wrong, format === 'json' ? null : chunk.lines[0]);
     return {
       ...planned,
-      isInObject: reader instanceof JsonArrayReader && reader.isInObject,
       // The mark of UTF-8 text is no part of the first chunk.
       start: { offset: chunk.start, line: 1 },
       isOfRejected: record !== chunk.records[0],
@@ -220,15 +216,20 @@ function withFirst(first: Buffer | null, source: Source): Source {
   };
 }
 
+/** The source of a JSON file becomes one of NDJSON; others stay as they are. */
+function asLines({ type, format }: Pick<PlannedFile, 'type' | 'format'>, source: Source): Source {
+  return format === 'json' ? jsonAsLines(source, type === INTERACTIONS ? 'interactions' : 'records') : source;
+}
+
+export function openFile(file: Pick<PlannedFile, 'path' | 'compression' | 'type' | 'format'>): Source {
+  return asLines(file, openSource(file.path, file.compression));
+}
+
 export function readerOf(
-  { format, columns, type, isInObject }: Pick<PlannedFile, 'format' | 'columns' | 'type' | 'isInObject'>,
+  { format, columns, type }: Pick<PlannedFile, 'format' | 'columns' | 'type'>,
   source: Source,
   place: Place,
 ): Reader {
-  if (format === 'csv') {
-    return new CsvReader(source, place, columns, type === INTERACTIONS ? null : recordTypes[type].key);
-  }
-  if (format === 'ndjson') return new NdjsonReader(source, place);
-  const name = type === INTERACTIONS ? 'interactions' : 'records';
-  return new JsonArrayReader(source, place, name, isInObject);
+  if (format !== 'csv') return new NdjsonReader(source, place);
+  return new CsvReader(source, place, columns, type === INTERACTIONS ? null : recordTypes[type].key);
 }

@@ -8,7 +8,8 @@ import fc from 'fast-check';
 import { csvLine } from '../csv-lines.ts';
 import { LONGEST_RECORD_BYTES, LONGEST_REJECTED_BYTES, type Reader } from './chunk.ts';
 import { CsvReader, columnsOf, readHeader } from './csv.ts';
-import { JsonArrayReader } from './json-array.ts';
+import { passOver } from './feed.ts';
+import { jsonAsLines } from './json-lines.ts';
 import { NdjsonReader } from './ndjson.ts';
 import { type Source, Unreadable } from './source.ts';
 
@@ -158,10 +159,14 @@ test('what has no end is given up after a bounded number of bytes', async () => 
     new NdjsonReader(inPieces(Buffer.from(`{}\n"${endless}`), 256 * 1024), { offset: 0, line: 1 }),
   );
   assert.deepEqual([oneLine.records.length, oneLine.broken!.line], [1, 2]);
-  const oneElement = await readAll(
-    new JsonArrayReader(inPieces(Buffer.from(`[{},\n"${endless}`), 256 * 1024), { offset: 0, line: 1 }, 'x'),
+  const endlessArray: Source = {
+    ...inPieces(Buffer.alloc(0), 1),
+    next: async () => Buffer.alloc(2 ** 20, '['),
+  };
+  const tooLong = await readAll(
+    new NdjsonReader(jsonAsLines(endlessArray, 'records'), { offset: 0, line: 1 }),
   );
-  assert.deepEqual([oneElement.records.length, oneElement.broken!.line], [1, 2]);
+  assert.match(tooLong.broken!.reason, /longer than 32 MiB.* NDJSON.*: jq -c '\.\[\]' .*'\.records\[\]'/);
 });
 
 test('whatever is written as CSV is read back, and reading may begin after any record', async () => {
@@ -287,20 +292,16 @@ test('NDJSON has a value in each line, and a broken line is named', async () => 
 });
 
 async function jsonInAnyPieces(text: string | Buffer): Promise<ReadAll> {
-  const read = (pieceBytes: number) =>
-    readAll(
-      new JsonArrayReader(
-        inPieces(Buffer.from(text as string), pieceBytes),
-        { offset: 0, line: 1 },
-        'records',
-      ),
-    );
+  const read = (pieceBytes: number) => {
+    const source = jsonAsLines(inPieces(Buffer.from(text as string), pieceBytes), 'records');
+    return readAll(new NdjsonReader(source, { offset: 0, line: 1 }));
+  };
   const results = await Promise.all(pieceSizes.map(read));
   for (const result of results) assert.deepEqual(result, results[0]);
   return results[0]!;
 }
 
-test('a JSON array is read element by element, bare or in an object', async () => {
+test('a JSON file is an array of records, bare or in an object, and a line is the number of a record', async () => {
   const records = [{ a: '],"\\\\\\"{', b: [1, [2]] }, { c: 'ü\n' }, 5, 'x', null, [[]], {}];
   for (const text of [
     JSON.stringify(records),
@@ -318,79 +319,48 @@ test('a JSON array is read element by element, bare or in an object', async () =
     JSON.stringify({ more: { records: [1] }, list: [{ records: [2] }], a: 'records', records }, null, 1),
   ]) {
     const read = await jsonInAnyPieces(text);
-    assert.deepEqual([read.records, read.broken], [records, null], text);
+    assert.deepEqual([read.records, read.broken, read.lines], [records, null, [1, 2, 3, 4, 5, 6, 7]], text);
   }
-  const { records: spread, lines } = await jsonInAnyPieces('[\n {"a":\n1},\n\n {"a":2}\n]\n');
-  assert.deepEqual(
-    [spread, lines],
-    [
-      [{ a: 1 }, { a: 2 }],
-      [2, 5],
-    ],
-  );
   assert.deepEqual((await jsonInAnyPieces('[]')).records, []);
   assert.deepEqual((await jsonInAnyPieces('{"records": [ ] }')).records, []);
 });
 
-test('a broken JSON array is named with its line, and what is before it is read', async () => {
-  const broken: [text: string | Buffer, count: number, line: number, reason: RegExp][] = [
-    ['[{"a":1},\n{"a":2}', 2, 2, /ends before its array/],
-    ['[{"a":1},\n{"a":2', 1, 2, /ends before its array/],
-    ['[{"a":1},\n{"a":}]', 1, 2, /not JSON/],
-    ['[{"a":1}\n{"a":2}]', 1, 2, /comma is missing/],
-    ['[1\n2]', 0, 1, /not JSON/],
-    ['[{"a":1},\n]', 1, 2, /a record is missing/],
-    ['[{"a":1}]\n[{"a":2}]', 1, 2, /after the array of records there is something else/],
-    ['{"records":[{"a":1}]}\n{"records":[{"a":2}]}', 1, 2, /after the object with the records there is some/],
-    ['{"records":[{"a":1}],\n"records":[{"a":2}]}', 1, 2, /"records" is there a second time/],
-    ['{"records":[{"a":1}],\n"rec\\u006frds" :[{"a":2}]}', 1, 2, /"records" is there a second time/],
-    ['{"records":[{"a":1}],"x":[{"y":"\n}]', 1, 2, /ends before the object/],
-    ['{"records":[{"a":1}],\n"x":[1}}', 1, 2, /what follows the array of records is not JSON/],
-    ['{"records":[{"a":1}]\n{"a":2}}', 1, 2, /what follows the array of records is not JSON/],
-    ['{"records":[{"a":1}]\n[{"a":2}]}', 1, 2, /what follows the array of records is not JSON/],
-    ['{"records":[{"a":1}],\n{"a":2}}', 1, 2, /what follows the array of records is not JSON/],
-    ['{"records":[{"a":1}]\n', 1, 2, /ends before the object/],
-    ['', 0, 1, /empty/],
-    [' \n', 0, 1, /empty/],
-    ['{"a":1}\n{"a":2}\n', 0, 1, /name end in \.ndjson/],
-    ['{"data":[{"a":1}]}', 0, 1, /under "records"/],
-    ['"records"', 0, 1, /no array/],
-    ['shop_id,name\n', 0, 1, /no array/],
-    [Buffer.from('[{"a":1},{"a":"\xe9"}]', 'latin1'), 1, 1, /not UTF-8/],
+test('a broken JSON file is named with its line, and nothing of it is read', async () => {
+  const broken: [text: string | Buffer, line: number | null, reason: RegExp][] = [
+    ['[{"a":1},\n{"a":2}', 2, /not valid JSON/],
+    ['[{"a":1},\n{"a":}]', null, /not valid JSON: Unexpected token '}', .*\{"a":1\}, \{"a":\}\]"/],
+    ['[{"a":1}\n{"a":2}]', 2, /not valid JSON/],
+    ['[{"a":1},\n]', null, /not valid JSON: Unexpected token '\]'/],
+    ['[{"a":1}]\n[{"a":2}]', 2, /not valid JSON: Unexpected non-whitespace character after JSON/],
+    ['{"records":[{"a":1}]}\n{"records":[{"a":2}]}', 2, /character after JSON/],
+    ['{"records":[{"a":1}],\n"records":[{"a":2}]}', null, /the key "records" twice/],
+    ['{"records":[{"a":1}],\n"rec\\u006frds" :[{"a":2}]}', null, /the key "records" twice/],
+    ['{"records":[{"a":1}],\n"x":[1}}', 2, /not valid JSON/],
+    ['{"records":[{"a":1}]\n', 2, /not valid JSON/],
+    ['', null, /empty/],
+    ['{"a":1}\n{"a":2}\n', 2, /name end in \.ndjson/],
+    ['{"data":[{"a":1}]}', null, /under "records"/],
+    ['"records"', null, /no array/],
+    ['null', null, /no array/],
+    [' \n', null, /Unexpected end of JSON input/],
+    ['shop_id,name\n', null, /not valid JSON/],
+    [Buffer.from('[{"a":1},{"a":"\xe9"}]', 'latin1'), null, /not valid UTF-8/],
   ];
-  for (const [text, count, line, reason] of broken) {
+  for (const [text, line, reason] of broken) {
     const read = await jsonInAnyPieces(text);
-    assert.deepEqual([read.records.length, read.broken!.line], [count, line], String(text));
+    assert.deepEqual([read.records.length, read.broken!.line], [0, line], String(text));
     assert.match(read.broken!.reason, reason);
   }
 });
 
-test('reading a JSON array may begin after any record, and what follows it is still looked at', async () => {
-  const array = `[{"a":"é"} ,\n ${JSON.stringify({ b: [1, 2] })},3\n]`;
-  const texts: [text: string, isInObject: boolean, reason: RegExp | null][] = [
-    [array, false, null],
-    [`{"records":${array},"more":"]"}`, true, null],
-    [`${array}[4]`, false, /something else/],
-    [`{"records":${array},"records":[4]}`, true, /second time/],
-  ];
-  for (const [text, isInObject, reason] of texts) {
-    const bytes = Buffer.from(text);
-    const reader = new JsonArrayReader(inPieces(bytes, 5), { offset: 0, line: 1 }, 'records');
-    const whole = await readAll(reader);
-    assert.deepEqual([whole.records.length, reader.isInObject], [3, isInObject]);
-    for (const [index, end] of whole.ends.entries()) {
-      const line = 1 + bytes.subarray(0, end).filter((byte) => byte === 0x0a).length;
-      const rest = new JsonArrayReader(
-        inPieces(bytes.subarray(end), 5),
-        { offset: end, line },
-        'records',
-        isInObject,
-      );
-      const { records, lines, broken } = await readAll(rest, end);
-      assert.deepEqual(records, whole.records.slice(index + 1));
-      assert.deepEqual(lines, whole.lines.slice(index + 1));
-      if (reason === null) assert.equal(broken, null);
-      else assert.match(broken!.reason, reason);
-    }
+test('reading a JSON file may begin after any record', async () => {
+  const text = '{"records":[{"a":"é"} ,\n {"b":[1,2]},3\n],"more":"]"}';
+  const { records, lines, ends } = await jsonInAnyPieces(text);
+  assert.equal(records.length, 3);
+  for (const [index, end] of ends.entries()) {
+    const passed = await passOver(jsonAsLines(inPieces(Buffer.from(text), 5), 'records'), end, null);
+    if (passed === null || passed instanceof Unreadable) assert.fail('it cannot be passed over');
+    const rest = await readAll(new NdjsonReader(passed.rest, passed.place), end);
+    assert.deepEqual([rest.records, rest.lines], [records.slice(index + 1), lines.slice(index + 1)]);
   }
 });

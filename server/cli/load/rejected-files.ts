@@ -1,6 +1,5 @@
-// Writes the rejected records of a load, a file for each type. While the load runs they are in files of their own;
-// only when it has come to its end do these take their names, so that rejected records can be loaded from the very
-// folder to which those that are still wrong are written.
+// Writes the rejected records of a load, one file for each type. The files get their names when the load has finished,
+// so that rejected records can be loaded from the folder to which those that are still wrong are written.
 
 import {
   appendFileSync,
@@ -12,16 +11,15 @@ import {
   statSync,
   truncateSync,
 } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { makeFolder } from '../make-folder.ts';
 import { type LoadType, loadOrder } from './file-types.ts';
+import { NdjsonReader } from './ndjson.ts';
 import type { PlannedFile } from './plan.ts';
 import { PART_ENDING, type Rejected, rejectedLine, unwrapped } from './rejected-form.ts';
+import { openSource } from './source.ts';
 
-const PEEK_BYTES = 64 * 1024;
-
-/** A file of the folder that would stand in the way of rejected records; null where there is none. */
+/** Returns a file of the folder that rejected records must not replace, or null. */
 export async function inTheWay(folder: string, types: ReadonlySet<LoadType>): Promise<string | null> {
   for (const type of types) {
     const path = join(folder, `${type}.ndjson`);
@@ -31,24 +29,11 @@ export async function inTheWay(folder: string, types: ReadonlySet<LoadType>): Pr
 }
 
 async function holdsRejected(path: string): Promise<boolean> {
-  const file = await open(path);
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(PEEK_BYTES), 0, PEEK_BYTES, 0);
-    const start = buffer.toString('utf8', 0, bytesRead);
-    return bytesRead === 0 || /^\s*\{\s*"record"\s*:/.test(start) || isWrapped(start.split('\n', 1)[0]!);
-  } finally {
-    await file.close();
-  }
-}
-
-function isWrapped(line: string): boolean {
-  try {
-    const value: unknown = JSON.parse(line);
-    return unwrapped(value) !== value;
-  } catch {
-    // A first line that is longer than what was looked at, or no JSON: not written by a load.
-    return false;
-  }
+  const source = openSource(path, null);
+  const chunk = await new NdjsonReader(source, { offset: 0, line: 1 }).next();
+  source.close();
+  const first = chunk?.records[0];
+  return chunk === null || unwrapped(first) !== first;
 }
 
 export class RejectedFiles {
@@ -61,7 +46,7 @@ export class RejectedFiles {
     this.#loadId = loadId;
   }
 
-  /** Whether the files have what a journal says; the rest of them does not matter. */
+  /** Whether the files have at least the bytes that a journal names. */
   have(bytes: RejectedBytes): boolean {
     return loadOrder.every((type) => {
       const known = bytes[type] ?? 0;
@@ -69,7 +54,7 @@ export class RejectedFiles {
     });
   }
 
-  /** Goes on where a journal says; what was written after it is dropped. */
+  /** Resumes where a journal says; what was written after it is dropped. */
   goOn(bytes: RejectedBytes): void {
     for (const type of loadOrder) {
       const known = bytes[type] ?? 0;
@@ -99,8 +84,8 @@ export class RejectedFiles {
   }
 
   /**
-   * At the end of a load: the rejected records take the place of those that were loaded from the same folder, and
-   * what is there of other loads is set aside.
+   * Ends a load: its rejected records replace those that it loaded from the same folder, and files of other loads are
+   * set aside.
    */
   finish(loaded: readonly PlannedFile[]): Finished {
     const setAside: string[] = [];
@@ -109,7 +94,7 @@ export class RejectedFiles {
     for (const type of loadOrder) {
       if (!existsSync(this.#part(type))) continue;
       const path = join(this.#folder, `${type}.ndjson`);
-      // What was loaded goes only once the new file is in its place: there is no moment at which both are missing.
+      // What was loaded is deleted after the new file is in its place, so that one of them always exists.
       if (existsSync(path) && !done.delete(realpathSync(path))) setAside.push(setFileAside(path));
       renameSync(this.#part(type), path);
       written.push(path);

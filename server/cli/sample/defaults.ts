@@ -1,4 +1,4 @@
-// What `headgate sample` takes where it is not told otherwise; its help says the same.
+// The defaults of `headgate sample`, which its help names.
 
 export const DEFAULT_CUSTOMERS = 1000;
 export const DEFAULT_SEED = 1;

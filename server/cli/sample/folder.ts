@@ -1,4 +1,4 @@
-// The folder of a sample: which files it may hold, and whether a new sample may be written there.
+// The folder of a sample: which files it may contain, and whether a new sample may be written there.
 
 import type { Dirent } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { makeFolder } from '../make-folder.ts';
 import { type Format, formatFor, formats } from './lines.ts';
 import { type SampleType, sampleTypes } from './records.ts';
 
-/** Why the folder is not written to. Returned, not thrown. */
+/** Why the folder cannot be written to. It is returned, not thrown. */
 export class Unwritable {
   readonly reason: string;
   constructor(reason: string) {
@@ -16,7 +16,7 @@ export class Unwritable {
   }
 }
 
-/** The end of the name of a file that is not complete. */
+/** Files that are not complete have names with this ending. */
 export const PARTIAL = '.partial';
 
 export function fileName(type: SampleType, wanted: Format, isPacked: boolean): string {
@@ -36,11 +36,11 @@ function isLeftOver(name: string): boolean {
 export interface SampleFolder {
   /** The files of an earlier sample, which the new one replaces. */
   readonly earlier: readonly string[];
-  /** Whether it was made for the sample. */
+  /** It was made for this sample. */
   readonly isNew: boolean;
 }
 
-/** Makes the folder ready, or says why it is not to be written to. */
+/** Makes the folder if it does not exist. Returns why it cannot take a sample if it cannot. */
 export async function prepareFolder(folder: string, mayReplace: boolean): Promise<SampleFolder | Unwritable> {
   let entries: Dirent[];
   let isNew: boolean;
@@ -66,12 +66,12 @@ export async function prepareFolder(folder: string, mayReplace: boolean): Promis
         'with --force',
     );
   }
-  // What an earlier run left when it was killed.
+  // An earlier run left them when it was killed.
   for (const { name } of entries) if (isLeftOver(name)) await rm(join(folder, name), { force: true });
   return { earlier, isNew };
 }
 
-/** In words for the person who named the folder. */
+/** Returns the error in words for the person who named the folder. */
 export function whyUnwritable(
   { code, message }: { readonly code?: string | undefined; readonly message: string },
   folder: string,
@@ -81,7 +81,7 @@ export function whyUnwritable(
     return `this user may not write to ${shown}; choose another folder, or change its permissions`;
   }
   if (code === 'EEXIST' || code === 'ENOTDIR') return `${shown} is not a folder; choose another name`;
-  // As in /proc, whose folders are those of the system.
+  // For example in /proc, where only the system makes folders.
   if (code === 'ENOENT') return `no folder can be made at ${shown}; choose another`;
   if (code === 'EROFS') return `${shown} is on a file system that can only be read; choose another folder`;
   if (code === 'ENOSPC' || code === 'EDQUOT') {

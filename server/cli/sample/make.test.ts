@@ -263,7 +263,7 @@ describe('the same plan', () => {
   };
 
   test('gives the same records on every machine', () => {
-    assert.equal(digestOf(samplePlan(1, 100, UNTIL_DAY)), '1fd160686b6c78b3');
+    assert.equal(digestOf(samplePlan(1, 100, UNTIL_DAY)), '6c16abf38ea01a9a');
   });
 
   test('but of another seed, other ids, and of another day, other times', () => {

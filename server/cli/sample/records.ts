@@ -1,5 +1,4 @@
-// The records of a sample: every field of the catalogue is decided, be it that it is absent. One that is added there
-// does not compile here until it is.
+// The records of a sample. The catalogue's types make sure that every field has a value or null.
 
 import type { Fields, Shown } from '@headgate/catalogue/declaration.ts';
 import {
@@ -27,27 +26,17 @@ export function fieldsOf(type: SampleType): Fields {
   return type === 'user-interactions' ? interaction : recordTypes[type].fields;
 }
 
-interface Bookkeeping {
-  readonly created: string;
-  readonly updated: string;
-  readonly is_deleted: boolean;
-}
-
-/** `deletedMs`: when it was deleted, null where it was not. */
-export function bookkeeping(createdMs: number, updatedMs: number, deletedMs: number | null): Bookkeeping {
+/** Most records stay as they were created; the others were changed or deleted at some time since. */
+export function bookkeeping(
+  random: Random,
+  createdMs: number,
+  untilMs: number,
+  deletedMs: number | null = null,
+): { readonly created: string; readonly updated: string; readonly is_deleted: boolean } {
+  const changedMs = random.chance(0.7) ? createdMs : random.momentMs(createdMs, untilMs);
   return {
     created: moment(createdMs),
-    updated: moment(deletedMs ?? updatedMs),
+    updated: moment(deletedMs ?? changedMs),
     is_deleted: deletedMs !== null,
   };
-}
-
-/** Most records stay as they were made; the others were changed at some time since. */
-export function lastChangeMs(random: Random, createdMs: number, untilMs: number): number {
-  return random.chance(0.7) ? createdMs : momentBetween(random, createdMs, untilMs);
-}
-
-/** A whole second from the first to the last, both included. */
-export function momentBetween(random: Random, firstMs: number, lastMs: number): number {
-  return firstMs + Math.floor(random.fraction() * (Math.floor((lastMs - firstMs) / 1000) + 1)) * 1000;
 }

@@ -20,7 +20,7 @@ import { DAY_MS, type SamplePlan, samplePlan } from './plan.ts';
 
 const MOST_CUSTOMERS = 10_000_000;
 const LARGEST_SEED = 2 ** 32 - 1;
-/** Seconds and milliseconds since 1970 are told apart by their size, which works for the years between. */
+/** Interactions count seconds or milliseconds since 1970; their size tells which, in the years between. */
 const EARLIEST_UNTIL = '1980-01-01';
 const LATEST_UNTIL = '2999-12-31';
 const KILOBYTE = 1000;
@@ -29,14 +29,9 @@ const MEGABYTE = 1e6;
 export async function sample({ io, args, option, isOn }: Call): Promise<ExitCode> {
   const folder = args[0]!;
   if (folder === '') return misused(io, 'DIR is empty; name the folder to write to');
-  const customers = wholeNumber(
-    'customers',
-    option('customers') ?? `${DEFAULT_CUSTOMERS}`,
-    1,
-    MOST_CUSTOMERS,
-  );
+  const customers = wholeNumber('customers', option('customers'), DEFAULT_CUSTOMERS, 1, MOST_CUSTOMERS);
   if (customers instanceof Misuse) return misused(io, customers.message);
-  const seed = wholeNumber('seed', option('seed') ?? `${DEFAULT_SEED}`, 0, LARGEST_SEED);
+  const seed = wholeNumber('seed', option('seed'), DEFAULT_SEED, 0, LARGEST_SEED);
   if (seed instanceof Misuse) return misused(io, seed.message);
   const untilDay = dayOf(option('until') ?? DEFAULT_UNTIL);
   if (untilDay instanceof Misuse) return misused(io, untilDay.message);
@@ -88,7 +83,14 @@ async function write(
   }
 }
 
-function wholeNumber(name: string, text: string, least: number, most: number): number | Misuse {
+function wholeNumber(
+  name: string,
+  text: string | undefined,
+  fallback: number,
+  least: number,
+  most: number,
+): number | Misuse {
+  if (text === undefined) return fallback;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= least && number <= most) return number;
   return new Misuse(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
@@ -110,7 +112,7 @@ function formatOf(text: string): Format | Misuse {
   return known ?? new Misuse(`--format must be ${formats.join(' or ')}, not ${quote(text)}`);
 }
 
-/** As they are to be uploaded, interactions last. */
+/** In the order of upload, interactions last. */
 function uploadOrdered(facts: readonly FileFacts[]): FileFacts[] {
   const order: readonly string[] = uploadOrder(recordTypes);
   const placeOf = ({ type }: FileFacts): number =>

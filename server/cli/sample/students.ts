@@ -1,16 +1,17 @@
 // The students of a sample, one after the other: who they are, what they buy, which shops they mark as favourites, and
-// what they look at before they buy. Each has chance of its own, so that none needs to be remembered.
+// what they look at before they buy.
 
 import { DAY_MS, HISTORY_DAYS, JOINING_DAYS, moment, type SamplePlan } from './plan.ts';
-import { Random, Weighted, zipf } from './random.ts';
-import { bookkeeping, lastChangeMs, momentBetween, type Put, type SampleRecords } from './records.ts';
+import type { Random } from './random.ts';
+import { bookkeeping, type Put, type SampleRecords } from './records.ts';
+import type { ReferenceData, RegionData } from './reference-data.ts';
 import type { City } from './regions.ts';
-import type { Offer, RegionOfTown, Shop, Town } from './town.ts';
-import { hourWeights, monthWeights, type Trade, trades, weekdayWeights } from './trades.ts';
+import type { Offer, Shop } from './shops.ts';
+import { type Rhythm, term } from './trades.ts';
 
 type Interaction = SampleRecords['user-interactions'];
 
-/** About so many purchases in all of the time, on average; those who joined later make fewer. */
+/** Students who are there all the time make about this many purchases on average. */
 const PURCHASES_SCALE = 15;
 const MOST_PURCHASES = 400;
 const MOST_SHOPS = 6;
@@ -19,21 +20,19 @@ const REFUNDED_SHARE = 0.005;
 const LEFT_SHARE = 0.01;
 const FAVOURITE_SHARE = 0.55;
 const MINUTE_MS = 60_000;
-
-/** When students buy in the shops of a trade: days of the history, and hours of the day. */
-interface Times {
-  readonly days: Weighted;
-  readonly hours: Weighted;
-}
+const HOUR_MS = 60 * MINUTE_MS;
+/** From 17 years on. */
+const ageWeights = [6, 20, 20, 18, 13, 8, 5, 3, 2, 2, 1, 1, 1];
+/** No weight of a month or a weekday is larger. */
+const MOST_WEIGHT = 18;
 
 interface Student {
-  readonly random: Random;
   readonly customerId: string;
   readonly userId: string;
-  readonly here: RegionOfTown;
+  readonly here: RegionData;
   readonly city: City;
   readonly platform: Interaction['platform'];
-  /** The days of the history on which the student is there; none where the first is after the last. */
+  /** The days of the history on which the student can buy; none if the first is after the last. */
   readonly firstDay: number;
   readonly lastDay: number;
 }
@@ -53,44 +52,25 @@ interface Event {
 
 export class Students {
   readonly #plan: SamplePlan;
-  readonly #town: Town;
+  readonly #data: ReferenceData;
+  readonly #random: Random;
   readonly #put: Put;
-  readonly #times: ReadonlyMap<Trade, Times>;
-  readonly #joiningDays: Weighted;
-  readonly #ages = new Weighted([6, 20, 20, 18, 13, 8, 5, 3, 2, 2, 1, 1, 1]);
-  readonly #favouritesFirst = Array.from({ length: MOST_SHOPS }, (_, shops) => zipf(shops + 1));
+  readonly #regionShares: readonly number[];
+  /** The first of the days on which students can join. */
+  readonly #joiningMs: number;
 
-  constructor(plan: SamplePlan, town: Town, put: Put) {
+  constructor(plan: SamplePlan, data: ReferenceData, random: Random, put: Put) {
     this.#plan = plan;
-    this.#town = town;
+    this.#data = data;
+    this.#random = random;
     this.#put = put;
-    this.#joiningDays = new Weighted(
-      daysFrom(this.#firstJoiningMs(), JOINING_DAYS).map((day) => monthWeights.term[day.getUTCMonth()]!),
-    );
-    const history = daysFrom(plan.historyMs, HISTORY_DAYS);
-    this.#times = new Map(
-      trades.map((trade) => [
-        trade,
-        {
-          days: new Weighted(
-            history.map(
-              (day) =>
-                monthWeights[trade.year][day.getUTCMonth()]! * weekdayWeights[trade.week][day.getUTCDay()]!,
-            ),
-          ),
-          hours: new Weighted(hourWeights[trade.hours]),
-        },
-      ]),
-    );
+    this.#regionShares = data.regions.map(({ region }) => region.share);
+    this.#joiningMs = plan.historyMs - (JOINING_DAYS - HISTORY_DAYS) * DAY_MS;
   }
 
-  #firstJoiningMs(): number {
-    return this.#plan.historyMs - (JOINING_DAYS - HISTORY_DAYS) * DAY_MS;
-  }
-
-  /** Puts the student of this number with everything that belongs to it. */
-  putStudent(number: number): void {
-    const student = this.#putCustomer(new Random(this.#plan.seed, 'student', number));
+  /** Puts a student with everything that belongs to it. */
+  putStudent(): void {
+    const student = this.#putCustomer();
     const purchases = this.#purchasesOf(student);
     const events: Event[] = [];
     for (const purchase of purchases) {
@@ -103,15 +83,16 @@ export class Students {
     this.#putFavourites(student, purchases);
   }
 
-  #putCustomer(random: Random): Student {
+  #putCustomer(): Student {
+    const random = this.#random;
     const { untilMs, historyMs } = this.#plan;
-    const here = this.#town.regions[this.#town.regionWeights.draw(random)]!;
+    const here = this.#data.regions[random.weighted(this.#regionShares)]!;
     const institute = random.oneOf(here.institutes);
-    const joinedMs =
-      this.#firstJoiningMs() +
-      this.#joiningDays.draw(random) * DAY_MS +
-      random.integer(7 * 3600, 23 * 3600) * 1000;
-    const leftMs = random.chance(LEFT_SHARE) ? momentBetween(random, joinedMs, untilMs) : null;
+    const joinedDay = random.integerBy(0, JOINING_DAYS - 1, (day) => {
+      return term.months[new Date(this.#joiningMs + day * DAY_MS).getUTCMonth()]! / MOST_WEIGHT;
+    });
+    const joinedMs = this.#joiningMs + joinedDay * DAY_MS + random.integer(7 * 3600, 23 * 3600) * 1000;
+    const leftMs = random.chance(LEFT_SHARE) ? random.momentMs(joinedMs, untilMs) : null;
     const customerId = random.uuid();
     const userId = random.uuid();
     // A share has left out what is not required.
@@ -119,79 +100,80 @@ export class Students {
       customer_id: customerId,
       user_id: userId,
       region: here.region.code,
-      birthdate: random.chance(0.96) ? this.#birthdate(random, joinedMs) : null,
+      birthdate: random.chance(0.96) ? this.#birthdate(joinedMs) : null,
       institute_id: random.chance(0.95) ? institute.id : null,
-      course_id: random.chance(0.9) ? random.oneOf(this.#town.courses) : null,
+      course_id: random.chance(0.9) ? random.oneOf(this.#data.courses) : null,
       gender: random.chance(0.85) ? random.oneOf(genders) : null,
-      ...bookkeeping(joinedMs, lastChangeMs(random, joinedMs, untilMs), leftMs),
+      ...bookkeeping(random, joinedMs, untilMs, leftMs),
     });
     return {
-      random,
       customerId,
       userId,
       here,
       city: institute.city,
       platform: random.oneOf(platforms),
-      // From the day after joining, so that nothing that leads up to the first purchase comes before it.
+      // Nothing that leads up to the first purchase comes before the student has joined.
       firstDay: Math.max(0, dayOf(joinedMs, historyMs) + 1),
       lastDay: leftMs === null ? HISTORY_DAYS - 1 : dayOf(leftMs, historyMs) - 1,
     };
   }
 
   /** Between 17 and 29 years before the student joined. */
-  #birthdate(random: Random, joinedMs: number): string {
-    const ageDays = (17 + this.#ages.draw(random)) * 365.25 + random.integer(0, 364);
+  #birthdate(joinedMs: number): string {
+    const ageDays = (17 + this.#random.weighted(ageWeights)) * 365.25 + this.#random.integer(0, 364);
     return moment(joinedMs - Math.floor(ageDays) * DAY_MS).slice(0, 'YYYY-MM-DD'.length);
   }
 
   /** In the order of time. */
   #purchasesOf(student: Student): Purchase[] {
-    const { random, firstDay, lastDay } = student;
-    const share = Math.max(0, lastDay - firstDay + 1) / HISTORY_DAYS;
-    // Of the Lomax distribution: many buy seldom, a few all the time.
+    const random = this.#random;
+    const share = Math.max(0, student.lastDay - student.firstDay + 1) / HISTORY_DAYS;
+    // A Lomax distribution: many buy seldom, a few all the time.
     const drawn = PURCHASES_SCALE * (1 / Math.sqrt(1 - random.fraction()) - 1);
     const count = Math.floor(Math.min(MOST_PURCHASES, drawn) * share);
-    if (count === 0) return [];
-    const shops = this.#shopsOf(student);
-    const order = this.#favouritesFirst[shops.length - 1]!;
-    return Array.from({ length: count }, () => this.#purchase(student, shops[order.draw(random)]!)).sort(
+    const shops = Array.from({ length: random.integer(1, MOST_SHOPS) }, () =>
+      random.oneOfRanked(student.here.shops),
+    );
+    return Array.from({ length: count }, () => this.#purchase(student, random.oneOfRanked(shops))).sort(
       (one, other) => one.atMs - other.atMs,
     );
   }
 
-  /** Where the student buys: popular shops are found more often. */
-  #shopsOf({ random, here }: Student): Shop[] {
-    const found = new Set<Shop>();
-    for (let look = random.integer(1, MOST_SHOPS); look > 0; look--) {
-      found.add(here.shops[here.popularity.draw(random)]!);
-    }
-    return [...found];
-  }
-
-  #purchase(student: Student, wanted: Shop): Purchase {
-    const { random, here, firstDay, lastDay } = student;
+  #purchase({ here, firstDay, lastDay }: Student, wanted: Shop): Purchase {
+    const random = this.#random;
     const { historyMs, untilMs } = this.#plan;
-    const opened = Math.max(firstDay, dayOf(wanted.openedMs, historyMs) + 1);
-    const closed = Math.min(lastDay, dayOf(Math.min(wanted.closedMs, untilMs + 1000), historyMs) - 1);
-    // Where it was never open while the student was there, it is bought at the shop that always is.
-    const isOpen = opened <= closed;
+    const openedDay = Math.max(firstDay, dayOf(wanted.openedMs, historyMs) + 1);
+    const closedDay = Math.min(lastDay, dayOf(wanted.closedMs ?? untilMs + 1000, historyMs) - 1);
+    // If it was never open while the student could buy, the student buys at the shop that always is.
+    const isOpen = openedDay <= closedDay;
     const shop = isOpen ? wanted : here.shops[0]!;
-    const { days, hours } = this.#times.get(shop.trade)!;
-    const day = isOpen ? days.draw(random, opened, closed) : days.draw(random, firstDay, lastDay);
-    const atMs =
-      historyMs + day * DAY_MS + hours.draw(random) * 60 * MINUTE_MS + random.integer(0, 3599) * 1000;
-    const isInStore = shop.branches.length > 0 && random.chance(shop.trade.inStoreShare);
+    const { rhythm, inStoreShare } = shop.trade;
+    const atMs = isOpen
+      ? this.#momentMs(rhythm, openedDay, closedDay)
+      : this.#momentMs(rhythm, firstDay, lastDay);
+    const isInStore = shop.branches.length > 0 && random.chance(inStoreShare);
     const branch = isInStore ? random.oneOf(shop.branches) : null;
     const skew = random.fraction();
     const cents = Math.max(100, Math.round(shop.price * 100 * (0.35 + 2.2 * skew * skew)));
-    // Prices like to end on 99.
+    // Many prices end in 99.
     const priceCents = random.chance(0.4) ? Math.floor(cents / 100) * 100 + 99 : cents;
-    const offer = random.chance(OFFER_SHARE) ? offerFor(random, shop, atMs, priceCents, branch) : null;
+    const valid = shop.offers.filter((offer) => isValid(offer, atMs, priceCents, branch));
+    const offer = valid.length > 0 && random.chance(OFFER_SHARE) ? random.oneOf(valid) : null;
     return { shop, atMs, priceCents, branch, offer };
   }
 
+  /** Some time on a day of the history, both ends included. */
+  #momentMs({ months, weekdays, hours }: Rhythm, firstDay: number, lastDay: number): number {
+    const day = this.#random.integerBy(firstDay, lastDay, (drawn) => {
+      const date = new Date(this.#plan.historyMs + drawn * DAY_MS);
+      return (months[date.getUTCMonth()]! / MOST_WEIGHT) * (weekdays[date.getUTCDay()]! / MOST_WEIGHT);
+    });
+    const withinHourMs = this.#random.integer(0, 3599) * 1000;
+    return this.#plan.historyMs + day * DAY_MS + this.#random.weighted(hours) * HOUR_MS + withinHourMs;
+  }
+
   #putTransaction(student: Student, { shop, atMs, priceCents, branch, offer }: Purchase): void {
-    const { random, customerId, here } = student;
+    const random = this.#random;
     const savedCents = offer === null ? 0 : savedCentsWith(offer, priceCents);
     const isRefunded = random.chance(REFUNDED_SHARE);
     const settledMs =
@@ -201,33 +183,32 @@ export class Students {
     this.#put('transactions', {
       transaction_id: random.uuid(),
       shop_id: shop.id,
-      region: here.region.code,
+      region: student.here.region.code,
       savings: savedCents / 100,
       amount: (priceCents - savedCents) / 100,
-      student_id: customerId,
-      offer_id: offer === null ? null : offer.id,
+      student_id: student.customerId,
+      offer_id: offer?.id ?? null,
       branch_id: branch,
       source: branch !== null ? 'in-store' : student.platform === 'WEB' ? 'online' : 'app',
       created: moment(atMs),
       updated: moment(settledMs),
       is_deleted: isRefunded,
-      discount_name: offer === null ? null : offer.name,
-      discount_type: offer === null ? null : offer.type,
-      discount_value: offer === null ? null : offer.value,
+      discount_name: offer?.name ?? null,
+      discount_type: offer?.type ?? null,
+      discount_value: offer?.value ?? null,
     });
   }
 
   /** What leads up to a purchase, and sometimes follows it. */
   #addEventsAround(student: Student, { shop, atMs, offer, branch }: Purchase, events: Event[]): void {
-    const { random } = student;
+    const random = this.#random;
     const recommendation = random.chance(0.15) ? random.uuid() : null;
     const viewedMs = atMs - random.integer(2, 40) * MINUTE_MS;
     if (random.chance(0.06)) {
-      const [kind, ids] = random.chance(0.6)
-        ? (['TAG', shop.tags] as const)
-        : (['KEYWORD', shop.keywords] as const);
+      const isTag = random.chance(0.6);
+      const id = random.oneOf(isTag ? shop.tags : shop.keywords);
       const filteredMs = viewedMs - random.integer(5, 300) * 1000;
-      events.push(this.#event(student, filteredMs, 'FILTER_CLICK', kind, random.oneOf(ids), null));
+      events.push(this.#event(student, filteredMs, 'FILTER_CLICK', isTag ? 'TAG' : 'KEYWORD', id));
     }
     if (random.chance(0.24)) {
       events.push(this.#event(student, viewedMs, 'PAGE_VIEW', 'SHOP', shop.id, recommendation));
@@ -240,34 +221,31 @@ export class Students {
     }
     if (random.chance(0.02)) {
       const sharedMs = Math.min(this.#plan.untilMs, atMs + random.integer(1, 240) * MINUTE_MS);
-      events.push(this.#event(student, sharedMs, 'SHARE', 'OFFER', offer.id, null));
+      events.push(this.#event(student, sharedMs, 'SHARE', 'OFFER', offer.id));
     }
   }
 
-  /** Those who have bought nothing look, too. */
+  /** Students who have bought nothing look, too. */
   #addEventsOfLooking(student: Student, events: Event[]): void {
-    const { random, here, firstDay, lastDay } = student;
+    const { here, firstDay, lastDay } = student;
     if (firstDay > lastDay) return;
-    const [shop] = here.shops;
-    const { days, hours } = this.#times.get(shop!.trade)!;
-    for (let looks = random.integer(0, 3); looks > 0; looks--) {
-      const dayMs = this.#plan.historyMs + days.draw(random, firstDay, lastDay) * DAY_MS;
-      const atMs = dayMs + hours.draw(random) * 60 * MINUTE_MS + random.integer(0, 3599) * 1000;
-      events.push(this.#event(student, atMs, 'PAGE_VIEW', 'SHOP', shop!.id, null));
+    const shop = here.shops[0]!;
+    for (let looks = this.#random.integer(0, 3); looks > 0; looks--) {
+      const atMs = this.#momentMs(shop.trade.rhythm, firstDay, lastDay);
+      events.push(this.#event(student, atMs, 'PAGE_VIEW', 'SHOP', shop.id));
     }
   }
 
   #event(
-    student: Student,
+    { customerId, userId, here, city, platform }: Student,
     atMs: number,
     interaction_type: Interaction['interaction_type'],
     item_type: Interaction['item_type'],
     item_id: string,
-    recommendation_id: string | null,
+    recommendation_id: string | null = null,
   ): Event {
-    const { random, customerId, userId, here, city, platform } = student;
     // Some are not signed in.
-    const isKnown = random.chance(0.9);
+    const isKnown = this.#random.chance(0.9);
     return {
       atMs,
       interaction: {
@@ -286,27 +264,26 @@ export class Students {
     };
   }
 
-  /** Among the shops where the student has really bought, and not before the first purchase there. */
-  #putFavourites({ random, customerId }: Student, purchases: readonly Purchase[]): void {
-    const seen = new Set<Shop>();
-    for (const { shop, atMs } of purchases) {
-      if (seen.has(shop)) continue;
-      seen.add(shop);
+  /** Students mark shops in which they have bought, after their first purchase there. */
+  #putFavourites({ customerId }: Student, purchases: readonly Purchase[]): void {
+    const random = this.#random;
+    const { untilMs } = this.#plan;
+    for (const [shop, [first]] of Map.groupBy(purchases, (purchase) => purchase.shop)) {
       if (!random.chance(FAVOURITE_SHARE)) continue;
-      const markedMs = momentBetween(random, atMs, Math.min(this.#plan.untilMs, atMs + 30 * DAY_MS));
-      const unmarkedMs = random.chance(0.05) ? momentBetween(random, markedMs, this.#plan.untilMs) : null;
+      const markedMs = random.momentMs(first!.atMs, Math.min(untilMs, first!.atMs + 30 * DAY_MS));
+      const unmarkedMs = random.chance(0.05) ? random.momentMs(markedMs, untilMs) : null;
       this.#put('student-favourites', {
         student_favourite_id: random.uuid(),
         student_id: customerId,
         shop_id: shop.id,
-        ...bookkeeping(markedMs, markedMs, unmarkedMs),
+        ...bookkeeping(random, markedMs, untilMs, unmarkedMs),
       });
     }
   }
 }
 
 const genders = ['female', 'female', 'female', 'male', 'male', 'male', 'non-binary'];
-const platforms: readonly Interaction['platform'][] = [
+const platforms = [
   'ANDROID',
   'ANDROID',
   'ANDROID',
@@ -317,40 +294,31 @@ const platforms: readonly Interaction['platform'][] = [
   'WEB',
   'WEB',
   'OTHER',
-];
+] as const;
 
-/** Clients tell the time each in its own way. */
+/** Each kind of client writes the time in its own way. */
 function timestampOf(platform: Interaction['platform'], atMs: number): string | number {
   if (platform === 'ANDROID') return atMs;
   return platform === 'IOS' ? atMs / 1000 : moment(atMs);
-}
-
-function daysFrom(firstMs: number, days: number): Date[] {
-  return Array.from({ length: days }, (_, day) => new Date(firstMs + day * DAY_MS));
 }
 
 function dayOf(ms: number, historyMs: number): number {
   return Math.floor((ms - historyMs) / DAY_MS);
 }
 
-/** One that holds then and there, or null. */
-function offerFor(
-  random: Random,
-  { offers }: Shop,
+function isValid(
+  { type, value, fromMs, toMs, branches, weekdays }: Offer,
   atMs: number,
   priceCents: number,
   branch: string | null,
-): Offer | null {
-  const weekday = (Math.floor(atMs / DAY_MS) + 4) % 7;
-  const holding = offers.filter(
-    ({ type, value, fromMs, toMs, branches, weekdays }) =>
-      fromMs <= atMs &&
-      atMs <= toMs &&
-      (weekdays === null || weekdays.includes(weekday)) &&
-      (branches === null || (branch !== null && branches.includes(branch))) &&
-      (type === 'percentage' || priceCents >= 4 * value * 100),
+): boolean {
+  return (
+    fromMs <= atMs &&
+    (toMs === null || atMs <= toMs) &&
+    (weekdays === null || weekdays.includes(new Date(atMs).getUTCDay())) &&
+    (branches === null || (branch !== null && branches.includes(branch))) &&
+    (type === 'percentage' || priceCents >= 4 * value * 100)
   );
-  return holding.length === 0 ? null : random.oneOf(holding);
 }
 
 function savedCentsWith({ type, value }: Offer, priceCents: number): number {

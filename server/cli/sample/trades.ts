@@ -1,282 +1,122 @@
 // The kinds of shop in a sample: what they are called, what things cost there, and when students buy.
 
-export type Trade = {
-  readonly name: string;
-  /** How many of the shops are of this kind, as a share of all. */
-  readonly weight: number;
-  readonly shopWords: readonly string[];
-  readonly categories: readonly string[];
+export interface Trade {
+  readonly category: string;
+  /** Shops are called by a family and one of these. */
+  readonly kinds: readonly string[];
   readonly tags: readonly string[];
   readonly keywords: readonly string[];
-  /** What a usual purchase costs before any discount. */
+  /** What a purchase usually costs before any discount. */
   readonly usualPrice: number;
-  readonly mostBranches: number;
-  /** The share of purchases that are made over the counter, where there is a counter. */
+  /** The share of purchases that are made over the counter, in shops that have one. */
   readonly inStoreShare: number;
-  readonly hours: keyof typeof hourWeights;
-  readonly week: keyof typeof weekdayWeights;
-  readonly year: keyof typeof monthWeights;
+  readonly rhythm: Rhythm;
+}
+
+/** When students buy: weights from midnight to 23:00, from Sunday to Saturday, and from January to December. */
+export interface Rhythm {
+  readonly hours: readonly number[];
+  readonly weekdays: readonly number[];
+  readonly months: readonly number[];
+}
+
+const daytime: Rhythm = {
+  hours: [0, 0, 0, 0, 0, 0, 0, 1, 3, 6, 9, 10, 14, 13, 11, 12, 13, 13, 10, 6, 3, 2, 1, 0],
+  weekdays: [5, 12, 13, 13, 13, 11, 8],
+  months: [9, 9, 10, 10, 10, 8, 6, 6, 11, 12, 11, 10],
+};
+const leisure: Rhythm = {
+  hours: [4, 2, 1, 0, 0, 0, 1, 2, 4, 5, 6, 7, 8, 8, 8, 8, 9, 10, 12, 15, 17, 17, 13, 8],
+  weekdays: [12, 7, 7, 8, 10, 15, 18],
+  months: [7, 6, 7, 7, 9, 9, 8, 7, 10, 10, 16, 18],
+};
+export const term: Rhythm = {
+  hours: leisure.hours,
+  weekdays: [10, 10, 10, 10, 10, 10, 10],
+  months: [12, 8, 6, 5, 5, 4, 2, 4, 18, 16, 7, 5],
 };
 
-/** From midnight to eleven at night. */
-export const hourWeights = {
-  meals: [1, 0, 0, 0, 0, 0, 1, 3, 5, 4, 4, 8, 16, 14, 7, 5, 6, 9, 14, 15, 11, 7, 4, 2],
-  daytime: [0, 0, 0, 0, 0, 0, 0, 1, 3, 6, 9, 10, 11, 11, 11, 12, 13, 13, 10, 6, 3, 2, 1, 0],
-  evenings: [4, 2, 1, 0, 0, 0, 1, 2, 4, 5, 6, 7, 8, 8, 8, 8, 9, 10, 12, 15, 17, 17, 13, 8],
-} as const;
-
-/** From Sunday to Saturday. */
-export const weekdayWeights = {
-  even: [10, 10, 10, 10, 10, 10, 10],
-  weekdays: [5, 12, 13, 13, 13, 11, 8],
-  weekend: [12, 7, 7, 8, 10, 15, 18],
-} as const;
-
-/** From January to December. */
-export const monthWeights = {
-  steady: [9, 9, 10, 10, 10, 8, 6, 6, 11, 12, 11, 10],
-  term: [12, 8, 6, 5, 5, 4, 2, 4, 18, 16, 7, 5],
-  holidays: [9, 8, 9, 10, 12, 14, 13, 9, 6, 6, 6, 8],
-  gifts: [7, 6, 7, 7, 7, 7, 6, 7, 10, 10, 16, 18],
-} as const;
+function words(text: string): readonly string[] {
+  return text.split(', ');
+}
 
 export const trades: readonly Trade[] = [
   {
-    name: 'coffee',
-    weight: 0.12,
-    shopWords: ['Coffee', 'Coffee House', 'Roasters', 'Espresso Bar', 'Tea & Coffee', 'Café', 'Brew'],
-    categories: ['Food and drink', 'Coffee and tea'],
-    tags: ['Takeaway', 'Breakfast', 'Vegan options', 'Study spots'],
-    keywords: ['coffee', 'tea', 'latte', 'cake', 'brunch'],
+    category: 'Coffee and tea',
+    kinds: words('Coffee, Roasters, Espresso Bar, Tea & Coffee, Café'),
+    tags: words('Takeaway, Breakfast, Vegan options, Study spots'),
+    keywords: words('coffee, tea, latte, cake, brunch'),
     usualPrice: 5,
-    mostBranches: 8,
     inStoreShare: 0.95,
-    hours: 'daytime',
-    week: 'weekdays',
-    year: 'steady',
+    rhythm: daytime,
   },
   {
-    name: 'restaurants',
-    weight: 0.16,
-    shopWords: ['Kitchen', 'Pizza', 'Noodle Bar', 'Grill', 'Bistro', 'Burgers', 'Canteen'],
-    categories: ['Food and drink', 'Restaurants'],
-    tags: ['Takeaway', 'Delivery', 'Vegan options', 'Late night'],
-    keywords: ['pizza', 'burger', 'noodles', 'lunch', 'dinner', 'delivery'],
+    category: 'Restaurants',
+    kinds: words('Kitchen, Pizza, Noodle Bar, Grill, Bistro'),
+    tags: words('Takeaway, Delivery, Vegan options, Late night'),
+    keywords: words('pizza, burger, noodles, lunch, dinner'),
     usualPrice: 16,
-    mostBranches: 6,
     inStoreShare: 0.7,
-    hours: 'meals',
-    week: 'weekend',
-    year: 'steady',
+    rhythm: leisure,
   },
   {
-    name: 'groceries',
-    weight: 0.08,
-    shopWords: ['Market', 'Grocers', 'Larder', 'Pantry', 'Bakery', 'Greengrocers', 'Corner Shop'],
-    categories: ['Food and drink', 'Groceries'],
-    tags: ['Delivery', 'Organic', 'Vegan options', 'Plastic free'],
-    keywords: ['groceries', 'fruit', 'bread', 'snacks', 'organic'],
+    category: 'Groceries',
+    kinds: words('Market, Grocers, Bakery, Corner Shop'),
+    tags: words('Delivery, Organic, Vegan options, Plastic free'),
+    keywords: words('groceries, fruit, bread, snacks'),
     usualPrice: 22,
-    mostBranches: 8,
     inStoreShare: 0.85,
-    hours: 'daytime',
-    week: 'even',
-    year: 'steady',
+    rhythm: daytime,
   },
   {
-    name: 'fashion',
-    weight: 0.15,
-    shopWords: ['Clothing', 'Outfitters', 'Threads', 'Denim', 'Vintage', 'Footwear', 'Knitwear'],
-    categories: ['Fashion', 'Shoes and accessories'],
-    tags: ['Free returns', 'New in', 'Sustainable', 'Second hand'],
-    keywords: ['jeans', 'jacket', 'trainers', 'dress', 'vintage', 'hoodie'],
+    category: 'Fashion',
+    kinds: words('Clothing, Outfitters, Denim, Vintage, Footwear'),
+    tags: words('Free returns, New in, Sustainable, Second hand'),
+    keywords: words('jeans, jacket, trainers, dress, hoodie'),
     usualPrice: 48,
-    mostBranches: 5,
     inStoreShare: 0.4,
-    hours: 'evenings',
-    week: 'weekend',
-    year: 'gifts',
+    rhythm: leisure,
   },
   {
-    name: 'electronics',
-    weight: 0.08,
-    shopWords: ['Electronics', 'Computers', 'Audio', 'Devices', 'Cameras', 'Gaming', 'Repairs'],
-    categories: ['Technology', 'Computers and phones'],
-    tags: ['Free returns', 'Refurbished', 'Instalments', 'New in'],
-    keywords: ['laptop', 'headphones', 'tablet', 'phone', 'console', 'charger'],
+    category: 'Computers and phones',
+    kinds: words('Electronics, Computers, Audio, Repairs'),
+    tags: words('Free returns, Refurbished, Instalments, New in'),
+    keywords: words('laptop, headphones, tablet, phone, charger'),
     usualPrice: 210,
-    mostBranches: 3,
     inStoreShare: 0.3,
-    hours: 'evenings',
-    week: 'even',
-    year: 'gifts',
+    rhythm: term,
   },
   {
-    name: 'books',
-    weight: 0.08,
-    shopWords: [
-      'Books',
-      'Books & Paper',
-      'Stationers',
-      'Reading Room',
-      'Textbooks',
-      'Comics',
-      'Art Supplies',
-    ],
-    categories: ['Books and stationery'],
-    tags: ['Second hand', 'Study spots', 'Delivery', 'Gifts'],
-    keywords: ['textbooks', 'novels', 'notebooks', 'pens', 'comics'],
+    category: 'Books and stationery',
+    kinds: words('Books, Books & Paper, Stationers, Textbooks, "Second Reading"'),
+    tags: words('Second hand, Study spots, Delivery, Gifts'),
+    keywords: words('textbooks, novels, notebooks, pens, comics'),
     usualPrice: 27,
-    mostBranches: 3,
     inStoreShare: 0.5,
-    hours: 'daytime',
-    week: 'weekdays',
-    year: 'term',
+    rhythm: term,
   },
   {
-    name: 'travel',
-    weight: 0.07,
-    shopWords: ['Travel', 'Coaches', 'Hostels', 'Rail Tickets', 'City Bikes', 'Tours', 'Luggage'],
-    categories: ['Travel', 'Getting around'],
-    tags: ['Last minute', 'Groups', 'Flexible booking', 'Weekend trips'],
-    keywords: ['train', 'coach', 'hostel', 'flights', 'bike hire', 'summer'],
+    category: 'Travel',
+    kinds: words('Travel, Coaches, Hostels, City Bikes'),
+    tags: words('Last minute, Groups, Flexible booking, Weekend trips'),
+    keywords: words('train, coach, hostel, flights, bike hire'),
     usualPrice: 74,
-    mostBranches: 1,
     inStoreShare: 0.1,
-    hours: 'evenings',
-    week: 'even',
-    year: 'holidays',
+    rhythm: leisure,
   },
   {
-    name: 'fitness',
-    weight: 0.07,
-    shopWords: ['Gym', 'Climbing', 'Yoga Studio', 'Swim Club', 'Sportswear', 'Cycling', 'Boxing Club'],
-    categories: ['Health and fitness', 'Sports'],
-    tags: ['Memberships', 'Classes', 'Groups', 'New in'],
-    keywords: ['gym', 'yoga', 'climbing', 'running', 'swimming'],
+    category: 'Sports',
+    kinds: words('Gym, Climbing, Yoga Studio, Sportswear'),
+    tags: words('Memberships, Classes, Groups, New in'),
+    keywords: words('gym, yoga, climbing, running, swimming'),
     usualPrice: 32,
-    mostBranches: 4,
     inStoreShare: 0.6,
-    hours: 'evenings',
-    week: 'weekdays',
-    year: 'term',
-  },
-  {
-    name: 'beauty',
-    weight: 0.07,
-    shopWords: ['Beauty', 'Hair', 'Barbers', 'Skincare', 'Nails', 'Soap & Scent', 'Opticians'],
-    categories: ['Beauty', 'Health and fitness'],
-    tags: ['Appointments', 'Vegan options', 'Gifts', 'Cruelty free'],
-    keywords: ['haircut', 'skincare', 'make-up', 'perfume', 'glasses'],
-    usualPrice: 29,
-    mostBranches: 4,
-    inStoreShare: 0.65,
-    hours: 'daytime',
-    week: 'weekend',
-    year: 'gifts',
-  },
-  {
-    name: 'entertainment',
-    weight: 0.07,
-    shopWords: ['Cinema', 'Tickets', 'Bowling', 'Escape Rooms', 'Theatre', 'Arcade', 'Live'],
-    categories: ['Entertainment', 'Days out'],
-    tags: ['Groups', 'Late night', 'Last minute', 'Weekend trips'],
-    keywords: ['cinema', 'concerts', 'theatre', 'games', 'festival'],
-    usualPrice: 19,
-    mostBranches: 3,
-    inStoreShare: 0.55,
-    hours: 'evenings',
-    week: 'weekend',
-    year: 'steady',
-  },
-  {
-    name: 'home',
-    weight: 0.05,
-    shopWords: ['Home', 'Furniture', 'Lighting', 'Plants', 'Kitchenware', 'Bedding', 'Hardware'],
-    categories: ['Home and garden'],
-    tags: ['Delivery', 'Second hand', 'Sustainable', 'Gifts'],
-    keywords: ['desk', 'lamp', 'bedding', 'plants', 'kitchen'],
-    usualPrice: 56,
-    mostBranches: 3,
-    inStoreShare: 0.45,
-    hours: 'daytime',
-    week: 'weekend',
-    year: 'term',
+    rhythm: term,
   },
 ];
 
-/** The first half of a shop's name; its trade gives the second. All of them are made up. */
-export const shopNames = [
-  'Amberfield',
-  'Birch & Bell',
-  'Bluewater',
-  'Brightside',
-  'Calder',
-  'Cedar Row',
-  'Clover & Co.',
-  'Copperleaf',
-  'Crooked Lane',
-  'Daybreak',
-  'Driftwood',
-  'Dunmore',
-  'Eastwick',
-  'Elmstead',
-  'Everly',
-  'Fennel Street',
-  'Fernhill',
-  'Finch & Fable',
-  'Foxglove',
-  'Galloway Green',
-  'Goldcrest',
-  'Greenbank',
-  'Halfmoon',
-  'Harbour Lane',
-  'Hazel & Thyme',
-  'Heron',
-  'Hollow Oak',
-  'Ironwood',
-  'Ivy Court',
-  'Juniper',
-  'Kestrel',
-  'Kindling',
-  'Larkspur',
-  'Lantern Yard',
-  'Lime Tree',
-  'Little Acorn',
-  'Long Meadow',
-  'Maple & Moss',
-  'Marigold',
-  'Meadowlark',
-  'Millrace',
-  'Mistral',
-  'Moonrise',
-  'Nettle & Rye',
-  'Nightingale',
-  'Northlight',
-  'Oakhurst',
-  'Old Ferry',
-  'Orchard Gate',
-  'Otterbourne',
-  'Paper Kite',
-  'Pebble',
-  'Pine & Salt',
-  'Primrose Hill',
-  'Quarry Bank',
-  'Quince',
-  'Redwing',
-  'Rookery',
-  'Rosefinch',
-  'Rowan & Reed',
-  'Saltmarsh',
-  'Silver Birch',
-  'Skylark',
-  'Sorrel',
-  'Starling',
-  'Stonebridge',
-  'Tamarind',
-  'Thistledown',
-  'Tidewater',
-  'Under the Arches, No. 7',
-  'Willow & Wren',
-  'Yellow Door',
-];
+export const courses = words(
+  'Accounting, Architecture, Art History, Biology, Business Administration, Chemistry, Civil Engineering, ' +
+    'Computer Science, Data Science, Economics, Education, English Literature, Geography, Graphic Design, History, ' +
+    'Law, Linguistics, Mathematics, Medicine, Modern Languages, Music, Nursing, Philosophy, Physics, Psychology',
+);
