@@ -31,133 +31,117 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
     ...Object.fromEntries(ofTypes),
     InteractionInput: sentSchema('Interaction', interaction, shownInteractionExample),
     Interaction: shownSchema('Interaction', storedInteraction, shownInteractionExample),
-    InteractionList: {
-      title: 'Interactions, a page of them',
-      type: 'object',
-      properties: {
-        interactions: {
-          type: 'array',
-          items: refTo('schemas', 'Interaction'),
-          description: 'Newest first; perhaps none before the end.',
-        },
+    InteractionList: object(
+      {
+        interactions: listOf('Interaction', 'Newest first; perhaps none before the end.'),
         next_cursor: nextCursor,
       },
-      required: ['interactions', 'next_cursor'],
-      additionalProperties: false,
-    },
-    RecordTypeName: {
-      type: 'string',
-      enum: recordTypeNames,
-      description: 'A record type, as paths name it.',
-    },
+      { title: 'Interactions, a page of them' },
+    ),
+    RecordTypeName: oneOf(recordTypeNames, 'A record type, as paths name it.'),
     ProblemCode: problemCodeSchema,
     UploadResult: uploadResult,
     UploadProblem: uploadProblem,
     UploadWarning: uploadWarning,
     Refusal: refusal,
     FieldProblem: fieldProblem,
-    ProbeAnswer: {
-      type: 'object',
-      properties: {
-        status: { type: 'string', enum: ['alive', 'ready'], description: '`alive` or `ready`.' },
-      },
-      required: ['status'],
-      additionalProperties: false,
-    },
+    ProbeAnswer: object({ status: oneOf(['alive', 'ready'], '`alive` or `ready`.') }),
   };
 }
 
-const nextCursor: JsonSchema = {
-  type: ['string', 'null'],
-  description:
-    '`cursor` of the next page. Only null means the end: a page may have fewer entries than `limit`, or none, before it.',
-};
+interface ObjectFacts {
+  readonly title?: string;
+  readonly description?: string;
+  readonly optional?: readonly string[];
+}
+
+/** All properties are required unless they are named as optional. */
+function object(properties: Readonly<Record<string, JsonSchema>>, facts: ObjectFacts = {}): JsonSchema {
+  const { title, description, optional = [] } = facts;
+  return {
+    ...(title === undefined ? {} : { title }),
+    type: 'object',
+    ...(description === undefined ? {} : { description }),
+    properties,
+    required: Object.keys(properties).filter((name) => !optional.includes(name)),
+    additionalProperties: false,
+  };
+}
+
+function listOf(schema: string, description: string, bounds: JsonSchema = {}): JsonSchema {
+  return { type: 'array', items: refTo('schemas', schema), ...bounds, description };
+}
+
+function oneOf(values: readonly string[], description: string): JsonSchema {
+  return { type: 'string', enum: values, description };
+}
+
+function text(description: string): JsonSchema {
+  return { type: 'string', description };
+}
+
+function textOrNull(description: string): JsonSchema {
+  return { type: ['string', 'null'], description };
+}
+
+function count(description: string): JsonSchema {
+  return { type: 'integer', minimum: 0, description };
+}
+
+const nextCursor = textOrNull(
+  '`cursor` of the next page. Only null means the end: a page may have fewer entries than `limit`, or none, before it.',
+);
 
 function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<string, JsonSchema> {
   const { title, fields } = recordTypes[type];
   const name = schemaNameOf(type);
   const example = shownExample(type);
+  const bounds = { minItems: 1, maxItems: maxRecords };
   return {
     [`${name}Input`]: sentSchema(title, fields, example),
-    [`${name}Upload`]: {
-      title: `${title}: an upload`,
-      type: 'object',
-      properties: {
-        records: {
-          type: 'array',
-          items: refTo('schemas', `${name}Input`),
-          minItems: 1,
-          maxItems: maxRecords,
-          description: `The records, at most ${maxRecords}.`,
-        },
-      },
-      required: ['records'],
-      additionalProperties: false,
-    },
+    [`${name}Upload`]: object(
+      { records: listOf(`${name}Input`, `The records, at most ${maxRecords}.`, bounds) },
+      { title: `${title}: an upload` },
+    ),
     [name]: shownSchema(title, fields, example),
-    [`${name}List`]: {
-      title: `${title}: a page`,
-      type: 'object',
-      properties: {
+    [`${name}List`]: object(
+      {
         type: { type: 'string', const: type, description: 'The type, as in the path.' },
-        records: {
-          type: 'array',
-          items: refTo('schemas', name),
-          description: 'In the order of their ids; perhaps none before the end.',
-        },
+        records: listOf(name, 'In the order of their ids; perhaps none before the end.'),
         next_cursor: nextCursor,
       },
-      required: ['type', 'records', 'next_cursor'],
-      additionalProperties: false,
-    },
+      { title: `${title}: a page` },
+    ),
   };
 }
 
 type Values = Readonly<Record<string, unknown>>;
 
 export function sentSchema(title: string, fields: Fields, example: Values): JsonSchema {
-  const required = Object.entries(fields).filter(([, field]) => field.required);
-  return objectSchema(`${title}, as it is sent`, fields, example, required, (field) => ({
-    schema: field.kind.schema,
-    isNullable: !field.required,
-  }));
+  const optional = Object.keys(fields).filter((name) => !fields[name]!.required);
+  const properties = mapped(fields, (field, name) =>
+    fieldSchema(field, field.kind.schema, !field.required, example[name]),
+  );
+  return object(properties, { title: `${title}, as it is sent`, optional });
 }
 
-/** Every field is there: an omitted one as null, or as what the field is kept as then. */
+/** Every field is present: an omitted one as null, or as the value that the field is stored with then. */
 export function shownSchema(title: string, fields: Fields, example: Values): JsonSchema {
-  return objectSchema(title, fields, example, Object.entries(fields), ({ kind, nullable }) => ({
-    schema: kind.name === 'date-time' ? shownDateTimeSchema : kind.schema,
-    isNullable: nullable,
-  }));
+  const properties = mapped(fields, (field, name) => {
+    const schema = field.kind.name === 'date-time' ? shownDateTimeSchema : field.kind.schema;
+    return fieldSchema(field, schema, field.nullable, example[name]);
+  });
+  return object(properties, { title });
 }
 
-interface ValueSchema {
-  readonly schema: JsonSchema;
-  readonly isNullable: boolean;
-}
-
-function objectSchema(
-  title: string,
+function mapped(
   fields: Fields,
-  example: Values,
-  required: readonly (readonly [string, Field])[],
-  schemaOf: (field: Field) => ValueSchema,
-): JsonSchema {
-  return {
-    title,
-    type: 'object',
-    properties: Object.fromEntries(
-      Object.entries(fields).map(([name, field]) => [
-        name,
-        fieldSchema(field, schemaOf(field), example[name]),
-      ]),
-    ),
-    required: required.map(([name]) => name),
-    additionalProperties: false,
-  };
+  schemaOf: (field: Field, name: string) => JsonSchema,
+): Record<string, JsonSchema> {
+  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, schemaOf(field, name)]));
 }
 
-function fieldSchema(field: Field, { schema, isNullable }: ValueSchema, example: unknown): JsonSchema {
+function fieldSchema(field: Field, schema: JsonSchema, isNullable: boolean, example: unknown): JsonSchema {
   const { omitted } = field;
   const description = describeField(field);
   // What may be left out may also be an empty text.
@@ -213,8 +197,6 @@ const problemCodeSchema: JsonSchema = {
   ),
 };
 
-const count = (description: string): JsonSchema => ({ type: 'integer', minimum: 0, description });
-
 const requestId: JsonSchema = {
   type: 'string',
   format: 'uuid',
@@ -222,97 +204,80 @@ const requestId: JsonSchema = {
   examples: [exampleIds.request],
 };
 
-const message: JsonSchema = {
-  type: 'string',
-  description: 'A sentence for people; its words may change, codes do not.',
-};
+const message = text('A sentence for people; its words may change, codes do not.');
 
-const uploadProblem: JsonSchema = {
-  title: 'A problem of a record',
-  type: 'object',
-  properties: {
+const uploadProblem = object(
+  {
     index: count("The record's position in the request's `records`, from 0."),
     id: {
       type: ['string', 'null'],
       format: 'uuid',
       description: "The record's own id, null where it could not be read.",
     },
-    field: {
-      type: ['string', 'null'],
-      description: 'The field that is wrong, null where it is the whole record.',
-    },
+    field: textOrNull('The field that is wrong, null where it is the whole record.'),
     code: refTo('schemas', 'ProblemCode'),
     message,
     retryable: { type: 'boolean', description: 'True where the very same record may be accepted later.' },
   },
-  required: ['index', 'id', 'field', 'code', 'message', 'retryable'],
-  additionalProperties: false,
-};
+  { title: 'A problem of a record' },
+);
 
-const uploadWarning: JsonSchema = {
-  title: 'A warning',
-  type: 'object',
-  properties: {
+const uploadWarning = object(
+  {
     code: { type: 'string', const: 'unknown_field', description: 'The only one so far.' },
-    field: { type: ['string', 'null'], description: 'The field that was dropped, null for further ones.' },
+    field: textOrNull('The field that was dropped, null for further ones.'),
     count: count('How often in the batch.'),
     message,
   },
-  required: ['code', 'field', 'count', 'message'],
-  additionalProperties: false,
-};
+  { title: 'A warning' },
+);
 
-const counts: JsonSchema = {
-  type: 'object',
-  description: 'What became of the records; `received` is the sum of the other four.',
-  properties: {
+const counts = object(
+  {
     received: count('Records in the batch.'),
     created: count('New records.'),
     updated: count('Records that replaced a stored one.'),
     unchanged: count('Records that were there already, or are older than the stored one.'),
     rejected: count('Records that were not accepted; `errors` names each.'),
   },
-  required: ['received', 'created', 'updated', 'unchanged', 'rejected'],
-  additionalProperties: false,
-};
+  { description: 'What became of the records; `received` is the sum of the other four.' },
+);
 
-const batchData: JsonSchema = {
-  type: 'object',
-  description: 'The result of the batch.',
-  properties: {
-    status: {
-      type: 'string',
-      enum: ['success', 'partial', 'error'],
-      description: '`success` for 200, `partial` for 207, `error` for 400 and 500.',
-    },
+const batchData = object(
+  {
+    status: oneOf(
+      ['success', 'partial', 'error'],
+      '`success` for 200, `partial` for 207, `error` for 400 and 500.',
+    ),
     type: refTo('schemas', 'RecordTypeName'),
-    message: { type: 'string', description: 'A summary of the batch.' },
+    message: text('A summary of the batch.'),
     request_id: requestId,
     batch_id: { type: 'string', format: 'uuid', description: 'The id of the batch.' },
-    error: { type: ['string', 'null'], description: 'A summary of what went wrong, null where nothing did.' },
+    error: textOrNull('A summary of what went wrong, null where nothing did.'),
     counts,
-    errors: {
-      type: 'array',
-      items: refTo('schemas', 'UploadProblem'),
-      description:
-        'The problems of the rejected records: at least one and at most 20 of each. Beyond 5000 further problems in an ' +
+    errors: listOf(
+      'UploadProblem',
+      'The problems of the rejected records: at least one and at most 20 of each. Beyond 5000 further problems in an ' +
         'upload, each remaining record is listed with its first one.',
-    },
+    ),
     errors_omitted: count('How many problems `errors` leaves out. Only present if it leaves out any.'),
-    warnings: {
-      type: 'array',
-      items: refTo('schemas', 'UploadWarning'),
-      description: 'What lenient handling dropped.',
-    },
+    warnings: listOf('UploadWarning', 'What lenient handling dropped.'),
   },
-  required: ['status', 'type', 'message', 'request_id', 'batch_id', 'error', 'counts', 'errors', 'warnings'],
-  additionalProperties: false,
-};
+  { description: 'The result of the batch.', optional: ['errors_omitted'] },
+);
 
-const uploadResult: JsonSchema = {
-  title: 'The result of an upload',
-  type: 'object',
-  properties: {
+const batch = object({
+  batch: { type: 'integer', minimum: 1, description: 'The number of the batch, from 1.' },
+  status: {
+    type: 'integer',
+    enum: [200, 207, 400, 500],
+    description: '200 all accepted, 207 some, 400 none, 500 not confirmed by the store: send it again.',
+  },
+  data: batchData,
+});
+
+const uploadResult = object(
+  {
     request_id: requestId,
     type: refTo('schemas', 'RecordTypeName'),
     dry_run: { type: 'boolean', const: true, description: 'Only there, and true, for a dry run.' },
@@ -320,52 +285,27 @@ const uploadResult: JsonSchema = {
       type: 'array',
       minItems: 1,
       description: 'One result for each batch of the records, in their order.',
-      items: {
-        type: 'object',
-        properties: {
-          batch: { type: 'integer', minimum: 1, description: 'The number of the batch, from 1.' },
-          status: {
-            type: 'integer',
-            enum: [200, 207, 400, 500],
-            description:
-              '200 all accepted, 207 some, 400 none, 500 not confirmed by the store: send it again.',
-          },
-          data: batchData,
-        },
-        required: ['batch', 'status', 'data'],
-        additionalProperties: false,
-      },
+      items: batch,
     },
   },
-  required: ['request_id', 'type', 'batches'],
-  additionalProperties: false,
-};
+  { title: 'The result of an upload', optional: ['dry_run'] },
+);
 
-const fieldProblem: JsonSchema = {
-  title: 'A problem of an interaction',
-  type: 'object',
-  properties: {
-    field: { type: ['string', 'null'], description: 'The field that is wrong, null where it is the whole.' },
+const fieldProblem = object(
+  {
+    field: textOrNull('The field that is wrong, null where it is the whole.'),
     code: refTo('schemas', 'ProblemCode'),
     message,
   },
-  required: ['field', 'code', 'message'],
-  additionalProperties: false,
-};
+  { title: 'A problem of an interaction' },
+);
 
-const refusal: JsonSchema = {
-  title: 'A refused request',
-  type: 'object',
-  properties: {
-    error: { type: 'string', description: 'The name of the status.' },
-    message: { type: 'string', description: 'What is wrong, and what to do.' },
+const refusal = object(
+  {
+    error: text('The name of the status.'),
+    message: text('What is wrong, and what to do.'),
     request_id: requestId,
-    details: {
-      type: 'array',
-      items: refTo('schemas', 'FieldProblem'),
-      description: 'Every problem of an interaction; left out elsewhere.',
-    },
+    details: listOf('FieldProblem', 'Every problem of an interaction; left out elsewhere.'),
   },
-  required: ['error', 'message', 'request_id'],
-  additionalProperties: false,
-};
+  { title: 'A refused request', optional: ['details'] },
+);

@@ -22,13 +22,10 @@ function fieldItem({ id, name, schema, mark }: ShownField): Html {
   const label =
     id === null ? html`<code>${name}</code>` : html`<a class="anchor" href="#${id}"><code>${name}</code></a>`;
   const description = typeof schema.description === 'string' ? schema.description : '';
-  return html`<li${idAttribute(id)}><p class="field-head">${label} <span class="type">${typeWords(schema)}</span>${markOf(mark)}</p>${
+  const named = id === null ? nothing : html` id="${id}"`;
+  return html`<li${named}><p class="field-head">${label} <span class="type">${typeWords(schema)}</span>${markOf(mark)}</p>${
     description === '' ? nothing : html`<p>${inline(description)}${defaultOf(schema)}</p>`
   }</li>`;
-}
-
-function idAttribute(id: string | null): Html {
-  return id === null ? nothing : html` id="${id}"`;
 }
 
 function markOf(mark: string): Html {

@@ -2,7 +2,7 @@
 // within them code, links and strong text.
 
 import { codeFigure } from './code.ts';
-import { Html, html } from './html.ts';
+import { type Html, html, joined } from './html.ts';
 
 export interface Section {
   readonly id: string;
@@ -25,12 +25,7 @@ export function sectionsOf(markdown: string): {
     return {
       id: slugOf(title),
       title,
-      text: new Html(
-        blocks
-          .filter(({ isCode }) => !isCode)
-          .map(({ shown }) => shown.text)
-          .join('\n'),
-      ),
+      text: lines(blocks.filter(({ isCode }) => !isCode)),
       code: blocks.filter(({ isCode }) => isCode).map(({ shown }) => shown),
     };
   });
@@ -38,10 +33,13 @@ export function sectionsOf(markdown: string): {
 }
 
 export function paragraphs(markdown: string): Html {
-  return new Html(
-    blocksOf(markdown)
-      .map(({ shown }) => shown.text)
-      .join('\n'),
+  return lines(blocksOf(markdown));
+}
+
+function lines(blocks: readonly Block[]): Html {
+  return joined(
+    blocks.map(({ shown }) => shown),
+    '\n',
   );
 }
 

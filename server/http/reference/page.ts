@@ -158,25 +158,17 @@ function anchored(id: string, title: string): Html {
 
 function answerSection(
   document: OpenApiDocument,
-  { id, title, schema: name, example }: (typeof answerObjects)[number],
+  { id, title, schema, example }: (typeof answerObjects)[number],
 ): Html {
-  const schema = document.components.schemas[name]!;
-  const shown = exampleOf(document, example);
-  return html`<section id="${id}" class="guide" aria-labelledby="${id}-title" data-spy>
-<div class="row"><div class="text"><h2 id="${id}-title">${anchored(id, title)}</h2>
-${fieldList(nestedFields(document, schema, id))}</div>${beside([jsonFigure(title, shown)])}</div></section>
-`;
+  const text = fieldList(nestedFields(document, document.components.schemas[schema]!, id));
+  return guideSection({ id, title, text, code: [jsonFigure(title, exampleOf(document, example))] });
 }
 
-/** The first example with this name. */
+/** Returns the first example with this name. */
 function exampleOf(document: OpenApiDocument, name: string): unknown {
-  for (const { operation } of placedOperations(document)) {
-    for (const answer of Object.values(operation.responses)) {
-      const found = mediaOf(followed<Response>(document, answer))?.examples?.[name];
-      if (found !== undefined) return found.value;
-    }
-  }
-  throw new Error(`no answer has an example ${name}`);
+  const answers = placedOperations(document).flatMap(({ operation }) => Object.values(operation.responses));
+  const examples = answers.map((answer) => mediaOf(followed<Response>(document, answer))?.examples?.[name]);
+  return examples.find((example) => example !== undefined)!.value;
 }
 
 function mediaOf({ content }: Response): MediaType | undefined {

@@ -88,12 +88,10 @@ function addFilter(nav) {
       const isNear = above !== null && matches(above);
       item.hidden = !(matches(item) || isNear || [...item.querySelectorAll('li')].some(matches));
     }
-    let isAnyShown = false;
     for (const group of nav.querySelectorAll('.group')) {
       group.hidden = group.querySelector('li:not([hidden])') === null;
-      if (!group.hidden) isAnyShown = true;
     }
-    none.hidden = isAnyShown;
+    none.hidden = nav.querySelector('.group:not([hidden])') !== null;
   });
   document.addEventListener('keydown', (event) => {
     const isTyping = /^(?:INPUT|TEXTAREA)$/.test(document.activeElement.tagName);
@@ -105,21 +103,18 @@ function addFilter(nav) {
 
 /** Marks the entry of the section that the top of the window is in. */
 function followReading(nav) {
-  const links = new Map();
-  for (const link of nav.querySelectorAll('a')) links.set(link.hash.slice(1), link);
+  const links = new Map([...nav.querySelectorAll('a')].map((link) => [link.hash.slice(1), link]));
   const sections = [...document.querySelectorAll('[data-spy]')];
   const visible = new Set();
-  let current = null;
+  let current;
   const mark = () => {
-    const section = sections.findLast((one) => visible.has(one));
-    const link = section === undefined ? null : (links.get(section.id) ?? null);
+    const link = links.get(sections.findLast((one) => visible.has(one))?.id);
     if (link === current) return;
     current?.removeAttribute('aria-current');
     link?.setAttribute('aria-current', 'location');
     for (const item of nav.querySelectorAll('li.open')) item.classList.remove('open');
-    const outer = link?.closest('nav > .group > ul > li');
-    outer?.classList.add('open');
-    if (link !== null && link !== undefined) keepInView(nav, link);
+    link?.closest('nav > .group > ul > li').classList.add('open');
+    if (link !== undefined) keepInView(nav, link);
     current = link;
   };
   const observer = new IntersectionObserver(
@@ -143,34 +138,36 @@ function keepInView(nav, link) {
   }
 }
 
-/** All groups of one kind show the same choice, and the next visit begins with it. */
-const chosen = new Map();
-const groupsByKind = new Map();
+/** All groups of languages show the same choice, and the next visit begins with it. */
+const languageGroups = [];
+const LANGUAGE_KEY = 'headgate-language';
 let tabCount = 0;
 
 function makeTabs(group) {
   const figures = [...group.querySelectorAll('.code')];
-  const { tabs: kind, name } = group.dataset;
+  const { name } = group.dataset;
+  const isOfLanguages = group.dataset.tabs === 'language';
   const list = element('div', {}, { role: 'tablist', 'aria-label': name });
-  const select = (at) => {
+  const show = (label) => {
+    const shown = figures.find((figure) => figure.dataset.label === label) ?? figures[0];
     for (const [index, figure] of figures.entries()) {
-      const isSelected = index === at;
-      figure.hidden = !isSelected;
-      list.children[index].setAttribute('aria-selected', String(isSelected));
-      list.children[index].tabIndex = isSelected ? 0 : -1;
+      figure.hidden = figure !== shown;
+      list.children[index].setAttribute('aria-selected', String(figure === shown));
+      list.children[index].tabIndex = figure === shown ? 0 : -1;
     }
   };
-  for (const [index, figure] of figures.entries()) {
+  for (const figure of figures) {
     const id = `tab-${++tabCount}`;
+    const { label } = figure.dataset;
     figure.id = `${id}-panel`;
     figure.setAttribute('role', 'tabpanel');
     figure.setAttribute('aria-labelledby', id);
     const tab = element(
       'button',
-      { type: 'button', id, textContent: figure.dataset.label },
+      { type: 'button', id, textContent: label },
       { role: 'tab', 'aria-controls': figure.id },
     );
-    tab.addEventListener('click', () => choose(kind, figure.dataset.label, () => select(index), tab));
+    tab.addEventListener('click', () => (isOfLanguages ? chooseLanguage(label, tab) : show(label)));
     list.append(tab);
   }
   list.addEventListener('keydown', (event) => {
@@ -190,43 +187,25 @@ function makeTabs(group) {
     copyButton(() => shown().querySelector('pre').textContent, name),
   );
   group.prepend(head);
-  if (kind !== '') {
-    const ofKind = groupsByKind.get(kind) ?? [];
-    groupsByKind.set(kind, ofKind);
-    ofKind.push((label) => {
-      const at = figures.findIndex((figure) => figure.dataset.label === label);
-      if (at !== -1) select(at);
-    });
-  }
-  const label = kind === '' ? undefined : (chosen.get(kind) ?? remembered(kind));
-  select(
-    Math.max(
-      0,
-      figures.findIndex((figure) => figure.dataset.label === label),
-    ),
-  );
+  if (isOfLanguages) languageGroups.push(show);
+  show(isOfLanguages ? rememberedLanguage() : undefined);
 }
 
 /** What was clicked stays where it is on the screen, though the groups above it change their heights. */
-function choose(kind, label, select, tab) {
-  if (kind === '') {
-    select();
-    return;
-  }
+function chooseLanguage(label, tab) {
   const before = tab.getBoundingClientRect().top;
-  chosen.set(kind, label);
-  for (const show of groupsByKind.get(kind)) show(label);
+  for (const show of languageGroups) show(label);
   scrollBy({ top: tab.getBoundingClientRect().top - before, behavior: 'instant' });
   try {
-    localStorage.setItem(`headgate-${kind}`, label);
+    localStorage.setItem(LANGUAGE_KEY, label);
   } catch {
     // A browser that keeps nothing still shows the choice on this page.
   }
 }
 
-function remembered(kind) {
+function rememberedLanguage() {
   try {
-    return localStorage.getItem(`headgate-${kind}`);
+    return localStorage.getItem(LANGUAGE_KEY);
   } catch {
     return null;
   }
@@ -240,28 +219,16 @@ function copyButton(textOf, what) {
     { type: 'button', className: 'copy', textContent: 'Copy' },
     { 'aria-label': `Copy: ${what}`, 'aria-live': 'polite' },
   );
+  // Browsers give the clipboard only to pages that came by HTTPS or from the same machine, as this one always does.
   button.addEventListener('click', async () => {
-    const isCopied = await copy(textOf());
+    const isCopied = await navigator.clipboard.writeText(textOf()).then(
+      () => true,
+      () => false,
+    );
     button.textContent = isCopied ? 'Copied' : 'Press Ctrl+C';
     setTimeout(() => {
       button.textContent = 'Copy';
     }, COPIED_SHOWN_MS);
   });
   return button;
-}
-
-/** Browsers lend the clipboard to pages that came by HTTPS or from this machine only; elsewhere the old way. */
-async function copy(text) {
-  if (navigator.clipboard !== undefined) {
-    return navigator.clipboard.writeText(text).then(
-      () => true,
-      () => false,
-    );
-  }
-  const field = element('textarea', { value: text, className: 'copied' }, { 'aria-hidden': 'true' });
-  document.body.append(field);
-  field.select();
-  const isCopied = document.execCommand('copy');
-  field.remove();
-  return isCopied;
 }
