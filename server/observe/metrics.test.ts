@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Histogram } from './histogram.ts';
 import { type Gauges, Metrics } from './metrics.ts';
 
 const gauges: Gauges = {
@@ -51,16 +50,18 @@ test('records that the store did not keep are failed, not rejected, and the stor
   }
 });
 
-test('a bucket holds everything up to its bound, the bound included', () => {
-  const histogram = new Histogram();
-  for (const ms of [0.5, 1, 1.1, 60_000, 60_001]) histogram.observeMs(ms);
-  const valueAt = (bound: string): number =>
-    histogram.samples().find(({ suffix, le }) => suffix === '_bucket' && le === bound)!.value;
-  assert.equal(valueAt('0.001'), 2);
-  assert.equal(valueAt('0.0025'), 3);
-  assert.equal(valueAt('60'), 4);
-  assert.equal(valueAt('+Inf'), 5);
-  const total = (name: string): number => histogram.samples().find(({ suffix }) => suffix === name)!.value;
-  assert.equal(total('_count'), 5);
-  assert.ok(Math.abs(total('_sum') - 120.0036) < 1e-9);
+test('a bucket holds everything up to its bound, the bound included', async (t) => {
+  const metrics = new Metrics([], build);
+  t.after(() => metrics.close());
+  for (const writeMs of [0.5, 1, 1.1, 60_000, 60_001]) metrics.taken(null, { outcome: 'recorded', writeMs });
+  const text = await metrics.text();
+  const sampleOf = (series: RegExp): number => Number(new RegExp(`${series.source} (.+)`).exec(text)?.[1]);
+  const bucket = (bound: string): number =>
+    sampleOf(new RegExp(`write_duration_seconds_bucket{le="${bound}",kind="interaction"}`));
+  assert.equal(bucket('0.001'), 2);
+  assert.equal(bucket('0.0025'), 3);
+  assert.equal(bucket('60'), 4);
+  assert.equal(bucket('\\+Inf'), 5);
+  assert.equal(sampleOf(/write_duration_seconds_count{kind="interaction"}/), 5);
+  assert.ok(Math.abs(sampleOf(/write_duration_seconds_sum{kind="interaction"}/) - 120.0036) < 1e-9);
 });
