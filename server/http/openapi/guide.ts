@@ -191,11 +191,7 @@ ${table(
     ['Uploads at once', String(uploadSlots.slots), 'they wait, then [503](#status-503)'],
     ['Single records read at once', String(lookUpSlots.slots), 'they wait, then [503](#status-503)'],
     ['Pages of lists at once', String(listSlots.slots), 'they wait, then [503](#status-503)'],
-    [
-      'Requests on a connection that wait for their answers',
-      String(MOST_UNANSWERED_REQUESTS),
-      'the connection is closed',
-    ],
+    ['Unanswered requests on a connection', String(MOST_UNANSWERED_REQUESTS), 'it is closed'],
     ['A page of a list', `about ${inUnits(PAGE_BYTES)}`, 'the rest is on the next page'],
   ],
 )}
