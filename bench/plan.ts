@@ -29,7 +29,7 @@ export interface Plan {
   readonly connections: number;
   readonly memoryClients: number;
   readonly memoryMs: number;
-  /** The first so many attacks on a neighbour; infinite for all. */
+  /** The first so many attacks on a neighbour, and those with figures of their own; infinite for all. */
   readonly attacks: number;
   readonly attackRounds: number;
   readonly attackMs: number;
@@ -104,7 +104,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     connections: 8,
     memoryClients: 4,
     memoryMs: SECOND_MS,
-    attacks: 2,
+    attacks: 1,
     attackRounds: 1,
     attackMs: SECOND_MS / 2,
     attackScale: { deletedTags: 100, interactions: 100, longOffers: 10 },

@@ -78,7 +78,7 @@ async function measureAll(
   databases: BenchDatabases,
   { plan, say }: Bench,
 ): Promise<ReadonlyMap<string, Rounds>> {
-  const chosen = [null, ...attacks.slice(0, plan.attacks)];
+  const chosen = [null, ...attacks.filter(({ isLargest }, at) => at < plan.attacks || isLargest)];
   const all = new Map<string, Measured[]>(chosen.map((attack) => [attack?.name ?? NOBODY, []]));
   for (let round = 1; round <= plan.attackRounds; round++) {
     for (const attack of chosen) {
