@@ -11,7 +11,7 @@ import { claims } from './figures.ts';
 import type { Results } from './report/results.ts';
 
 const main = new URL('./main.ts', import.meta.url).pathname;
-const TIMEOUT_MS = 600_000;
+const TIMEOUT_MS = 900_000;
 
 /** What only peers can show, and those are not installed for a test. */
 const ofPeers = ['toTextbookOnSqlite', 'toTextbookOnPostgres', 'toDirectus'];
