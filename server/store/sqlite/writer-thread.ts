@@ -16,7 +16,7 @@ import { openForWriting } from './writing-connection.ts';
 
 /** A server that commits without pause lets other processes at the database this often, for this long. */
 const LONGEST_HOLD_MS = 250;
-const LETTING_GO_MS = 2;
+const LETTING_GO_MS = 4;
 
 function openWriter(setup: ThreadSetup, tellTrouble: (trouble: string) => void): Service {
   const { path, tuning, files, health } = setup;
