@@ -8,7 +8,7 @@ import { refuseTinyChunks } from './tiny-chunks.ts';
 
 export const MOST_UNANSWERED_REQUESTS = 16;
 
-/** To be called when the server has its one listener. */
+/** Puts the limits before the listener that the server has; to be called once. */
 export function limitConnections(server: Server): void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);

@@ -30,6 +30,7 @@ export function responseEnded(socket: HttpSocket, response: ServerResponse): voi
   if (!response.req.complete) socket[answeredEarly] = response.req;
 }
 
+/** Returns how many requests on the connection have begun and are not over. */
 export function unfinishedResponses(socket: HttpSocket): number {
   return socket[unfinished]?.size ?? 0;
 }

@@ -119,7 +119,7 @@ export function readBytes(
         smallInARow = chunk.length < SMALL_CHUNK_BYTES ? smallInARow + 1 : 0;
         if (smallInARow === SMALL_CHUNKS_JOINED) {
           const small = chunks.splice(-SMALL_CHUNKS_JOINED);
-          chunks.push(Buffer.from(joined(small, sum(small)).buffer));
+          chunks.push(Buffer.concat(small));
           smallInARow = 0;
         }
         if (reader === null && length > READ_AT_ONCE_BYTES) {
@@ -156,10 +156,6 @@ export const tooMuchInFlight: Refusal = {
   message: 'Too much is being uploaded at this moment; nothing was stored, send it again shortly.',
   headers: { 'Retry-After': '1' },
 };
-
-function sum(chunks: readonly Buffer[]): number {
-  return chunks.reduce((bytes, { length }) => bytes + length, 0);
-}
 
 function joined(chunks: readonly Buffer[], length: number): Uint8Array<ArrayBuffer> {
   if (chunks.length === 1) return chunks[0] as Uint8Array<ArrayBuffer>;

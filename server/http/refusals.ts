@@ -18,7 +18,7 @@ export const refusals = {
       'The request cannot be read: not JSON, a key said twice in one object, no `records`, none or too many of ' +
       'them, many times more objects, arrays, keys or elements than so many records have, a bad query ' +
       'parameter, a header that occurs twice although it may occur only once, a `Transfer-Encoding` other than ' +
-      '`chunked`, or a request that was cut off; or the interaction is not accepted.',
+      '`chunked`, a body in very many tiny chunks, or a request that was cut off; or the interaction is not accepted.',
     remedy: 'Correct what `message` and `details` name, then send it again.',
   },
   unauthorized: {

@@ -20,7 +20,7 @@ export class Checkpointer {
   #ordered = 0;
   #isClosing = false;
 
-  /** `whenGone` is called with the reason when its thread has ended. */
+  /** `whenGone` is called with the reason if its thread ends by itself. */
   constructor(files: OpenedFiles, whenGone: (reason: Error) => void) {
     const workerData: CheckpointerData = { files, made: this.#made };
     const { worker, ended } = startWorker(new URL('./checkpointer-thread.ts', import.meta.url), {
