@@ -590,6 +590,12 @@ function hostileSuite(store: TestStore): void {
         400,
         /not valid zstd: more than \d+ frames/,
       );
+      const members = Buffer.concat(new Array(200_000).fill(gzipSync('')));
+      assertRefusal(
+        await post(members, { 'Content-Encoding': 'gzip' }),
+        400,
+        /not valid gzip: more than \d+ members/,
+      );
     });
 
     const bombs = { gzip: gzipBomb, br: brotliBomb, zstd: zstdBomb };

@@ -19,6 +19,7 @@ const NOBODY = 'nobody attacks';
 
 const kindsInWords: Readonly<Record<Kind, string>> = {
   upload: 'Upload of one record',
+  packed: 'Upload of one record with gzip',
   read: 'Reading one record',
   ready: '/readyz',
 };

@@ -1,5 +1,5 @@
 // A thread on which uploads and interactions are unpacked, parsed, checked and answered, so that the thread that serves
-// connections only ever moves bytes. Organisations take turns by the unpacked size of what they send and are answered.
+// connections only ever moves bytes. Organisations take turns by the time that their requests take.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -9,15 +9,18 @@ import { takeInteraction } from '../ingest/interaction.ts';
 import { KnownRecords } from '../ingest/known-records.ts';
 import type { IdempotencyKey } from '../ingest/memory.ts';
 import { takeUpload, type UploadLimits } from '../ingest/upload.ts';
+import type { ThreadLabel } from '../observe/metrics.ts';
 import { WorkWatch, type WriteCount } from '../observe/work-watch.ts';
 import { attachStore, type StoreHandle } from '../store/open-store.ts';
 import type { OrganisationNumber } from '../store/store.ts';
 import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './answers.ts';
 import { bugOf, type JobResult } from './job-thread.ts';
 import type { ContentEncoding } from './read-body.ts';
+import { isSmall, SMALL_BODY_BYTES } from './small-body.ts';
 import { unpack } from './unpack.ts';
 
 export interface IngestThreadData {
+  readonly label: ThreadLabel;
   readonly store: StoreHandle;
   readonly limits: UploadLimits;
   readonly maxBodyBytes: number;
@@ -58,14 +61,15 @@ interface WaitingJob {
  */
 const ORGANISATION_WORKED_ON_BYTES = 8 * 1024 * 1024;
 /**
- * In one turn of the event loop this much is started: many small bodies, or one of any size. Everything else that the
- * thread does, such as handing rows to the store, happens between turns.
+ * Everything else that the thread does, such as handing rows to the store, happens between turns. So no large request
+ * is started in the same turn as another one, and no further small one after so long.
  */
-const STARTED_PER_TURN_BYTES = 16 * 1024;
-/** What a job costs beside its bytes. */
-const JOB_BYTES = 256;
+const MOST_STARTED_PER_TURN: Readonly<Record<ThreadLabel, number>> = { small: 32, large: 1 };
+const TURN_MS = 5;
+/** What is done after a call of the store is not measured but counted by the bytes that come and go, at this rate. */
+const BYTES_PER_MS = 50_000;
 
-const { store: handle, limits, maxBodyBytes, writeCount, isTraced } = workerData as IngestThreadData;
+const { label, store: handle, limits, maxBodyBytes, writeCount, isTraced } = workerData as IngestThreadData;
 const port = parentPort!;
 const store = await attachStore(handle);
 const known = new KnownRecords(store);
@@ -75,7 +79,10 @@ const waiting = new FairQueue<WaitingJob>();
 const workedOnBytes = new Map<OrganisationNumber, number>();
 let allWorkedOnBytes = 0;
 let isTurnDue = false;
-let finished: JobResult<Answer>[] = [];
+let turnStartedAtMs = 0;
+/** The organisation whose job was started last in this turn, and when. */
+let atWork: { readonly organisation: OrganisationNumber; readonly startedAtMs: number } | null = null;
+let finished: JobResult<Answer | null>[] = [];
 
 port.on('message', ({ jobsJson, bytes }: IngestMessage) => {
   for (const job of JSON.parse(jobsJson) as IngestJob[]) {
@@ -85,24 +92,48 @@ port.on('message', ({ jobsJson, bytes }: IngestMessage) => {
   takeTurn();
 });
 
+/**
+ * Each job of a turn is started by an immediate of its own: all that it does before it waits for the store is done when
+ * the next immediate runs, and can be measured.
+ */
 function takeTurn(): void {
   if (isTurnDue || waiting.size === 0) return;
   isTurnDue = true;
-  setImmediate(startJobs);
+  setImmediate(beginTurn);
+  for (let jobs = Math.min(waiting.size, MOST_STARTED_PER_TURN[label]); jobs > 0; jobs--)
+    setImmediate(startNext);
+  setImmediate(endTurn);
 }
 
-function startJobs(): void {
-  isTurnDue = false;
+function beginTurn(): void {
   // Who is done must not wait for who begins.
   report();
-  let startedBytes = 0;
-  while (startedBytes < STARTED_PER_TURN_BYTES && allWorkedOnBytes < ALL_WORKED_ON_BYTES) {
-    const next = waiting.shift(hasRoom);
-    if (next === undefined) return;
-    startedBytes += start(next);
-  }
+  turnStartedAtMs = performance.now();
+}
+
+function startNext(): void {
+  const nowMs = chargeForTime();
+  if (nowMs - turnStartedAtMs > TURN_MS || allWorkedOnBytes >= ALL_WORKED_ON_BYTES) return;
+  const next = waiting.shift(hasRoom);
+  if (next === undefined) return;
+  atWork = { organisation: next.job[2], startedAtMs: nowMs };
+  start(next);
+}
+
+function endTurn(): void {
+  chargeForTime();
+  isTurnDue = false;
+  if (allWorkedOnBytes >= ALL_WORKED_ON_BYTES || waiting.peek(hasRoom) === undefined) return;
   // The next turn is asked for in a turn of its own, so that what was started reaches the store before it.
-  if (allWorkedOnBytes < ALL_WORKED_ON_BYTES) setImmediate(takeTurn);
+  setImmediate(takeTurn);
+}
+
+/** Returns the time. */
+function chargeForTime(): number {
+  const nowMs = performance.now();
+  if (atWork !== null) waiting.charge(atWork.organisation, nowMs - atWork.startedAtMs);
+  atWork = null;
+  return nowMs;
 }
 
 function hasRoom(organisation: OrganisationNumber): boolean {
@@ -116,20 +147,22 @@ function holdBytes(organisation: OrganisationNumber, bytes: number): void {
   else workedOnBytes.set(organisation, held);
 }
 
-/** Returns what it cost, in bytes. */
-function start({ job, packed }: WaitingJob): number {
+function start({ job, packed }: WaitingJob): void {
   const [id, requestId, organisation, , , , , encoding] = job;
-  const body = unpack({ bytes: packed, encoding }, maxBodyBytes);
-  if ('refusal' in body) {
-    // A body that is too large was unpacked up to the limit.
-    const unpackedBytes = body.refusal === 'content_too_large' ? maxBodyBytes : packed.byteLength;
-    waiting.charge(organisation, unpackedBytes + JOB_BYTES);
+  const mustBeSmall = label === 'small' && encoding !== null;
+  const body = unpack({ bytes: packed, encoding }, mustBeSmall ? SMALL_BODY_BYTES : maxBodyBytes);
+  const isRefused = 'refusal' in body;
+  if (mustBeSmall && (isRefused ? body.refusal === 'content_too_large' : !isSmall(body))) {
+    finish([id, null]);
+    return;
+  }
+  if (isRefused) {
     giveBack(packed);
     finish([id, answerOfRefusal(body, requestId)]);
-    return unpackedBytes + JOB_BYTES;
+    return;
   }
   const { byteLength } = body;
-  waiting.charge(organisation, byteLength + JOB_BYTES);
+  waiting.charge(organisation, byteLength / BYTES_PER_MS);
   holdBytes(organisation, byteLength);
   const giveBackBody = (): void => {
     giveBack(packed);
@@ -138,7 +171,7 @@ function start({ job, packed }: WaitingJob): number {
   void answer(job, body, giveBackBody)
     .then(
       (made): JobResult<Answer> => {
-        waiting.charge(organisation, made.json.length);
+        waiting.charge(organisation, made.json.length / BYTES_PER_MS);
         return [id, made];
       },
       (error: unknown): JobResult<Answer> => [id, null, bugOf(error)],
@@ -149,7 +182,6 @@ function start({ job, packed }: WaitingJob): number {
       finish(result);
       takeTurn();
     });
-  return byteLength + JOB_BYTES;
 }
 
 /** Frees a body that has a buffer to itself now instead of when the collector comes. */
@@ -158,7 +190,7 @@ function giveBack({ buffer, byteLength }: Uint8Array<ArrayBuffer>): void {
 }
 
 /** What was committed together is reported together. */
-function finish(result: JobResult<Answer>): void {
+function finish(result: JobResult<Answer | null>): void {
   if (finished.push(result) === 1) setImmediate(report);
 }
 
@@ -168,7 +200,7 @@ function report(): void {
   finished = [];
 }
 
-function buffersOf(results: readonly JobResult<Answer>[]): ArrayBuffer[] {
+function buffersOf(results: readonly JobResult<Answer | null>[]): ArrayBuffer[] {
   return results.flatMap(([, made]) => (made?.json instanceof Uint8Array ? [made.json.buffer] : []));
 }
 

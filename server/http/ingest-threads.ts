@@ -15,6 +15,7 @@ import type { Answer } from './answers.ts';
 import type { IngestJob, IngestMessage, IngestThreadData } from './ingest-thread.ts';
 import { JobThread } from './job-thread.ts';
 import type { Body } from './read-body.ts';
+import { isSmall, SMALL_BODY_BYTES } from './small-body.ts';
 
 export interface IngestRequest {
   readonly requestId: string;
@@ -34,11 +35,6 @@ export interface IngestOptions {
 }
 
 /**
- * An interaction, or an upload of some twenty records. What is larger, or compressed and so of unknown size, is a large
- * request: 64 KiB can hold thousands of wrong records, which take a hundred milliseconds to report.
- */
-const SMALL_BODY_BYTES = 4 * 1024;
-/**
  * A turn can bring in the next request of every connection. If all were handed over at its end, this thread would be
  * idle until all are committed, and the others until the next turn's end.
  */
@@ -56,7 +52,19 @@ export class IngestThreads {
 
   /** Takes the body's bytes away: they belong to another thread from now on. */
   answer(request: IngestRequest, body: Body): Promise<Answer> {
-    return this.#threads[isSmall(body) ? 'small' : 'large'].answer(request, body);
+    const { small, large } = this.#threads;
+    const { bytes, encoding } = body;
+    if (encoding === null) return (isSmall(bytes) ? small : large).answer(request, body) as Promise<Answer>;
+    return bytes.byteLength <= SMALL_BODY_BYTES
+      ? this.#answerPacked(request, body)
+      : (large.answer(request, body) as Promise<Answer>);
+  }
+
+  /** Only who unpacks a body sees whether it is small. */
+  async #answerPacked(request: IngestRequest, body: Body): Promise<Answer> {
+    const { small, large } = this.#threads;
+    const copy = { ...body, bytes: new Uint8Array(body.bytes) };
+    return (await small.answer(request, body)) ?? (large.answer(request, copy) as Promise<Answer>);
   }
 
   /** Requests that the thread has been given and has not answered. */
@@ -74,12 +82,8 @@ export class IngestThreads {
   }
 }
 
-export function isSmall({ bytes, encoding }: Body): boolean {
-  return encoding === null && bytes.byteLength <= SMALL_BODY_BYTES;
-}
-
 class IngestThread {
-  readonly #thread: JobThread<Answer>;
+  readonly #thread: JobThread<Answer | null>;
   #writeCount = newWriteCount();
   #jobs: IngestJob[] = [];
   #bodies: Uint8Array[] = [];
@@ -88,7 +92,7 @@ class IngestThread {
 
   constructor(label: ThreadLabel, store: OpenedStore, options: IngestOptions) {
     const { limits, maxBodyBytes, isTraced } = options;
-    this.#thread = new JobThread<Answer>({
+    this.#thread = new JobThread<Answer | null>({
       name: `ingest thread for ${label} requests`,
       script: new URL('./ingest-thread.ts', import.meta.url),
       dataOf: () => {
@@ -96,7 +100,14 @@ class IngestThread {
         this.#writeCount = newWriteCount();
         const writeCount = this.#writeCount;
         const handle = store.handle();
-        const workerData: IngestThreadData = { store: handle, limits, maxBodyBytes, writeCount, isTraced };
+        const workerData: IngestThreadData = {
+          label,
+          store: handle,
+          limits,
+          maxBodyBytes,
+          writeCount,
+          isTraced,
+        };
         return {
           workerData,
           transferList: transferablesOf(handle),
@@ -107,7 +118,8 @@ class IngestThread {
     });
   }
 
-  answer(request: IngestRequest, { bytes, encoding }: Body): Promise<Answer> {
+  /** Resolves to null if the thread is for small requests and the body, once unpacked, is not small. */
+  answer(request: IngestRequest, { bytes, encoding }: Body): Promise<Answer | null> {
     const { requestId, organisation, type, handling, dryRun, idempotency } = request;
     return this.#thread.begin((id) => {
       const travelsAlone = bytes.byteLength > SMALL_BODY_BYTES;

@@ -16,7 +16,8 @@ export const refusals = {
     error: 'Bad Request',
     meaning:
       'The request cannot be read: not JSON, a key said twice in one object, no `records`, none or too many of ' +
-      'them, many times more objects, arrays, keys or elements than so many records have, a bad query ' +
+      'them, many times more objects, arrays, keys or elements than so many records have, thousands of keys ' +
+      'that are written with escapes, a bad query ' +
       'parameter, a header that occurs twice although it may occur only once, a `Transfer-Encoding` other than ' +
       '`chunked`, a body in very many tiny chunks, or a request that was cut off; or the interaction is not accepted.',
     remedy: 'Correct what `message` and `details` name, then send it again.',

@@ -14,7 +14,10 @@ interface Unpacked {
 type Unpacker = (bytes: Uint8Array, options: { maxOutputLength: number; info: boolean }) => unknown;
 
 /** Every frame costs the start of an unpacker, however small it is. */
-const MOST_ZSTD_FRAMES = 1000;
+const MOST_ZSTD_FRAMES = 16;
+const MOST_GZIP_MEMBERS = 1000;
+/** Every member begins with it. Elsewhere it occurs about once in 16 MB. */
+const gzipMagic = Buffer.from([0x1f, 0x8b, 0x08]);
 
 const unpackers: Record<ContentEncoding, Unpacker> = {
   gzip: gunzipSync,
@@ -41,6 +44,9 @@ function unpackWhole(
   encoding: ContentEncoding,
   maxBytes: number,
 ): Uint8Array<ArrayBuffer> | Refusal {
+  if (encoding === 'gzip' && hasTooManyMembers(bytes)) {
+    return invalid(encoding, `more than ${MOST_GZIP_MEMBERS} members`);
+  }
   const parts: Buffer<ArrayBuffer>[] = [];
   let from = 0;
   let unpackedBytes = 0;
@@ -55,6 +61,15 @@ function unpackWhole(
   } while (encoding === 'zstd' && from < bytes.byteLength);
   if (encoding === 'br' && from < bytes.byteLength) return invalid(encoding, 'something follows its end');
   return parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+}
+
+function hasTooManyMembers({ buffer, byteOffset, byteLength }: Uint8Array): boolean {
+  const packed = Buffer.from(buffer, byteOffset, byteLength);
+  let members = 0;
+  for (let at = packed.indexOf(gzipMagic); at !== -1; at = packed.indexOf(gzipMagic, at + 1)) {
+    if (++members > MOST_GZIP_MEMBERS) return true;
+  }
+  return false;
 }
 
 function invalid(encoding: ContentEncoding, why: string): Refusal {

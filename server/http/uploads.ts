@@ -7,13 +7,14 @@ import type { Facts } from '../observe/facts.ts';
 import { type Answer, keyRunning } from './answers.ts';
 import { tooManyWaiting } from './fixed-refusals.ts';
 import { lacksScope, unauthorized } from './gate.ts';
-import { type IngestRequest, isSmall } from './ingest-threads.ts';
+import type { IngestRequest } from './ingest-threads.ts';
 import { readFlag, readQuery } from './query.ts';
 import { type Body, bodyEncoding, readBytes } from './read-body.ts';
 import { recordTypeOf } from './record-type.ts';
 import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
 import { idempotencyKey, preferenceApplied, preferredHandling, presentedKey } from './request-headers.ts';
 import type { Service } from './service.ts';
+import { isSmall } from './small-body.ts';
 import { noteAnswer, noteBody, noteWork, whenClosed } from './watching.ts';
 
 /** A key is looked at again if it was looked at longer ago than this. */
@@ -106,7 +107,7 @@ async function takeInTurn(
   idempotency: IdempotencyKey | null,
   body: Body,
 ): Promise<FastifyReply> {
-  if (wanted.type === null && isSmall(body))
+  if (wanted.type === null && body.encoding === null && isSmall(body.bytes))
     return takeIn(service, request, reply, wanted, idempotency, body);
   const { organisation } = request.caller!;
   // A client that leaves gives up its place, and its idempotency key with it.

@@ -254,4 +254,50 @@ describe('reading JSON', () => {
       }
     }
   });
+
+  test('refuses more than 20,000 keys with escapes, or 4 MiB of them, and takes any number of texts', () => {
+    const refusal = {
+      unreadable:
+        'The body holds more than 20000 keys, or 4194304 bytes of keys, with escapes; write keys without escapes.',
+    };
+    const list = (part: string, count: number): string => `[${new Array(count).fill(part).join()}]`;
+    assert.ok('value' in read(list('{"\\u0061":1}', 20_000)));
+    assert.deepEqual(read(list('{"\\u0061":1}', 20_001)), refusal);
+    assert.deepEqual(read(`{"${'\\n'.repeat(2_100_000)}" : 1}`), refusal);
+    assert.ok('value' in read(list('{"a":"\\u0061"}', 50_000)));
+    assert.ok('value' in read(`{"a":"${'\\n'.repeat(600_000)}"}`));
+  });
+
+  test('names the position of an error in the body as it was sent, also after keys with escapes', () => {
+    const text = '{"\\u0061\\u0062":1,"b":x}';
+    assert.throws(
+      () => JSON.parse(text),
+      ({ message }: SyntaxError) =>
+        (read(text) as { unreadable: string }).unreadable === `The body is not valid JSON: ${message}.`,
+    );
+    for (const text of ['{"\\x":1}', '{"a\\', '{"a\\":1', '{"x"\\u003a":"}', '{"\\u12":1}']) {
+      assert.match((read(text) as { unreadable: string }).unreadable, /^The body is not valid JSON/, text);
+    }
+  });
+
+  const slow = {
+    'a text of escapes': `{"records":[{"name":"${'\\n'.repeat(4_000_000)}"}]}`,
+    'a key of escapes': `{"records":[{"${'\\n'.repeat(4_000_000)}":1}]}`,
+    'blanks before a colon': `{"records":[{"a\\n"${' '.repeat(8_000_000)}:1}]}`,
+    'many keys with escapes': `{"records":[{${Array.from({ length: 190_000 }, (_, at) => `"\\u0061${at}":""`)}}]}`,
+    'many texts with blanks': `{"records":[${new Array(50_000).fill(`"\\n"${' '.repeat(140)}`)}]}`,
+  };
+  for (const [what, text] of Object.entries(slow)) {
+    test(`reads 8 MB of ${what} in less than 250 ms of a processor`, () => {
+      const body = Buffer.from(text);
+      const cpuMs = (work: () => unknown): number => {
+        const before = process.threadCpuUsage();
+        work();
+        const { user, system } = process.threadCpuUsage(before);
+        return (user + system) / 1000;
+      };
+      const readMs = Math.min(...[1, 2, 3].map(() => cpuMs(() => readJson(body, roomy))));
+      assert.ok(readMs < 250, `it took ${readMs.toFixed(0)} ms`);
+    });
+  }
 });

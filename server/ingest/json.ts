@@ -18,11 +18,15 @@ const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 /** What `[` becomes, too, once its bit 0x20 is set. */
 const BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
 const EVERY_BYTE_CASE_BIT = 0x20202020;
 const EVERY_BYTE_ONE = 0x01010101;
 /** So many words are counted together before a byte of the sum could overflow. */
 const WORDS_PER_SUM = 255;
 const QUOTE_LIMIT_CHARACTERS = 100;
+/** Keys with escapes are decoded one by one. Names of fields need none; the room is for unknown fields. */
+const MOST_ESCAPED_KEYS = 20_000;
+const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
 const byteOrderMark = '\uFEFF';
 
 /** A few megabytes of `[],[],…` or `0,0,…`, or millions of keys, would otherwise keep a thread busy for seconds. */
@@ -38,22 +42,22 @@ export interface JsonLimits {
 export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
   const bytes = givenBytes.byteOffset % 4 === 0 ? givenBytes : givenBytes.slice();
   if (!isUtf8(bytes)) return { unreadable: 'The body is not valid UTF-8.' };
-  const marks = countMarks(bytes);
-  const surplus = findSurplus(bytes, marks, limits);
-  if (surplus !== null) return { unreadable: `The body holds more than ${surplus}; ${limits.advice}.` };
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let text = buffer.toString(isAscii(bytes) ? 'latin1' : 'utf8');
-  if (text.startsWith(byteOrderMark)) text = text.slice(1);
+  const marks = buffer.includes(BACKSLASH) ? null : countMarks(bytes);
+  const needsCloseLook =
+    marks === null || marks.openings > limits.containers || marks.commas > limits.members;
+  const structure = needsCloseLook ? structureOf(bytes) : null;
+  const surplus = structure && surplusOf(structure, limits);
+  if (surplus !== null) return { unreadable: `The body holds more than ${surplus}.` };
+  const hasEscapedKeys = structure !== null && structure.escapedKeys.length > 0;
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = hasEscapedKeys ? parseEscapedKeys(buffer, structure.escapedKeys) : JSON.parse(textOf(buffer));
   } catch (error) {
     return { unreadable: `The body is not valid JSON: ${(error as SyntaxError).message}.` };
   }
-  const plain = withPlainKeys(text);
-  if (plain !== null) value = JSON.parse(plain);
-  if (plain !== null || mayHaveLostKeys(value, bytes, marks)) {
-    const twice = findRepeatedKey(text);
+  if (hasEscapedKeys || mayHaveLostKeys(value, bytes, marks, structure)) {
+    const twice = findRepeatedKey(buffer);
     if (twice !== null) {
       const shown = JSON.stringify(twice.slice(0, QUOTE_LIMIT_CHARACTERS));
       return { unreadable: `The body says the key ${shown} twice in one object; say each key once.` };
@@ -62,48 +66,44 @@ export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
   return { value };
 }
 
+function textOf(buffer: Buffer): string {
+  const text = buffer.toString(isAscii(buffer) ? 'latin1' : 'utf8');
+  return text.startsWith(byteOrderMark) ? text.slice(1) : text;
+}
+
 /**
- * Of a key that was said twice only one is in the value. Every key and every text has two quotes: where there are
- * just as many quotes as these need, nothing is lost. Texts with quotes in them need a look at what is outside
- * texts, and nested values, whose keys are not counted, need the closest look of all.
+ * Of a key that was said twice only one is in the value. Every key and every text has two quotes: if there are just as
+ * many quotes as these need, nothing is lost. Texts with escapes need a look at what is outside texts, and nested
+ * values, whose keys are not counted, need the closest look of all.
  */
-function mayHaveLostKeys(value: unknown, bytes: Uint8Array, { quotes }: Marks): boolean {
+function mayHaveLostKeys(
+  value: unknown,
+  bytes: Uint8Array,
+  marks: Marks | null,
+  structure: Structure | null,
+): boolean {
   const { keys, texts } = countShallow(value);
-  return quotes !== 2 * (keys + texts) && countStructure(bytes).keys !== keys;
+  return marks?.quotes !== 2 * (keys + texts) && (structure ?? structureOf(bytes)).keys !== keys;
 }
 
 /**
- * Valid JSON with every key spelt without escapes that it can do without; null where no key is escaped.
- * JSON.parse may read an escaped key as another one that it met in an earlier text (nodejs/node#63785), and
- * that text may have been another organisation's.
+ * Parses JSON with every key spelt without escapes that it can do without. JSON.parse may read an escaped key as
+ * another one that it met in an earlier text (nodejs/node#63785), and that text may have been another organisation's.
  */
-function withPlainKeys(text: string): string | null {
-  let plain = '';
+function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly Place[]): unknown {
+  const parts: Buffer[] = [];
   let copied = 0;
-  let end = 0;
-  for (let at = text.indexOf('\\'); at !== -1; at = text.indexOf('\\', end)) {
-    end = endOfString(text, at);
-    if (!isKeyThatEndsAt(text, end)) continue;
-    const start = text.lastIndexOf('"', at);
-    const key = JSON.parse(text.slice(start, end + 1)) as string;
-    plain += text.slice(copied, start) + JSON.stringify(key);
-    copied = end + 1;
+  try {
+    for (const { start, end } of escapedKeys) {
+      const key = JSON.parse(buffer.toString('utf8', start, end)) as string;
+      parts.push(buffer.subarray(copied, start), Buffer.from(JSON.stringify(key)));
+      copied = end;
+    }
+    return JSON.parse(textOf(Buffer.concat([...parts, buffer.subarray(copied)])));
+  } catch {
+    // The message is to name the position in the body as it was sent.
+    return JSON.parse(textOf(buffer));
   }
-  return copied === 0 ? null : plain + text.slice(copied);
-}
-
-/** Where the string that `from` lies in has its closing quote. */
-function endOfString(text: string, from: number): number {
-  let at = from;
-  while (text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
-  return at;
-}
-
-/** In valid JSON only a key is followed by a colon. */
-function isKeyThatEndsAt(text: string, closingQuote: number): boolean {
-  let next = closingQuote + 1;
-  while (text.charCodeAt(next) <= SPACE) next++;
-  return text.charCodeAt(next) === COLON;
 }
 
 /** How often these bytes occur, in texts too. */
@@ -153,31 +153,85 @@ function sumOfBytes(word: number): number {
   return (word & 0xff) + ((word >>> 8) & 0xff) + ((word >>> 16) & 0xff) + (word >>> 24);
 }
 
-/** Returns what there is too much of, or null. A close look is needed only if the surplus may be in texts. */
-function findSurplus(
-  bytes: Uint8Array,
-  { openings, commas }: Marks,
-  { containers, members }: JsonLimits,
-): string | null {
-  if (openings <= containers && commas <= members) return null;
-  const held = countStructure(bytes);
-  if (held.containers > containers) return `${containers} objects and arrays`;
-  return held.commas > members ? `${members} keys and elements` : null;
+/** Returns what there is too much of, and what to do instead, or null. */
+function surplusOf(found: Structure, { containers, members, advice }: JsonLimits): string | null {
+  if (found.containers > containers) return `${containers} objects and arrays; ${advice}`;
+  if (found.commas > members) return `${members} keys and elements; ${advice}`;
+  const { escapedKeys, escapedKeyBytes } = found;
+  if (escapedKeys.length <= MOST_ESCAPED_KEYS && escapedKeyBytes <= MOST_ESCAPED_KEY_BYTES) return null;
+  return `${MOST_ESCAPED_KEYS} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
 }
 
-/** Outside texts every colon belongs to a key. */
-function countStructure(bytes: Uint8Array): { containers: number; keys: number; commas: number } {
+/** From the opening quote to behind the closing one. */
+interface Place {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What is outside texts. */
+interface Structure {
+  readonly containers: number;
+  readonly keys: number;
+  readonly commas: number;
+  /** Not all of them if they are too many. */
+  readonly escapedKeys: readonly Place[];
+  readonly escapedKeyBytes: number;
+}
+
+function structureOf(bytes: Uint8Array): Structure {
+  const escapedKeys: Place[] = [];
+  let escapedKeyBytes = 0;
+  const counts = walk(bytes, (start, end, isEscaped) => {
+    if (!isEscaped) return;
+    escapedKeyBytes += end - start;
+    if (escapedKeys.length <= MOST_ESCAPED_KEYS) escapedKeys.push({ start, end });
+  });
+  return { ...counts, escapedKeys, escapedKeyBytes };
+}
+
+/**
+ * Calls `onKey` for every key and `onBrace` for every brace outside texts. There every colon belongs to the text before
+ * it. Bytes that are no JSON are walked to their end, too.
+ */
+function walk(
+  bytes: Uint8Array,
+  onKey: (start: number, end: number, isEscaped: boolean) => void,
+  onBrace: (brace: number) => void = () => {},
+): { containers: number; keys: number; commas: number } {
+  const { length } = bytes;
   let containers = 0;
   let keys = 0;
   let commas = 0;
-  let isInText = false;
-  for (let at = 0; at < bytes.byteLength; at++) {
-    const byte = bytes[at]!;
-    if (byte === QUOTE) isInText = !isInText;
-    else if (isInText) at += byte === BACKSLASH ? 1 : 0;
-    else if ((byte | 0x20) === BRACE) containers++;
-    else if (byte === COLON) keys++;
-    else if (byte === COMMA) commas++;
+  let start = 0;
+  let end = 0;
+  let isEscaped = false;
+  let at = 0;
+  while (at < length) {
+    const byte = bytes[at++]!;
+    if (byte <= SPACE) {
+      while (at < length && bytes[at]! <= SPACE) at++;
+    } else if (byte === QUOTE) {
+      start = at - 1;
+      isEscaped = false;
+      while (at < length) {
+        const inside = bytes[at++]!;
+        if (inside === QUOTE) break;
+        if (inside !== BACKSLASH) continue;
+        isEscaped = true;
+        at++;
+      }
+      end = at;
+    } else if (byte === COLON) {
+      keys++;
+      onKey(start, end, isEscaped);
+    } else if (byte === COMMA) {
+      commas++;
+    } else if ((byte | 0x20) === BRACE) {
+      containers++;
+      if (byte === BRACE) onBrace(byte);
+    } else if (byte === CLOSING_BRACE) {
+      onBrace(byte);
+    }
   }
   return { containers, keys, commas };
 }
@@ -204,23 +258,23 @@ function isObject(value: unknown): value is object {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-/** Walks valid JSON of any depth without recursion. */
-function findRepeatedKey(text: string): string | null {
+/** Looks into valid JSON of any depth without recursion. */
+function findRepeatedKey(buffer: Buffer): string | null {
   const open: (Set<string> | null)[] = [];
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === BRACE) open.push(null);
-    else if (code === 0x7d) open.pop();
-    else if (code === QUOTE) {
-      const start = at;
-      at = endOfString(text, start + 1);
-      if (!isKeyThatEndsAt(text, at)) continue;
-      const key = JSON.parse(text.slice(start, at + 1)) as string;
-      const keys = open[open.length - 1] ?? new Set();
-      if (keys.has(key)) return key;
-      keys.add(key);
-      open[open.length - 1] = keys;
-    }
-  }
-  return null;
+  let repeated: string | null = null;
+  const onKey = (start: number, end: number, isEscaped: boolean): void => {
+    if (repeated !== null) return;
+    const key = isEscaped
+      ? (JSON.parse(buffer.toString('utf8', start, end)) as string)
+      : buffer.toString('utf8', start + 1, end - 1);
+    const keys = open[open.length - 1] ?? new Set();
+    if (keys.has(key)) repeated = key;
+    keys.add(key);
+    open[open.length - 1] = keys;
+  };
+  walk(buffer, onKey, (brace) => {
+    if (brace === BRACE) open.push(null);
+    else open.pop();
+  });
+  return repeated;
 }

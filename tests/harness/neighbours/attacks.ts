@@ -3,7 +3,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
-import { brotliCompressSync, constants, createBrotliCompress } from 'node:zlib';
+import { brotliCompressSync, constants, createBrotliCompress, gzipSync, zstdCompressSync } from 'node:zlib';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import type { OrganisationNumber, Row, Store } from '../../../server/store/store.ts';
 import { interactionRow, recordRow } from '../../../server/store/test-rows.ts';
@@ -162,6 +162,15 @@ async function longNames(path: string, before: string, after: string): Promise<R
       return { path, headers: { 'Content-Encoding': 'br' }, body: Buffer.concat([start, rest]) };
     }),
   );
+}
+
+/** A compressed body of one part again and again, with nothing in it. */
+function repeatedPart(encoding: string, part: Buffer, count: number): RequestParts {
+  return {
+    path: '/v1/data/tags',
+    headers: { 'Content-Encoding': encoding },
+    body: Buffer.alloc(part.length * count, part),
+  };
 }
 
 function rejectedRecords(): RequestParts {
@@ -355,6 +364,43 @@ export const attacks: readonly Attack[] = [
     requests(target) {
       const texts = `"abcdef"${',"abcdef"'.repeat(3_600_000)}`;
       return inTurn(target, [packed('/v1/data/tags', `{"records":[{"name":[${texts}]}]}`)]);
+    },
+  },
+  {
+    name: 'a text of 16 million escapes',
+    manner: 'reads',
+    requests: (target) =>
+      inTurn(target, [packed('/v1/data/tags', `{"records":[{"name":"${'\\n'.repeat(15_900_000)}"}]}`)]),
+  },
+  {
+    name: '190,000 keys with escapes',
+    manner: 'reads',
+    requests(target) {
+      const fields = Array.from({ length: 38 }, (_, at) => `"\\u0061${at}":""`);
+      return inTurn(target, [packed('/v1/data/transactions', uploadOf(`{${fields.join()}}`))]);
+    },
+  },
+  {
+    name: '1.6 million empty gzip members',
+    manner: 'reads',
+    requests: (target) => inTurn(target, [repeatedPart('gzip', gzipSync(''), 1_600_000)]),
+  },
+  {
+    name: '990 empty zstd frames',
+    manner: 'reads',
+    requests: (target) => inTurn(target, [repeatedPart('zstd', zstdCompressSync(''), 990)]),
+  },
+  {
+    name: '1350 empty records in 4 KiB, under Idempotency-Keys',
+    manner: 'reads',
+    requests(target) {
+      const body = `{"records":[{}${',{}'.repeat(1350)}]}`;
+      return (connection) =>
+        requestBytes(target, target.keys[connection % target.keys.length]!, {
+          path: '/v1/data/transactions',
+          headers: { 'Idempotency-Key': randomUUID() },
+          body,
+        });
     },
   },
   {

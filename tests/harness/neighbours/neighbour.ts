@@ -1,13 +1,14 @@
-// The process of an organisation that does nothing unusual: it uploads one record, reads one, and asks whether the service is
-// ready, in turn and at a steady pace. It notes how long each took.
+// The process of an organisation that does nothing unusual: it uploads one record, plain and compressed, reads one, and asks
+// whether the service is ready, in turn and at a steady pace. It notes how long each took.
 
 import { Agent, type RequestOptions, request } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { takeOrder } from '../prepared-child.ts';
 import { leastRecord } from '../records.ts';
 
-export const kinds = ['upload', 'read', 'ready'] as const;
+export const kinds = ['upload', 'packed', 'read', 'ready'] as const;
 export type Kind = (typeof kinds)[number];
 
 export interface NeighbourOrder {
@@ -51,7 +52,7 @@ class Neighbour {
   }
 
   async run(): Promise<NeighbourResult> {
-    const timesMs: Record<Kind, number[]> = { upload: [], read: [], ready: [] };
+    const timesMs: Record<Kind, number[]> = { upload: [], packed: [], read: [], ready: [] };
     const failures: string[] = [];
     const ownDelay = monitorEventLoopDelay({ resolution: ASK_EVERY_MS });
     ownDelay.enable();
@@ -92,9 +93,16 @@ class Neighbour {
           headers: authorised,
           ...(signal && { signal }),
         });
-      case 'upload': {
-        const body = JSON.stringify({ records: [leastRecord('transactions', { shop_id: shopId })] });
-        const headers = { ...authorised, 'Content-Type': 'application/json', 'Content-Length': body.length };
+      case 'upload':
+      case 'packed': {
+        const json = JSON.stringify({ records: [leastRecord('transactions', { shop_id: shopId })] });
+        const body = kind === 'packed' ? gzipSync(json) : json;
+        const headers = {
+          ...authorised,
+          'Content-Type': 'application/json',
+          'Content-Length': body.length,
+          ...(kind === 'packed' ? { 'Content-Encoding': 'gzip' } : {}),
+        };
         return this.#send(
           `${url}/v1/data/transactions`,
           { method: 'POST', headers, ...(signal && { signal }) },
@@ -104,7 +112,7 @@ class Neighbour {
     }
   }
 
-  #send(url: string, options: RequestOptions, body = ''): Promise<string | null> {
+  #send(url: string, options: RequestOptions, body: string | Buffer = ''): Promise<string | null> {
     return new Promise((resolve) => {
       const fail = (error: Error): void => resolve(error.message);
       request(url, { agent: this.#agent, ...options }, (response) => {

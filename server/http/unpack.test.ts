@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import type { ContentEncoding } from './read-body.ts';
+import { unpack } from './unpack.ts';
+
+const LIMIT_BYTES = 1024;
+
+function unpackParts(encoding: ContentEncoding, part: Buffer, count: number) {
+  return unpack({ bytes: new Uint8Array(Buffer.alloc(part.length * count, part)), encoding }, LIMIT_BYTES);
+}
+
+describe('unpacking', () => {
+  for (const { encoding, pack, most, what } of [
+    { encoding: 'gzip', pack: gzipSync, most: 1000, what: 'members' },
+    { encoding: 'zstd', pack: zstdCompressSync, most: 16, what: 'frames' },
+  ] as const) {
+    test(`takes ${most} ${encoding} ${what}, and no more`, () => {
+      assert.equal(String(unpackParts(encoding, pack('a'), most)), 'a'.repeat(most));
+      assert.deepEqual(unpackParts(encoding, pack(''), most + 1), {
+        refusal: 'bad_request',
+        message: `The body is not valid ${encoding}: more than ${most} ${what}.`,
+      });
+    });
+
+    test(`never unpacks more ${encoding} than it is told to`, () => {
+      const unpacked = unpackParts(encoding, pack('a'.repeat(LIMIT_BYTES + 1)), 1);
+      assert.ok('refusal' in unpacked && unpacked.refusal === 'content_too_large');
+    });
+  }
+});
