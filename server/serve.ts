@@ -29,6 +29,8 @@ import type { TlsPair } from './tls.ts';
 
 const FORGET_EXPIRED_EVERY_MS = 3_600_000;
 const DEMO_ORGANISATION = 'demo';
+/** New connections that wait to be accepted. The system drops others, whose clients try again after a second. */
+const BACKLOG_CONNECTIONS = 4096;
 
 export interface ServeOutput {
   /** Prints a line for the person or program that started the server. */
@@ -139,7 +141,7 @@ async function serveObserved(
     const { metrics } = observer;
     if (metrics !== null && !io.isWorker) stopShowing = await showMetrics(metrics, settings, io);
     const app = buildApp(service);
-    await app.listen({ host: settings.host, port: settings.port });
+    await app.listen({ host: settings.host, port: settings.port, backlog: BACKLOG_CONNECTIONS });
     if (metrics !== null && io.isWorker) stopShowing = await tellPrimaryMetrics(metrics);
     const url = urlOf(app.server.address() as AddressInfo, settings.host, tls !== null);
     await greetNewcomer(store, settings, url, io);

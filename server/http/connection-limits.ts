@@ -2,7 +2,8 @@
 // 64 KiB before anybody else has a turn: two thousand requests, or ten thousand pieces of a body.
 
 import type { RequestListener, Server } from 'node:http';
-import { unfinishedResponses } from './connections.ts';
+import { ConnectionTurns } from './connection-turns.ts';
+import { responseBegan, responseEnded, unfinishedResponses } from './connections.ts';
 import { skipReceived } from './skip-received.ts';
 import { refuseTinyChunks } from './tiny-chunks.ts';
 
@@ -12,14 +13,17 @@ export const MOST_UNANSWERED_REQUESTS = 16;
 export function limitConnections(server: Server): void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);
+  const turns = new ConnectionTurns(server);
   server.on('request', (request, response) => {
     const { socket } = request;
-    if (unfinishedResponses(socket) < MOST_UNANSWERED_REQUESTS) {
-      refuseTinyChunks(request, response);
-      handle.call(server, request, response);
-    } else {
+    if (unfinishedResponses(socket) >= MOST_UNANSWERED_REQUESTS) {
       skipReceived(socket);
       socket.destroy();
+      return;
     }
+    responseBegan(socket, response);
+    response.on('close', () => responseEnded(socket, response));
+    refuseTinyChunks(request, response);
+    turns.take(socket, () => handle.call(server, request, response));
   });
 }

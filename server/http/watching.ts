@@ -8,7 +8,7 @@ import type { EndedRequest, Facts } from '../observe/facts.ts';
 import type { Observer } from '../observe/observer.ts';
 import { readTraceParent } from '../observe/trace-parent.ts';
 import type { BodyTimes, RequestSpan } from '../observe/traces.ts';
-import { isInRequest, responseBegan, responseEnded } from './connections.ts';
+import { isInRequest } from './connections.ts';
 import { refusals } from './refusals.ts';
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
@@ -59,13 +59,10 @@ export function watch(observer: Observer, request: FastifyRequest, reply: Fastif
     ) ?? null;
   const watched = new Watched(span?.traceId ?? parent?.traceId ?? null, span);
   request.watched = watched;
-  const { socket } = request.raw;
-  responseBegan(socket, reply.raw);
   observer.requestsInProgress++;
   reply.raw.on('close', () => {
     watched.isClosed = true;
     for (const giveBack of watched.onClose) giveBack();
-    responseEnded(socket, reply.raw);
     observer.requestsInProgress--;
     if (!watched.isWorkedOn) tell(observer, request, reply, watched);
   });
