@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import type { Row } from '../server/store/store.ts';
+import type { Row } from '../server/store/rows.ts';
 import { catalogueTables, quoted, quotedList, recordTable } from '../server/store/tables.ts';
 import { ORGANISATION } from './rows.ts';
 

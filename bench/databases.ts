@@ -11,8 +11,8 @@ import { createOrganisation } from '../server/access/organisations.ts';
 import { defaultScopes } from '../server/access/scopes.ts';
 import { openStore } from '../server/store/open-store.ts';
 import { startTestServer, type TestServer } from '../server/store/postgres/test-server.ts';
+import type { Row } from '../server/store/rows.ts';
 import { openForWriting } from '../server/store/sqlite/writing-connection.ts';
-import type { Row } from '../server/store/store.ts';
 import { catalogueTables, quoted, quotedList, recordTable } from '../server/store/tables.ts';
 import { copyInto } from './copy.ts';
 import { bindable, ORGANISATION, rowsOf, upsertSql } from './rows.ts';
@@ -46,7 +46,7 @@ async function furnish(database: string): Promise<string> {
     const wish = { organisation, orgId, scopes: defaultScopes, name: 'benchmark', expiresAtMs: null, nowMs };
     const { apiKey } = await issueKey(store, wish);
     const batches = [rowsOf('shops', referencedShops)];
-    await store.write({ organisation, type: 'shops', batches, dryRun: false, memory: null });
+    await store.write({ organisation, type: 'shops', batches, dryRun: false, idempotencyRecord: null });
     return apiKey;
   } finally {
     await store.close();

@@ -3,7 +3,7 @@
 import type { SQLInputValue } from 'node:sqlite';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { checkFields, planOf } from '../server/ingest/check-fields.ts';
-import type { Row } from '../server/store/store.ts';
+import type { Row } from '../server/store/rows.ts';
 import { quoted, quotedList, type Table } from '../server/store/tables.ts';
 import { type BenchRecord, type WorkloadName, workloads } from './workloads.ts';
 

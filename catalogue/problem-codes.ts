@@ -1,7 +1,7 @@
 // The closed list of reasons for which a record, or a field of it, is not accepted.
 // Everything that names a code (validation, answers, docs, tests) takes it from here.
 
-export interface ProblemCodeFacts {
+export interface ProblemCodeDescription {
   readonly meaning: string;
   readonly remedy: string;
   /** True where the very same record can be sent again unchanged and may then be accepted. */
@@ -61,6 +61,6 @@ export const problemCodes = {
       'with an `Idempotency-Key`.',
     retryable: true,
   },
-} as const satisfies Record<string, ProblemCodeFacts>;
+} as const satisfies Record<string, ProblemCodeDescription>;
 
 export type ProblemCode = keyof typeof problemCodes;

@@ -262,7 +262,7 @@ export class Upload<T extends RecordTypeName> {
     signal: AbortSignal,
   ): Promise<void> {
     const patience = this.#connection.newPatience();
-    const control = { signal, patience, onRetry: (retry: RetryNotice) => this.#tellRetry(retry) };
+    const control = { signal, patience, onRetry: (retry: RetryNotice) => this.#reportRetry(retry) };
     let open = positions;
     while (open.length > 0) {
       const { records: mostRecords } = this.#limits;
@@ -368,7 +368,7 @@ export class Upload<T extends RecordTypeName> {
     await this.#callBack(() => this.#options.onProgress?.({ ...this.#progress }));
   }
 
-  async #tellRetry(retry: RetryNotice): Promise<void> {
+  async #reportRetry(retry: RetryNotice): Promise<void> {
     this.#progress.retries++;
     await this.#callBack(() => this.#options.onRetry?.(retry));
   }

@@ -4,7 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Fields } from '@headgate/catalogue/declaration.ts';
 import { jsonSchemaOf } from '@headgate/catalogue/json-schema.ts';
-import { type ProblemCodeFacts, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import {
   assignedToInteraction,
   interaction,
@@ -19,8 +19,8 @@ import { openApiJson } from '../server/http/openapi/document.ts';
 import { refusals } from '../server/http/refusals.ts';
 import { metricsTable } from '../server/observe/metric-table.ts';
 import { readSettings, SettingsProblem, settingsTable } from '../server/settings.ts';
-import { columnTypes as postgresTypes } from '../server/store/postgres/schema.ts';
-import { columnTypes as sqliteTypes } from '../server/store/sqlite/schema.ts';
+import { codecs as postgresCodecs } from '../server/store/postgres/codecs.ts';
+import { codecs as sqliteCodecs } from '../server/store/sqlite/codecs.ts';
 import { catalogueTables, recordTable, type Table } from '../server/store/tables.ts';
 
 const root = new URL('..', import.meta.url);
@@ -117,7 +117,7 @@ function recordTypesPage(): string {
 }
 
 function codesTable(): string {
-  const rows = Object.entries(problemCodes as Record<string, ProblemCodeFacts>).map(
+  const rows = Object.entries(problemCodes as Record<string, ProblemCodeDescription>).map(
     ([code, { meaning, remedy, retryable }]) => [`\`${code}\``, meaning, remedy, retryable ? 'yes' : 'no'],
   );
   return table(['Code', 'What happened', 'What to do', 'Retryable as it is'], rows);
@@ -144,8 +144,8 @@ function columnTables(): string {
     .map(([{ name, key, columns }, fields]) => {
       const rows = columns.map((column) => [
         `\`${column.name}\``,
-        sqliteTypes[column.kind],
-        postgresTypes[column.kind],
+        sqliteCodecs[column.kind].type,
+        postgresCodecs[column.kind].type,
         fields[column.name]!.nullable && column.omitted === null ? 'yes' : 'no',
       ]);
       const head = `### ${name}\n\nKey: \`organisation\`, \`${key}\`.\n\n`;

@@ -6,7 +6,9 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { recordTypeNames, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
 import fc from 'fast-check';
 import { type Comparison, copyEverything, type Part } from './copy.ts';
-import type { ApiKey, OrganisationNumber, Row, Store } from './store/store.ts';
+import type { NewApiKey } from './store/keys.ts';
+import type { OrganisationNumber, Row } from './store/rows.ts';
+import type { Store } from './store/store.ts';
 import { everyInteraction, everyRecord } from './store/test-lists.ts';
 import { anyRow, interactionRow, recordRow } from './store/test-rows.ts';
 import { type TestStore, testStores } from './store/test-stores.ts';
@@ -247,7 +249,7 @@ function withoutNumber<Numbered extends { readonly organisation: OrganisationNum
 /** Each later than the one before: that is the order in which they are listed. */
 let keys = 0;
 
-function newKey(organisation: OrganisationNumber, name: string | null): Omit<ApiKey, 'orgId'> {
+function newKey(organisation: OrganisationNumber, name: string | null): NewApiKey {
   return {
     keyId: randomUUID(),
     organisation,
@@ -268,7 +270,7 @@ async function write(
   type: (typeof recordTypeNames)[number],
   rows: readonly Row[],
 ): Promise<void> {
-  await store.write({ organisation, type, batches: [rows], dryRun: false, memory: null });
+  await store.write({ organisation, type, batches: [rows], dryRun: false, idempotencyRecord: null });
 }
 
 async function writeRecords(
@@ -287,7 +289,9 @@ async function writeInteractions(
   count: number,
 ): Promise<void> {
   const rows = Array.from({ length: count }, () => interactionRow());
-  await Promise.all(rows.map((row) => store.writeInteraction({ organisation, row, memory: null })));
+  await Promise.all(
+    rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null })),
+  );
 }
 
 /** Changes a shop that has a date. */
@@ -317,7 +321,9 @@ async function fill(store: Store, organisation: OrganisationNumber): Promise<voi
     );
   }
   const interactions = fc.sample(anyRow(storedInteraction), { numRuns: 20, seed: SEED });
-  await Promise.all(interactions.map((row) => store.writeInteraction({ organisation, row, memory: null })));
+  await Promise.all(
+    interactions.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null })),
+  );
 }
 
 async function contentOf(store: Store, name: string): Promise<Content> {

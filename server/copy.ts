@@ -5,7 +5,10 @@
 import { createHash } from 'node:crypto';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
-import type { ApiKey, InteractionPosition, OrganisationNumber, Page, Row, Store } from './store/store.ts';
+import type { InteractionPosition } from './store/interactions.ts';
+import type { ApiKey } from './store/keys.ts';
+import type { OrganisationNumber, Page, Row } from './store/rows.ts';
+import type { Store } from './store/store.ts';
 
 const PAGE_ROWS = 5000;
 
@@ -32,6 +35,52 @@ export type Copied =
   | { readonly kind: 'copied'; readonly comparisons: readonly Comparison[] }
   | { readonly kind: 'refused'; readonly reason: string };
 
+/** Rows that are copied and compared in the same way. */
+interface RowPart {
+  readonly name: Part;
+  count(store: Store, organisation: OrganisationNumber): Promise<number>;
+  pages(store: Store, organisation: OrganisationNumber): AsyncIterable<readonly Row[]>;
+  write(store: Store, organisation: OrganisationNumber, rows: readonly Row[]): Promise<unknown>;
+}
+
+function recordPart(type: RecordTypeName): RowPart {
+  return {
+    name: type,
+    count: (store, organisation) => store.countRecords(organisation, type),
+    pages: (store, organisation) =>
+      everyPage((afterId: string | null) =>
+        store.records(organisation, type, { afterId, limit: PAGE_ROWS, includeDeleted: true }),
+      ),
+    write: (store, organisation, rows) =>
+      store.write({ organisation, type, batches: [rows], dryRun: false, idempotencyRecord: null }),
+  };
+}
+
+const interactionPart: RowPart = {
+  name: 'interactions',
+  count: (store, organisation) => store.countInteractions(organisation),
+  pages: (store, organisation) =>
+    everyPage((before: InteractionPosition | null) =>
+      store.interactions(organisation, { equal: {}, from: null, to: null, before, limit: PAGE_ROWS }),
+    ),
+  write: (store, organisation, rows) =>
+    Promise.all(rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null }))),
+};
+
+/** In the order in which every reference is to something that was copied before. */
+const parts: readonly RowPart[] = [...uploadOrder(recordTypes).map(recordPart), interactionPart];
+
+async function* everyPage<Position>(
+  pageAfter: (position: Position | null) => Promise<Page<Position>>,
+): AsyncIterable<readonly Row[]> {
+  let position: Position | null = null;
+  do {
+    const { rows, next }: Page<Position> = await pageAfter(position);
+    if (rows.length > 0) yield rows;
+    position = next;
+  } while (position !== null);
+}
+
 interface Pair {
   readonly name: string;
   readonly from: OrganisationNumber;
@@ -53,19 +102,12 @@ export async function copyEverything(
   const comparisons: Comparison[] = [];
   for (const pair of pairs) {
     await copyKeys(from, to, pair);
-    for (const type of uploadOrder(recordTypes)) {
-      const totalRows = await from.count(pair.from, type);
-      const tell = progressOf('copying', pair, type, totalRows, onProgress);
-      for await (const rows of recordPages(from, pair.from, type)) {
-        await to.write({ organisation: pair.to, type, batches: [rows], dryRun: false, memory: null });
-        tell(rows.length);
+    for (const part of parts) {
+      const onRows = progressOf('copying', pair, part.name, await part.count(from, pair.from), onProgress);
+      for await (const rows of part.pages(from, pair.from)) {
+        await part.write(to, pair.to, rows);
+        onRows(rows.length);
       }
-    }
-    const totalRows = await from.count(pair.from, 'interactions');
-    const tell = progressOf('copying', pair, 'interactions', totalRows, onProgress);
-    for await (const rows of interactionPages(from, pair.from)) {
-      await Promise.all(rows.map((row) => to.writeInteraction({ organisation: pair.to, row, memory: null })));
-      tell(rows.length);
     }
   }
   for (const pair of pairs) comparisons.push(...(await compare(from, to, pair, onProgress)));
@@ -137,29 +179,26 @@ async function compare(
     });
   };
   add('keys', digestOfKeys(await from.keysOf(pair.from)), digestOfKeys(await to.keysOf(pair.to)));
-  for (const part of [...uploadOrder(recordTypes), 'interactions'] as const) {
-    const totalRows = 2 * (await from.count(pair.from, part));
-    const tell = progressOf('comparing', pair, part, totalRows, onProgress);
-    const pages = (store: Store, organisation: OrganisationNumber): AsyncIterable<readonly Row[]> =>
-      part === 'interactions'
-        ? interactionPages(store, organisation)
-        : recordPages(store, organisation, part);
-    const [here, there] = [
-      await digestOf(pages(from, pair.from), tell),
-      await digestOf(pages(to, pair.to), tell),
-    ];
-    add(part, here, there);
+  for (const part of parts) {
+    const totalRows = 2 * (await part.count(from, pair.from));
+    const onRows = progressOf('comparing', pair, part.name, totalRows, onProgress);
+    const here = await digestOf(part.pages(from, pair.from), onRows);
+    const there = await digestOf(part.pages(to, pair.to), onRows);
+    add(part.name, here, there);
   }
   return comparisons;
 }
 
-async function digestOf(pages: AsyncIterable<readonly Row[]>, tell: (rows: number) => void): Promise<Digest> {
+async function digestOf(
+  pages: AsyncIterable<readonly Row[]>,
+  onRows: (rows: number) => void,
+): Promise<Digest> {
   const hash = createHash('sha256');
   let count = 0;
   for await (const rows of pages) {
     for (const row of rows) hash.update(`${JSON.stringify(row)}\n`);
     count += rows.length;
-    tell(rows.length);
+    onRows(rows.length);
   }
   return { count, checksum: hash.digest('hex') };
 }
@@ -170,33 +209,6 @@ function digestOfKeys(keys: readonly ApiKey[]): Digest {
     .map(({ organisation: _, lastUsedAtMs: __, ...key }) => JSON.stringify(Object.entries(key).sort()))
     .sort();
   return { count: keys.length, checksum: createHash('sha256').update(lines.join('\n')).digest('hex') };
-}
-
-async function* recordPages(
-  store: Store,
-  organisation: OrganisationNumber,
-  type: RecordTypeName,
-): AsyncIterable<readonly Row[]> {
-  let afterId: string | null = null;
-  do {
-    const page = { afterId, limit: PAGE_ROWS, includeDeleted: true };
-    const { rows, next }: Page<string> = await store.records(organisation, type, page);
-    if (rows.length > 0) yield rows;
-    afterId = next;
-  } while (afterId !== null);
-}
-
-async function* interactionPages(
-  store: Store,
-  organisation: OrganisationNumber,
-): AsyncIterable<readonly Row[]> {
-  let before: InteractionPosition | null = null;
-  do {
-    const page = { equal: {}, from: null, to: null, before, limit: PAGE_ROWS };
-    const { rows, next }: Page<InteractionPosition> = await store.interactions(organisation, page);
-    if (rows.length > 0) yield rows;
-    before = next;
-  } while (before !== null);
 }
 
 function progressOf(

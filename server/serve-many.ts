@@ -23,7 +23,7 @@ export function isWorker(): boolean {
   return cluster.isWorker;
 }
 
-export function tellPrimary(url: string): void {
+export function notifyPrimary(url: string): void {
   process.send!({ listening: url } satisfies Listening);
 }
 

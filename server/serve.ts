@@ -13,7 +13,7 @@ import { routes } from './http/routes.ts';
 import type { Service } from './http/service.ts';
 import { shownRoute } from './http/watching.ts';
 import { listSlots, lookUpSlots, uploadSlots, WorkSlots } from './http/work-slots.ts';
-import { type Log, type LogFacts, openLog } from './observe/log.ts';
+import { type Log, type LogFields, openLog } from './observe/log.ts';
 import type { Gauges, Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
 import { openTraces } from './observe/open-traces.ts';
@@ -27,7 +27,7 @@ import { filesOfDatabase } from './store/sqlite/database-files.ts';
 import { prepareThreadMemory } from './thread-memory.ts';
 import type { TlsPair } from './tls.ts';
 
-const FORGET_EXPIRED_EVERY_MS = 3_600_000;
+const DELETE_EXPIRED_EVERY_MS = 3_600_000;
 const DEMO_ORGANISATION = 'demo';
 /** New connections that wait to be accepted. The system drops others, whose clients try again after a second. */
 const BACKLOG_CONNECTIONS = 4096;
@@ -58,7 +58,7 @@ export async function startServer(
   const { env, isTerminal, isWorker, version } = io;
   const { logLevel: threshold, logFormat: format } = settings;
   const log = openLog({ threshold, format, isTerminal, isShared: isWorker, env });
-  const warn = (facts: LogFacts, message: string): void => log.write('warn', facts, message);
+  const warn = (fields: LogFields, message: string): void => log.write('warn', fields, message);
   const traces = await openTraces({ version, env, isTls: tls !== null, warn });
   const closeAll = async (): Promise<void> => {
     await traces?.close();
@@ -124,7 +124,7 @@ async function serveObserved(
     observer,
     log: log.write,
   };
-  const forgetting = forgetExpiredRegularly(store, (err) => {
+  const forgetting = deleteExpiredRegularly(store, (err) => {
     observer.metrics?.storeFailed('upkeep');
     log.write('warn', { err }, 'expired answers were not dropped');
   });
@@ -142,7 +142,7 @@ async function serveObserved(
     if (metrics !== null && !io.isWorker) stopShowing = await showMetrics(metrics, settings, io);
     const app = buildApp(service);
     await app.listen({ host: settings.host, port: settings.port, backlog: BACKLOG_CONNECTIONS });
-    if (metrics !== null && io.isWorker) stopShowing = await tellPrimaryMetrics(metrics);
+    if (metrics !== null && io.isWorker) stopShowing = await sendMetricsToPrimary(metrics);
     const url = urlOf(app.server.address() as AddressInfo, settings.host, tls !== null);
     await greetNewcomer(store, settings, url, io);
     log.write('debug', { version: io.version, url }, 'started');
@@ -204,18 +204,18 @@ async function showMetrics(
 }
 
 /** The primary shows the sum of all workers. Answers how to stop. */
-async function tellPrimaryMetrics(metrics: Metrics): Promise<() => Promise<void>> {
-  const { tellMetrics } = await import('./observe/merged-metrics.ts');
-  const stop = tellMetrics(() => metrics.values());
+async function sendMetricsToPrimary(metrics: Metrics): Promise<() => Promise<void>> {
+  const { sendMetrics } = await import('./observe/merged-metrics.ts');
+  const stop = sendMetrics(() => metrics.values());
   return async () => stop();
 }
 
-function forgetExpiredRegularly(store: OpenedStore, onError: (error: unknown) => void): NodeJS.Timeout {
+function deleteExpiredRegularly(store: OpenedStore, onError: (error: unknown) => void): NodeJS.Timeout {
   const forget = (): void => {
-    store.forgetExpired(Date.now()).catch(onError);
+    store.deleteExpiredResponses(Date.now()).catch(onError);
   };
   forget();
-  return setInterval(forget, FORGET_EXPIRED_EVERY_MS).unref();
+  return setInterval(forget, DELETE_EXPIRED_EVERY_MS).unref();
 }
 
 function urlOf({ port }: AddressInfo, host: string, isTls: boolean): string {

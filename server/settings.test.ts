@@ -7,7 +7,7 @@ import {
   readSettings,
   type Settings,
   SettingsProblem,
-  settingFacts,
+  settingDescriptions,
   settingsTable,
   settingWarnings,
 } from './settings.ts';
@@ -260,8 +260,8 @@ test('the docs’ table has one row for every setting, with its flag and default
   const [heading, rule, ...rows] = settingsTable().trimEnd().split('\n');
   assert.match(heading!, /Setting.*Flag.*Default/);
   assert.match(rule!, /^[| -]+$/);
-  assert.equal(rows.length, settingFacts.length);
-  for (const [index, { env, flag, default: defaultText, help }] of settingFacts.entries()) {
+  assert.equal(rows.length, settingDescriptions.length);
+  for (const [index, { env, flag, default: defaultText, help }] of settingDescriptions.entries()) {
     const row = rows[index]!;
     assert.equal(row.split('|').length, 6, `a cell breaks the row: ${row}`);
     for (const part of [env, flag === null ? '' : `--${flag}`, defaultText ?? '', help]) {
@@ -271,7 +271,7 @@ test('the docs’ table has one row for every setting, with its flag and default
 });
 
 test('every default is itself an accepted value', () => {
-  for (const { env, default: defaultText } of settingFacts) {
+  for (const { env, default: defaultText } of settingDescriptions) {
     if (defaultText !== null) settingsFrom({ [env]: defaultText });
   }
 });

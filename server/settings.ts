@@ -348,7 +348,7 @@ export function environmentName(name: SettingName): string {
 }
 
 /** The settings as tables and help show them, in the order of their declaration. */
-export const settingFacts = Object.entries(declared).map(
+export const settingDescriptions = Object.entries(declared).map(
   ([name, { env, flag, kind, default: defaultText, help }]) => ({
     env,
     flag,
@@ -454,7 +454,7 @@ const TEST_PREFIX = 'HEADGATE_TEST_';
 
 /** A sentence for each variable that looks like a setting and is none. */
 export function settingWarnings(env: Environment): readonly string[] {
-  const known = settingFacts.map((fact) => fact.env.slice(PREFIX.length));
+  const known = settingDescriptions.map((fact) => fact.env.slice(PREFIX.length));
   return Object.keys(env)
     .filter((name) => name.startsWith(PREFIX) && !name.startsWith(TEST_PREFIX))
     .map((name) => name.slice(PREFIX.length))
@@ -468,7 +468,7 @@ export function settingWarnings(env: Environment): readonly string[] {
 
 /** The table of settings for the docs, in Markdown. */
 export function settingsTable(): string {
-  const rows = settingFacts.map(({ env, flag, accepts, default: defaultText, help }) => [
+  const rows = settingDescriptions.map(({ env, flag, accepts, default: defaultText, help }) => [
     `\`${env}\``,
     flag === null ? '' : `\`--${flag}\``,
     defaultText === null ? '' : `\`${defaultText}\``,

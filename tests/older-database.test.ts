@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { openStore } from '../server/store/open-store.ts';
-import { columnTypes as postgresTypes } from '../server/store/postgres/schema.ts';
-import { columnTypes as sqliteTypes } from '../server/store/sqlite/schema.ts';
-import type { Row } from '../server/store/store.ts';
+import { codecs as postgresCodecs } from '../server/store/postgres/codecs.ts';
+import type { Row } from '../server/store/rows.ts';
+import { codecs as sqliteCodecs } from '../server/store/sqlite/codecs.ts';
 import { catalogueTables, quoted, recordTable } from '../server/store/tables.ts';
 import { type TestDatabases, testDatabases } from '../server/store/test-databases.ts';
 import { everyRecord } from '../server/store/test-lists.ts';
@@ -51,12 +51,13 @@ async function newDatabase(kind: TestDatabases, organisation: string): Promise<O
 async function olderDatabase(kind: TestDatabases): Promise<Owned> {
   const owned = await newDatabase(kind, 'acme');
   const isSqlite = owned.database.startsWith('sqlite:');
-  const types = isSqlite ? sqliteTypes : postgresTypes;
+  const codecs = isSqlite ? sqliteCodecs : postgresCodecs;
   const wasRequired = ['customer_id', 'gender', 'is_deleted'];
   const columns = recordTable(catalogueTables, 'customers')
     .columns.filter(({ name }) => name !== 'region')
     .map(
-      ({ name, kind }) => `${quoted(name)} ${types[kind]}${wasRequired.includes(name) ? ' NOT NULL' : ''}`,
+      ({ name, kind }) =>
+        `${quoted(name)} ${codecs[kind].type}${wasRequired.includes(name) ? ' NOT NULL' : ''}`,
     );
   await kind.ask(owned.database, 'DROP TABLE customers');
   await kind.ask(
@@ -85,7 +86,13 @@ async function customersIn({ database, organisation }: Omit<Owned, 'remove'>): P
 async function addCustomer({ database }: Owned, row: Row): Promise<void> {
   const store = await openStore(database);
   const [{ organisation } = assert.fail()] = await store.organisations();
-  await store.write({ organisation, type: 'customers', batches: [[row]], dryRun: false, memory: null });
+  await store.write({
+    organisation,
+    type: 'customers',
+    batches: [[row]],
+    dryRun: false,
+    idempotencyRecord: null,
+  });
   await store.close();
 }
 

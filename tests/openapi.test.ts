@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { apiRoutes, routes } from '../server/http/routes.ts';
-import packageFacts from '../server/package.json' with { type: 'json' };
+import packageJson from '../server/package.json' with { type: 'json' };
 import { testDatabases } from '../server/store/test-databases.ts';
 import { DescribedApi, exchange } from './harness/described-api.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
@@ -48,7 +48,7 @@ describe('the API description', () => {
 
   it('has the version of the package, and an operation for every route and every type', async () => {
     const { document, operations } = new DescribedApi(JSON.parse(kept));
-    assert.equal(document.info.version, packageFacts.version);
+    assert.equal(document.info.version, packageJson.version);
     const described = operations.map(({ path, method }) => `${method.toUpperCase()} ${path}`);
     const wanted = Object.values(apiRoutes).flatMap(({ method, path }) =>
       path.includes(':type')

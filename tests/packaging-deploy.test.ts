@@ -20,8 +20,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse, parseAllDocuments } from 'yaml';
 import { apiRoutes } from '../server/http/routes.ts';
-import packageFacts from '../server/package.json' with { type: 'json' };
-import { readSettings, type Settings, SettingsProblem, settingFacts } from '../server/settings.ts';
+import packageJson from '../server/package.json' with { type: 'json' };
+import { readSettings, type Settings, SettingsProblem, settingDescriptions } from '../server/settings.ts';
 import {
   buildStage,
   environmentOf,
@@ -45,7 +45,7 @@ function read(path: string): string {
 
 /** The settings that an environment makes; a name or a value that Headgate does not know fails. */
 function settingsOf(environment: Readonly<Record<string, string>>): Settings {
-  const known = settingFacts.map(({ env }) => env);
+  const known = settingDescriptions.map(({ env }) => env);
   for (const name of Object.keys(environment)) {
     if (name.startsWith('HEADGATE_')) assert.ok(known.includes(name), `${name} is no setting`);
   }
@@ -67,7 +67,7 @@ describe('Dockerfile', () => {
   const [build, image] = readDockerfile(join(root, 'Dockerfile')) as [Stage, Stage];
 
   test('runs on the Node that the package asks for, as a user without rights, on a volume of its own', () => {
-    const major = /\d+/.exec(packageFacts.engines.node)![0];
+    const major = /\d+/.exec(packageJson.engines.node)![0];
     for (const { from } of [build, image]) assert.equal(from, `node:${major}-slim`);
     assert.equal(only(image, 'USER'), `${OWNER}:${OWNER}`);
     assert.equal(only(image, 'VOLUME'), '/data');
@@ -341,7 +341,7 @@ describe('the manifest for Kubernetes', () => {
     assert.equal(settings.metricsPort, portNamed('metrics'));
     assert.equal(settings.metricsHost, '0.0.0.0');
     assert.equal(template.metadata.annotations['prometheus.io/port'], String(settings.metricsPort));
-    assert.ok(container.image.endsWith(`/headgate:${packageFacts.version}`));
+    assert.ok(container.image.endsWith(`/headgate:${packageJson.version}`));
   });
 
   test('the probes ask what the server answers without a key', () => {

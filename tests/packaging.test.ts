@@ -17,14 +17,14 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import workspaceFacts from '../package.json' with { type: 'json' };
-import packageFacts from '../server/package.json' with { type: 'json' };
+import packageJson from '../server/package.json' with { type: 'json' };
 import { type Api, apiOf } from './harness/api.ts';
 import { npmEnvironment, runIn } from './harness/npm.ts';
 import { idOf, leastRecord } from './harness/records.ts';
 import { takesConnections, waitUntil } from './harness/waiting.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const oldest = packageFacts.engines.node.replace('>=', '');
+const oldest = packageJson.engines.node.replace('>=', '');
 const MOST_BYTES = 600_000;
 const MOST_UNPACKED_BYTES = 3_000_000;
 
@@ -76,7 +76,7 @@ describe('the package', () => {
   });
 
   test('tells its version and its help', async () => {
-    assert.equal(await headgate('--version'), `${packageFacts.version}\n`);
+    assert.equal(await headgate('--version'), `${packageJson.version}\n`);
     assert.match(await headgate('serve', '--help'), /HEADGATE_DATABASE/);
   });
 

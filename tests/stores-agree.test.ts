@@ -18,7 +18,7 @@ import { uploadOrder } from '@headgate/catalogue/references.ts';
 import { corruptionOf, sampleObject } from '@headgate/catalogue/testing/generators.ts';
 import fc from 'fast-check';
 import { openStore } from '../server/store/open-store.ts';
-import type { Row } from '../server/store/store.ts';
+import type { Row } from '../server/store/rows.ts';
 import { everyInteraction, everyRecord } from '../server/store/test-lists.ts';
 import { type Api, apiOf } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';

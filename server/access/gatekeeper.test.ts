@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { type ApiKey, type Store, StoreUnavailable } from '../store/store.ts';
+import type { ApiKey } from '../store/keys.ts';
+import { type Store, StoreUnavailable } from '../store/store.ts';
 import { type Clock, Gatekeeper } from './gatekeeper.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from './keys.ts';
 import { defaultScopes } from './scopes.ts';

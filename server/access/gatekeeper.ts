@@ -2,7 +2,8 @@
 // did to a key (the command line revokes and rotates) is seen within seconds.
 
 import { timingSafeEqual } from 'node:crypto';
-import { type ApiKey, type Store, StoreUnavailable } from '../store/store.ts';
+import type { ApiKey } from '../store/keys.ts';
+import { type Store, StoreUnavailable } from '../store/store.ts';
 import { endedBy, HASH_CHARACTERS, hashSecret, parseKey } from './keys.ts';
 
 /** From this age on an entry is still used, and read again in the background. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { after, test } from 'node:test';
-import type { ApiKey, Organisation } from '../store/store.ts';
+import type { ApiKey } from '../store/keys.ts';
+import type { Organisation } from '../store/organisations.ts';
 import { endedBy, type IssuedKey, issueKey, parseKey, revokeKey, rotateKey, statusOf } from './keys.ts';
 import { temporaryStore } from './temporary-store.ts';
 

@@ -2,7 +2,9 @@
 // is enough here, where it would not be for a password: nobody can guess 192 random bits.
 
 import { hash, randomBytes } from 'node:crypto';
-import type { ApiKey, OrganisationNumber, Store } from '../store/store.ts';
+import type { ApiKey, NewApiKey } from '../store/keys.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
+import type { Store } from '../store/store.ts';
 
 const KEY_ID_BYTES = 6;
 const SECRET_BYTES = 24;
@@ -144,6 +146,6 @@ function makeKey({ organisation, orgId, scopes, name, expiresAtMs, nowMs }: KeyW
   };
 }
 
-function withoutOrgId({ orgId: _, ...key }: ApiKey): Omit<ApiKey, 'orgId'> {
+function withoutOrgId({ orgId: _, ...key }: ApiKey): NewApiKey {
   return key;
 }

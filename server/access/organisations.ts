@@ -4,7 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { Flaw } from '@headgate/catalogue/kinds/kind.ts';
 import { uuid } from '@headgate/catalogue/kinds/uuid.ts';
 import { nearName } from '../near-name.ts';
-import type { Organisation, Store } from '../store/store.ts';
+import type { Organisation } from '../store/organisations.ts';
+import type { Store } from '../store/store.ts';
 import { parseName } from './names.ts';
 
 export type CreatedOrganisation =

@@ -4,7 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openStore } from '../store/open-store.ts';
-import type { Organisation, Store } from '../store/store.ts';
+import type { Organisation } from '../store/organisations.ts';
+import type { Store } from '../store/store.ts';
 import { createOrganisation } from './organisations.ts';
 
 export interface TemporaryStore {

@@ -89,11 +89,11 @@ test('with --json one value is printed', async (t) => {
   const { folder, run } = await place(t);
   const file = join(folder, 'monday.db');
   const { out, err } = await run('backup', file, '--json');
-  const { duration_ms: elapsedMs, ...facts } = JSON.parse(out.join('\n'));
+  const { duration_ms: elapsedMs, ...summary } = JSON.parse(out.join('\n'));
   assert.ok(Number.isInteger(elapsedMs));
   const { size } = statSync(file);
   assert.deepEqual(
-    [facts, err],
+    [summary, err],
     [{ file, bytes: size, schema_version: 1, organisations: 1, records: 0, interactions: 0 }, []],
   );
 });

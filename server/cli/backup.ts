@@ -2,7 +2,7 @@
 
 import { readSetting, SettingsProblem } from '../settings.ts';
 import { readPlace } from '../store/place.ts';
-import type { BackupFacts, BackupProgress, RunningBackup } from '../store/sqlite/backup.ts';
+import type { BackupProgress, BackupSummary, RunningBackup } from '../store/sqlite/backup.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, misused, printJson } from './io.ts';
 import { progressBar, progressLine } from './progress.ts';
@@ -38,17 +38,17 @@ export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode
     running?.abandon();
     io.err('headgate: stopped before the backup was complete; nothing of it is left');
   });
-  let facts: BackupFacts;
+  let summary: BackupSummary;
   try {
     running = startBackup(place.path, file, isOn('force'), onProgress);
-    facts = await running.ended;
+    summary = await running.ended;
   } finally {
     stopListening();
     line.end();
   }
   const elapsedMs = Math.round(performance.now() - startedAtMs);
-  if (isOn('json')) return printJson(io, asJson(file, facts, elapsedMs));
-  io.out(resultOf(file, facts, elapsedMs));
+  if (isOn('json')) return printJson(io, asJson(file, summary, elapsedMs));
+  io.out(resultOf(file, summary, elapsedMs));
   return exitCodes.done;
 }
 
@@ -58,8 +58,8 @@ function sentence({ doing, doneBytes, totalBytes }: BackupProgress): string {
   return `copying  ${progressBar(share)}  ${Math.floor(share * 100)} %  ${mebibytes(doneBytes)} of ${mebibytes(totalBytes)} MiB`;
 }
 
-function resultOf(file: string, facts: BackupFacts, elapsedMs: number): string {
-  const { bytes, organisations, records, interactions } = facts;
+function resultOf(file: string, summary: BackupSummary, elapsedMs: number): string {
+  const { bytes, organisations, records, interactions } = summary;
   return (
     `Backed up ${counted(organisations, 'organisation')}, ${counted(records, 'record')} and ` +
     `${counted(interactions, 'interaction')} to ${file}: ${mebibytes(bytes)} MiB in ` +
@@ -67,8 +67,8 @@ function resultOf(file: string, facts: BackupFacts, elapsedMs: number): string {
   );
 }
 
-function asJson(file: string, facts: BackupFacts, elapsedMs: number): object {
-  const { bytes, schemaVersion, organisations, records, interactions } = facts;
+function asJson(file: string, summary: BackupSummary, elapsedMs: number): object {
+  const { bytes, schemaVersion, organisations, records, interactions } = summary;
   return {
     file,
     bytes,

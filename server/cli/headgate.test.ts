@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import packageFacts from '../package.json' with { type: 'json' };
+import packageJson from '../package.json' with { type: 'json' };
 
 const executable = fileURLToPath(new URL('../bin/headgate.js', import.meta.url));
 /** A command that hangs is ended, and has then no exit code. */
@@ -90,7 +90,7 @@ function statusWith(url: string, key: string): Promise<number> {
 
 test('it runs by its own first line and prints its version, without a warning', async (t) => {
   const { run } = await place(t);
-  assert.deepEqual(await run('--version'), { exitCode: 0, out: `${packageFacts.version}\n`, err: '' });
+  assert.deepEqual(await run('--version'), { exitCode: 0, out: `${packageJson.version}\n`, err: '' });
 });
 
 test('standard output carries exactly one JSON value, standard error nothing', async (t) => {

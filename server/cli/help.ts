@@ -1,6 +1,6 @@
 // The help, derived from the tables of commands, options and settings.
 
-import { settingFacts } from '../settings.ts';
+import { settingDescriptions } from '../settings.ts';
 import { columns, wrap } from './columns.ts';
 import { type Command, commands } from './commands.ts';
 import { options } from './options.ts';
@@ -111,8 +111,8 @@ function optionLines(names: readonly string[]): string[] {
 /** For the commands whose settings are more than the options that they take. */
 function settingLines({ words: [word], options: taken }: Command): string[] {
   if (word !== 'serve' && !taken.includes('key-file')) return [];
-  const facts = settingFacts.filter(({ isOfServer }) => isOfServer === (word === 'serve'));
-  const rows = facts.map(({ env, accepts, default: defaultText, help }) => [
+  const settings = settingDescriptions.filter(({ isOfServer }) => isOfServer === (word === 'serve'));
+  const rows = settings.map(({ env, accepts, default: defaultText, help }) => [
     env,
     `${help} Takes ${accepts}.${defaultText === null ? '' : ` Default: ${defaultText}.`}`,
   ]);

@@ -13,7 +13,7 @@ import {
 import { parseName } from '../access/names.ts';
 import { parseScopes } from '../access/scopes.ts';
 import { durationForm, parseDurationMs } from '../settings.ts';
-import type { ApiKey } from '../store/store.ts';
+import type { ApiKey } from '../store/keys.ts';
 import type { Call } from './call.ts';
 import { columns } from './columns.ts';
 import { type ExitCode, exitCodes, failed, type Io, isoOrNull, misused, printJson } from './io.ts';

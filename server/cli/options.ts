@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { actions } from '../access/scopes.ts';
 import { nearName } from '../near-name.ts';
-import { durationForm, settingFacts } from '../settings.ts';
+import { durationForm, settingDescriptions } from '../settings.ts';
 import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './sample/defaults.ts';
 
 interface Option {
@@ -26,7 +26,7 @@ const valueNames: Readonly<Record<string, string>> = {
 };
 
 const settingOptions = Object.fromEntries(
-  settingFacts.flatMap(({ flag, env, accepts, default: defaultText, help }) =>
+  settingDescriptions.flatMap(({ flag, env, accepts, default: defaultText, help }) =>
     flag === null
       ? []
       : [

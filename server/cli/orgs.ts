@@ -1,7 +1,8 @@
 // `headgate orgs …`
 
 import { createOrganisation, findOrganisation } from '../access/organisations.ts';
-import type { Organisation, Store } from '../store/store.ts';
+import type { Organisation } from '../store/organisations.ts';
+import type { Store } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { columns } from './columns.ts';
 import { type ExitCode, exitCodes, failed, type Io, isoOrNull, misused, printJson } from './io.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { settingFacts } from '../settings.ts';
+import { settingDescriptions } from '../settings.ts';
 import { openStore } from '../store/open-store.ts';
 import { commands } from './commands.ts';
 import { options } from './options.ts';
@@ -102,10 +102,10 @@ test('the help of serve lists every setting of a server, that of load and export
     ['serve', 'load', 'export'].map((command) => withoutDatabase(command, '--help')),
   );
   assert.deepEqual(
-    settingFacts.filter(({ env }) => ofLoad!.out.includes(env) !== ofExport!.out.includes(env)),
+    settingDescriptions.filter(({ env }) => ofLoad!.out.includes(env) !== ofExport!.out.includes(env)),
     [],
   );
-  for (const { env, flag, isOfServer } of settingFacts) {
+  for (const { env, flag, isOfServer } of settingDescriptions) {
     const { out } = isOfServer ? ofServe! : ofLoad!;
     assert.ok(out.includes(env), env);
     if (flag !== null) assert.ok(out.includes(`--${flag}`), flag);

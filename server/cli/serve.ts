@@ -1,7 +1,7 @@
 // `headgate serve`: starts the service, and stops it when it is told to.
 
 import type { RunningServer } from '../serve.ts';
-import { isWorker, startWorkers, tellPrimary, WorkerFailed } from '../serve-many.ts';
+import { isWorker, notifyPrimary, startWorkers, WorkerFailed } from '../serve-many.ts';
 import {
   environmentName,
   readSettings,
@@ -78,7 +78,7 @@ async function start(settings: Settings, tls: TlsPair | null, io: Io): Promise<R
   const { startServer } = await import('../serve.ts');
   const { out, env, isTerminal } = io;
   const running = await startServer(settings, tls, { out, env, isTerminal, version, isWorker: isWorker() });
-  if (isWorker()) tellPrimary(running.url);
+  if (isWorker()) notifyPrimary(running.url);
   else io.out(`listening on ${running.url}`);
   return running;
 }

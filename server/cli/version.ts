@@ -1,3 +1,3 @@
-import packageFacts from '../package.json' with { type: 'json' };
+import packageJson from '../package.json' with { type: 'json' };
 
-export const version: string = packageFacts.version;
+export const version: string = packageJson.version;

@@ -1,13 +1,13 @@
 // From what ingest says of a request to the answer that is sent: status, headers and body.
 
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import type { KeyRunning, KeyTaken } from '../ingest/idempotency.ts';
 import type { InteractionTaken } from '../ingest/interaction.ts';
 import type { Unreadable } from '../ingest/json.ts';
-import type { KeyRunning, KeyTaken } from '../ingest/memory.ts';
 import type { BatchOutcome, BatchResult, Outcome } from '../ingest/outcome.ts';
 import type { UploadTaken } from '../ingest/upload.ts';
-import type { Facts } from '../observe/facts.ts';
-import { factsOfInteraction, factsOfUpload, type Watching } from './answer-facts.ts';
+import type { IngestSummary } from '../observe/ended-request.ts';
+import { summaryOfInteraction, summaryOfUpload, type Watching } from './ingest-summary.ts';
 import { type Refusal, refusalBody, refusals } from './refusals.ts';
 
 /** Rendered whole, so that the thread that did the work also pays for writing a large answer. */
@@ -19,7 +19,7 @@ export interface Answer {
   /** Why the store did not keep what was sent: for the log, never for the client. */
   readonly failure: string | null;
   /** Null for what was not looked into. */
-  readonly facts: Facts | null;
+  readonly summary: IngestSummary | null;
 }
 
 const batchStatuses: Record<BatchResult, { readonly status: number; readonly word: string }> = {
@@ -49,21 +49,21 @@ export function answerOf(
   body: object,
   headers: Readonly<Record<string, string>> = {},
   failure: string | null = null,
-  facts: Facts | null = null,
+  summary: IngestSummary | null = null,
 ): Answer {
   const text = JSON.stringify(body);
   const json = text.length > LARGE_ANSWER_CHARACTERS ? new TextEncoder().encode(text) : text;
-  return { status, headers, json, failure, facts };
+  return { status, headers, json, failure, summary };
 }
 
 export function answerOfRefusal(
   refusal: Refusal,
   requestId: string,
   failure: string | null = null,
-  facts: Facts | null = null,
+  summary: IngestSummary | null = null,
 ): Answer {
   const { status } = refusals[refusal.refusal];
-  return answerOf(status, refusalBody(refusal, requestId), refusal.headers, failure, facts);
+  return answerOf(status, refusalBody(refusal, requestId), refusal.headers, failure, summary);
 }
 
 export function answerOfUpload(
@@ -74,8 +74,8 @@ export function answerOfUpload(
   if (taken.kind !== 'taken') return answerOfRefusal(refusalOf(taken), requestId);
   const { outcome, replayed } = taken;
   const { status, body } = renderOutcome(outcome);
-  const facts = factsOfUpload(outcome, replayed, watching);
-  return answerOf(status, body, replayedHeader(replayed), outcome.failure, facts);
+  const summary = summaryOfUpload(outcome, replayed, watching);
+  return answerOf(status, body, replayedHeader(replayed), outcome.failure, summary);
 }
 
 export function answerOfInteraction(
@@ -93,7 +93,7 @@ export function answerOfInteraction(
         interactionNotStored,
         requestId,
         taken.failure,
-        factsOfInteraction(taken, watching),
+        summaryOfInteraction(taken, watching),
       );
     case 'refused': {
       const [first] = taken.problems;
@@ -103,8 +103,8 @@ export function answerOfInteraction(
         details: taken.problems,
       };
       const body = refusalBody(refusal, taken.requestId);
-      const facts = factsOfInteraction(taken, watching);
-      return answerOf(refusals.bad_request.status, body, replayedHeader(taken.replayed), null, facts);
+      const summary = summaryOfInteraction(taken, watching);
+      return answerOf(refusals.bad_request.status, body, replayedHeader(taken.replayed), null, summary);
     }
     case 'recorded':
       return answerOf(
@@ -112,7 +112,7 @@ export function answerOfInteraction(
         taken.interaction,
         replayedHeader(taken.replayed),
         null,
-        factsOfInteraction(taken, watching),
+        summaryOfInteraction(taken, watching),
       );
   }
 }

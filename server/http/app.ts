@@ -41,7 +41,7 @@ import { type Route, type RouteName, routes } from './routes.ts';
 import type { Service } from './service.ts';
 import { endStalledConnections } from './stalled-connections.ts';
 import { postInteraction, postRecords } from './uploads.ts';
-import { tellUnparsed, watch } from './watching.ts';
+import { reportUnparsed, watch } from './watching.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
 
@@ -240,7 +240,7 @@ function refuseRaw(
 ): void {
   const requestId = uuidV7();
   endConnection(socket, rawRefusal(refusal, requestId, { 'X-Request-Id': requestId, ...headers }));
-  tellUnparsed(service.observer, socket, requestId, refusals[refusal.refusal].status);
+  reportUnparsed(service.observer, socket, requestId, refusals[refusal.refusal].status);
 }
 
 function unparsed({ code, rawPacket }: NodeJS.ErrnoException & { readonly rawPacket?: Buffer }): Refusal {

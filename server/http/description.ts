@@ -2,8 +2,8 @@
 // one of them first is.
 
 import { startWorker } from '../workers/supervised-worker.ts';
+import { createOnce } from './create-once.ts';
 import type { Description } from './description-thread.ts';
-import { madeOnce } from './made-once.ts';
 import type { ApiLimits } from './openapi/limits.ts';
 
 export type Describe = () => Promise<Description>;
@@ -11,7 +11,7 @@ export type Describe = () => Promise<Description>;
 export function describer({ maxRecords, batchSize, maxBodyBytes, rateLimitPerSecond }: ApiLimits): Describe {
   // Only what is named: settings hold more, and nothing of that has to go to another thread.
   const limits: ApiLimits = { maxRecords, batchSize, maxBodyBytes, rateLimitPerSecond };
-  return madeOnce(() => make(limits));
+  return createOnce(() => make(limits));
 }
 
 function make(limits: ApiLimits): Promise<Description> {

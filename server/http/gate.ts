@@ -4,7 +4,7 @@ import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Action } from '../access/scopes.ts';
 import { permits } from '../access/scopes.ts';
-import type { ApiKey } from '../store/store.ts';
+import type { ApiKey } from '../store/keys.ts';
 import { type Refusal, refuse } from './refusals.ts';
 import { cameByHttps, presentedKey } from './request-headers.ts';
 import type { Service } from './service.ts';

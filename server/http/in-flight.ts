@@ -1,7 +1,7 @@
 // Counts the bytes that requests hold in memory, by organisation: bodies from their first byte until they are answered,
 // and large answers until they are sent.
 
-import type { OrganisationNumber } from '../store/store.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
 import { ReadingTurns } from './reading-turns.ts';
 
 export class InFlight {

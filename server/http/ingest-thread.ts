@@ -5,16 +5,15 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import { FairQueue } from '../fair-queue.ts';
 import type { Handling } from '../ingest/check-fields.ts';
+import type { IdempotencyKey } from '../ingest/idempotency.ts';
 import { takeInteraction } from '../ingest/interaction.ts';
 import { KnownRecords } from '../ingest/known-records.ts';
-import type { IdempotencyKey } from '../ingest/memory.ts';
 import { takeUpload, type UploadLimits } from '../ingest/upload.ts';
 import type { ThreadLabel } from '../observe/metrics.ts';
 import { WorkWatch, type WriteCount } from '../observe/work-watch.ts';
 import { attachStore, type StoreHandle } from '../store/open-store.ts';
-import type { OrganisationNumber } from '../store/store.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
 import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './answers.ts';
-import { bugOf, type JobResult } from './job-thread.ts';
 import type { ContentEncoding } from './read-body.ts';
 import { isSmall, SMALL_BODY_BYTES } from './small-body.ts';
 import { unpack } from './unpack.ts';
@@ -49,6 +48,14 @@ export interface IngestMessage {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
+/**
+ * Null for a body that is too large for the thread for small requests. `bug`: the job threw, which nothing that a client
+ * sends should make it do.
+ */
+export type JobResult =
+  | readonly [id: number, answer: Answer | null]
+  | readonly [id: number, answer: null, bug: string];
+
 interface WaitingJob {
   readonly job: IngestJob;
   /** The job's body as it came. */
@@ -82,7 +89,7 @@ let isTurnDue = false;
 let turnStartedAtMs = 0;
 /** The organisation whose job was started last in this turn, and when. */
 let atWork: { readonly organisation: OrganisationNumber; readonly startedAtMs: number } | null = null;
-let finished: JobResult<Answer | null>[] = [];
+let finished: JobResult[] = [];
 
 port.on('message', ({ jobsJson, bytes }: IngestMessage) => {
   for (const job of JSON.parse(jobsJson) as IngestJob[]) {
@@ -170,11 +177,11 @@ function start({ job, packed }: WaitingJob): void {
   };
   void answer(job, body, giveBackBody)
     .then(
-      (made): JobResult<Answer> => {
+      (made): JobResult => {
         waiting.charge(organisation, made.json.length / BYTES_PER_MS);
         return [id, made];
       },
-      (error: unknown): JobResult<Answer> => [id, null, bugOf(error)],
+      (error: unknown): JobResult => [id, null, stackOf(error)],
     )
     .then((result) => {
       holdBytes(organisation, -byteLength);
@@ -190,7 +197,7 @@ function giveBack({ buffer, byteLength }: Uint8Array<ArrayBuffer>): void {
 }
 
 /** What was committed together is reported together. */
-function finish(result: JobResult<Answer | null>): void {
+function finish(result: JobResult): void {
   if (finished.push(result) === 1) setImmediate(report);
 }
 
@@ -200,7 +207,7 @@ function report(): void {
   finished = [];
 }
 
-function buffersOf(results: readonly JobResult<Answer | null>[]): ArrayBuffer[] {
+function buffersOf(results: readonly JobResult[]): ArrayBuffer[] {
   return results.flatMap(([, made]) => (made?.json instanceof Uint8Array ? [made.json.buffer] : []));
 }
 
@@ -214,4 +221,8 @@ async function answer(job: IngestJob, body: Uint8Array, onBodyRead: () => void):
   }
   const taken = await takeUpload({ ...request, type, dryRun }, work, known, limits, onBodyRead);
   return answerOfUpload(taken, requestId, watching);
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

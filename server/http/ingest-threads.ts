@@ -4,16 +4,18 @@
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Handling } from '../ingest/check-fields.ts';
-import type { IdempotencyKey } from '../ingest/memory.ts';
+import type { IdempotencyKey } from '../ingest/idempotency.ts';
 import type { UploadLimits } from '../ingest/upload.ts';
 import type { ThreadLabel } from '../observe/metrics.ts';
 import { newWriteCount } from '../observe/work-watch.ts';
 import { type OpenedStore, transferablesOf } from '../store/open-store.ts';
-import type { OrganisationNumber } from '../store/store.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
+import { StoreUnavailable } from '../store/store.ts';
 import { ingestThreadLimits } from '../thread-memory.ts';
+import { PendingCalls } from '../workers/pending-calls.ts';
+import { type StartedWorker, SupervisedWorker, startWorker } from '../workers/supervised-worker.ts';
 import type { Answer } from './answers.ts';
-import type { IngestJob, IngestMessage, IngestThreadData } from './ingest-thread.ts';
-import { JobThread } from './job-thread.ts';
+import type { IngestJob, IngestMessage, IngestThreadData, JobResult } from './ingest-thread.ts';
 import type { Body } from './read-body.ts';
 import { isSmall, SMALL_BODY_BYTES } from './small-body.ts';
 
@@ -83,7 +85,9 @@ export class IngestThreads {
 }
 
 class IngestThread {
-  readonly #thread: JobThread<Answer | null>;
+  readonly #name: string;
+  readonly #worker: SupervisedWorker;
+  readonly #pending = new PendingCalls<Answer | null>();
   #writeCount = newWriteCount();
   #jobs: IngestJob[] = [];
   #bodies: Uint8Array[] = [];
@@ -91,61 +95,72 @@ class IngestThread {
   #flushing: NodeJS.Immediate | undefined;
 
   constructor(label: ThreadLabel, store: OpenedStore, options: IngestOptions) {
-    const { limits, maxBodyBytes, isTraced } = options;
-    this.#thread = new JobThread<Answer | null>({
-      name: `ingest thread for ${label} requests`,
-      script: new URL('./ingest-thread.ts', import.meta.url),
-      dataOf: () => {
-        // A thread that died takes what it was writing with it; its successor counts from 0.
-        this.#writeCount = newWriteCount();
-        const writeCount = this.#writeCount;
-        const handle = store.handle();
-        const workerData: IngestThreadData = {
-          label,
-          store: handle,
-          limits,
-          maxBodyBytes,
-          writeCount,
-          isTraced,
-        };
-        return {
-          workerData,
-          transferList: transferablesOf(handle),
-          ...(label === 'large' ? { resourceLimits: ingestThreadLimits[handle.kind] } : {}),
-        };
+    this.#name = `ingest thread for ${label} requests`;
+    this.#worker = new SupervisedWorker({
+      start: () => this.#start(label, store, options),
+      onReady: (worker) => {
+        worker.on('message', (results: readonly JobResult[]) => {
+          for (const result of results) this.#settle(result);
+        });
       },
-      onDeath: (error) => options.onDeath(label, error),
+      onLost: (reason) => {
+        options.onDeath(label, reason);
+        this.#pending.rejectAll(reason);
+      },
     });
+    void this.#worker.open();
+  }
+
+  #start(label: ThreadLabel, store: OpenedStore, options: IngestOptions): StartedWorker {
+    const { limits, maxBodyBytes, isTraced } = options;
+    // A thread that died takes what it was writing with it; its successor counts from 0.
+    this.#writeCount = newWriteCount();
+    const writeCount = this.#writeCount;
+    const handle = store.handle();
+    const workerData: IngestThreadData = { label, store: handle, limits, maxBodyBytes, writeCount, isTraced };
+    return startWorker(new URL('./ingest-thread.ts', import.meta.url), {
+      workerData,
+      transferList: transferablesOf(handle),
+      ...(label === 'large' ? { resourceLimits: ingestThreadLimits[handle.kind] } : {}),
+    });
+  }
+
+  #settle([id, answer, bug]: JobResult): void {
+    if (bug === undefined) this.#pending.resolve(id, answer);
+    else this.#pending.reject(id, new Error(`the ${this.#name} failed: ${bug}`));
   }
 
   /** Resolves to null if the thread is for small requests and the body, once unpacked, is not small. */
   answer(request: IngestRequest, { bytes, encoding }: Body): Promise<Answer | null> {
     const { requestId, organisation, type, handling, dryRun, idempotency } = request;
-    return this.#thread.begin((id) => {
-      const travelsAlone = bytes.byteLength > SMALL_BODY_BYTES;
-      if (travelsAlone) this.#flush();
-      const start = this.#packedBytes;
-      this.#packedBytes += Math.ceil(bytes.byteLength / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
-      this.#bodies.push(bytes);
-      this.#jobs.push([
-        id,
-        requestId,
-        organisation,
-        type,
-        handling,
-        dryRun,
-        idempotency,
-        encoding,
-        start,
-        bytes.byteLength,
-      ]);
-      if (travelsAlone || this.#jobs.length === MOST_JOBS_PER_MESSAGE) this.#flush();
-      else if (this.#jobs.length === 1) this.#flushing = setImmediate(() => this.#flush());
-    });
+    if (this.#worker.running === null) {
+      return Promise.reject(new StoreUnavailable(`the ${this.#name} is being started again`));
+    }
+    const { id, promise } = this.#pending.begin(undefined);
+    const travelsAlone = bytes.byteLength > SMALL_BODY_BYTES;
+    if (travelsAlone) this.#flush();
+    const start = this.#packedBytes;
+    this.#packedBytes += Math.ceil(bytes.byteLength / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+    this.#bodies.push(bytes);
+    this.#jobs.push([
+      id,
+      requestId,
+      organisation,
+      type,
+      handling,
+      dryRun,
+      idempotency,
+      encoding,
+      start,
+      bytes.byteLength,
+    ]);
+    if (travelsAlone || this.#jobs.length === MOST_JOBS_PER_MESSAGE) this.#flush();
+    else if (this.#jobs.length === 1) this.#flushing = setImmediate(() => this.#flush());
+    return promise;
   }
 
   get jobs(): number {
-    return this.#thread.jobs;
+    return this.#pending.size;
   }
 
   get writes(): number {
@@ -153,7 +168,7 @@ class IngestThread {
   }
 
   close(): Promise<void> {
-    return this.#thread.close();
+    return this.#worker.close();
   }
 
   #flush(): void {
@@ -164,7 +179,8 @@ class IngestThread {
     this.#jobs = [];
     this.#bodies = [];
     this.#packedBytes = 0;
-    this.#thread.send(message, [bytes.buffer]);
+    // What is sent while the thread is missing is lost: its jobs have been rejected.
+    this.#worker.running?.postMessage(message, [bytes.buffer]);
   }
 
   /** A single body that has a buffer to itself is handed over as it is. */

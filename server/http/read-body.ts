@@ -2,7 +2,7 @@
 // Bytes are only moved here: unpacking and parsing them is the ingest thread's work.
 
 import type { IncomingMessage } from 'node:http';
-import type { OrganisationNumber } from '../store/store.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
 import { askForBody } from './expect-continue.ts';
 import { requestTimedOut } from './fixed-refusals.ts';
 import type { InFlight } from './in-flight.ts';

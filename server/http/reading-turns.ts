@@ -1,7 +1,7 @@
 // Lets large bodies be read a few at a time, those of one organisation in the order in which they came and the
 // organisations in turn, and only until there is enough to keep the ingest thread busy. The rest stays with the clients.
 
-import type { OrganisationNumber } from '../store/store.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
 
 /** Up to here a body is read at once: small requests never wait for large ones. */
 export const READ_AT_ONCE_BYTES = 128 * 1024;

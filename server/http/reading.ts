@@ -13,7 +13,8 @@ import {
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { presentInteraction } from '../ingest/interaction.ts';
 import { presenterOf } from '../ingest/present.ts';
-import { type Row, StoreBusy } from '../store/store.ts';
+import type { Row } from '../store/rows.ts';
+import { StoreBusy } from '../store/store.ts';
 import { listBusy, tooManyLists, tooManyLookUps } from './fixed-refusals.ts';
 import { lacksScope } from './gate.ts';
 import { readCursor, readFilter, readFlag, readLimit, readQuery, writeCursor } from './query.ts';

@@ -3,7 +3,7 @@
 
 import type { FastifyReply } from 'fastify';
 
-interface RefusalFacts {
+interface RefusalDescription {
   readonly status: number;
   readonly error: string;
   readonly meaning: string;
@@ -108,7 +108,7 @@ export const refusals = {
       'Too much is being uploaded or listed at this moment, the store does not answer, or the service is stopping.',
     remedy: 'Wait for the seconds that `Retry-After` gives, then send it again.',
   },
-} as const satisfies Record<string, RefusalFacts>;
+} as const satisfies Record<string, RefusalDescription>;
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 

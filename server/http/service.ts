@@ -2,10 +2,11 @@
 
 import type { Gatekeeper } from '../access/gatekeeper.ts';
 import type { RateLimiter } from '../access/rate-limit.ts';
-import type { LogFacts, LogLevel } from '../observe/log.ts';
+import type { LogFields, LogLevel } from '../observe/log.ts';
 import type { Observer } from '../observe/observer.ts';
 import type { AllowedOrigins } from '../settings.ts';
-import type { ApiKey, Store } from '../store/store.ts';
+import type { ApiKey } from '../store/keys.ts';
+import type { Store } from '../store/store.ts';
 import type { TlsPair } from '../tls.ts';
 import type { InFlight } from './in-flight.ts';
 import type { IngestThreads } from './ingest-threads.ts';
@@ -32,7 +33,7 @@ export interface Service {
   /** The time that a stop may take. */
   readonly shutdownTimeoutMs: number;
   readonly observer: Observer;
-  log(level: LogLevel, facts: LogFacts, message: string): void;
+  log(level: LogLevel, fields: LogFields, message: string): void;
 }
 
 declare module 'fastify' {

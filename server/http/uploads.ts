@@ -1,9 +1,9 @@
 // POST /v1/data/{type} and POST /user-interactions: reads the request, has it taken in, sends the answer.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { IdempotencyKey } from '../ingest/memory.ts';
+import type { IdempotencyKey } from '../ingest/idempotency.ts';
+import type { IngestSummary } from '../observe/ended-request.ts';
 import { epochMs } from '../observe/epoch-ms.ts';
-import type { Facts } from '../observe/facts.ts';
 import { type Answer, keyRunning } from './answers.ts';
 import { tooManyWaiting } from './fixed-refusals.ts';
 import { lacksScope, unauthorized } from './gate.ts';
@@ -132,16 +132,16 @@ async function takeIn(
   if (!(await isStillAllowed(service, request))) return refuse(reply, unauthorized);
   const { id: requestId, caller, headers } = request;
   const { organisation } = caller!;
-  let facts: Facts | null = null;
+  let summary: IngestSummary | null = null;
   noteWork(request);
   try {
     const handling = preferredHandling(headers);
     const work = { requestId, organisation, type, handling, dryRun, idempotency };
     const answer = await service.ingest.answer(work, body);
-    facts = answer.facts;
+    summary = answer.summary;
     return send(service, request, reply.headers(preferenceApplied(handling)), answer);
   } finally {
-    noteAnswer(service.observer, request, reply, facts);
+    noteAnswer(service.observer, request, reply, summary);
   }
 }
 
@@ -154,8 +154,8 @@ async function isStillAllowed(service: Service, { headers, watched }: FastifyReq
 function send(service: Service, request: FastifyRequest, reply: FastifyReply, answer: Answer): FastifyReply {
   const { caller, id } = request;
   if (answer.failure !== null) {
-    const facts = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: answer.failure };
-    service.log('error', facts, 'the store could not keep what was sent');
+    const fields = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: answer.failure };
+    service.log('error', fields, 'the store could not keep what was sent');
   }
   const { status, headers, json } = answer;
   const isLarge = json instanceof Uint8Array;

@@ -3,8 +3,8 @@
 import type { Socket } from 'node:net';
 import { isRecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { EndedRequest, IngestSummary } from '../observe/ended-request.ts';
 import { epochMs } from '../observe/epoch-ms.ts';
-import type { EndedRequest, Facts } from '../observe/facts.ts';
 import type { Observer } from '../observe/observer.ts';
 import { readTraceParent } from '../observe/trace-parent.ts';
 import type { BodyTimes, RequestSpan } from '../observe/traces.ts';
@@ -27,7 +27,7 @@ export class Watched {
   bodyBytes = 0;
   /** Only where the request is traced. */
   bodyTimes: BodyTimes | null = null;
-  facts: Facts | null = null;
+  summary: IngestSummary | null = null;
   /** A thread has been given the request: what becomes of it counts even if the client has left. */
   isWorkedOn = false;
   isClosed = false;
@@ -85,17 +85,17 @@ export function noteWork({ watched }: FastifyRequest): void {
   watched!.isWorkedOn = true;
 }
 
-/** `facts`: null where it was refused as a whole, or where the thread came to no answer. */
+/** `summary`: null where it was refused as a whole, or where the thread came to no answer. */
 export function noteAnswer(
   observer: Observer,
   request: FastifyRequest,
   reply: FastifyReply,
-  facts: Facts | null,
+  summary: IngestSummary | null,
 ): void {
   const watched = request.watched!;
   watched.isWorkedOn = false;
-  watched.facts = facts;
-  if (facts !== null) observer.metrics?.taken(typeOf(request), facts);
+  watched.summary = summary;
+  if (summary !== null) observer.metrics?.taken(typeOf(request), summary);
   if (watched.isClosed) tell(observer, request, reply, watched);
 }
 
@@ -110,7 +110,7 @@ function tell(observer: Observer, request: FastifyRequest, reply: FastifyReply, 
 function endOf(request: FastifyRequest, { raw }: FastifyReply, watched: Watched): EndedRequest {
   const { method } = request;
   const { caller } = request;
-  const { facts, traceId, bodyBytes, startedAtMs } = watched;
+  const { summary, traceId, bodyBytes, startedAtMs } = watched;
   const { url, config } = request.routeOptions;
   const status = raw.headersSent ? raw.statusCode : null;
   return {
@@ -124,15 +124,15 @@ function endOf(request: FastifyRequest, { raw }: FastifyReply, watched: Watched)
     orgId: caller === null ? null : caller.orgId,
     keyId: caller === null ? null : caller.keyId,
     type: typeOf(request),
-    facts,
-    code: facts === null && status !== null ? (codeByStatus.get(status) ?? null) : null,
+    summary,
+    code: summary === null && status !== null ? (codeByStatus.get(status) ?? null) : null,
     bodyBytes,
     durationMs: performance.now() - startedAtMs,
   };
 }
 
 /** For what is refused before there is a request. What ends in the middle of a request's body is told of by that request. */
-export function tellUnparsed(observer: Observer, socket: Socket, requestId: string, status: number): void {
+export function reportUnparsed(observer: Observer, socket: Socket, requestId: string, status: number): void {
   if (!observer.isWatching || isInRequest(socket)) return;
   observer.requestEnded({
     requestId,
@@ -145,7 +145,7 @@ export function tellUnparsed(observer: Observer, socket: Socket, requestId: stri
     orgId: null,
     keyId: null,
     type: null,
-    facts: null,
+    summary: null,
     code: codeByStatus.get(status) ?? null,
     bodyBytes: 0,
     durationMs: 0,

@@ -2,7 +2,7 @@
 // until their answers are sent. The others wait here, where they cost their bodies and nothing else. A client that does
 // not read its answers thus keeps only its own organisation waiting.
 
-import type { OrganisationNumber } from '../store/store.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
 
 interface Line {
   working: number;

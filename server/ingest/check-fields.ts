@@ -35,8 +35,8 @@ export interface Plan {
   readonly fields: readonly PlannedField[];
   readonly columnOf: ReadonlyMap<string, number>;
   readonly references: readonly PlannedReference[];
-  /** Unknown names with the field that was probably meant: the same ones come again and again. */
-  readonly meant: Map<string, string | null>;
+  /** Unknown names with the field that is suggested instead: the same ones come again and again. */
+  readonly suggestions: Map<string, string | null>;
 }
 
 /** `problems` is null for a good object. A flawed field's value is null in the row. */
@@ -72,7 +72,7 @@ const MOST_NAMED_FIELDS = 100;
 const MOST_PROBLEMS_PER_OBJECT = 20;
 const LONGEST_SHOWN_NAME_CHARACTERS = 100;
 /** The names are kept for good, so their number and their length are bounded. */
-const MOST_REMEMBERED_NAMES = 1000;
+const MOST_SUGGESTIONS = 1000;
 const LONGEST_REMEMBERED_NAME_CHARACTERS = 64;
 
 export function planOf(fields: Fields): Plan {
@@ -84,7 +84,7 @@ export function planOf(fields: Fields): Plan {
     references: entries.flatMap(([field, { references }], column) =>
       references === undefined ? [] : [{ field, column, targetOf: targetOf(references, columnOf) }],
     ),
-    meant: new Map(),
+    suggestions: new Map(),
   };
 }
 
@@ -151,26 +151,26 @@ function handleUnknown(
     if (dropped !== null) {
       dropped.add(shown);
     } else {
-      const meant = probablyMeant(plan, name);
+      const suggestion = suggestedField(plan, name);
       report(
         checked,
         shown,
         'unknown_field',
-        meant === null
+        suggestion === null
           ? 'is not a field of this type'
-          : `is not a field of this type; did you mean ${meant}?`,
+          : `is not a field of this type; did you mean ${suggestion}?`,
       );
     }
   }
 }
 
-function probablyMeant({ meant, columnOf }: Plan, name: string): string | null {
+function suggestedField({ suggestions, columnOf }: Plan, name: string): string | null {
   if (name.length > LONGEST_REMEMBERED_NAME_CHARACTERS) return nearName(name, columnOf.keys());
-  const known = meant.get(name);
+  const known = suggestions.get(name);
   if (known !== undefined) return known;
   const near = nearName(name, columnOf.keys());
-  if (meant.size >= MOST_REMEMBERED_NAMES) meant.clear();
-  meant.set(name, near);
+  if (suggestions.size >= MOST_SUGGESTIONS) suggestions.clear();
+  suggestions.set(name, near);
   return near;
 }
 

@@ -3,20 +3,21 @@
 import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
 import { interaction, type ShownInteraction, storedInteraction } from '@headgate/catalogue/record-types.ts';
-import { type OrganisationNumber, type Store, StoreUnavailable } from '../store/store.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
+import { type Store, StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { checkFields, DroppedFields, type FieldProblem, type Handling, planOf } from './check-fields.ts';
-import { type JsonLimits, readJson, type Unreadable } from './json.ts';
-import type { KnownRecords } from './known-records.ts';
 import {
-  answerAgain,
+  findEarlierResponse,
   type IdempotencyKey,
+  idempotencyRecordOf,
   type KeyRunning,
   type KeyTaken,
-  memoryOf,
-  openAnswer,
-  recallAnswer,
-} from './memory.ts';
+  matchEarlierResponse,
+  unpackResponse,
+} from './idempotency.ts';
+import { type JsonLimits, readJson, type Unreadable } from './json.ts';
+import type { KnownRecords } from './known-records.ts';
 import { presenterOf } from './present.ts';
 import { resolveReferences } from './references.ts';
 
@@ -53,16 +54,16 @@ export const presentInteraction = presenterOf<ShownInteraction>(storedInteractio
 
 export async function takeInteraction(
   request: InteractionRequest,
-  store: Pick<Store, 'recall' | 'writeInteraction'>,
+  store: Pick<Store, 'storedResponse' | 'writeInteraction'>,
   known: KnownRecords,
 ): Promise<InteractionTaken> {
-  const recalled = await recallAnswer(request, request.idempotency, store);
-  if (recalled.kind === 'again' || recalled.kind === 'key_taken') return replay(recalled);
+  const earlier = await findEarlierResponse(request, request.idempotency, store);
+  if (earlier.kind === 'replay' || earlier.kind === 'key_taken') return replay(earlier);
   const read = readJson(request.body, jsonLimits);
   if ('unreadable' in read) return { kind: 'unreadable', message: read.unreadable };
-  if (recalled.kind === 'unavailable') return { kind: 'failed', failure: recalled.reason };
+  if (earlier.kind === 'unavailable') return { kind: 'failed', failure: earlier.reason };
   try {
-    return await carryOut(request, recalled.fingerprint, read.value, store, known);
+    return await carryOut(request, earlier.fingerprint, read.value, store, known);
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
     return { kind: 'failed', failure: error.message };
@@ -73,7 +74,7 @@ async function carryOut(
   { requestId, organisation, handling, idempotency }: InteractionRequest,
   fingerprint: string,
   value: unknown,
-  store: Pick<Store, 'recall' | 'writeInteraction'>,
+  store: Pick<Store, 'storedResponse' | 'writeInteraction'>,
   known: KnownRecords,
 ): Promise<InteractionTaken> {
   const nowMs = Date.now();
@@ -90,21 +91,22 @@ async function carryOut(
     checked.problems === null
       ? { kind: 'recorded', interaction: presentInteraction(row) }
       : { kind: 'refused', problems: checked.problems, requestId };
-  const memory = idempotency && memoryOf(idempotency, organisation, fingerprint, answer);
-  if (answer.kind === 'recorded' || memory !== null) {
+  const idempotencyRecord =
+    idempotency && idempotencyRecordOf(idempotency, organisation, fingerprint, answer);
+  if (answer.kind === 'recorded' || idempotencyRecord !== null) {
     const written = await store.writeInteraction({
       organisation,
       row: answer.kind === 'recorded' ? row : null,
-      memory,
+      idempotencyRecord,
     });
-    if (written.kind === 'already') return replay(answerAgain(written.remembered, fingerprint));
+    if (written.kind === 'replay') return replay(matchEarlierResponse(written.stored, fingerprint));
     if (written.kind === 'running') return { kind: 'key_running' };
   }
   return { ...answer, replayed: false };
 }
 
-function replay(again: ReturnType<typeof answerAgain>): InteractionTaken {
+function replay(again: ReturnType<typeof matchEarlierResponse>): InteractionTaken {
   if (again.kind === 'key_taken') return again;
-  const { remembered } = again;
-  return { ...openAnswer<InteractionAnswer>(remembered.answer), replayed: true };
+  const { stored } = again;
+  return { ...unpackResponse<InteractionAnswer>(stored.response), replayed: true };
 }

@@ -2,7 +2,8 @@
 // never asked for again; what is not found always is.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
-import type { IngestStore, OrganisationNumber } from '../store/store.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
+import type { IngestStore } from '../store/store.ts';
 
 /** Half of what is remembered at most; an id and its place in a set take about 100 bytes. */
 const GENERATION_LIMIT_IDS = 250_000;

@@ -2,7 +2,7 @@
 
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
-import type { Tally } from '../store/store.ts';
+import type { Tally } from '../store/rows.ts';
 
 export interface Problem {
   /** Position in the request's records, from 0. */

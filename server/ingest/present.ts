@@ -1,7 +1,7 @@
 // From a kept row to the object that an answer shows.
 
 import type { Fields } from '@headgate/catalogue/declaration.ts';
-import type { Row } from '../store/store.ts';
+import type { Row } from '../store/rows.ts';
 
 export function presenterOf<Shown>(fields: Fields): (row: Row) => Shown {
   const columns = Object.entries(fields).map(([name, { kind }]) => ({ name, kind }));

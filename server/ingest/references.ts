@@ -2,7 +2,7 @@
 // that leads nowhere as a problem of its object.
 
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
-import type { OrganisationNumber } from '../store/store.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
 import { type Checked, type Plan, report } from './check-fields.ts';
 import type { KnownRecords } from './known-records.ts';
 

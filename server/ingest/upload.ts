@@ -4,14 +4,9 @@
 
 import { quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
-import {
-  type OrganisationNumber,
-  type Row,
-  type Store,
-  StoreUnavailable,
-  type Tally,
-  type Written,
-} from '../store/store.ts';
+import type { Written } from '../store/idempotency-records.ts';
+import type { OrganisationNumber, Row, Tally } from '../store/rows.ts';
+import { type Store, StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import {
   type Checked,
@@ -22,18 +17,18 @@ import {
   type ProblemRoom,
   planOf,
 } from './check-fields.ts';
-import { readJson, type Unreadable } from './json.ts';
-import type { KnownRecords } from './known-records.ts';
 import {
-  answerAgain,
+  type EarlierResponse,
+  findEarlierResponse,
   type IdempotencyKey,
+  idempotencyRecordOf,
   type KeyRunning,
   type KeyTaken,
-  memoryOf,
-  openAnswer,
-  type Recalled,
-  recallAnswer,
-} from './memory.ts';
+  matchEarlierResponse,
+  unpackResponse,
+} from './idempotency.ts';
+import { readJson, type Unreadable } from './json.ts';
+import type { KnownRecords } from './known-records.ts';
 import {
   type BatchOutcome,
   type CheckedBatch,
@@ -97,20 +92,20 @@ const plans = Object.fromEntries(
 /** `onBodyRead`: from then on the body's bytes are not needed any more. */
 export async function takeUpload(
   request: UploadRequest,
-  store: Pick<Store, 'recall' | 'write'>,
+  store: Pick<Store, 'storedResponse' | 'write'>,
   known: KnownRecords,
   limits: UploadLimits,
   onBodyRead: () => void = () => {},
 ): Promise<UploadTaken> {
   // A dry run does nothing that could be done twice, and its answer must never stand in for a real one.
   const idempotency = request.dryRun ? null : request.idempotency;
-  const recalled = await recallAnswer(request, idempotency, store);
-  if (recalled.kind === 'again' || recalled.kind === 'key_taken') return replay(recalled);
-  const begun = await begin(request, idempotency, recalled, store, known, limits, onBodyRead);
+  const earlier = await findEarlierResponse(request, idempotency, store);
+  if (earlier.kind === 'replay' || earlier.kind === 'key_taken') return replay(earlier);
+  const begun = await begin(request, idempotency, earlier, store, known, limits, onBodyRead);
   if ('kind' in begun) return begun;
   const { upload, ids, writing } = begun;
   const written = await writing;
-  if (written.kind === 'already') return replay(answerAgain(written.remembered, begun.fingerprint));
+  if (written.kind === 'replay') return replay(matchEarlierResponse(written.stored, begun.fingerprint));
   if (written.kind === 'running') return { kind: 'key_running' };
   const outcome =
     written.kind === 'written'
@@ -139,7 +134,7 @@ interface Begun {
 async function begin(
   request: UploadRequest,
   idempotency: IdempotencyKey | null,
-  recalled: Exclude<Recalled, { kind: 'again' | 'key_taken' }>,
+  earlier: Exclude<EarlierResponse, { kind: 'replay' | 'key_taken' }>,
   store: Pick<Store, 'write'>,
   known: KnownRecords,
   limits: UploadLimits,
@@ -152,12 +147,12 @@ async function begin(
   const plan = plans[type];
   const { checked, dropped } = checkRecords(plan, records, handling, limits.batchSize);
   const failed =
-    recalled.kind === 'unavailable'
-      ? failedBecause(recalled.reason)
+    earlier.kind === 'unavailable'
+      ? failedBecause(earlier.reason)
       : await unlessUnavailable(resolveReferences(plan, checked, organisation, known));
   const superseded = findSuperseded(plan, checked);
   const upload = describe(request, plan, checked, superseded, dropped, limits.batchSize);
-  const fingerprint = recalled.kind === 'first' ? recalled.fingerprint : '';
+  const fingerprint = earlier.kind === 'first' ? earlier.fingerprint : '';
   const begun = { upload, ids: checked.map((record) => idOf(record, plan)), fingerprint };
   if (failed !== undefined) return { ...begun, writing: failed };
   const isWritten = (record: Checked, index: number): boolean =>
@@ -165,13 +160,14 @@ async function begin(
   const batches = inBatches(checked, limits.batchSize).map(({ first, batch }) =>
     batch.filter((record, at) => isWritten(record, first + at)).map(({ row }): Row => row),
   );
-  const memory = idempotency && memoryOf(idempotency, organisation, fingerprint, upload);
-  const isNothing = memory === null && batches.every((rows) => rows.length === 0);
+  const idempotencyRecord =
+    idempotency && idempotencyRecordOf(idempotency, organisation, fingerprint, upload);
+  const isNothing = idempotencyRecord === null && batches.every((rows) => rows.length === 0);
   return {
     ...begun,
     writing: isNothing
       ? { kind: 'written', tallies: batches.map(() => NOTHING_WRITTEN) }
-      : unlessUnavailable(store.write({ organisation, type, batches, dryRun, memory })),
+      : unlessUnavailable(store.write({ organisation, type, batches, dryRun, idempotencyRecord })),
   };
 }
 
@@ -188,11 +184,11 @@ function failedBecause(failure: string): Failed {
   return { kind: 'failed', failure };
 }
 
-function replay(again: ReturnType<typeof answerAgain>): UploadTaken {
+function replay(again: ReturnType<typeof matchEarlierResponse>): UploadTaken {
   if (again.kind === 'key_taken') return again;
-  const { remembered } = again;
-  const upload = openAnswer<CheckedUpload>(remembered.answer);
-  return { kind: 'taken', outcome: outcomeOf(upload, remembered.tallies), replayed: true };
+  const { stored } = again;
+  const upload = unpackResponse<CheckedUpload>(stored.response);
+  return { kind: 'taken', outcome: outcomeOf(upload, stored.tallies), replayed: true };
 }
 
 /** The records of the body, or a sentence on why it has none that can be looked at. */

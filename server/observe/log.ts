@@ -1,7 +1,7 @@
 // The log: one line per request, and one for everything an operator should hear of. JSON for programs, a short form
 // for people at a terminal. Request lines are put together by hand, because each costs on the serving thread.
 
-import type { EndedRequest } from './facts.ts';
+import type { EndedRequest } from './ended-request.ts';
 import { LARGE_WRITE_BYTES, type LogSink, openLogSink, WHOLE_ON_A_PIPE_BYTES } from './log-sink.ts';
 import { prettyEvent, prettyRequest } from './pretty.ts';
 
@@ -12,10 +12,10 @@ export type LogLevel = Exclude<LogThreshold, 'silent'>;
 export const logFormats = ['auto', 'json', 'pretty'] as const;
 export type LogFormat = (typeof logFormats)[number];
 
-export type LogFacts = Readonly<Record<string, unknown>>;
+export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface Log {
-  write(level: LogLevel, facts: LogFacts, message: string): void;
+  write(level: LogLevel, fields: LogFields, message: string): void;
   request(ended: EndedRequest): void;
   /** Whether lines of requests are written at all. */
   readonly hasRequests: boolean;
@@ -38,10 +38,10 @@ export function openLog({ threshold, format, isTerminal, isShared, env }: LogOpt
   const isPretty = format === 'pretty' || (format === 'auto' && isTerminal);
   const hasColours = isTerminal && (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
   const isOn = (level: LogLevel): boolean => logLevels.indexOf(level) <= logLevels.indexOf(threshold);
-  const lineOf = (level: LogLevel, facts: LogFacts, message: string): string =>
+  const lineOf = (level: LogLevel, fields: LogFields, message: string): string =>
     isPretty
-      ? prettyEvent(localTime(), level, facts, message, hasColours)
-      : `${JSON.stringify({ time: utcTime(), level, ...facts, message }, plainError)}\n`;
+      ? prettyEvent(localTime(), level, fields, message, hasColours)
+      : `${JSON.stringify({ time: utcTime(), level, ...fields, message }, plainError)}\n`;
   const requestLine = isPretty
     ? (ended: EndedRequest) => prettyRequest(localTime(), ended, hasColours)
     : jsonRequest;
@@ -57,9 +57,9 @@ export function openLog({ threshold, format, isTerminal, isShared, env }: LogOpt
   );
   return {
     hasRequests: isOn('warn'),
-    write(level, facts, message) {
+    write(level, fields, message) {
       if (!isOn(level)) return;
-      sink.write(lineOf(level, facts, message));
+      sink.write(lineOf(level, fields, message));
       if (level === 'error') sink.hurry();
     },
     request(ended) {
@@ -77,17 +77,17 @@ export function levelOf({ status, isProbe }: EndedRequest): LogLevel {
 
 /** Nothing in it needs escaping: ids are ours, and everything else is of a closed set of words, or a number. */
 function jsonRequest(ended: EndedRequest): string {
-  const { requestId, traceId, method, route, status, isCutOff, orgId, keyId, type, facts, code } = ended;
+  const { requestId, traceId, method, route, status, isCutOff, orgId, keyId, type, summary, code } = ended;
   let line = `{"time":"${utcTime()}","level":"${levelOf(ended)}","request_id":"${requestId}"`;
   if (traceId !== null) line += `,"trace_id":"${traceId}"`;
   line += `,"method":"${method}","route":"${route}","status":${status}`;
   if (isCutOff) line += ',"cut_off":true';
   if (orgId !== null) line += `,"org_id":"${orgId}","key_id":"${keyId}"`;
   if (type !== null) line += `,"type":"${type}"`;
-  if (facts !== null) {
-    line += `,"outcome":"${facts.outcome}"`;
-    if (facts.counts !== undefined) line += `,"counts":${JSON.stringify(facts.counts)}`;
-    if (facts.codes !== undefined) line += `,"codes":${JSON.stringify(facts.codes)}`;
+  if (summary !== null) {
+    line += `,"outcome":"${summary.outcome}"`;
+    if (summary.counts !== undefined) line += `,"counts":${JSON.stringify(summary.counts)}`;
+    if (summary.codes !== undefined) line += `,"codes":${JSON.stringify(summary.codes)}`;
   } else if (code !== null) {
     line += `,"code":"${code}"`;
   }

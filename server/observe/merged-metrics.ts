@@ -15,7 +15,7 @@ interface Told {
 const ANSWER_TIMEOUT_MS = 2000;
 
 /** In a worker: answers the primary for as long as both live. */
-export function tellMetrics(values: () => Promise<readonly object[]>): () => void {
+export function sendMetrics(values: () => Promise<readonly object[]>): () => void {
   const onMessage = (message: Partial<Question>): void => {
     const { metricsWanted } = message;
     if (metricsWanted === undefined) return;

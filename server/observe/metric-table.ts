@@ -3,7 +3,7 @@
 /** How the values of several worker processes become one. */
 export type Merging = 'sum' | 'max' | 'first';
 
-interface MetricFacts {
+interface MetricDescription {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly labels: readonly string[];
@@ -12,12 +12,12 @@ interface MetricFacts {
 }
 
 function metric<const Label extends string>(
-  type: MetricFacts['type'],
+  type: MetricDescription['type'],
   name: string,
   labels: readonly Label[],
   help: string,
   merging: Merging = 'sum',
-): MetricFacts & { readonly labels: readonly Label[] } {
+): MetricDescription & { readonly labels: readonly Label[] } {
   return { name: `headgate_${name}`, type, labels, help, merging };
 }
 
@@ -140,7 +140,7 @@ export type LabelsOf<Name extends MetricName> = (typeof metricTable)[Name]['labe
 
 /** The table of metrics for the docs, in Markdown. */
 export function metricsTable(): string {
-  const rows = Object.values(metricTable).map(({ name, type, labels, help }: MetricFacts) => [
+  const rows = Object.values(metricTable).map(({ name, type, labels, help }: MetricDescription) => [
     `\`${name}\``,
     type,
     labels.map((label) => `\`${label}\``).join(', '),

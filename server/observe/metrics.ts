@@ -4,7 +4,12 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import { type RecordTypeName, recordTypeNames } from '@headgate/catalogue/record-types.ts';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { type EndedRequest, type Facts, interactionOutcomes, uploadOutcomes } from './facts.ts';
+import {
+  type EndedRequest,
+  type IngestSummary,
+  interactionOutcomes,
+  uploadOutcomes,
+} from './ended-request.ts';
 import { type LabelsOf, type MetricName, metricTable } from './metric-table.ts';
 
 export type StoreErrorDuring = 'upload' | 'interaction' | 'read' | 'readiness' | 'upkeep';
@@ -100,11 +105,11 @@ export class Metrics {
   }
 
   /** `type`: null for an interaction. */
-  taken(type: RecordTypeName | null, facts: Facts): void {
-    const { outcome, writeMs, codes } = facts;
+  taken(type: RecordTypeName | null, summary: IngestSummary): void {
+    const { outcome, writeMs, codes } = summary;
     const kind = type === null ? 'interaction' : 'upload';
     if (type === null) this.#interactions.inc({ outcome });
-    else this.#countUpload(type, facts);
+    else this.#countUpload(type, summary);
     if (outcome === 'failed') this.storeFailed(kind);
     if (writeMs !== null) this.#writeSeconds.observe({ kind }, writeMs / 1000);
     if (codes === undefined || outcome === 'replayed' || outcome === 'dry_run') return;
@@ -133,7 +138,7 @@ export class Metrics {
     this.#registry.clear();
   }
 
-  #countUpload(type: RecordTypeName, { outcome, counts, codes }: Facts): void {
+  #countUpload(type: RecordTypeName, { outcome, counts, codes }: IngestSummary): void {
     this.#uploads.inc({ type, outcome });
     if (counts === undefined || outcome === 'replayed' || outcome === 'dry_run') return;
     for (const fate of recordFates) this.#records.inc({ type, outcome: fate }, counts[fate]);

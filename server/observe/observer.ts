@@ -1,6 +1,6 @@
 // What the server tells of itself while it runs: metrics, the log and traces, each where it is switched on.
 
-import type { EndedRequest } from './facts.ts';
+import type { EndedRequest } from './ended-request.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import type { Traces } from './traces.ts';

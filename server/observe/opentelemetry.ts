@@ -32,12 +32,12 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import type { EndedRequest } from './ended-request.ts';
 import { epochMs } from './epoch-ms.ts';
-import type { EndedRequest } from './facts.ts';
-import type { LogFacts } from './log.ts';
+import type { LogFields } from './log.ts';
 import type { BodyTimes, TraceSettings, Traces } from './traces.ts';
 
-type Warn = (facts: LogFacts, message: string) => void;
+type Warn = (summary: LogFields, message: string) => void;
 type Env = TraceSettings['env'];
 
 const SERVICE_NAME = 'headgate';
@@ -46,11 +46,11 @@ const LAST_SPANS_MS = 2000;
 const SAME_WARNING_MS = 60_000;
 
 export function sendTraces({ version, env, isTls, warn }: TraceSettings): Traces {
-  const tellTrouble = rarely((cause) =>
+  const reportTrouble = rarely((cause) =>
     warn({ cause }, 'traces could not be sent, and those spans are lost; is the collector there?'),
   );
   diag.setLogger(
-    { error: tellTrouble, warn: tellTrouble, info() {}, debug() {}, verbose() {} },
+    { error: reportTrouble, warn: reportTrouble, info() {}, debug() {}, verbose() {} },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
   if (!['', 'http/json'].includes(protocolOf(env))) {
@@ -70,9 +70,9 @@ export function sendTraces({ version, env, isTls, warn }: TraceSettings): Traces
   const addChild = (parent: Span, name: string, startTime: number, endTime: number): void => {
     tracer.startSpan(name, { startTime }, trace.setSpan(ROOT_CONTEXT, parent)).end(endTime);
   };
-  const addWork = (span: Span, { facts }: EndedRequest, body: BodyTimes | null): void => {
+  const addWork = (span: Span, { summary }: EndedRequest, body: BodyTimes | null): void => {
     if (body !== null) addChild(span, 'read body', body.readAtMs, body.readUntilMs);
-    const times = facts?.times;
+    const times = summary?.times;
     if (times === undefined) return;
     const { beganAtMs, writeAskedAtMs, writtenAtMs, endedAtMs } = times;
     const isWritten = writtenAtMs > 0;
@@ -147,7 +147,7 @@ class CountingExporter implements SpanExporter {
 }
 
 function attributesOf(ended: EndedRequest): Attributes {
-  const { method, route, status, isCutOff, requestId, orgId, keyId, type, facts, code, bodyBytes } = ended;
+  const { method, route, status, isCutOff, requestId, orgId, keyId, type, summary, code, bodyBytes } = ended;
   return {
     'http.request.method': method === 'OTHER' ? '_OTHER' : method,
     'http.route': route,
@@ -159,9 +159,9 @@ function attributesOf(ended: EndedRequest): Attributes {
     ...(orgId === null ? {} : { 'headgate.org_id': orgId }),
     ...(keyId === null ? {} : { 'headgate.key_id': keyId }),
     ...(type === null ? {} : { 'headgate.type': type }),
-    ...(facts === null ? {} : { 'headgate.outcome': facts.outcome }),
-    ...prefixed('headgate.records.', facts?.counts ?? {}),
-    ...prefixed('headgate.rejections.', facts?.codes ?? {}),
+    ...(summary === null ? {} : { 'headgate.outcome': summary.outcome }),
+    ...prefixed('headgate.records.', summary?.counts ?? {}),
+    ...prefixed('headgate.rejections.', summary?.codes ?? {}),
   };
 }
 

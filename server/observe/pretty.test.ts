@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EndedRequest } from './facts.ts';
+import type { EndedRequest } from './ended-request.ts';
 import { prettyEvent, prettyRequest } from './pretty.ts';
 
 const ended: EndedRequest = {
@@ -14,7 +14,7 @@ const ended: EndedRequest = {
   orgId: 'acme',
   keyId: 'k',
   type: 'shops',
-  facts: {
+  summary: {
     outcome: 'partly_accepted',
     writeMs: 1,
     counts: { received: 3, created: 2, updated: 0, unchanged: 0, rejected: 1 },
@@ -32,7 +32,7 @@ test('a request is one short line', () => {
   assert.equal(
     prettyRequest(
       '09:30:00.000',
-      { ...ended, status: null, isCutOff: true, facts: null, durationMs: 1.23 },
+      { ...ended, status: null, isCutOff: true, summary: null, durationMs: 1.23 },
       false,
     ),
     '09:30:00.000 --- POST /v1/data/shops cut off by the client acme 1.2 ms\n',
@@ -40,7 +40,7 @@ test('a request is one short line', () => {
   assert.equal(
     prettyRequest(
       't',
-      { ...ended, status: 401, facts: null, code: 'unauthorized', orgId: null, type: null },
+      { ...ended, status: 401, summary: null, code: 'unauthorized', orgId: null, type: null },
       false,
     ),
     't 401 POST /v1/data/{type} unauthorized 12 ms\n',
@@ -53,7 +53,7 @@ test('the status has its colour where colours are shown', () => {
   assert.ok(prettyRequest('t', { ...ended, status: 503 }, true).includes('\u001b[31m503'));
 });
 
-test('an event shows its facts, and an error its stack', () => {
+test('an event shows its summary, and an error its stack', () => {
   const line = prettyEvent(
     't',
     'warn',

@@ -2,7 +2,7 @@
 
 import { styleText } from 'node:util';
 import { printable, printableLines } from '../printable.ts';
-import type { EndedRequest, Facts } from './facts.ts';
+import type { EndedRequest, IngestSummary } from './ended-request.ts';
 
 type Style = Parameters<typeof styleText>[0];
 type Paint = (style: Style, text: string) => string;
@@ -11,13 +11,13 @@ const levelStyles: Readonly<Record<string, Style>> = { error: 'red', warn: 'yell
 
 export function prettyRequest(time: string, ended: EndedRequest, hasColours: boolean): string {
   const paint = painter(hasColours);
-  const { method, route, status, isCutOff, orgId, type, facts, code, durationMs } = ended;
+  const { method, route, status, isCutOff, orgId, type, summary, code, durationMs } = ended;
   const parts = [
     paint('dim', time),
     paint(styleOf(status), status === null ? '---' : String(status)),
     method.padEnd(4),
     type === null ? route : route.replace('{type}', type),
-    ...(facts === null ? (code === null ? [] : [code]) : [wordsOf(facts)]),
+    ...(summary === null ? (code === null ? [] : [code]) : [wordsOf(summary)]),
     ...(isCutOff ? [paint('yellow', 'cut off by the client')] : []),
     ...(orgId === null ? [] : [paint('dim', orgId)]),
     paint('dim', `${durationMs < 10 ? durationMs.toFixed(1) : durationMs.toFixed(0)} ms`),
@@ -28,13 +28,13 @@ export function prettyRequest(time: string, ended: EndedRequest, hasColours: boo
 export function prettyEvent(
   time: string,
   level: string,
-  facts: Readonly<Record<string, unknown>>,
+  summary: Readonly<Record<string, unknown>>,
   message: string,
   hasColours: boolean,
 ): string {
   const paint = painter(hasColours);
-  const stacks = Object.values(facts).filter((value) => value instanceof Error);
-  const details = Object.entries(facts)
+  const stacks = Object.values(summary).filter((value) => value instanceof Error);
+  const details = Object.entries(summary)
     .filter(([, value]) => !(value instanceof Error) && value !== undefined)
     .map(([name, value]) =>
       paint('dim', printable(`${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)),
@@ -59,7 +59,7 @@ function styleOf(status: number | null): Style {
   return status >= 500 ? 'red' : status >= 400 ? 'yellow' : 'green';
 }
 
-function wordsOf({ outcome, counts }: Facts): string {
+function wordsOf({ outcome, counts }: IngestSummary): string {
   if (counts === undefined) return outcome;
   const words = (['created', 'updated', 'unchanged', 'rejected'] as const)
     .filter((name) => counts[name] > 0)

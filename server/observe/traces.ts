@@ -1,7 +1,7 @@
 // Traces as the rest of the server knows them.
 
-import type { EndedRequest } from './facts.ts';
-import type { LogFacts } from './log.ts';
+import type { EndedRequest } from './ended-request.ts';
+import type { LogFields } from './log.ts';
 import type { TraceParent } from './trace-parent.ts';
 
 /** Milliseconds since 1970, with fractions. */
@@ -26,5 +26,5 @@ export interface TraceSettings {
   readonly version: string;
   readonly env: { readonly [name: string]: string | undefined };
   readonly isTls: boolean;
-  warn(facts: LogFacts, message: string): void;
+  warn(summary: LogFields, message: string): void;
 }

@@ -1,11 +1,14 @@
 // One request's work on the thread that takes it in: stands between it and the store, and notes when it was asked to
 // write and when that was durable.
 
-import type { InteractionWrite, MemoryKey, Remembered, Store, Upload, Written } from '../store/store.ts';
+import type { IdempotencyRecordKey, StoredResponse, Written } from '../store/idempotency-records.ts';
+import type { InteractionWrite } from '../store/interactions.ts';
+import type { Upload } from '../store/records.ts';
+import type { Store } from '../store/store.ts';
+import type { WorkTimes } from './ended-request.ts';
 import { epochMs } from './epoch-ms.ts';
-import type { WorkTimes } from './facts.ts';
 
-type WatchedCalls = Pick<Store, 'recall' | 'write' | 'writeInteraction'>;
+type WatchedCalls = Pick<Store, 'storedResponse' | 'write' | 'writeInteraction'>;
 
 /** How many writes of a thread are not durable yet, for whoever started the thread to see. */
 export type WriteCount = Int32Array<SharedArrayBuffer>;
@@ -26,8 +29,8 @@ export class WorkWatch implements WatchedCalls {
     this.#writeCount = writeCount;
   }
 
-  recall(key: MemoryKey, nowMs: number): Promise<Remembered | null> {
-    return this.#store.recall(key, nowMs);
+  storedResponse(key: IdempotencyRecordKey, nowMs: number): Promise<StoredResponse | null> {
+    return this.#store.storedResponse(key, nowMs);
   }
 
   write(upload: Upload): Promise<Written> {

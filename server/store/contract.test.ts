@@ -12,18 +12,12 @@ import {
   storedInteraction,
 } from '@headgate/catalogue/record-types.ts';
 import fc from 'fast-check';
-import type {
-  ApiKey,
-  InteractionPage,
-  Memory,
-  OrganisationNumber,
-  Page,
-  Row,
-  Store,
-  Tally,
-  Upload,
-  Written,
-} from './store.ts';
+import type { IdempotencyRecord, Written } from './idempotency-records.ts';
+import type { InteractionPage } from './interactions.ts';
+import type { ApiKey, NewApiKey } from './keys.ts';
+import type { Upload } from './records.ts';
+import type { OrganisationNumber, Page, Row, Tally } from './rows.ts';
+import type { Store } from './store.ts';
 import { StoreUnavailable } from './store.ts';
 import { everyInteraction, everyRecord } from './test-lists.ts';
 import { anyRow, interactionRow, recordRow, type Values } from './test-rows.ts';
@@ -47,20 +41,23 @@ function written(...tallies: readonly Tally[]): Written {
   return { kind: 'written', tallies };
 }
 
-function memoryOf(organisation: OrganisationNumber, values: Partial<Memory> = {}): Memory {
+function idempotencyRecordOf(
+  organisation: OrganisationNumber,
+  values: Partial<IdempotencyRecord> = {},
+): IdempotencyRecord {
   return {
     organisation,
     path: '/v1/data/shops',
     key: randomUUID(),
     fingerprint: 'print',
-    answer: new Uint8Array([0, 1, 2, 255]),
-    keptAtMs: NOW_MS,
+    response: new Uint8Array([0, 1, 2, 255]),
+    storedAtMs: NOW_MS,
     expiresAtMs: NOW_MS + 1000,
     ...values,
   };
 }
 
-function keyOf(organisation: OrganisationNumber, values: Partial<ApiKey> = {}): Omit<ApiKey, 'orgId'> {
+function keyOf(organisation: OrganisationNumber, values: Partial<ApiKey> = {}): NewApiKey {
   return {
     keyId: randomUUID(),
     organisation,
@@ -105,7 +102,7 @@ for (const { name, open } of testStores) {
       batches: readonly (readonly Row[])[],
       options: Partial<Upload> = {},
     ): Promise<Written> =>
-      store.write({ organisation, type, batches, dryRun: false, memory: null, ...options });
+      store.write({ organisation, type, batches, dryRun: false, idempotencyRecord: null, ...options });
 
     describe('organisations', () => {
       test('are listed by name with all that was given', async () => {
@@ -390,20 +387,20 @@ for (const { name, open } of testStores) {
         assert.deepEqual(await upload(await newOrganisation(), 'tags', []), written());
       });
 
-      test('stores all of its batches or nothing, and its memory only with them', async () => {
+      test('stores all of its batches or nothing, and its idempotencyRecord only with them', async () => {
         const organisation = await newOrganisation();
         const good = recordRow('branches');
         const unstorable = recordRow('branches', { latitude: 'north' });
-        const memory = memoryOf(organisation);
+        const idempotencyRecord = idempotencyRecordOf(organisation);
         const kept = recordRow('branches');
         const [failing] = await Promise.allSettled([
-          upload(organisation, 'branches', [[good], [unstorable]], { memory }),
+          upload(organisation, 'branches', [[good], [unstorable]], { idempotencyRecord }),
           upload(organisation, 'branches', [[kept]]),
         ]);
         assert.equal(failing.status, 'rejected');
         assert.ok(!(failing.reason instanceof StoreUnavailable), 'a mistake is no outage');
         assert.deepEqual(await everyRecord(store, organisation, 'branches'), [kept]);
-        assert.equal(await store.recall(memory, NOW_MS), null);
+        assert.equal(await store.storedResponse(idempotencyRecord, NOW_MS), null);
       });
 
       test('as a dry run tallies what it would do and stores nothing', async () => {
@@ -411,10 +408,13 @@ for (const { name, open } of testStores) {
         const [stored, changed, fresh] = ['a', 'b', 'c'].map((name) => recordRow('tags', { name }));
         await upload(organisation, 'tags', [[stored!, changed!]]);
         const batches = [[stored!, recordRow('tags', { tag_id: changed![0]!, name: 'new' })], [fresh!]];
-        const memory = memoryOf(organisation);
+        const idempotencyRecord = idempotencyRecordOf(organisation);
         const tallies = written(tally(0, 1, 1), tally(1, 0, 0));
-        assert.deepEqual(await upload(organisation, 'tags', batches, { dryRun: true, memory }), tallies);
-        assert.equal(await store.recall(memory, NOW_MS), null);
+        assert.deepEqual(
+          await upload(organisation, 'tags', batches, { dryRun: true, idempotencyRecord }),
+          tallies,
+        );
+        assert.equal(await store.storedResponse(idempotencyRecord, NOW_MS), null);
         const listed = await everyRecord(store, organisation, 'tags');
         assert.deepEqual(new Set(listed.map((row) => row[1])), new Set(['a', 'b']));
         assert.deepEqual(await upload(organisation, 'tags', batches), tallies);
@@ -461,15 +461,23 @@ for (const { name, open } of testStores) {
         try {
           const { organisation } = (await own.store.createOrganisation('one', randomUUID(), NOW_MS))!;
           const row = recordRow('courses');
-          const memory = memoryOf(organisation);
+          const idempotencyRecord = idempotencyRecordOf(organisation);
           const interactionKept = interactionRow();
           const key = keyOf(organisation);
           await own.store.addKey(key);
-          await own.store.write({ organisation, type: 'courses', batches: [[row]], dryRun: false, memory });
-          await own.store.writeInteraction({ organisation, row: interactionKept, memory: null });
+          await own.store.write({
+            organisation,
+            type: 'courses',
+            batches: [[row]],
+            dryRun: false,
+            idempotencyRecord,
+          });
+          await own.store.writeInteraction({ organisation, row: interactionKept, idempotencyRecord: null });
           const again = await own.reopen();
           assert.deepEqual(await again.record(organisation, 'courses', row[0] as string), row);
-          assert.deepEqual((await again.recall(memory, NOW_MS))?.tallies, [tally(1, 0, 0)]);
+          assert.deepEqual((await again.storedResponse(idempotencyRecord, NOW_MS))?.tallies, [
+            tally(1, 0, 0),
+          ]);
           assert.deepEqual(await everyInteraction(again, organisation), [interactionKept]);
           assert.equal((await again.findKey(key.keyId))?.secretHash, key.secretHash);
           assert.equal((await again.organisations()).length, 1);
@@ -551,12 +559,21 @@ for (const { name, open } of testStores) {
           const rows = manyRows(type);
           const half = Math.floor(rows.length / 2);
           const batches = [rows.slice(0, half), rows.slice(half)];
-          const memory = memoryOf(organisation);
+          const idempotencyRecord = idempotencyRecordOf(organisation);
           const allNew = written(tally(half, 0, 0), tally(rows.length - half, 0, 0));
-          const dry = await store.write({ organisation, type, batches, dryRun: true, memory: null });
+          const dry = await store.write({
+            organisation,
+            type,
+            batches,
+            dryRun: true,
+            idempotencyRecord: null,
+          });
           assert.deepEqual(dry, allNew);
           assert.deepEqual(await everyRecord(store, organisation, type), []);
-          assert.deepEqual(await store.write({ organisation, type, batches, dryRun: false, memory }), allNew);
+          assert.deepEqual(
+            await store.write({ organisation, type, batches, dryRun: false, idempotencyRecord }),
+            allNew,
+          );
           const keyPosition = recordTypeFields(type).indexOf(recordTypes[type].key);
           const byKey = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
           assert.deepEqual(await everyRecord(store, organisation, type), byKey);
@@ -575,9 +592,9 @@ for (const { name, open } of testStores) {
           const organisation = await newOrganisation();
           const rows = Array.from({ length: 1000 }, () => recordRow('tags', { name }));
           const uploads = Array.from({ length: 6 }, (_, number) => {
-            const memory = number % 2 === 0 ? memoryOf(organisation) : null;
+            const idempotencyRecord = number % 2 === 0 ? idempotencyRecordOf(organisation) : null;
             const batches = [number % 3 === 0 ? rows : rows.toReversed()];
-            return store.write({ organisation, type: 'tags', batches, dryRun: false, memory });
+            return store.write({ organisation, type: 'tags', batches, dryRun: false, idempotencyRecord });
           });
           const tallies = (await Promise.all(uploads)).flatMap((outcome) =>
             outcome.kind === 'written' ? outcome.tallies : [],
@@ -591,14 +608,14 @@ for (const { name, open } of testStores) {
             tallies.reduce((sum, { updated }) => sum + updated, 0),
             0,
           );
-          assert.equal(await store.count(organisation, 'tags'), rows.length);
+          assert.equal(await store.countRecords(organisation, 'tags'), rows.length);
         });
 
       test('of interactions come back as they were given', async () => {
         const organisation = await newOrganisation();
         await fc.assert(
           fc.asyncProperty(anyRow(storedInteraction), async (row) => {
-            await store.writeInteraction({ organisation, row, memory: null });
+            await store.writeInteraction({ organisation, row, idempotencyRecord: null });
             assert.deepEqual(await store.interaction(organisation, interactionIdOf(row)), row);
           }),
           { numRuns: 50 },
@@ -623,12 +640,12 @@ for (const { name, open } of testStores) {
       test('have interactions of their own in every call', async () => {
         const [ours, theirs] = [await newOrganisation(), await newOrganisation()];
         const row = interactionRow({ user_id: 'ours' });
-        await store.writeInteraction({ organisation: ours, row, memory: null });
+        await store.writeInteraction({ organisation: ours, row, idempotencyRecord: null });
         assert.equal(await store.interaction(theirs, interactionIdOf(row)), null);
         assert.deepEqual(await everyInteraction(store, theirs), []);
         const same = interactionRow({ user_id: 'theirs', interaction_id: interactionIdOf(row) });
         assert.deepEqual(
-          await store.writeInteraction({ organisation: theirs, row: same, memory: null }),
+          await store.writeInteraction({ organisation: theirs, row: same, idempotencyRecord: null }),
           written(tally(1, 0, 0)),
         );
         assert.deepEqual(await store.interaction(ours, interactionIdOf(row)), row);
@@ -636,56 +653,63 @@ for (const { name, open } of testStores) {
 
       test('have memories of their own', async () => {
         const [ours, theirs] = [await newOrganisation(), await newOrganisation()];
-        const memory = memoryOf(ours);
-        await upload(ours, 'tags', [[recordRow('tags')]], { memory });
-        assert.equal(await store.recall({ ...memory, organisation: theirs }, NOW_MS), null);
+        const idempotencyRecord = idempotencyRecordOf(ours);
+        await upload(ours, 'tags', [[recordRow('tags')]], { idempotencyRecord });
+        assert.equal(
+          await store.storedResponse({ ...idempotencyRecord, organisation: theirs }, NOW_MS),
+          null,
+        );
         assert.deepEqual(
-          await upload(theirs, 'tags', [[]], { memory: { ...memory, organisation: theirs } }),
+          await upload(theirs, 'tags', [[]], {
+            idempotencyRecord: { ...idempotencyRecord, organisation: theirs },
+          }),
           written(tally(0, 0, 0)),
         );
       });
     });
 
-    describe('a memory', () => {
+    describe('an idempotency record', () => {
       test('is kept with the tallies of its write, byte for byte', async () => {
         const organisation = await newOrganisation();
         // A view into the middle of a larger buffer, as network code hands it on.
-        const answer = new Uint8Array(new Uint8Array(1000).map((_, n) => n % 256).buffer, 100, 600);
-        const memory = memoryOf(organisation, { answer });
+        const response = new Uint8Array(new Uint8Array(1000).map((_, n) => n % 256).buffer, 100, 600);
+        const idempotencyRecord = idempotencyRecordOf(organisation, { response });
         await upload(organisation, 'tags', [[recordRow('tags')], [recordRow('tags'), recordRow('tags')]], {
-          memory,
+          idempotencyRecord,
         });
-        const recalled = await store.recall(memory, NOW_MS);
-        assert.equal(recalled?.fingerprint, 'print');
-        assert.deepEqual(recalled.tallies, [tally(1, 0, 0), tally(2, 0, 0)]);
-        assert.deepEqual(Buffer.from(recalled.answer), Buffer.from(answer));
+        const found = await store.storedResponse(idempotencyRecord, NOW_MS);
+        assert.equal(found?.fingerprint, 'print');
+        assert.deepEqual(found.tallies, [tally(1, 0, 0), tally(2, 0, 0)]);
+        assert.deepEqual(Buffer.from(found.response), Buffer.from(response));
       });
 
       test('that is there already keeps the write from being made', async () => {
         const organisation = await newOrganisation();
-        const memory = memoryOf(organisation);
+        const idempotencyRecord = idempotencyRecordOf(organisation);
         const late = recordRow('tags');
-        await upload(organisation, 'tags', [[recordRow('tags')]], { memory });
+        await upload(organisation, 'tags', [[recordRow('tags')]], { idempotencyRecord });
         for (const dryRun of [false, true]) {
           const outcome = await upload(organisation, 'tags', [[late], []], {
             dryRun,
-            memory: { ...memory, fingerprint: 'other', answer: new Uint8Array([9]) },
+            idempotencyRecord: { ...idempotencyRecord, fingerprint: 'other', response: new Uint8Array([9]) },
           });
-          assert.equal(outcome.kind, 'already');
-          assert.equal(outcome.remembered.fingerprint, 'print');
-          assert.deepEqual([...outcome.remembered.answer], [...memory.answer]);
-          assert.deepEqual(outcome.remembered.tallies, [tally(1, 0, 0)]);
+          assert.equal(outcome.kind, 'replay');
+          assert.equal(outcome.stored.fingerprint, 'print');
+          assert.deepEqual([...outcome.stored.response], [...idempotencyRecord.response]);
+          assert.deepEqual(outcome.stored.tallies, [tally(1, 0, 0)]);
         }
         assert.deepEqual(await store.existing(organisation, 'tags', [late[0] as string]), new Set());
-        assert.equal((await store.recall(memory, NOW_MS))?.fingerprint, 'print');
+        assert.equal((await store.storedResponse(idempotencyRecord, NOW_MS))?.fingerprint, 'print');
       });
 
       test('under one key lets exactly one of many writes through', async () => {
         const organisation = await newOrganisation();
-        const memory = memoryOf(organisation);
+        const idempotencyRecord = idempotencyRecordOf(organisation);
         const outcomes = await Promise.all(
           Array.from({ length: 20 }, () =>
-            upload(organisation, 'tags', [[recordRow('tags')]], { memory: { ...memory } }),
+            upload(organisation, 'tags', [[recordRow('tags')]], {
+              idempotencyRecord: { ...idempotencyRecord },
+            }),
           ),
         );
         assert.equal(outcomes.filter(({ kind }) => kind === 'written').length, 1);
@@ -694,63 +718,82 @@ for (const { name, open } of testStores) {
 
       test('is told apart by its path and its key', async () => {
         const organisation = await newOrganisation();
-        const memory = memoryOf(organisation);
-        await upload(organisation, 'tags', [[]], { memory });
-        assert.equal(await store.recall({ ...memory, path: '/v1/data/tags' }, NOW_MS), null);
-        assert.equal(await store.recall({ ...memory, key: randomUUID() }, NOW_MS), null);
-        assert.notEqual(await store.recall(memory, NOW_MS), null);
+        const idempotencyRecord = idempotencyRecordOf(organisation);
+        await upload(organisation, 'tags', [[]], { idempotencyRecord });
+        assert.equal(
+          await store.storedResponse({ ...idempotencyRecord, path: '/v1/data/tags' }, NOW_MS),
+          null,
+        );
+        assert.equal(await store.storedResponse({ ...idempotencyRecord, key: randomUUID() }, NOW_MS), null);
+        assert.notEqual(await store.storedResponse(idempotencyRecord, NOW_MS), null);
       });
 
       test('ends at its expiry, and its key is then free again', async () => {
         const organisation = await newOrganisation();
-        const memory = memoryOf(organisation);
-        await upload(organisation, 'tags', [[]], { memory });
-        assert.notEqual(await store.recall(memory, memory.expiresAtMs - 1), null);
-        assert.equal(await store.recall(memory, memory.expiresAtMs), null);
+        const idempotencyRecord = idempotencyRecordOf(organisation);
+        await upload(organisation, 'tags', [[]], { idempotencyRecord });
+        assert.notEqual(
+          await store.storedResponse(idempotencyRecord, idempotencyRecord.expiresAtMs - 1),
+          null,
+        );
+        assert.equal(await store.storedResponse(idempotencyRecord, idempotencyRecord.expiresAtMs), null);
         const next = {
-          ...memory,
+          ...idempotencyRecord,
           fingerprint: 'next',
-          keptAtMs: memory.expiresAtMs,
-          expiresAtMs: memory.expiresAtMs + 1000,
+          storedAtMs: idempotencyRecord.expiresAtMs,
+          expiresAtMs: idempotencyRecord.expiresAtMs + 1000,
         };
-        const outcome = await upload(organisation, 'tags', [[recordRow('tags')]], { memory: next });
+        const outcome = await upload(organisation, 'tags', [[recordRow('tags')]], {
+          idempotencyRecord: next,
+        });
         assert.deepEqual(outcome, written(tally(1, 0, 0)));
-        assert.equal((await store.recall(next, memory.expiresAtMs))?.fingerprint, 'next');
+        assert.equal((await store.storedResponse(next, idempotencyRecord.expiresAtMs))?.fingerprint, 'next');
       });
 
       test('is forgotten once it has expired, not before, however many there are', async () => {
         const organisation = await newOrganisation();
         const expiring = Array.from({ length: 450 }, () =>
-          memoryOf(organisation, { expiresAtMs: NOW_MS + 5 }),
+          idempotencyRecordOf(organisation, { expiresAtMs: NOW_MS + 5 }),
         );
-        const lasting = memoryOf(organisation, { expiresAtMs: NOW_MS + 6 });
+        const lasting = idempotencyRecordOf(organisation, { expiresAtMs: NOW_MS + 6 });
         await Promise.all(
-          [...expiring, lasting].map((memory) => store.writeInteraction({ organisation, row: null, memory })),
+          [...expiring, lasting].map((idempotencyRecord) =>
+            store.writeInteraction({ organisation, row: null, idempotencyRecord }),
+          ),
         );
         const remaining = async () => {
-          const recalled = await Promise.all(expiring.map((memory) => store.recall(memory, NOW_MS)));
-          return recalled.filter((one) => one !== null).length;
+          const found = await Promise.all(
+            expiring.map((idempotencyRecord) => store.storedResponse(idempotencyRecord, NOW_MS)),
+          );
+          return found.filter((one) => one !== null).length;
         };
-        await store.forgetExpired(NOW_MS + 4);
+        await store.deleteExpiredResponses(NOW_MS + 4);
         assert.equal(await remaining(), 450);
-        await store.forgetExpired(NOW_MS + 5);
+        await store.deleteExpiredResponses(NOW_MS + 5);
         assert.equal(await remaining(), 0);
-        assert.notEqual(await store.recall(lasting, NOW_MS), null);
+        assert.notEqual(await store.storedResponse(lasting, NOW_MS), null);
       });
 
       test('of an interaction is kept with it, or by itself', async () => {
         const organisation = await newOrganisation();
-        const [together, alone] = [memoryOf(organisation), memoryOf(organisation)];
+        const [together, alone] = [idempotencyRecordOf(organisation), idempotencyRecordOf(organisation)];
         const row = interactionRow();
         assert.deepEqual(
-          await store.writeInteraction({ organisation, row, memory: together }),
+          await store.writeInteraction({ organisation, row, idempotencyRecord: together }),
           written(tally(1, 0, 0)),
         );
-        assert.deepEqual(await store.writeInteraction({ organisation, row: null, memory: alone }), written());
-        assert.deepEqual((await store.recall(together, NOW_MS))?.tallies, [tally(1, 0, 0)]);
-        assert.deepEqual((await store.recall(alone, NOW_MS))?.tallies, []);
-        const again = await store.writeInteraction({ organisation, row: interactionRow(), memory: together });
-        assert.equal(again.kind, 'already');
+        assert.deepEqual(
+          await store.writeInteraction({ organisation, row: null, idempotencyRecord: alone }),
+          written(),
+        );
+        assert.deepEqual((await store.storedResponse(together, NOW_MS))?.tallies, [tally(1, 0, 0)]);
+        assert.deepEqual((await store.storedResponse(alone, NOW_MS))?.tallies, []);
+        const again = await store.writeInteraction({
+          organisation,
+          row: interactionRow(),
+          idempotencyRecord: together,
+        });
+        assert.equal(again.kind, 'replay');
         assert.deepEqual(await everyInteraction(store, organisation), [row]);
       });
     });
@@ -761,12 +804,12 @@ for (const { name, open } of testStores) {
         const rows = [recordRow('tags'), recordRow('tags', { is_deleted: true })];
         await upload(organisation, 'tags', [rows]);
         await upload(other, 'tags', [rows.slice(1)]);
-        await store.writeInteraction({ organisation, row: interactionRow(), memory: null });
-        assert.equal(await store.count(organisation, 'tags'), 2);
-        assert.equal(await store.count(other, 'tags'), 1);
-        assert.equal(await store.count(organisation, 'shops'), 0);
-        assert.equal(await store.count(organisation, 'interactions'), 1);
-        assert.equal(await store.count(other, 'interactions'), 0);
+        await store.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord: null });
+        assert.equal(await store.countRecords(organisation, 'tags'), 2);
+        assert.equal(await store.countRecords(other, 'tags'), 1);
+        assert.equal(await store.countRecords(organisation, 'shops'), 0);
+        assert.equal(await store.countInteractions(organisation), 1);
+        assert.equal(await store.countInteractions(other), 0);
       });
     });
 
@@ -861,7 +904,7 @@ for (const { name, open } of testStores) {
         } while (afterId !== null);
         assert.deepEqual(listed, live);
         assert.ok(pages >= 2 && pages < 50, `${pages} pages`);
-        assert.equal(await store.count(organisation, 'tags'), rows.length);
+        assert.equal(await store.countRecords(organisation, 'tags'), rows.length);
         const full = await store.records(organisation, 'tags', {
           afterId: null,
           limit: 1000,
@@ -900,7 +943,9 @@ for (const { name, open } of testStores) {
             interaction_type: n % 7 === 0 ? 'SHARE' : 'PAGE_VIEW',
           }),
         );
-        await Promise.all(rows.map((row) => store.writeInteraction({ organisation, row, memory: null })));
+        await Promise.all(
+          rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null })),
+        );
       });
 
       const names = Object.keys(storedInteraction);
@@ -988,8 +1033,8 @@ for (const { name, open } of testStores) {
       test('that are written twice are stored once', async () => {
         const own = await newOrganisation();
         const row = interactionRow();
-        await store.writeInteraction({ organisation: own, row, memory: null });
-        const again = await store.writeInteraction({ organisation: own, row, memory: null });
+        await store.writeInteraction({ organisation: own, row, idempotencyRecord: null });
+        const again = await store.writeInteraction({ organisation: own, row, idempotencyRecord: null });
         assert.deepEqual(again, written(tally(0, 0, 1)));
         assert.deepEqual(await everyInteraction(store, own), [row]);
       });
@@ -1010,7 +1055,7 @@ for (const { name, open } of testStores) {
             type: 'tags',
             batches: [[row]],
             dryRun: false,
-            memory: null,
+            idempotencyRecord: null,
           } as const;
           const underway = own.store.write(upload);
           const again = await own.reopen();

@@ -1,7 +1,9 @@
 // What a list of records or interactions consists of, and in what order, for every store to put into its own SQL.
 
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
-import type { InteractionPage, InteractionPosition, RecordPage, Row } from './store.ts';
+import type { InteractionPage, InteractionPosition } from './interactions.ts';
+import type { RecordPage } from './records.ts';
+import type { Row } from './rows.ts';
 import { type Index, listingIndex, type Table } from './tables.ts';
 
 /** A row's values in the columns of the order. */

@@ -32,8 +32,8 @@ export async function openStore(
     const { url, ...store } = await openPostgresStore(place.url, onTrouble);
     return { ...store, handle: () => ({ kind: 'postgres', url }) };
   }
-  const { files, newsPort, ...store } = await openSqliteStore(place.path, undefined, onTrouble);
-  return { ...store, handle: () => ({ kind: 'sqlite', files, newsPort: newsPort('writer') }) };
+  const { files, statusPort, ...store } = await openSqliteStore(place.path, undefined, onTrouble);
+  return { ...store, handle: () => ({ kind: 'sqlite', files, statusPort: statusPort('writer') }) };
 }
 
 export interface Migrated {
@@ -72,5 +72,5 @@ export async function attachStore(handle: StoreHandle): Promise<IngestStore> {
 }
 
 export function transferablesOf(handle: StoreHandle): Transferable[] {
-  return handle.kind === 'sqlite' ? [handle.newsPort] : [];
+  return handle.kind === 'sqlite' ? [handle.statusPort] : [];
 }

@@ -1,15 +1,10 @@
 // Reads whole lists for the tests of stores, page after page.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
-import type {
-  InteractionPage,
-  InteractionPosition,
-  OrganisationNumber,
-  Page,
-  RecordPage,
-  Row,
-  Store,
-} from './store.ts';
+import type { InteractionPage, InteractionPosition } from './interactions.ts';
+import type { RecordPage } from './records.ts';
+import type { OrganisationNumber, Page, Row } from './rows.ts';
+import type { Store } from './store.ts';
 
 const LIMIT = 1000;
 

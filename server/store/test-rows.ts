@@ -6,7 +6,7 @@ import type { ChoiceKind } from '@headgate/catalogue/kinds/choice.ts';
 import type { ColumnValue, Kind, KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
 import fc from 'fast-check';
-import type { Row } from './store.ts';
+import type { Row } from './rows.ts';
 
 export type Values = Readonly<Record<string, ColumnValue>>;
 

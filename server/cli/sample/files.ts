@@ -12,7 +12,7 @@ import { fileName, PARTIAL, type SampleFolder } from './folder.ts';
 import { type Format, headerLine, lineWriter } from './lines.ts';
 import { type Put, type SampleType, sampleTypes } from './records.ts';
 
-export interface FileFacts {
+export interface FileSummary {
   readonly file: string;
   readonly type: SampleType;
   readonly records: number;
@@ -99,16 +99,16 @@ export class SampleFiles {
   }
 
   /** Completes the files, and only then gives them their names. */
-  async finish(): Promise<FileFacts[]> {
+  async finish(): Promise<FileSummary[]> {
     for (const file of this.#files.values()) await file.close();
     for (const name of this.#found.earlier) await rm(join(this.#folder, name));
-    const facts: FileFacts[] = [];
+    const summary: FileSummary[] = [];
     for (const { name, type, records, partialPath } of this.#files.values()) {
       const { size } = await stat(partialPath);
       await rename(partialPath, join(this.#folder, name));
-      facts.push({ file: name, type, records, bytes: size });
+      summary.push({ file: name, type, records, bytes: size });
     }
-    return facts;
+    return summary;
   }
 
   /** Leaves the folder as it was found. It is synchronous because the process may be about to end. */

@@ -12,7 +12,7 @@ import { Misuse } from '../options.ts';
 import { progressLine } from '../progress.ts';
 import { onStopSignal } from '../stop-signal.ts';
 import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './defaults.ts';
-import { type FileFacts, SampleFiles } from './files.ts';
+import { type FileSummary, SampleFiles } from './files.ts';
 import { prepareFolder, Unwritable, whyUnwritable } from './folder.ts';
 import { type Format, formats } from './lines.ts';
 import { makeSample } from './make.ts';
@@ -44,11 +44,17 @@ export async function sample({ io, args, option, isOn }: Call): Promise<ExitCode
   const plan = samplePlan(seed, customers, untilDay);
   const written = await write(plan, files, folder, io);
   if (written instanceof Unwritable) return failed(io, written.reason);
-  const facts = uploadOrdered(written);
+  const summaries = uploadOrdered(written);
   if (isOn('json')) {
-    return printJson(io, { folder, customers, seed, until: option('until') ?? DEFAULT_UNTIL, files: facts });
+    return printJson(io, {
+      folder,
+      customers,
+      seed,
+      until: option('until') ?? DEFAULT_UNTIL,
+      files: summaries,
+    });
   }
-  for (const row of columns(tableOf(facts))) io.out(row);
+  for (const row of columns(tableOf(summaries))) io.out(row);
   io.out('');
   io.out(`Load it into a server that is running: HEADGATE_KEY=hg_… headgate load ${shellWord(folder)}`);
   return exitCodes.done;
@@ -59,7 +65,7 @@ async function write(
   files: SampleFiles,
   folder: string,
   io: Io,
-): Promise<readonly FileFacts[] | Unwritable> {
+): Promise<readonly FileSummary[] | Unwritable> {
   const line = progressLine(io);
   const stopListening = onStopSignal(() => {
     line.end();
@@ -113,17 +119,17 @@ function formatOf(text: string): Format | Misuse {
 }
 
 /** In the order of upload, interactions last. */
-function uploadOrdered(facts: readonly FileFacts[]): FileFacts[] {
+function uploadOrdered(summaries: readonly FileSummary[]): FileSummary[] {
   const order: readonly string[] = uploadOrder(recordTypes);
-  const placeOf = ({ type }: FileFacts): number =>
+  const placeOf = ({ type }: FileSummary): number =>
     order.includes(type) ? order.indexOf(type) : order.length;
-  return facts.toSorted((one, other) => placeOf(one) - placeOf(other));
+  return summaries.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
-function tableOf(facts: readonly FileFacts[]): string[][] {
+function tableOf(summaries: readonly FileSummary[]): string[][] {
   return [
     ['FILE', 'RECORDS', 'SIZE'],
-    ...facts.map(({ file, records, bytes }) => [file, String(records), sizeInWords(bytes)]),
+    ...summaries.map(({ file, records, bytes }) => [file, String(records), sizeInWords(bytes)]),
   ];
 }
 

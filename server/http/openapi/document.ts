@@ -2,7 +2,7 @@
 
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
-import packageFacts from '../../package.json' with { type: 'json' };
+import packageJson from '../../package.json' with { type: 'json' };
 import { type ApiRouteName, apiRoutes } from '../routes.ts';
 import type { OpenApiDocument, Operation, PathItem, Tag } from './document-shape.ts';
 import { guide } from './guide.ts';
@@ -17,10 +17,10 @@ export function openApiDocument(limits: ApiLimits): OpenApiDocument {
     openapi: '3.1.1',
     info: {
       title: 'Headgate',
-      version: packageFacts.version,
-      summary: packageFacts.description,
+      version: packageJson.version,
+      summary: packageJson.description,
       description: guide(limits),
-      license: { name: packageFacts.license, identifier: packageFacts.license },
+      license: { name: packageJson.license, identifier: packageJson.license },
     },
     servers: [{ url: '/', description: 'The server that this description came from' }],
     tags: tags(),

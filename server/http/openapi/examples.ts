@@ -13,7 +13,7 @@ import { presentInteraction } from '../../ingest/interaction.ts';
 import { outcomeOf, type Problem, problem } from '../../ingest/outcome.ts';
 import { presenterOf } from '../../ingest/present.ts';
 import { unknownReference } from '../../ingest/references.ts';
-import type { Tally } from '../../store/store.ts';
+import type { Tally } from '../../store/rows.ts';
 import { type Answer, answerOfInteraction, answerOfUpload } from '../answers.ts';
 import { exampleIds, exampleInteraction, exampleRecordedAt, exampleRecords } from './example-records.ts';
 

@@ -1,7 +1,7 @@
 // The introduction of the API description, in Markdown: what holds for every operation.
 
 import { LONGEST_TEXT_CHARACTERS } from '@headgate/catalogue/kinds/text.ts';
-import { type ProblemCodeFacts, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { Action } from '../../access/scopes.ts';
@@ -205,7 +205,7 @@ than it can hold at once answers 503 with \`Retry-After\`.
 }
 
 function errors(): string {
-  const codes = Object.entries(problemCodes as Readonly<Record<string, ProblemCodeFacts>>);
+  const codes = Object.entries(problemCodes as Readonly<Record<string, ProblemCodeDescription>>);
   return `
 ## Errors
 

@@ -2,8 +2,8 @@
 
 import type { Describe } from '../description.ts';
 import { JSON_TYPE } from '../refusals.ts';
-import { unchanging } from '../unchanging.ts';
+import { staticContent } from '../static-content.ts';
 
-export function getOpenApi(describe: Describe): ReturnType<typeof unchanging> {
-  return unchanging(async () => ({ type: JSON_TYPE, text: (await describe()).openApi }));
+export function getOpenApi(describe: Describe): ReturnType<typeof staticContent> {
+  return staticContent(async () => ({ type: JSON_TYPE, text: (await describe()).openApi }));
 }

@@ -3,7 +3,7 @@
 import type { Field, Fields, Reference } from '@headgate/catalogue/declaration.ts';
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema, KindName } from '@headgate/catalogue/kinds/kind.ts';
-import { type ProblemCodeFacts, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import {
   interaction,
   type RecordTypeName,
@@ -49,15 +49,15 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
   };
 }
 
-interface ObjectFacts {
+interface ObjectOptions {
   readonly title?: string;
   readonly description?: string;
   readonly optional?: readonly string[];
 }
 
 /** All properties are required unless they are named as optional. */
-function object(properties: Readonly<Record<string, JsonSchema>>, facts: ObjectFacts = {}): JsonSchema {
-  const { title, description, optional = [] } = facts;
+function object(properties: Readonly<Record<string, JsonSchema>>, options: ObjectOptions = {}): JsonSchema {
+  const { title, description, optional = [] } = options;
   return {
     ...(title === undefined ? {} : { title }),
     type: 'object',
@@ -186,7 +186,7 @@ function linksTo(reference: Reference): string {
     .join(', ');
 }
 
-const codes: Readonly<Record<string, ProblemCodeFacts>> = problemCodes;
+const codes: Readonly<Record<string, ProblemCodeDescription>> = problemCodes;
 
 const problemCodeSchema: JsonSchema = {
   type: 'string',

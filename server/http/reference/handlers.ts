@@ -2,9 +2,9 @@
 
 import { readFile } from 'node:fs/promises';
 import type { Describe } from '../description.ts';
-import { unchanging } from '../unchanging.ts';
+import { staticContent } from '../static-content.ts';
 
-type Handler = ReturnType<typeof unchanging>;
+type Handler = ReturnType<typeof staticContent>;
 
 /** Everything from here, nothing inline. */
 const contentSecurityPolicy = [
@@ -19,7 +19,7 @@ const contentSecurityPolicy = [
 ].join('; ');
 
 export function getReference(describe: Describe): Handler {
-  return unchanging(async () => ({ type: 'text/html; charset=utf-8', text: (await describe()).page }), {
+  return staticContent(async () => ({ type: 'text/html; charset=utf-8', text: (await describe()).page }), {
     'Content-Security-Policy': contentSecurityPolicy,
   });
 }
@@ -33,5 +33,5 @@ export function getReferenceScript(): Handler {
 }
 
 function asset(file: URL, type: string): Handler {
-  return unchanging(async () => ({ type, text: await readFile(file, 'utf8') }));
+  return staticContent(async () => ({ type, text: await readFile(file, 'utf8') }));
 }

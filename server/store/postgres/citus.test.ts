@@ -4,8 +4,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterEach, before, describe, test } from 'node:test';
 import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import type { IdempotencyRecord, Written } from '../idempotency-records.ts';
+import type { NewApiKey } from '../keys.ts';
 import { migrateDatabase, openStore } from '../open-store.ts';
-import type { ApiKey, Memory, OrganisationNumber, Row, Store, Written } from '../store.ts';
+import type { OrganisationNumber, Row } from '../rows.ts';
+import type { Store } from '../store.ts';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { everyInteraction, everyRecord } from '../test-lists.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
@@ -61,21 +64,21 @@ for (const testCluster of testClusters) {
     const write = (
       organisation: OrganisationNumber,
       rows: readonly Row[],
-      memory: Memory | null = null,
+      idempotencyRecord: IdempotencyRecord | null = null,
     ): Promise<Written> =>
-      store.write({ organisation, type: 'shops', batches: [rows], dryRun: false, memory });
+      store.write({ organisation, type: 'shops', batches: [rows], dryRun: false, idempotencyRecord });
 
-    const memoryOf = (organisation: OrganisationNumber): Memory => ({
+    const idempotencyRecordOf = (organisation: OrganisationNumber): IdempotencyRecord => ({
       organisation,
       path: '/v1/data/shops',
       key: 'key',
       fingerprint: 'body',
-      answer: Buffer.from('answer'),
-      keptAtMs: 1,
+      response: Buffer.from('answer'),
+      storedAtMs: 1,
       expiresAtMs: 1000,
     });
 
-    const keyOf = (organisation: OrganisationNumber): Omit<ApiKey, 'orgId'> => ({
+    const keyOf = (organisation: OrganisationNumber): NewApiKey => ({
       keyId: randomUUID(),
       organisation,
       secretHash: 'hash',
@@ -126,7 +129,7 @@ for (const testCluster of testClusters) {
       await use(plain);
       const [organisation, other] = (await newOrganisations(2)) as [number, number];
       const rows = Array.from({ length: 50 }, () => recordRow('shops'));
-      await write(organisation, rows, memoryOf(organisation));
+      await write(organisation, rows, idempotencyRecordOf(organisation));
       await plain.addCitus();
 
       const later = recordRow('shops');
@@ -153,7 +156,7 @@ for (const testCluster of testClusters) {
         stored,
         [...rows, later].toSorted((a, b) => (a[0]! < b[0]! ? -1 : 1)),
       );
-      assert.equal((await store.recall(memoryOf(organisation), 2))?.fingerprint, 'body');
+      assert.equal((await store.storedResponse(idempotencyRecordOf(organisation), 2))?.fingerprint, 'body');
       const [third] = await newOrganisations(1);
       assert.ok(third! > other, 'numbers of organisations go on after the last one');
       assert.deepEqual(await write(third!, [rows[0]!]), {
@@ -181,7 +184,10 @@ for (const testCluster of testClusters) {
         const ids: string[] = [];
         while (isMigrating) {
           const shop = recordRow('shops');
-          await write(organisation, [shop], { ...memoryOf(organisation), key: `key ${ids.length}` });
+          await write(organisation, [shop], {
+            ...idempotencyRecordOf(organisation),
+            key: `key ${ids.length}`,
+          });
           ids.push(shop[0] as string);
         }
         assert.deepEqual(await store.existing(organisation, 'shops', ids), new Set(ids));
@@ -344,18 +350,20 @@ for (const testCluster of testClusters) {
         organisations.map(async (organisation) => {
           const [shop, interaction] = [recordRow('shops'), interactionRow()];
           const [isUploaded, isRecorded] = await Promise.all([
-            isAcknowledged(write(organisation, [shop], memoryOf(organisation))),
-            isAcknowledged(store.writeInteraction({ organisation, row: interaction, memory: null })),
+            isAcknowledged(write(organisation, [shop], idempotencyRecordOf(organisation))),
+            isAcknowledged(
+              store.writeInteraction({ organisation, row: interaction, idempotencyRecord: null }),
+            ),
           ]);
           assert.deepEqual(
             {
               shop: await store.record(organisation, 'shops', shop[0] as string),
-              memory: (await store.recall(memoryOf(organisation), 2)) !== null,
+              idempotencyRecord: (await store.storedResponse(idempotencyRecordOf(organisation), 2)) !== null,
               interactions: await everyInteraction(store, organisation),
             },
             {
               shop: isUploaded ? shop : null,
-              memory: isUploaded,
+              idempotencyRecord: isUploaded,
               interactions: isRecorded ? [interaction] : [],
             },
           );
@@ -400,15 +408,16 @@ for (const testCluster of testClusters) {
             const rows = shops(1);
             return () => write(organisation, rows);
           }),
-          // So many are copied; with a memory, in a transaction of several statements.
+          // So many are copied; with an idempotency record, in a transaction of several statements.
           repeat((n) => {
             const rows = shops(100);
-            const memory = n % 2 === 0 ? null : { ...memoryOf(organisation), key: `key ${n}` };
-            return () => write(organisation, rows, memory);
+            const idempotencyRecord =
+              n % 2 === 0 ? null : { ...idempotencyRecordOf(organisation), key: `key ${n}` };
+            return () => write(organisation, rows, idempotencyRecord);
           }),
           repeat(() => {
             const row = interactionRow();
-            return () => store.writeInteraction({ organisation, row, memory: null });
+            return () => store.writeInteraction({ organisation, row, idempotencyRecord: null });
           }),
         ]);
         return { organisation, single, copied, interactions };
@@ -434,8 +443,8 @@ for (const testCluster of testClusters) {
       }
       for (const { organisation, single, copied, interactions } of await allDone) {
         assert.ok(single > 0 && copied > 1 && interactions > 0);
-        assert.equal(await store.count(organisation, 'shops'), single + 100 * copied);
-        assert.equal(await store.count(organisation, 'interactions'), interactions);
+        assert.equal(await store.countRecords(organisation, 'shops'), single + 100 * copied);
+        assert.equal(await store.countInteractions(organisation), interactions);
       }
     });
 
@@ -447,12 +456,12 @@ for (const testCluster of testClusters) {
       const rows = Array.from({ length: 200 }, () => recordRow('shops'));
       const ids = rows.map(([id]) => id as string);
       await write(other, rows.slice(0, 10));
-      assert.deepEqual(await write(organisation, rows, memoryOf(organisation)), {
+      assert.deepEqual(await write(organisation, rows, idempotencyRecordOf(organisation)), {
         kind: 'written',
         tallies: [{ created: 200, updated: 0, unchanged: 0 }],
       });
-      const repeated = await write(organisation, rows, memoryOf(organisation));
-      assert.equal(repeated.kind, 'already');
+      const repeated = await write(organisation, rows, idempotencyRecordOf(organisation));
+      assert.equal(repeated.kind, 'replay');
       const changed = rows.map((row, n) => (n < 50 ? row.with(1, 'renamed') : row));
       assert.deepEqual(await write(organisation, changed), {
         kind: 'written',

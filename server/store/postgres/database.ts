@@ -62,7 +62,7 @@ function greetingOf(client: pg.ClientBase): {
   return client as never;
 }
 
-export interface SessionFacts {
+export interface SessionProperties {
   /** A pooler is between: nothing may be kept in the session, neither settings nor prepared statements. */
   readonly isPooled: boolean;
   readonly isWritable: boolean;
@@ -72,7 +72,7 @@ export interface SessionFacts {
  * Sets up a session, unless it is a pooler's. Poolers make up the process number that a client is greeted with, because
  * no process of the server belongs to the client.
  */
-export async function setUpSession(client: pg.ClientBase): Promise<SessionFacts> {
+export async function setUpSession(client: pg.ClientBase): Promise<SessionProperties> {
   const isOwn = `pg_backend_pid() = ${greetingOf(client).processID ?? 0}`;
   const { rows } = await client.query<{ is_own: boolean; is_writable: boolean }>({
     text: `SELECT ${isOwn} AS is_own, CASE WHEN ${isOwn} THEN ${setSql('session')} END,

@@ -4,14 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../store.ts';
 import { GivenUp } from './database.ts';
 import { groupWrites } from './group-writes.ts';
-import type { Fate, OwnedRow } from './upsert.ts';
+import type { OwnedRow, RowOutcome } from './upsert.ts';
 
 function numbered(count: number): readonly OwnedRow[] {
   return Array.from({ length: count }, (_, n) => ({ organisation: 1, row: [n] }));
 }
 
 /** Takes a moment, remembers the sizes of the groups it got, and fails for rows that hold `bad`. */
-function recorder(): { groups: number[]; write(group: readonly OwnedRow[]): Promise<readonly Fate[]> } {
+function recorder(): { groups: number[]; write(group: readonly OwnedRow[]): Promise<readonly RowOutcome[]> } {
   const groups: number[] = [];
   return {
     groups,
@@ -93,7 +93,7 @@ describe('writes of several organisations that arrive together', () => {
     };
   }
 
-  const failedOf = async (rows: readonly OwnedRow[], add: (owned: OwnedRow) => Promise<Fate>) => {
+  const failedOf = async (rows: readonly OwnedRow[], add: (owned: OwnedRow) => Promise<RowOutcome>) => {
     const outcomes = await Promise.allSettled(rows.map(add));
     return rows.flatMap(({ organisation }, n) => (outcomes[n]!.status === 'rejected' ? [organisation] : []));
   };

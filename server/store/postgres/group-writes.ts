@@ -1,11 +1,12 @@
 // Many callers' interactions in one statement: the disk and the network are waited for once for all of them.
 
-import { type OrganisationNumber, StoreBusy, StoreUnavailable } from '../store.ts';
+import type { OrganisationNumber } from '../rows.ts';
+import { StoreBusy, StoreUnavailable } from '../store.ts';
 import { GivenUp, isOfStatement } from './database.ts';
-import type { Fate, OwnedRow } from './upsert.ts';
+import type { OwnedRow, RowOutcome } from './upsert.ts';
 
 interface Waiting extends OwnedRow {
-  resolve(fate: Fate): void;
+  resolve(outcome: RowOutcome): void;
   reject(error: unknown): void;
 }
 
@@ -15,7 +16,7 @@ interface Line {
 }
 
 /** `owner` is the organisation of all rows of the group, or null if they are of several. */
-type Write = (group: readonly OwnedRow[], owner: OrganisationNumber | null) => Promise<readonly Fate[]>;
+type Write = (group: readonly OwnedRow[], owner: OrganisationNumber | null) => Promise<readonly RowOutcome[]>;
 
 /** Far more than arrive during one commit; bounds the size of a statement. */
 const MOST_IN_A_GROUP = 500;
@@ -29,7 +30,10 @@ const SLOW_AFTER_MS = 1000;
  * because of one organisation harms no other: organisations of such a group are written apart from all others, each by
  * itself, until that has succeeded.
  */
-export function groupWrites(write: Write, slowAfterMs = SLOW_AFTER_MS): (owned: OwnedRow) => Promise<Fate> {
+export function groupWrites(
+  write: Write,
+  slowAfterMs = SLOW_AFTER_MS,
+): (owned: OwnedRow) => Promise<RowOutcome> {
   const together: Line = { waiting: [], isWriting: false };
   const apart = new Map<OrganisationNumber, Line>();
 
@@ -88,7 +92,7 @@ export function groupWrites(write: Write, slowAfterMs = SLOW_AFTER_MS): (owned: 
     if (line.waiting.length >= (line === together ? MOST_WAITING : MOST_WAITING_APART)) {
       return Promise.reject(new StoreBusy(`${line.waiting.length} interactions already wait for PostgreSQL`));
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Fate>();
+    const { promise, resolve, reject } = Promise.withResolvers<RowOutcome>();
     line.waiting.push({ organisation, row, resolve, reject });
     start(line, lineOfItsOwn === undefined ? null : organisation);
     return promise;
@@ -113,9 +117,9 @@ async function writeGroup(
   owner: OrganisationNumber | null,
 ): Promise<StoreUnavailable | null> {
   try {
-    const fates = await write(group, owner);
+    const outcomes = await write(group, owner);
     group.forEach(({ resolve }, position) => {
-      resolve(fates[position]!);
+      resolve(outcomes[position]!);
     });
     return null;
   } catch (error) {

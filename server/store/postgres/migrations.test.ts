@@ -223,7 +223,13 @@ describe('a database of others', () => {
     const store = await openStore(url);
     const { organisation } = (await store.createOrganisation('one', randomUUID(), 1))!;
     const row = recordRow('offers');
-    await store.write({ organisation, type: 'offers', batches: [[row]], dryRun: false, memory: null });
+    await store.write({
+      organisation,
+      type: 'offers',
+      batches: [[row]],
+      dryRun: false,
+      idempotencyRecord: null,
+    });
     assert.deepEqual(await store.record(organisation, 'offers', row[0] as string), row);
     await store.close();
     assert.deepEqual(await tablesThere(), ['offers']);

@@ -16,7 +16,8 @@ import {
   makeLocal,
   undistributed,
 } from './citus.ts';
-import { addColumnSql, columnTypes, createTableSql, dropNotNullSql, ORGANISATION_TYPE } from './schema.ts';
+import { codecs } from './codecs.ts';
+import { addColumnSql, createTableSql, dropNotNullSql, ORGANISATION_TYPE } from './schema.ts';
 import {
   ifNobodyElse,
   inTurn,
@@ -342,7 +343,7 @@ function notOurs(shown: string, table: string): StoreUnusable {
 
 function refuseStrangeColumns({ shown }: Address, table: Table, present: ReadonlyMap<string, string>): void {
   if (!present.has('organisation')) throw notOurs(shown, table.name);
-  const declared = new Map<string, string>(table.columns.map(({ name, kind }) => [name, columnTypes[kind]]));
+  const declared = new Map<string, string>(table.columns.map(({ name, kind }) => [name, codecs[kind].type]));
   declared.set('organisation', ORGANISATION_TYPE);
   for (const [name, type] of present) {
     const declaredType = declared.get(name);

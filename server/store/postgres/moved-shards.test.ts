@@ -81,13 +81,13 @@ describe('a shard that was moved', () => {
     return Number(row!.last_value);
   };
 
-  const memory = () => ({
+  const idempotencyRecord = () => ({
     organisation,
     path: '/v1/data/shops',
     key: 'key',
     fingerprint: 'body',
-    answer: Buffer.from('answer'),
-    keptAtMs: 1,
+    response: Buffer.from('answer'),
+    storedAtMs: 1,
     expiresAtMs: 1000,
   });
 
@@ -100,11 +100,11 @@ describe('a shard that was moved', () => {
       type: 'shops',
       batches: [rows],
       dryRun: false,
-      memory: null,
+      idempotencyRecord: null,
     });
     assert.deepEqual(written, { kind: 'written', tallies: [{ created: 2, updated: 0, unchanged: 0 }] });
-    await store.writeInteraction({ organisation, row: interactionRow(), memory: null });
-    assert.equal(await store.count(organisation, 'interactions'), 1);
+    await store.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord: null });
+    assert.equal(await store.countInteractions(organisation), 1);
   });
 
   // Below and above the number of rows from which on they are copied.
@@ -118,12 +118,12 @@ describe('a shard that was moved', () => {
         type: 'shops',
         batches: [rows],
         dryRun: false,
-        memory: memory(),
+        idempotencyRecord: idempotencyRecord(),
       });
       assert.deepEqual(written, { kind: 'written', tallies: [{ created: count, updated: 0, unchanged: 0 }] });
       assert.deepEqual([await triesOf('shops'), await triesOf('idempotency_answers')], [3, 3]);
-      assert.equal(await store.count(organisation, 'shops'), count);
-      assert.equal((await store.recall(memory(), 2))!.fingerprint, 'body');
+      assert.equal(await store.countRecords(organisation, 'shops'), count);
+      assert.equal((await store.storedResponse(idempotencyRecord(), 2))!.fingerprint, 'body');
     });
   }
 
@@ -134,7 +134,7 @@ describe('a shard that was moved', () => {
       type: 'shops',
       batches: [[recordRow('shops')]],
       dryRun: false,
-      memory: null,
+      idempotencyRecord: null,
     });
     await assert.rejects(
       upload,

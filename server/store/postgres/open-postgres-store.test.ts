@@ -219,7 +219,7 @@ describe('an address with several hosts', () => {
         type: 'tags',
         batches: [[recordRow('tags')]],
         dryRun: false,
-        memory: null,
+        idempotencyRecord: null,
       } as const;
       assert.equal((await attached.write(upload)).kind, 'written');
       await Promise.all([store.close(), attached.close()]);

@@ -1,7 +1,8 @@
 // Decides whose call may use a connection now. Organisations take turns, and one whose calls hang (its Citus worker is
 // frozen, its rows are locked) holds a bounded part of the connections, so that the others are served meanwhile.
 
-import { type OrganisationNumber, StoreBusy, StoreUnavailable } from '../store.ts';
+import type { OrganisationNumber } from '../rows.ts';
+import { StoreBusy, StoreUnavailable } from '../store.ts';
 
 /** Keys and readiness never wait behind other work; lists never hold all that other work needs. */
 type Lane = 'vital' | 'ordinary' | 'list';

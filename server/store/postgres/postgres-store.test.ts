@@ -4,8 +4,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterEach, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { IdempotencyRecord, Written } from '../idempotency-records.ts';
 import { type OpenedStore, openStore } from '../open-store.ts';
-import { type Memory, type Row, StoreUnavailable, type Upload, type Written } from '../store.ts';
+import type { Upload } from '../records.ts';
+import type { Row } from '../rows.ts';
+import { StoreUnavailable } from '../store.ts';
 import { everyInteraction } from '../test-lists.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
 import { readAddress, withSslMode } from './address.ts';
@@ -44,8 +47,8 @@ function connectionsTo(url: string): Sessions & { close(): Promise<void> } {
   return { ...connections.for(callsOf(0)), close: connections.close };
 }
 
-function tagUpload(rows: readonly Row[], memory: Memory | null = null): Upload {
-  return { organisation, type: 'tags', batches: [rows], dryRun: false, memory };
+function tagUpload(rows: readonly Row[], idempotencyRecord: IdempotencyRecord | null = null): Upload {
+  return { organisation, type: 'tags', batches: [rows], dryRun: false, idempotencyRecord };
 }
 
 function tags(count: number): readonly Row[] {
@@ -145,11 +148,11 @@ describe('connections that the server ends', () => {
     });
   });
 
-  test('in the middle of a transaction leave neither the records nor the memory', async () => {
+  test('in the middle of a transaction leave neither the records nor the idempotencyRecord', async () => {
     const lock = await lockTable('idempotency_answers');
-    const memory = memoryOf('key');
+    const idempotencyRecord = idempotencyRecordOf('key');
     const rows = tags(3);
-    const failing = assert.rejects(store.write(tagUpload(rows, memory)), StoreUnavailable);
+    const failing = assert.rejects(store.write(tagUpload(rows, idempotencyRecord)), StoreUnavailable);
     await untilWaiting(1);
     await ask(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -158,8 +161,8 @@ describe('connections that the server ends', () => {
     await failing;
     await lock.letGo();
     assert.equal((await store.existing(organisation, 'tags', idsOf(rows))).size, 0);
-    assert.equal(await store.recall(memory, memory.keptAtMs), null);
-    assert.equal((await other.write(tagUpload(rows, memory))).kind, 'written');
+    assert.equal(await store.storedResponse(idempotencyRecord, idempotencyRecord.storedAtMs), null);
+    assert.equal((await other.write(tagUpload(rows, idempotencyRecord))).kind, 'written');
   });
 });
 
@@ -191,12 +194,12 @@ describe('a server', () => {
       ),
       load(async () => {
         const rows = tags(5);
-        await other.write(tagUpload(rows, memoryOf(randomUUID())));
+        await other.write(tagUpload(rows, idempotencyRecordOf(randomUUID())));
         acknowledged.push(...idsOf(rows));
       }),
       load(async () => {
         const row = interactionRow();
-        await store.writeInteraction({ organisation, row, memory: null });
+        await store.writeInteraction({ organisation, row, idempotencyRecord: null });
         interactions.push(row);
       }),
     ];
@@ -344,7 +347,7 @@ describe('interactions of several organisations that arrive together', () => {
       const owners = [organisation, second, third, third, second, organisation];
       const outcomes = await Promise.allSettled(
         owners.map((owner) =>
-          store.writeInteraction({ organisation: owner, row: interactionRow(), memory: null }),
+          store.writeInteraction({ organisation: owner, row: interactionRow(), idempotencyRecord: null }),
         ),
       );
       assert.deepEqual(
@@ -355,11 +358,11 @@ describe('interactions of several organisations that arrive together', () => {
       assert.ok(refused.every(({ reason }) => reason instanceof StoreUnavailable));
     }
     assert.deepEqual(
-      await Promise.all([organisation, second, third].map((owner) => store.count(owner, 'interactions'))),
+      await Promise.all([organisation, second, third].map((owner) => store.countInteractions(owner))),
       [6, 0, 6],
     );
     await ask('DROP TRIGGER fail ON interactions');
-    await store.writeInteraction({ organisation: second, row: interactionRow(), memory: null });
+    await store.writeInteraction({ organisation: second, row: interactionRow(), idempotencyRecord: null });
   });
 });
 
@@ -414,22 +417,26 @@ describe('two processes', () => {
 
   test('under one idempotency key are told while the other is running, and what it answered after', async () => {
     const lock = await lockTable('tags');
-    const memory = memoryOf('the key');
-    const first = store.write(tagUpload(tags(1), memory));
+    const idempotencyRecord = idempotencyRecordOf('the key');
+    const first = store.write(tagUpload(tags(1), idempotencyRecord));
     await untilWaiting(1);
     const rows = tags(1);
-    assert.deepEqual(await other.write(tagUpload(rows, memory)), { kind: 'running' });
-    assert.deepEqual(await other.writeInteraction({ organisation, row: interactionRow(), memory }), {
-      kind: 'running',
-    });
-    const elsewhere = { ...memory, path: '/user-interactions' };
+    assert.deepEqual(await other.write(tagUpload(rows, idempotencyRecord)), { kind: 'running' });
+    assert.deepEqual(
+      await other.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord }),
+      {
+        kind: 'running',
+      },
+    );
+    const elsewhere = { ...idempotencyRecord, path: '/user-interactions' };
     assert.equal(
-      (await other.writeInteraction({ organisation, row: interactionRow(), memory: elsewhere })).kind,
+      (await other.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord: elsewhere }))
+        .kind,
       'written',
     );
     await lock.letGo();
     assert.equal((await first).kind, 'written');
-    assert.equal((await other.write(tagUpload(rows, memory))).kind, 'already');
+    assert.equal((await other.write(tagUpload(rows, idempotencyRecord))).kind, 'replay');
     assert.equal((await store.existing(organisation, 'tags', idsOf(rows))).size, 0);
   });
 });
@@ -440,10 +447,16 @@ describe('interactions', () => {
     const row = interactionRow();
     const again = interactionRow();
     const [, , unstorable, ...others] = await Promise.allSettled([
-      store.writeInteraction({ organisation, row, memory: null }),
-      store.writeInteraction({ organisation: second, row, memory: null }),
-      store.writeInteraction({ organisation, row: interactionRow({ item_id: 'no UUID' }), memory: null }),
-      ...[again, again].map((same) => store.writeInteraction({ organisation, row: same, memory: null })),
+      store.writeInteraction({ organisation, row, idempotencyRecord: null }),
+      store.writeInteraction({ organisation: second, row, idempotencyRecord: null }),
+      store.writeInteraction({
+        organisation,
+        row: interactionRow({ item_id: 'no UUID' }),
+        idempotencyRecord: null,
+      }),
+      ...[again, again].map((same) =>
+        store.writeInteraction({ organisation, row: same, idempotencyRecord: null }),
+      ),
     ]);
     assert.equal(unstorable.status, 'rejected');
     assert.ok(!(unstorable.reason instanceof StoreUnavailable), 'a mistake is no outage');
@@ -481,7 +494,7 @@ describe('values at the ends of what can be kept', () => {
     const customers = dates.map((birthdate) =>
       recordRow('customers', { birthdate, gender: '\u{1F600}"\\,{}' }),
     );
-    const written = { organisation, dryRun: false, memory: null } as const;
+    const written = { organisation, dryRun: false, idempotencyRecord: null } as const;
     await store.write({ ...written, type: 'offers', batches: [offers] });
     await store.write({ ...written, type: 'customers', batches: [customers] });
     for (const row of offers) {
@@ -493,14 +506,14 @@ describe('values at the ends of what can be kept', () => {
   });
 });
 
-function memoryOf(key: string): Memory {
+function idempotencyRecordOf(key: string): IdempotencyRecord {
   return {
     organisation,
     path: '/v1/data/tags',
     key,
     fingerprint: 'print',
-    answer: new Uint8Array([1]),
-    keptAtMs: 1000,
+    response: new Uint8Array([1]),
+    storedAtMs: 1000,
     expiresAtMs: 2000,
   };
 }

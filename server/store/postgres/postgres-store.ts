@@ -1,12 +1,14 @@
 // The store as its callers hold it, in any thread, with connections of its own.
 
 import { type Store, StoreUnavailable } from '../store.ts';
-import { catalogueTables } from '../tables.ts';
 import { type Address, readAddress } from './address.ts';
-import { openConnections } from './connections.ts';
-import { type Claim, callsOf, listsOf, vital } from './places.ts';
-import { createReadOperations } from './read-operations.ts';
-import { createWriteOperations } from './write-operations.ts';
+import { openConnections, type Run } from './connections.ts';
+import { idempotencyStore } from './idempotency-records.ts';
+import { interactionStore } from './interactions.ts';
+import { keyStore } from './keys.ts';
+import { organisationStore } from './organisations.ts';
+import { vital } from './places.ts';
+import { recordStore } from './records.ts';
 
 /** On a database that has been prepared. Nothing is connected before the first call. */
 export function holdPostgresStore(address: Address): Store {
@@ -17,7 +19,7 @@ export function holdPostgresStore(address: Address): Store {
 
   /** Refuses calls after the end, and lets the end wait for those before it. */
   const counted =
-    <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
+    <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       if (isClosed) throw new StoreUnavailable('the store is closed');
       underway++;
@@ -36,31 +38,32 @@ export function holdPostgresStore(address: Address): Store {
   };
   let closing: Promise<void> | null = null;
 
-  const writes = createWriteOperations(connections, catalogueTables);
-  const reads = (claim: Claim) => createReadOperations(connections.for(claim), catalogueTables);
-  const vitalReads = reads(vital);
-  return {
-    createOrganisation: counted(writes.createOrganisation),
-    organisations: counted(vitalReads.organisations),
-    addKey: counted(writes.addKey),
-    findKey: counted(vitalReads.findKey),
-    keysOf: counted(vitalReads.keysOf),
-    replaceKey: counted(writes.replaceKey),
-    revokeKey: counted(writes.revokeKey),
-    noteKeysUsed: counted(writes.noteKeysUsed),
-    existing: counted((owner, ...rest) => reads(callsOf(owner)).existing(owner, ...rest)),
-    write: counted(writes.write),
-    writeInteraction: counted(writes.writeInteraction),
-    recall: counted((key, ...rest) => reads(callsOf(key.organisation)).recall(key, ...rest)),
-    forgetExpired: counted(writes.forgetExpired),
-    record: counted((owner, ...rest) => reads(callsOf(owner)).record(owner, ...rest)),
-    records: counted((owner, ...rest) => reads(listsOf(owner)).records(owner, ...rest)),
-    interaction: counted((owner, ...rest) => reads(callsOf(owner)).interaction(owner, ...rest)),
-    interactions: counted((owner, ...rest) => reads(listsOf(owner)).interactions(owner, ...rest)),
-    count: counted((owner, ...rest) => reads(listsOf(owner)).count(owner, ...rest)),
-    ping: counted(vitalReads.ping),
-    close: () => (closing ??= close()),
+  const calls: Omit<Store, 'close'> = {
+    ...organisationStore(connections),
+    ...keyStore(connections),
+    ...recordStore(connections),
+    ...interactionStore(connections),
+    ...idempotencyStore(connections),
+    ping: () => ping(connections.for(vital).run),
   };
+  const countedCalls = Object.fromEntries(
+    Object.entries(calls).map(([name, call]) => [
+      name,
+      counted(call as (...args: never[]) => Promise<unknown>),
+    ]),
+  ) as unknown as typeof calls;
+  return { ...countedCalls, close: () => (closing ??= close()) };
+}
+
+async function ping(run: Run): Promise<void> {
+  const [row] = await run({
+    name: 'ping',
+    text: `SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'`,
+    values: [],
+  });
+  const [isStandby, isReadOnly] = row!;
+  if (isStandby === 't') throw new StoreUnavailable('PostgreSQL is a read-only standby at this moment');
+  if (isReadOnly === 't') throw new StoreUnavailable('PostgreSQL is read-only at this moment');
 }
 
 /** The store in another thread than the one that opened it, which has prepared the database. */

@@ -65,7 +65,7 @@ async function inTransaction<Result>(client: ClientBase, work: () => Promise<Res
   await client.query('BEGIN');
   try {
     const result = await work();
-    await patiently(client, 'COMMIT');
+    await runWithoutTimeout(client, 'COMMIT');
     return result;
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
@@ -80,7 +80,7 @@ export async function runStep(migrator: Migrator, { doing, sql }: Step): Promise
   const ended = new AbortController();
   const watching = watch(migrator, rows[0]!.pid, doing, ended.signal);
   try {
-    await patiently(client, sql);
+    await runWithoutTimeout(client, sql);
   } finally {
     ended.abort();
     await watching;
@@ -88,7 +88,7 @@ export async function runStep(migrator: Migrator, { doing, sql }: Step): Promise
 }
 
 /** Has no read timeout: a lost connection is noticed by TCP keepalive, and a server at work may be silent. */
-async function patiently(client: ClientBase, sql: string): Promise<void> {
+async function runWithoutTimeout(client: ClientBase, sql: string): Promise<void> {
   await client.query({ text: sql, query_timeout: NO_READ_TIMEOUT_MS } as { text: string });
 }
 

@@ -1,9 +1,11 @@
 // Rows into a table: copied where all of them are new, otherwise merged in one statement, and what became of each.
 
-import type { OrganisationNumber, Row, Tally } from '../store.ts';
+import type { OrganisationNumber, Row, Tally } from '../rows.ts';
 import { quoted, quotedList, type Table } from '../tables.ts';
+import { codecs } from './codecs.ts';
 import type { Run, Session } from './connections.ts';
-import { arrayOf, columnTypes, copyTextOf, ORGANISATION_TYPE } from './schema.ts';
+import { arrayOf, copyTextOf } from './row-text.ts';
+import { ORGANISATION_TYPE } from './schema.ts';
 
 export interface OwnedRow {
   readonly organisation: OrganisationNumber;
@@ -11,10 +13,20 @@ export interface OwnedRow {
 }
 
 /** What became of a row. Identical to what is stored, or older than it: `unchanged`. */
-export type Fate = keyof Tally;
+export type RowOutcome = keyof Tally;
+
+export function tallyOf(outcomes: readonly RowOutcome[]): Tally {
+  const tally = { created: 0, updated: 0, unchanged: 0 };
+  for (const outcome of outcomes) tally[outcome]++;
+  return tally;
+}
 
 /** In the order of the rows. No id may occur twice in one organisation. */
-export async function upsert(run: Run, table: Table, owned: readonly OwnedRow[]): Promise<readonly Fate[]> {
+export async function upsert(
+  run: Run,
+  table: Table,
+  owned: readonly OwnedRow[],
+): Promise<readonly RowOutcome[]> {
   if (owned.length === 0) return [];
   const keyPosition = table.columns.findIndex(({ name }) => name === table.key);
   // Rows are locked in the order of the statement: where all lock in one order, none waits in a circle.
@@ -31,12 +43,12 @@ export async function upsert(run: Run, table: Table, owned: readonly OwnedRow[])
       ...table.columns.map(({ kind }, position) => arrayOf(rows, position, kind)),
     ],
   });
-  const fates = new Map<string, Fate>();
+  const outcomes = new Map<string, RowOutcome>();
   for (const [organisation, key, isNew] of returned) {
-    fates.set(`${organisation} ${key}`, isNew === 't' ? 'created' : 'updated');
+    outcomes.set(`${organisation} ${key}`, isNew === 't' ? 'created' : 'updated');
   }
   return owned.map(
-    ({ organisation, row }) => fates.get(`${organisation} ${row[keyPosition]}`) ?? 'unchanged',
+    ({ organisation, row }) => outcomes.get(`${organisation} ${row[keyPosition]}`) ?? 'unchanged',
   );
 }
 
@@ -70,7 +82,7 @@ export async function copyIfNew(
   const known = await run({
     name: `any of ${name}`,
     text: `SELECT 1 FROM ${quoted(name)}
-      WHERE "organisation" = $1 AND ${quoted(key)} = ANY ($2::${columnTypes.uuid}[]) LIMIT 1`,
+      WHERE "organisation" = $1 AND ${quoted(key)} = ANY ($2::${codecs.uuid.type}[]) LIMIT 1`,
     values: [organisation, arrayOf(rows, keyPosition, 'uuid')],
   });
   if (known.length > 0) return false;
@@ -104,7 +116,7 @@ function buildUpsertSql({ name, key, columns }: Table): string {
     ? `(${stored('updated')} IS NULL OR ${incoming('updated')} IS NULL
         OR ${incoming('updated')} >= ${stored('updated')}) AND`
     : '';
-  const arrays = columns.map(({ kind }, position) => `$${position + 2}::${columnTypes[kind]}[]`);
+  const arrays = columns.map(({ kind }, position) => `$${position + 2}::${codecs[kind].type}[]`);
   const all = quotedList(['organisation', ...names]);
   return `INSERT INTO ${quoted(name)} AS stored (${all})
     SELECT ${all} FROM unnest($1::${ORGANISATION_TYPE}[], ${arrays.join(', ')}) AS sent (${all})

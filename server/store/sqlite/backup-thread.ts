@@ -9,10 +9,10 @@ import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { catalogueTables, quoted } from '../tables.ts';
 import {
   assertFree,
-  type BackupFacts,
   type BackupNews,
   type BackupOrder,
   type BackupProgress,
+  type BackupSummary,
   isOfSystem,
 } from './backup.ts';
 import { done, failed } from './calls.ts';
@@ -52,7 +52,7 @@ async function copySnapshot({ path, file, copy }: BackupOrder): Promise<void> {
     await backup(source, copy, {
       rate: STEP_PAGES,
       progress: ({ totalPages, remainingPages }) =>
-        tellProgress('copying', (totalPages - remainingPages) * pageBytes, totalPages * pageBytes),
+        reportProgress('copying', (totalPages - remainingPages) * pageBytes, totalPages * pageBytes),
     });
   } finally {
     source.close();
@@ -82,9 +82,9 @@ function endLogging(file: string): void {
   sync(file);
 }
 
-function checked({ path, copy: file }: BackupOrder): BackupFacts {
+function checked({ path, copy: file }: BackupOrder): BackupSummary {
   const { size } = statSync(file);
-  tellProgress('checking', 0, size);
+  reportProgress('checking', 0, size);
   const copy = new DatabaseSync(file, { readOnly: true });
   try {
     const flaws = copy.prepare('PRAGMA integrity_check').all();
@@ -113,7 +113,7 @@ function giveName({ file, copy, replace }: BackupOrder): void {
 }
 
 /** A database of an older version may lack the table of a newer type. */
-function contentOf(copy: DatabaseSync): Pick<BackupFacts, 'organisations' | 'records' | 'interactions'> {
+function contentOf(copy: DatabaseSync): Pick<BackupSummary, 'organisations' | 'records' | 'interactions'> {
   const tables = copy.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
   const present = new Set(tables.map(({ name }) => name));
   const count = (table: string): number =>
@@ -137,7 +137,7 @@ function sync(path: string): void {
   }
 }
 
-function tellProgress(doing: BackupProgress['doing'], doneBytes: number, totalBytes: number): void {
+function reportProgress(doing: BackupProgress['doing'], doneBytes: number, totalBytes: number): void {
   tell({ kind: 'progress', progress: { doing, doneBytes, totalBytes } });
 }
 
@@ -160,7 +160,7 @@ function readable(error: unknown, { path, copy }: BackupOrder): unknown {
   return new StoreUnusable(`the backup could not be written to ${partial}: ${error.message}`);
 }
 
-async function makeBackup(order: BackupOrder): Promise<BackupFacts> {
+async function makeBackup(order: BackupOrder): Promise<BackupSummary> {
   try {
     await copySnapshot(order);
     endLogging(order.copy);

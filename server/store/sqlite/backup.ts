@@ -29,7 +29,7 @@ export interface BackupProgress {
   readonly totalBytes: number;
 }
 
-export interface BackupFacts {
+export interface BackupSummary {
   readonly bytes: number;
   readonly schemaVersion: number;
   readonly organisations: number;
@@ -38,7 +38,7 @@ export interface BackupFacts {
 }
 
 export interface RunningBackup {
-  readonly ended: Promise<BackupFacts>;
+  readonly ended: Promise<BackupSummary>;
   /** Removes what was written so far. The thread may be deep in SQLite; it ends with the process. */
   abandon(): void;
 }
@@ -77,13 +77,16 @@ export function isOfSystem(error: unknown): error is Error {
   return error instanceof Error && ('errcode' in error || 'syscall' in error);
 }
 
-function runThread(order: BackupOrder, onProgress: (progress: BackupProgress) => void): Promise<BackupFacts> {
+function runThread(
+  order: BackupOrder,
+  onProgress: (progress: BackupProgress) => void,
+): Promise<BackupSummary> {
   const script = new URL('./backup-thread.ts', import.meta.url);
   const { worker, ended } = startWorker(script, { workerData: order });
-  const { promise, resolve, reject } = Promise.withResolvers<BackupFacts>();
+  const { promise, resolve, reject } = Promise.withResolvers<BackupSummary>();
   worker.on('message', (news: BackupNews) => {
     if (news.kind === 'progress') onProgress(news.progress);
-    else if (news.outcome.kind === 'done') resolve(news.outcome.value as BackupFacts);
+    else if (news.outcome.kind === 'done') resolve(news.outcome.value as BackupSummary);
     else reject(errorOf(news.outcome));
   });
   void ended.then(reject);

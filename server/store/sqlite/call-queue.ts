@@ -2,7 +2,7 @@
 // nobody waits behind everything that another organisation has sent.
 
 import { FairQueue } from '../../fair-queue.ts';
-import type { OrganisationNumber } from '../store.ts';
+import type { OrganisationNumber } from '../rows.ts';
 
 export interface Weighed {
   /** Null for calls of no organisation, such as keys and pings: they are small, and go first. */

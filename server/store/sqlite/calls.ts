@@ -2,7 +2,9 @@
 // their answers likewise: at ten thousand calls a second a message for each would cost more than the work.
 
 import type { MessagePort } from 'node:worker_threads';
-import { type OrganisationNumber, StoreBusy, StoreUnavailable, StoreUnusable } from '../store.ts';
+import { PendingCalls } from '../../workers/pending-calls.ts';
+import type { OrganisationNumber } from '../rows.ts';
+import { StoreBusy, StoreUnavailable, StoreUnusable } from '../store.ts';
 
 export type Call = readonly [
   id: number,
@@ -10,6 +12,7 @@ export type Call = readonly [
   args: readonly unknown[],
   /** For whom it is made; null for calls of no organisation. */
   organisation: OrganisationNumber | null,
+  rows: number,
 ];
 
 export interface Failure {
@@ -67,16 +70,11 @@ interface Account {
   bytes: number;
 }
 
-interface Waiting {
-  readonly organisation: OrganisationNumber | null;
-  readonly bytes: number;
-  resolve(value: unknown): void;
-  reject(error: Error): void;
-}
-
 export interface CallOptions {
   /** For whom the call is made; null for a call of no organisation. */
   readonly organisation: OrganisationNumber | null;
+  /** About how many rows the call writes, or reads in one step; 1 if it is not given. */
+  readonly rows?: number;
   /** About the size of the arguments, if they may be large. */
   readonly bytes?: number;
   /** A buffer in the arguments that is the thread's from now on. */
@@ -103,12 +101,19 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
   let port: MessagePort | null = null;
   let absence = `the store's ${threadName} thread has not been started`;
   let isClosed = false;
-  let lastId = 0;
   let unsent: Call[] = [];
   let unsentBuffers: ArrayBuffer[] = [];
-  let whenDrained: (() => void) | null = null;
-  const waiting = new Map<number, Waiting>();
   const accounts = new Map<OrganisationNumber | null, Account>();
+  const pending = new PendingCalls<unknown, { organisation: OrganisationNumber | null; bytes: number }>(
+    ({ organisation, bytes }) => {
+      const account = accounts.get(organisation)!;
+      account.calls--;
+      account.bytes -= bytes;
+      if (account.calls === 0) accounts.delete(organisation);
+      // An idle store does not keep its process alive; a call that waits for its result does.
+      if (pending.size === 0) port?.unref();
+    },
+  );
 
   const flush = (): void => {
     const calls = unsent;
@@ -118,26 +123,10 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
     if (calls.length > 0) port?.postMessage(calls, buffers);
   };
 
-  const settle = (id: number, answer: (call: Waiting) => void): void => {
-    const call = waiting.get(id);
-    if (call === undefined) return;
-    waiting.delete(id);
-    const account = accounts.get(call.organisation)!;
-    account.calls--;
-    account.bytes -= call.bytes;
-    if (account.calls === 0) accounts.delete(call.organisation);
-    answer(call);
-    if (waiting.size > 0) return;
-    port?.unref();
-    whenDrained?.();
-  };
-
   const receive = (answers: readonly Answer[]): void => {
     for (const [id, value, failure] of answers) {
-      settle(id, (call) => {
-        if (failure === undefined) call.resolve(value);
-        else call.reject(errorOf(failure));
-      });
+      if (failure === undefined) pending.resolve(id, value);
+      else pending.reject(id, errorOf(failure));
     }
   };
 
@@ -147,14 +136,13 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
     port = null;
     unsent = [];
     unsentBuffers = [];
-    const error = new StoreUnavailable(reason);
-    for (const id of [...waiting.keys()]) settle(id, (call) => call.reject(error));
+    pending.rejectAll(new StoreUnavailable(reason));
   };
 
   const whyAbsent = (): string | null => (isClosed ? 'the store is closed' : port === null ? absence : null);
 
   return {
-    call(operation, args, { organisation, bytes = SMALL_CALL_BYTES, handedOver }) {
+    call(operation, args, { organisation, rows = 1, bytes = SMALL_CALL_BYTES, handedOver }) {
       const absent = whyAbsent();
       if (port === null || absent !== null) return Promise.reject(new StoreUnavailable(absent ?? absence));
       const account = accounts.get(organisation) ?? { calls: 0, bytes: 0 };
@@ -165,16 +153,13 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
           ),
         );
       }
-      const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-      const id = ++lastId;
-      // An idle store does not keep its process alive; a call that waits for its answer does.
-      if (waiting.size === 0) port.ref();
-      waiting.set(id, { organisation, bytes, resolve, reject });
+      if (pending.size === 0) port.ref();
       account.calls++;
       account.bytes += bytes;
       accounts.set(organisation, account);
+      const { id, promise } = pending.begin({ organisation, bytes });
       if (handedOver !== undefined) unsentBuffers.push(handedOver);
-      if (unsent.push([id, operation, args, organisation]) === 1) setImmediate(flush);
+      if (unsent.push([id, operation, args, organisation, rows]) === 1) setImmediate(flush);
       return promise as Promise<never>;
     },
 
@@ -192,7 +177,7 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
 
     async close() {
       isClosed = true;
-      if (waiting.size > 0) await new Promise<void>((resolve) => (whenDrained = resolve));
+      await pending.drained();
       const last = port;
       port = null;
       last?.close();

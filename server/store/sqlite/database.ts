@@ -74,7 +74,7 @@ export function sleep(ms: number): void {
  * Tries until no other process is in the way. SQLite's own busy handler backs off to pauses of 100 ms and
  * starves beside a server that commits without pause; trying each millisecond finds the gaps it leaves.
  */
-export function patiently<T>(attempt: () => T, patienceMs: number = LOCK_PATIENCE_MS): T {
+export function retryWhileLocked<T>(attempt: () => T, patienceMs: number = LOCK_PATIENCE_MS): T {
   const deadlineMs = performance.now() + patienceMs;
   for (;;) {
     try {

@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
 import fc from 'fast-check';
-import type { Row, Tally } from '../store.ts';
+import type { Row, Tally } from '../rows.ts';
 import { catalogueTables, recordTable } from '../tables.ts';
 import { anyRow, recordRow } from '../test-rows.ts';
 import { DifferingRows } from './differing-rows.ts';

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import type { Outcome } from './calls.ts';
-import { commitTogether } from './group-commit.ts';
+import { commitTogether, type Job } from './group-commit.ts';
 import { testFolder } from './test-folder.ts';
-import type { Job } from './write-operations.ts';
 
 function notesDatabase(t: TestContext): DatabaseSync {
   const database = new DatabaseSync(join(testFolder(t), 'notes.db'));
@@ -16,11 +15,9 @@ function notesDatabase(t: TestContext): DatabaseSync {
 
 function note(database: DatabaseSync, text: string | null): Job<string> {
   const insert = database.prepare('INSERT INTO notes VALUES (?)');
-  return {
-    run() {
-      insert.run(text);
-      return `noted ${text?.slice(0, 10)}`;
-    },
+  return () => {
+    insert.run(text);
+    return `noted ${text?.slice(0, 10)}`;
   };
 }
 
@@ -83,11 +80,9 @@ test('a full disk fails what does not fit, and the store goes on when there is r
 
 test('a job that throws something other than an error of the database is a bug, and is undone', (t) => {
   const database = notesDatabase(t);
-  const broken: Job<never> = {
-    run() {
-      note(database, 'half').run();
-      throw new TypeError('broken');
-    },
+  const broken: Job<never> = () => {
+    note(database, 'half')();
+    throw new TypeError('broken');
   };
   const outcomes = commitTogether(database, [broken, note(database, 'whole')]);
   assert.deepEqual(kindsOf(outcomes), ['bug', 'done']);

@@ -2,13 +2,15 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { done, failed, type Outcome } from './calls.ts';
-import { asStoreError, patiently } from './database.ts';
-import type { Job } from './write-operations.ts';
+import { asStoreError, retryWhileLocked } from './database.ts';
+
+/** Work for a transaction. It may run more than once. */
+export type Job<Result> = () => Result;
 
 /**
- * Runs the jobs in one transaction, in order. Where that fails it is undone and each half is tried by itself,
- * so that in the end only the jobs that cannot be done fail, and a group on a full disk fails fast. If `mayStop` says so
- * after a job, what was done is committed and the other jobs are not begun: they have no outcome.
+ * Runs the jobs in one transaction, in order. If that fails, it is rolled back and each half is tried by itself, so
+ * that in the end only the jobs that cannot be done fail, and a group on a full disk fails fast. If `mayStop` returns
+ * true after a job, what was done is committed and the other jobs are not begun: they have no outcome.
  */
 export function commitTogether(
   database: DatabaseSync,
@@ -17,7 +19,7 @@ export function commitTogether(
 ): readonly Outcome[] {
   if (jobs.length === 0) return [];
   try {
-    patiently(() => database.exec('BEGIN IMMEDIATE'));
+    retryWhileLocked(() => database.exec('BEGIN IMMEDIATE'));
   } catch (error) {
     const outcome = failed(asStoreError(error));
     return jobs.map(() => outcome);
@@ -25,7 +27,7 @@ export function commitTogether(
   try {
     const results: unknown[] = [];
     for (const job of jobs) {
-      results.push(job.run());
+      results.push(job());
       if (mayStop()) break;
     }
     database.exec('COMMIT');

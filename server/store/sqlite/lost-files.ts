@@ -17,11 +17,11 @@ export interface LossGuard {
   close(): void;
 }
 
-/** `tellTrouble` is called once per loss. */
+/** `reportTrouble` is called once per loss. */
 export function guardFiles(
   watch: FileWatch,
   wal: WalKeeper,
-  tellTrouble: (trouble: string) => void,
+  reportTrouble: (trouble: string) => void,
 ): LossGuard {
   let known: Loss['kind'] | null = null;
   let isSaved = false;
@@ -31,7 +31,7 @@ export function guardFiles(
     if (loss?.kind !== known) {
       known = loss?.kind ?? null;
       isSaved = false;
-      if (loss !== null) tellTrouble(loss.message);
+      if (loss !== null) reportTrouble(loss.message);
     }
     if (loss !== null && !isSaved) isSaved = save(loss);
     return loss;
@@ -49,12 +49,12 @@ export function guardFiles(
     try {
       const aside = watch.setLogAside();
       if (aside === null) return;
-      tellTrouble(
+      reportTrouble(
         `the log of the database that is lost is kept as ${aside}: before you open that database again, rename the log ` +
           'to the name of the database with -wal appended',
       );
     } catch (error) {
-      tellTrouble(
+      reportTrouble(
         `the log of the database that is lost could not be renamed; move it away before the server is started ` +
           `again, because it would spoil another database: ${(error as Error).message}`,
       );

@@ -6,14 +6,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
 import { createIndexSql, isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
-import { patiently } from './database.ts';
-import {
-  addColumnSql,
-  type ColumnDefinition,
-  columnTypes,
-  createTableSql,
-  redefineTableSql,
-} from './schema.ts';
+import { codecs } from './codecs.ts';
+import { retryWhileLocked } from './database.ts';
+import { addColumnSql, type ColumnDefinition, createTableSql, redefineTableSql } from './schema.ts';
 
 /** "Hgat" in ASCII, in the file's header: tells our files from other SQLite databases. */
 const APPLICATION_ID = 0x48676174;
@@ -60,12 +55,12 @@ export const SCHEMA_VERSION = migrations.length;
  * worked out again once it holds the write lock.
  */
 export function prepareDatabase(database: DatabaseSync, path: string, tables: Tables): void {
-  const isReady = patiently(
+  const isReady = retryWhileLocked(
     () => missingSteps(database, path, tables).length === 0 && redefinitions(database, tables).length === 0,
   );
-  patiently(() => database.exec('PRAGMA journal_mode = WAL'));
+  retryWhileLocked(() => database.exec('PRAGMA journal_mode = WAL'));
   if (isReady) return;
-  patiently(() => database.exec('BEGIN IMMEDIATE'));
+  retryWhileLocked(() => database.exec('BEGIN IMMEDIATE'));
   try {
     for (const step of missingSteps(database, path, tables)) database.exec(step);
     redefine(database, redefinitions(database, tables));
@@ -168,7 +163,7 @@ function redefine(database: DatabaseSync, statements: readonly string[]): void {
 }
 
 function refuseUnknownColumns(path: string, table: Table, present: ReadonlyMap<string, string>): void {
-  const declared = new Map<string, string>(table.columns.map(({ name, kind }) => [name, columnTypes[kind]]));
+  const declared = new Map<string, string>(table.columns.map(({ name, kind }) => [name, codecs[kind].type]));
   declared.set('organisation', 'INTEGER');
   for (const [name, type] of present) {
     const declaredType = declared.get(name);

@@ -7,13 +7,9 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import { attachStore, type OpenedStore, openStore, transferablesOf } from '../open-store.ts';
-import {
-  type OrganisationNumber,
-  type Store,
-  StoreUnavailable,
-  StoreUnusable,
-  type Upload,
-} from '../store.ts';
+import type { Upload } from '../records.ts';
+import type { OrganisationNumber } from '../rows.ts';
+import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { everyRecord } from '../test-lists.ts';
 import { recordRow } from '../test-rows.ts';
 import { asOpeningError } from './database.ts';
@@ -48,7 +44,7 @@ async function organisationIn(store: Store): Promise<OrganisationNumber> {
 
 function uploadOf(organisation: OrganisationNumber, rowCount = 1): Upload {
   const rows = Array.from({ length: rowCount }, () => recordRow('tags'));
-  return { organisation, type: 'tags', batches: [rows], dryRun: false, memory: null };
+  return { organisation, type: 'tags', batches: [rows], dryRun: false, idempotencyRecord: null };
 }
 
 const ALL = { afterId: null, limit: 1000, includeDeleted: true };
@@ -191,7 +187,7 @@ test('what was acknowledged survives the death of the process, each upload whole
       for (;;) {
         const name = 'upload ' + ++number;
         const rows = Array.from({ length: 100 }, () => recordRow('tags', { name }));
-        await store.write({ organisation, type: 'tags', batches: [rows], dryRun: false, memory: null });
+        await store.write({ organisation, type: 'tags', batches: [rows], dryRun: false, idempotencyRecord: null });
         process.stdout.write(name + '\\n');
       }
     };
@@ -255,7 +251,7 @@ test('a store attached in another thread works on the same database, and closes 
     import(workerData.module).then(async ({ attachStore }) => {
       const store = await attachStore(workerData.handle);
       const { organisation, row } = workerData;
-      await store.write({ organisation, type: 'tags', batches: [[row]], dryRun: false, memory: null });
+      await store.write({ organisation, type: 'tags', batches: [[row]], dryRun: false, idempotencyRecord: null });
       parentPort.postMessage(await store.existing(organisation, 'tags', [row[0], workerData.other]));
       await store.close();
     });`,
@@ -290,11 +286,11 @@ test('an attached store is told when the opened one is closed', async (t) => {
 
 /** Ends a thread as a bug in it would: by a message that it does not expect. */
 function breakThread(store: OpenSqliteStore, name: ThreadName): void {
-  const newsPort = store.newsPort(name);
-  const { port } = receiveMessageOnPort(newsPort)!.message as { readonly port: MessagePort };
+  const statusPort = store.statusPort(name);
+  const { port } = receiveMessageOnPort(statusPort)!.message as { readonly port: MessagePort };
   port.postMessage(null);
   port.unref();
-  newsPort.unref();
+  statusPort.unref();
 }
 
 async function untilItServes(store: Store): Promise<void> {
@@ -313,7 +309,7 @@ async function untilItServes(store: Store): Promise<void> {
 for (const name of ['writer', 'reader'] as const) {
   test(`a ${name} thread that ends unexpectedly fails what waits, and is started again`, async (t) => {
     const store = await openedDirectly(t);
-    const attached = attachSqliteStore({ files: store.files, newsPort: store.newsPort('writer') });
+    const attached = attachSqliteStore({ files: store.files, statusPort: store.statusPort('writer') });
     t.after(() => attached.close());
     const organisation = await organisationIn(store);
     await store.write(uploadOf(organisation));
@@ -371,7 +367,7 @@ test('a lister thread that ends unexpectedly is started again, and nothing else 
     async () => {
       for (;;) {
         await store.ping();
-        await store.count(organisation, 'tags');
+        await store.countRecords(organisation, 'tags');
       }
     },
     { name: 'StoreUnavailable', message: /the store's lister thread ended unexpectedly/ },
@@ -380,7 +376,7 @@ test('a lister thread that ends unexpectedly is started again, and nothing else 
   const deadlineMs = performance.now() + 10_000;
   let count: number | null = null;
   while (count === null && performance.now() < deadlineMs) {
-    count = await store.count(organisation, 'tags').catch(() => pause(20, null));
+    count = await store.countRecords(organisation, 'tags').catch(() => pause(20, null));
   }
   assert.equal(count, 1);
 });
@@ -426,7 +422,7 @@ test('a small write that comes while a large group is written waits for one uplo
   const before = await answeredBefore(store.write(uploadOf(modest)), uploads.slice(4));
   assert.ok(before <= 3, `${before} of the uploads that were not written came first`);
   for (const written of await Promise.all(uploads)) assert.equal(written.kind, 'written');
-  assert.equal(await store.count(greedy, 'tags'), 12 * 5000);
+  assert.equal(await store.countRecords(greedy, 'tags'), 12 * 5000);
 });
 
 test('look-ups wait neither for lists nor for all that another organisation looks up', async (t) => {
@@ -453,22 +449,22 @@ test('expired answers are dropped in steps, however large they are', async (t) =
   const organisation = await organisationIn(store);
   const keys = Array.from({ length: 12 }, (_, n) => `key ${n}`);
   for (const key of keys) {
-    const memory = {
+    const idempotencyRecord = {
       organisation,
       path: '/v1/data/tags',
       key,
       fingerprint: 'print',
-      answer: new Uint8Array(1024 * 1024),
-      keptAtMs: 1,
+      response: new Uint8Array(1024 * 1024),
+      storedAtMs: 1,
       expiresAtMs: 2,
     };
-    await store.write({ ...uploadOf(organisation), memory });
+    await store.write({ ...uploadOf(organisation), idempotencyRecord });
   }
-  const forgetting = store.forgetExpired(2);
+  const forgetting = store.deleteExpiredResponses(2);
   const write = store.write(uploadOf(organisation));
   assert.equal(await answeredBefore(write, [forgetting]), 0);
   for (const key of keys)
-    assert.equal(await store.recall({ organisation, path: '/v1/data/tags', key }, 1), null);
+    assert.equal(await store.storedResponse({ organisation, path: '/v1/data/tags', key }, 1), null);
 });
 
 test('a mistake in a call fails that call alone, as a mistake', async (t) => {

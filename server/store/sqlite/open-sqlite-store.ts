@@ -9,7 +9,7 @@ import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { errorOf } from './calls.ts';
 import { companionOf } from './database-files.ts';
 import { newOpenedFiles, type OpenedFiles } from './file-identity.ts';
-import { holdStore, type ThreadNews } from './sqlite-store.ts';
+import { holdStore, type ThreadStatus } from './sqlite-store.ts';
 import type { Opened, Order, ThreadName, ThreadSetup, Trouble } from './thread.ts';
 import { newThreadHealth } from './thread-health.ts';
 import { defaultTuning, type Tuning } from './tuning.ts';
@@ -17,12 +17,12 @@ import { defaultTuning, type Tuning } from './tuning.ts';
 export interface OpenSqliteStore extends Store {
   readonly files: OpenedFiles;
   /** Returns a port through which another thread is told of one of the store's threads. */
-  newsPort(thread: ThreadName): MessagePort;
+  statusPort(thread: ThreadName): MessagePort;
 }
 
-type TellNews = (news: ThreadNews, transferList: readonly Transferable[]) => void;
+type SendStatus = (status: ThreadStatus, transferList: readonly Transferable[]) => void;
 
-/** `onTrouble` is told what an operator should hear of and no caller is told. */
+/** `onTrouble` is told what an operator should onStatus of and no caller is told. */
 export async function openSqliteStore(
   givenPath: string,
   tuning: Tuning = defaultTuning,
@@ -44,8 +44,8 @@ export async function openSqliteStore(
     await Promise.all([...readers, writer].map((thread) => thread.close()));
     throw error;
   }
-  const { store, hear } = holdStore();
-  for (const thread of [writer, ...readers]) thread.join(hear);
+  const { store, onStatus } = holdStore();
+  for (const thread of [writer, ...readers]) thread.join(onStatus);
   let closing: Promise<void> | null = null;
 
   const close = async (): Promise<void> => {
@@ -58,9 +58,9 @@ export async function openSqliteStore(
   return {
     ...store,
     files,
-    newsPort(name) {
+    statusPort(name) {
       const { port1, port2 } = new MessageChannel();
-      const tell: TellNews = (news, transferList) => port1.postMessage(news, transferList);
+      const tell: SendStatus = (status, transferList) => port1.postMessage(status, transferList);
       threads[name].join(tell);
       port1.on('close', () => threads[name].leave(tell));
       port1.unref();
@@ -73,16 +73,16 @@ export async function openSqliteStore(
 interface SupervisedThread {
   open(): Promise<void>;
   /** Tells the holder of the thread now, and whenever it is started again or lost. */
-  join(tell: TellNews): void;
-  leave(tell: TellNews): void;
+  join(tell: SendStatus): void;
+  leave(tell: SendStatus): void;
   close(): Promise<void>;
 }
 
 function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): SupervisedThread {
   const { name, files, health } = setup;
-  const holders = new Set<TellNews>();
+  const holders = new Set<SendStatus>();
 
-  const introduce = (tell: TellNews): void => {
+  const introduce = (tell: SendStatus): void => {
     const worker = supervised.running;
     if (worker === null) return;
     const { port1, port2 } = new MessageChannel();
@@ -90,7 +90,7 @@ function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => voi
     tell({ thread: name, port: port2, files, health }, [port2]);
   };
 
-  const tellAllLost = (reason: string): void => {
+  const sendLost = (reason: string): void => {
     for (const tell of holders) tell({ thread: name, lost: reason }, []);
   };
 
@@ -99,7 +99,7 @@ function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => voi
     whenReady: opened,
     onReady: () => holders.forEach(introduce),
     onLost({ message }, what) {
-      tellAllLost(
+      sendLost(
         what === 'ended'
           ? `the store's ${name} thread ended unexpectedly (${message}) and is being started again`
           : `the store's ${name} thread cannot be started: ${message}`,
@@ -119,7 +119,7 @@ function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => voi
         worker.ref();
         command(worker, { kind: 'close' });
       });
-      tellAllLost('the store is closed');
+      sendLost('the store is closed');
     },
   };
 }

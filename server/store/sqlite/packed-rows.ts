@@ -2,7 +2,7 @@
 // clone, and as bytes, which are handed over without a copy and given back once written, instead of when the collector
 // comes. In slices, so that of an upload only some rows are ever there as text, and on the writer's thread as values.
 
-import type { Row } from '../store.ts';
+import type { Row } from '../rows.ts';
 
 export interface PackedRows {
   readonly bytes: Uint8Array<ArrayBuffer>;

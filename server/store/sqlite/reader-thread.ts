@@ -1,12 +1,11 @@
 // The threads that read for the serving thread, so that nothing that is read waits behind a large write. The reader looks
 // up keys and single records; the lister reads lists, which may go through many rows, in steps.
 
-import { STEP_ENTRIES } from '../page-bounds.ts';
-import { type InteractionPage, type RecordPage, StoreUnavailable } from '../store.ts';
-import { catalogueTables } from '../tables.ts';
+import { StoreUnavailable } from '../store.ts';
 import { type Call, done, failed, type Outcome } from './calls.ts';
 import { asStoreError } from './database.ts';
-import { createLists, createLookUps, type Steps } from './read-operations.ts';
+import { createLists, createLookUps } from './links.ts';
+import type { Steps } from './pages.ts';
 import { ReadingConnection } from './reading-connection.ts';
 import { runThread, type Service, type ThreadSetup } from './thread.ts';
 import { noteProgress, withHealth } from './thread-health.ts';
@@ -21,10 +20,9 @@ type Operation = (...args: readonly unknown[]) => unknown;
 function openReader({ name, tuning, files, health }: ThreadSetup): Service {
   const isLister = name === 'lister';
   const connection = new ReadingConnection(files, CACHE_KIB);
-  const operations = (isLister ? createLists : createLookUps)(
-    connection.database,
-    catalogueTables,
-  ) as unknown as Readonly<Record<string, Operation>>;
+  const operations = (isLister ? createLists : createLookUps)(connection.database) as unknown as Readonly<
+    Record<string, Operation>
+  >;
   /** Lists that have been begun and need another turn. */
   const begun = new WeakMap<Call, Steps<unknown>>();
 
@@ -45,10 +43,9 @@ function openReader({ name, tuning, files, health }: ThreadSetup): Service {
   };
 
   const service: Service = {
-    groupWeight: GROUP_ROWS,
+    groupRows: GROUP_ROWS,
     patienceMs: tuning.readPatienceMs,
     mayBeginLarge: () => true,
-    weightOf: isLister ? weightOfStep : weightOfLookUp,
     answer(calls) {
       try {
         return connection.read(() => calls.map(outcomeOf));
@@ -63,22 +60,6 @@ function openReader({ name, tuning, files, health }: ThreadSetup): Service {
     },
   };
   return withHealth(service, health);
-}
-
-/** About how many rows the call looks up. */
-function weightOfLookUp([, operation, args]: Call): number {
-  return operation === 'existing' ? (args[2] as readonly string[]).length : 1;
-}
-
-/** About how many rows one step of the call reads. Only a page of everything is known to need no more than its rows. */
-function weightOfStep([, operation, args]: Call): number {
-  if (operation === 'records') {
-    const { includeDeleted, limit } = args[2] as RecordPage;
-    return includeDeleted ? limit : STEP_ENTRIES;
-  }
-  if (operation !== 'interactions') return STEP_ENTRIES;
-  const { equal, limit } = args[1] as InteractionPage;
-  return Object.keys(equal).length === 0 ? limit : STEP_ENTRIES;
 }
 
 runThread(openReader);

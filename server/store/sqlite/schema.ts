@@ -1,21 +1,7 @@
 // How the tables of records and interactions are made in SQLite, in plain SQL types that any tool can read.
 
-import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { type Column, isNotNull, quoted, type Table } from '../tables.ts';
-
-type ColumnType = 'TEXT' | 'REAL' | 'INTEGER';
-
-export const columnTypes: Readonly<Record<KindName, ColumnType>> = {
-  uuid: 'TEXT',
-  'date-time': 'TEXT',
-  date: 'TEXT',
-  region: 'TEXT',
-  text: 'TEXT',
-  choice: 'TEXT',
-  'event-timestamp': 'TEXT',
-  number: 'REAL',
-  boolean: 'INTEGER',
-};
+import { codecs, toColumn } from './codecs.ts';
 
 /** A column as a file defines it. */
 export interface ColumnDefinition {
@@ -33,7 +19,7 @@ export function createTableSql(table: Table): string {
   const organisation = { name: 'organisation', type: 'INTEGER', defaultSql: null };
   const declared = table.columns.map(({ name, kind }) => ({
     name,
-    type: columnTypes[kind],
+    type: codecs[kind].type,
     defaultSql: null,
   }));
   return tableSql(table, [organisation, ...declared]);
@@ -50,8 +36,8 @@ function tableSql(table: Table, columns: readonly ColumnDefinition[]): string {
 
 /** A field that was declared later. Older rows get what omitting it means. */
 export function addColumnSql(table: Table, { name, kind, omitted }: Column): string {
-  const whenOmitted = omitted === null ? '' : ` DEFAULT ${Number(omitted)}`;
-  return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${columnTypes[kind]}${whenOmitted}`;
+  const whenOmitted = omitted === null ? '' : ` DEFAULT ${toColumn(kind, omitted)}`;
+  return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${codecs[kind].type}${whenOmitted}`;
 }
 
 /** Writes the table's definition anew, with the columns that it has and the constraints that it should have. */

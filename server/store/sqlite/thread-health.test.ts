@@ -11,10 +11,9 @@ import {
 } from './thread-health.ts';
 
 const idle: Service = {
-  groupWeight: 1,
+  groupRows: 1,
   patienceMs: 1000,
   mayBeginLarge: () => true,
-  weightOf: () => 1,
   answer: () => [],
   betweenGroups() {},
   async close() {},

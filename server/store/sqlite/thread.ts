@@ -34,11 +34,10 @@ export interface Trouble {
 }
 
 export interface Service {
-  /** About the weight of calls that are answered together; a call that alone is heavier is answered, too. */
-  readonly groupWeight: number;
+  /** About how many rows the calls that are answered together read or write; a call of more is answered alone. */
+  readonly groupRows: number;
   /** A call that has waited longer is refused instead of begun. */
   readonly patienceMs: number;
-  weightOf(call: Call): number;
   /** Returns false while only small calls may be begun. */
   mayBeginLarge(): boolean;
   /**
@@ -70,7 +69,7 @@ interface Life {
 
 /** A thread is told to open its part of the database before anything else. */
 export function runThread(
-  open: (setup: ThreadSetup, tellTrouble: (trouble: string) => void) => Service,
+  open: (setup: ThreadSetup, reportTrouble: (trouble: string) => void) => Service,
 ): void {
   const setup = workerData as ThreadSetup;
   let life: Life | null = null;
@@ -90,7 +89,7 @@ export function runThread(
 
 function begin(service: Service): Life {
   const ports = new Set<MessagePort>();
-  const queue = new CallQueue<Taken>(service.groupWeight);
+  const queue = new CallQueue<Taken>(service.groupRows);
   let isPumpDue = false;
   let lookedAtMs = 0;
 
@@ -144,7 +143,7 @@ function begin(service: Service): Life {
   const receive = (calls: readonly Call[], port: MessagePort): void => {
     const arrivedAtMs = performance.now();
     for (const call of calls) {
-      queue.push({ call, port, arrivedAtMs, organisation: call[3], weight: service.weightOf(call) });
+      queue.push({ call, port, arrivedAtMs, organisation: call[3], weight: call[4] });
     }
   };
 

@@ -1,8 +1,10 @@
 // How rows reach a table: each is inserted, merged into the one that is there, or found to be there as it is.
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import type { OrganisationNumber, Tally } from '../store.ts';
+import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
+import type { OrganisationNumber, Tally } from '../rows.ts';
 import { quoted, quotedList, type Table } from '../tables.ts';
+import { codecs } from './codecs.ts';
 import { DifferingRows } from './differing-rows.ts';
 import { type JsonRow, type PackedSlice, rowsIn } from './packed-rows.ts';
 
@@ -104,19 +106,17 @@ export function createUpserts(database: DatabaseSync): Upserts {
   };
 }
 
-/** The same rows, in place, with booleans as the numbers that SQLite keeps for them. */
+/** Returns the same rows, converted in place to what the columns have. */
 function bindable(table: Table, rows: readonly JsonRow[]): SQLInputValue[][] {
-  const booleanPositions = table.columns.flatMap(({ kind }, position) =>
-    kind === 'boolean' ? [position] : [],
-  );
-  for (const row of rows) {
+  const converted = table.columns.flatMap(({ kind }, position) => {
+    const { conversion } = codecs[kind];
+    return conversion === null ? [] : [{ position, toColumn: conversion.toColumn }];
+  });
+  for (const row of rows as SQLInputValue[][]) {
     if (row.length !== table.columns.length) {
       throw new Error(`a row for ${table.name} has ${row.length} values, not ${table.columns.length}`);
     }
-    for (const position of booleanPositions) {
-      const value = row[position];
-      if (typeof value === 'boolean') row[position] = value ? 1 : 0;
-    }
+    for (const { position, toColumn } of converted) row[position] = toColumn(row[position] as ColumnValue);
   }
   return rows as SQLInputValue[][];
 }

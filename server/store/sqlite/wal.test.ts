@@ -40,7 +40,13 @@ async function writeWithoutPause(
   const upload = async (): Promise<void> => {
     while (uploadsLeft-- > 0) {
       const rows = Array.from({ length: 1000 }, () => recordRow('tags', { name: 'a tag'.repeat(20) }));
-      await store.write({ organisation, type: 'tags', batches: [rows], dryRun: false, memory: null });
+      await store.write({
+        organisation,
+        type: 'tags',
+        batches: [rows],
+        dryRun: false,
+        idempotencyRecord: null,
+      });
       largestWalBytes = Math.max(largestWalBytes, statSync(`${path}-wal`).size);
     }
   };
@@ -238,12 +244,18 @@ test('whoever has opened the store is told when its log cannot be copied, and go
   // Permissions do not bind root, so it becomes somebody else for a moment.
   if (root) process.seteuid!(65_534);
   try {
-    await store.write({ organisation, type: 'tags', batches: [rows], dryRun: false, memory: null });
+    await store.write({
+      organisation,
+      type: 'tags',
+      batches: [rows],
+      dryRun: false,
+      idempotencyRecord: null,
+    });
     assert.match(await told.promise, /could not be copied into it/);
   } finally {
     if (root) process.seteuid!(0);
     chmodSync(path, 0o600);
   }
-  assert.equal(await store.count(organisation, 'tags'), 1000);
+  assert.equal(await store.countRecords(organisation, 'tags'), 1000);
   await store.close();
 });

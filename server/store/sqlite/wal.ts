@@ -69,12 +69,12 @@ export function patienceAfter(patienceMs: number, wasEnough: boolean): number {
   return wasEnough ? CHECKPOINTER_PATIENCE_MS : Math.min(2 * patienceMs, LONGEST_CHECKPOINTER_PATIENCE_MS);
 }
 
-/** `tellTrouble` is told when the log cannot be copied, once until it has been again. */
+/** `reportTrouble` is told when the log cannot be copied, once until it has been again. */
 export function keepWal(
   database: DatabaseSync,
   files: OpenedFiles,
   tuning: Tuning,
-  tellTrouble: (message: string) => void,
+  reportTrouble: (message: string) => void,
 ): WalKeeper {
   const pageBytes = Number(database.prepare('PRAGMA page_size').get()?.page_size);
   const frameBytes = pageBytes + FRAME_HEADER_BYTES;
@@ -103,7 +103,7 @@ export function keepWal(
     if (isTroubled) return;
     isTroubled = true;
     const message = cause instanceof Error ? cause.message : String(cause);
-    tellTrouble(`the log of ${files.path} could not be copied into it; it is tried again: ${message}`);
+    reportTrouble(`the log of ${files.path} could not be copied into it; it is tried again: ${message}`);
   };
 
   const startCheckpointer = (): Checkpointer =>

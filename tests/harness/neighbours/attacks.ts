@@ -5,7 +5,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { brotliCompressSync, constants, createBrotliCompress, gzipSync, zstdCompressSync } from 'node:zlib';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
-import type { OrganisationNumber, Row, Store } from '../../../server/store/store.ts';
+import type { OrganisationNumber, Row } from '../../../server/store/rows.ts';
+import type { Store } from '../../../server/store/store.ts';
 import { interactionRow, recordRow } from '../../../server/store/test-rows.ts';
 import { brotliBomb } from '../bombs.ts';
 import { leastRecord } from '../records.ts';
@@ -204,7 +205,7 @@ async function writeRows(
 ): Promise<void> {
   for (let done = 0; done < count; done += perWrite) {
     const rows = Array.from({ length: Math.min(perWrite, count - done) }, (_, at) => row(done + at));
-    await store.write({ organisation, type, batches: [rows], dryRun: false, memory: null });
+    await store.write({ organisation, type, batches: [rows], dryRun: false, idempotencyRecord: null });
   }
 }
 
@@ -250,7 +251,7 @@ async function furnishInteractions(
   for (let done = 0; done < interactions; done += ROWS_PER_WRITE) {
     await Promise.all(
       Array.from({ length: Math.min(ROWS_PER_WRITE, interactions - done) }, () =>
-        store.writeInteraction({ organisation, row: interactionRow(values), memory: null }),
+        store.writeInteraction({ organisation, row: interactionRow(values), idempotencyRecord: null }),
       ),
     );
   }

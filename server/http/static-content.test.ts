@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fastify from 'fastify';
-import { unchanging } from './unchanging.ts';
+import { staticContent } from './static-content.ts';
 
 test('what could not be made is made at the next request, and then kept', async (t) => {
   let attempts = 0;
@@ -12,7 +12,7 @@ test('what could not be made is made at the next request, and then kept', async 
   };
   const app = fastify();
   t.after(() => app.close());
-  app.get('/', unchanging(make));
+  app.get('/', staticContent(make));
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   const answers = [await fetch(url), await fetch(url), await fetch(url)];
   assert.deepEqual(

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import type { InteractionPage } from '../interactions.ts';
 import { behind, interactionListing, type Listing, recordListing, upTo } from '../listing.ts';
-import type { InteractionPage } from '../store.ts';
 import { catalogueTables, recordTable } from '../tables.ts';
 import { prepareDatabase } from './migrations.ts';
-import { type Query, rowsQuery, stepEndQuery } from './read-operations.ts';
+import { type Query, rowsQuery, stepEndQuery } from './pages.ts';
 import { testFolder } from './test-folder.ts';
 
 const page: InteractionPage = { equal: {}, from: null, to: null, before: null, limit: 100 };

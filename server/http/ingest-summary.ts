@@ -2,7 +2,12 @@
 
 import type { InteractionTaken } from '../ingest/interaction.ts';
 import type { Outcome } from '../ingest/outcome.ts';
-import type { Facts, InteractionOutcome, RecordCounts, UploadOutcome } from '../observe/facts.ts';
+import type {
+  IngestSummary,
+  InteractionOutcome,
+  RecordCounts,
+  UploadOutcome,
+} from '../observe/ended-request.ts';
 import type { WorkWatch } from '../observe/work-watch.ts';
 
 /** How the thread that takes requests in watches its own work. */
@@ -12,10 +17,14 @@ export interface Watching {
   readonly isTraced: boolean;
 }
 
-type Codes = NonNullable<Facts['codes']>;
+type Codes = NonNullable<IngestSummary['codes']>;
 type DecidedInteraction = Extract<InteractionTaken, { kind: 'recorded' | 'refused' | 'failed' }>;
 
-export function factsOfUpload(outcome: Outcome, replayed: boolean, watching: Watching | null): Facts | null {
+export function summaryOfUpload(
+  outcome: Outcome,
+  replayed: boolean,
+  watching: Watching | null,
+): IngestSummary | null {
   if (watching === null) return null;
   const counts = { received: 0, created: 0, updated: 0, unchanged: 0, rejected: 0 };
   for (const batch of outcome.batches) {
@@ -25,7 +34,10 @@ export function factsOfUpload(outcome: Outcome, replayed: boolean, watching: Wat
   return { ...factsOf(uploadOutcome(outcome, replayed), codes, watching), counts };
 }
 
-export function factsOfInteraction(taken: DecidedInteraction, watching: Watching | null): Facts | null {
+export function summaryOfInteraction(
+  taken: DecidedInteraction,
+  watching: Watching | null,
+): IngestSummary | null {
   if (watching === null) return null;
   const replayed = taken.kind !== 'failed' && taken.replayed;
   const codes = codesOf(taken.kind === 'refused' ? taken.problems : []);
@@ -36,7 +48,7 @@ function factsOf(
   outcome: UploadOutcome | InteractionOutcome,
   codes: Codes | null,
   { work, isTraced }: Watching,
-): Facts {
+): IngestSummary {
   const isCommit = outcome !== 'replayed' && outcome !== 'dry_run';
   return {
     outcome,

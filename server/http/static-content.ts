@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { madeOnce } from './made-once.ts';
+import { createOnce } from './create-once.ts';
 
 export interface Content {
   readonly type: string;
@@ -21,11 +21,11 @@ const ETAG_CHARACTERS = 27;
 /** Kept by browsers and proxies, but asked for again each time: a new version shows at once. */
 const CACHE_CONTROL = 'public, no-cache';
 
-export function unchanging(
+export function staticContent(
   make: () => Content | Promise<Content>,
   headers: Readonly<Record<string, string>> = {},
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> {
-  const kept = madeOnce(() => keep(make));
+  const kept = createOnce(() => keep(make));
   return async (request, reply) => {
     const { type, bytes, etag } = await kept();
     reply.headers({ ...headers, 'Cache-Control': CACHE_CONTROL, ETag: etag });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { arrayOf } from './schema.ts';
+import { arrayOf } from './row-text.ts';
 
 describe('a column written as an array', () => {
   test('keeps apart what looks like the syntax of arrays', () => {

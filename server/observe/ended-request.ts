@@ -34,7 +34,7 @@ export interface WorkTimes {
 }
 
 /** What became of what was sent. Told with the answer, so it is kept small: every field costs on the serving thread. */
-export interface Facts {
+export interface IngestSummary {
   readonly outcome: UploadOutcome | InteractionOutcome;
   /** From handing the rows to the store until they were durable; null where there was nothing to write. */
   readonly writeMs: number | null;
@@ -62,7 +62,7 @@ export interface EndedRequest {
   readonly orgId: string | null;
   readonly keyId: string | null;
   readonly type: RecordTypeName | null;
-  readonly facts: Facts | null;
+  readonly summary: IngestSummary | null;
   /** The name of the refusal, where the request was refused as a whole. */
   readonly code: string | null;
   /** Of the body as it came. */

@@ -1,0 +1,38 @@
+// The port for user interactions.
+
+import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
+import type { IdempotencyRecord, Written } from './idempotency-records.ts';
+import type { OrganisationNumber, Page, Row } from './rows.ts';
+
+export interface InteractionWrite {
+  readonly organisation: OrganisationNumber;
+  /** In the order of the catalogue's `storedInteraction`; null to store only the idempotency record. */
+  readonly row: Row | null;
+  readonly idempotencyRecord: IdempotencyRecord | null;
+}
+
+export interface InteractionPage {
+  /** Equality filters on declared fields, in kept form. */
+  readonly equal: Readonly<Record<string, ColumnValue>>;
+  /** Bounds on `occurred_at`: `from` is included, `to` is not. */
+  readonly from: string | null;
+  readonly to: string | null;
+  /** `next` of the page before; null for the first one. */
+  readonly before: InteractionPosition | null;
+  /** The most rows; a page may have fewer. */
+  readonly limit: number;
+}
+
+/** The position of an interaction in its organisation's list. The interaction itself may have been deleted since. */
+export interface InteractionPosition {
+  readonly occurredAt: string;
+  readonly interactionId: string;
+}
+
+export interface InteractionStore {
+  writeInteraction(write: InteractionWrite): Promise<Written>;
+  interaction(organisation: OrganisationNumber, interactionId: string): Promise<Row | null>;
+  /** Returns a page, newest first: by `occurred_at`, then by id. */
+  interactions(organisation: OrganisationNumber, page: InteractionPage): Promise<Page<InteractionPosition>>;
+  countInteractions(organisation: OrganisationNumber): Promise<number>;
+}

@@ -1,0 +1,73 @@
+// How each kind of value is kept in a column of PostgreSQL, written to it and read from it. Nothing else in this folder
+// depends on a value's kind.
+
+import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
+
+export interface Codec {
+  /** As `format_type` writes it, so that it can be compared with what a database has. */
+  readonly type: string;
+  /** Returns SQL for the column in its kept form, whatever DateStyle and TimeZone the server has. */
+  selectSql(column: string): string;
+  fromText(text: string): ColumnValue;
+  /** Throws if the value is not in its kept form. */
+  toText(value: ColumnValue): string;
+  /** True if the text can hold characters that have a meaning in arrays or in COPY: a comma, a quote, a brace, a tab. */
+  readonly needsEscapes: boolean;
+  /** True if values can have thousands of characters. */
+  readonly isLong: boolean;
+}
+
+const text: Codec = {
+  type: 'text',
+  selectSql: (column) => column,
+  fromText: (value) => value,
+  toText: String,
+  needsEscapes: true,
+  isLong: false,
+};
+
+const bare = { ...text, needsEscapes: false };
+
+function ofLength(length: number): Codec['toText'] {
+  return (value) => {
+    if (typeof value !== 'string' || value.length !== length)
+      throw new Error(`${value} is not in its kept form`);
+    return value;
+  };
+}
+
+export const codecs: Readonly<Record<KindName, Codec>> = {
+  uuid: { ...bare, type: 'uuid', toText: ofLength(36) },
+  'date-time': {
+    ...bare,
+    type: 'timestamp with time zone',
+    selectSql: (column) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
+    toText: ofLength(27),
+  },
+  date: {
+    ...bare,
+    type: 'date',
+    selectSql: (column) => `to_char(${column}, 'YYYY-MM-DD')`,
+    toText: ofLength(10),
+  },
+  region: text,
+  text: { ...text, isLong: true },
+  choice: text,
+  'event-timestamp': text,
+  number: {
+    ...bare,
+    type: 'double precision',
+    fromText: Number,
+    toText(value) {
+      if (typeof value !== 'number' || !Number.isFinite(value))
+        throw new Error(`${value} is no finite number`);
+      return String(value);
+    },
+  },
+  boolean: {
+    ...bare,
+    type: 'boolean',
+    fromText: (value) => value === 't',
+    toText: (value) => (value ? 't' : 'f'),
+  },
+};

@@ -1,0 +1,112 @@
+// Idempotency records in PostgreSQL.
+
+import { hash } from 'node:crypto';
+import type {
+  IdempotencyRecord,
+  IdempotencyRecordKey,
+  IdempotencyStore,
+  StoredResponse,
+  Written,
+} from '../idempotency-records.ts';
+import type { Tally } from '../rows.ts';
+import type { Connections, Run } from './connections.ts';
+import { callsOf, upkeep } from './places.ts';
+
+/** Responses may be a megabyte each; deleting a few hundred at a time keeps each statement short. */
+const DELETED_AT_ONCE = 200;
+/** PostgreSQL writes bytes as hexadecimal digits after this. */
+const HEX_PREFIX = '\\x';
+
+export function idempotencyStore(connections: Connections): IdempotencyStore {
+  return {
+    storedResponse: (key, nowMs) => findResponse(connections.for(callsOf(key.organisation)).run, key, nowMs),
+
+    async deleteExpiredResponses(nowMs) {
+      const { run } = connections.for(upkeep);
+      for (;;) {
+        const deleted = await run({
+          text: `DELETE FROM idempotency_answers WHERE (organisation, path, key) IN
+              (SELECT organisation, path, key FROM idempotency_answers
+                WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT ${DELETED_AT_ONCE})
+              AND expires_at_ms <= $1
+            RETURNING 1`,
+          values: [nowMs],
+        });
+        if (deleted.length < DELETED_AT_ONCE) return;
+      }
+    },
+  };
+}
+
+/**
+ * Writes unless a response is stored under the idempotency key, and stores the record with what was written. To be called
+ * within a transaction; that of a dry run is rolled back, the record included.
+ */
+export async function writeOnce(
+  run: Run,
+  record: IdempotencyRecord | null,
+  write: () => Promise<readonly Tally[]>,
+): Promise<Written> {
+  if (record !== null) {
+    if (!(await lock(run, record))) return { kind: 'running' };
+    const stored = await findResponse(run, record, record.storedAtMs);
+    if (stored !== null) return { kind: 'replay', stored };
+  }
+  const tallies = await write();
+  if (record !== null) await insert(run, record, tallies);
+  return { kind: 'written', tallies };
+}
+
+/** Returns false if another transaction, in this or another process, holds the lock. It ends with the transaction. */
+async function lock(run: Run, { organisation, path, key }: IdempotencyRecordKey): Promise<boolean> {
+  const digest = hash('sha256', JSON.stringify([organisation, path, key]), 'buffer');
+  const [row] = await run({
+    name: 'lock',
+    text: 'SELECT pg_try_advisory_xact_lock($1::bigint)',
+    values: [String(digest.readBigInt64BE())],
+  });
+  return row![0] === 't';
+}
+
+async function findResponse(
+  run: Run,
+  { organisation, path, key }: IdempotencyRecordKey,
+  nowMs: number,
+): Promise<StoredResponse | null> {
+  const [row] = await run({
+    name: 'find response',
+    text: `SELECT fingerprint, answer, tallies FROM idempotency_answers
+      WHERE organisation = $1 AND path = $2 AND key = $3 AND expires_at_ms > $4`,
+    values: [organisation, path, key, nowMs],
+  });
+  if (row === undefined) return null;
+  const [fingerprint, answer, tallies] = row as [string, string, string];
+  return {
+    fingerprint,
+    response: Buffer.from(answer.slice(HEX_PREFIX.length), 'hex'),
+    tallies: JSON.parse(tallies) as Tally[],
+  };
+}
+
+/** Replaces a record that has expired. */
+async function insert(run: Run, record: IdempotencyRecord, tallies: readonly Tally[]): Promise<void> {
+  await run({
+    name: 'insert response',
+    text: `INSERT INTO idempotency_answers
+        (organisation, path, key, fingerprint, answer, tallies, kept_at_ms, expires_at_ms)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+      ON CONFLICT (organisation, path, key) DO UPDATE SET
+        fingerprint = excluded.fingerprint, answer = excluded.answer, tallies = excluded.tallies,
+        kept_at_ms = excluded.kept_at_ms, expires_at_ms = excluded.expires_at_ms`,
+    values: [
+      record.organisation,
+      record.path,
+      record.key,
+      record.fingerprint,
+      Buffer.from(record.response),
+      JSON.stringify(tallies),
+      record.storedAtMs,
+      record.expiresAtMs,
+    ],
+  });
+}

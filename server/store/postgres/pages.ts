@@ -1,0 +1,203 @@
+// Reads rows, and lists of them page by page.
+
+import { type Bound, behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
+import { PageAccount, STEP_ENTRIES } from '../page-bounds.ts';
+import type { OrganisationNumber, Row } from '../rows.ts';
+import { StoreBusy, StoreUnavailable } from '../store.ts';
+import { type Column, quoted, quotedList, type Table } from '../tables.ts';
+import { codecs } from './codecs.ts';
+import type { Run, Sessions, Statement } from './connections.ts';
+import { rowOf, selectedColumn } from './row-text.ts';
+
+/** So few rows are about a page at most, whatever their texts are. */
+const FEW_ROWS = 6;
+/** What a value of bounded length takes, about. */
+const SHORT_VALUE_BYTES = 40;
+/** A step takes milliseconds; a server on which it takes this long has too much to do. */
+const STEP_TIMEOUT_MS = 10_000;
+/** SQLSTATE of a statement that took longer than it may. */
+const STATEMENT_TIMED_OUT = '57014';
+
+/**
+ * Lists are read from an index in its order, up to a limit. Where statistics are missing or old, PostgreSQL takes a
+ * list for short, reads all of it and sorts it; that is turned off for the transaction.
+ */
+const readInOrderSql = `SELECT set_config('statement_timeout', '${STEP_TIMEOUT_MS}', true),
+  set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
+
+export interface FoundPage {
+  readonly rows: readonly Row[];
+  readonly next: Position | null;
+}
+
+export async function rowByKey(
+  run: Run,
+  table: Table,
+  organisation: OrganisationNumber,
+  id: string,
+): Promise<Row | null> {
+  const [row] = await run({
+    name: `one of ${table.name}`,
+    text: `SELECT ${table.columns.map(selectedColumn).join(', ')} FROM ${quoted(table.name)}
+      WHERE "organisation" = $1 AND ${quoted(table.key)} = $2::uuid`,
+    values: [organisation, id],
+  });
+  return row === undefined ? null : rowOf(table, row);
+}
+
+export async function countOf(run: Run, { name }: Table, organisation: OrganisationNumber): Promise<number> {
+  const text = `SELECT count(*) FROM ${quoted(name)} WHERE "organisation" = $1`;
+  const [row] = await run({ name: `count ${name}`, text, values: [organisation] });
+  return Number(row![0]);
+}
+
+export async function pageOf(
+  { transaction }: Sessions,
+  organisation: OrganisationNumber,
+  listing: Listing,
+  limit: number,
+): Promise<FoundPage> {
+  try {
+    return await transaction('COMMIT', async ({ run }) => {
+      await run({ name: 'read in order', text: readInOrderSql, values: [] });
+      return pageIn(run, organisation, listing, limit);
+    });
+  } catch (error) {
+    throw isTimedOut(error) ? busy(error) : error;
+  }
+}
+
+async function pageIn(
+  run: Run,
+  organisation: OrganisationNumber,
+  whole: Listing,
+  limit: number,
+): Promise<FoundPage> {
+  const account = new PageAccount(limit);
+  const rows: Row[] = [];
+  const untilLast = () => ({ rows, next: positionOf(whole, rows.at(-1)!) });
+  let rest = whole;
+  for (;;) {
+    account.beginStep();
+    const stepEnd = whole.inRow.length === 0 ? null : await endOfStep(run, organisation, rest);
+    const step = stepEnd === null ? rest : upTo(rest, stepEnd);
+    const found = await rowsThatFit(run, organisation, step, account);
+    for (const row of found.rows) {
+      // Escapes make JSON longer than the text that PostgreSQL has measured.
+      if (!account.take(JSON.stringify(row))) return untilLast();
+      rows.push(row);
+    }
+    if (found.hasMore && rows.length > 0) return untilLast();
+    // All that was measured has been marked as deleted since: the step is read again.
+    if (found.hasMore) continue;
+    if (stepEnd === null) return { rows, next: null };
+    if (!account.endStep()) return { rows, next: stepEnd };
+    rest = behind(whole, stepEnd);
+  }
+}
+
+/** Returns the last position of the next step; null if no more entries are left than a step looks at. */
+async function endOfStep(
+  run: Run,
+  organisation: OrganisationNumber,
+  listing: Listing,
+): Promise<Position | null> {
+  const [row] = await run(stepEndQuery(organisation, listing));
+  return row === undefined ? null : (row as Position);
+}
+
+/** Returns at most one row more than the page has room for, and none that do not fit by their bytes. */
+async function rowsThatFit(
+  run: Run,
+  organisation: OrganisationNumber,
+  listing: Listing,
+  account: PageAccount,
+): Promise<{ readonly rows: readonly Row[]; readonly hasMore: boolean }> {
+  const { table } = listing;
+  const wanted = account.roomRows + 1;
+  let fitting = wanted;
+  if (wanted > FEW_ROWS && table.columns.some(isLong)) {
+    const sizes = await run(sizesQuery(organisation, listing, wanted));
+    const fittingByBytes = account.fitting(sizes.map(([bytes]) => Number(bytes)));
+    if (fittingByBytes < sizes.length) fitting = fittingByBytes;
+  }
+  const rows = fitting === 0 ? [] : await run(rowsQuery(organisation, listing, fitting));
+  return { rows: rows.map((row) => rowOf(table, row)), hasMore: fitting < wanted };
+}
+
+function isTimedOut(error: unknown): boolean {
+  const cause = error instanceof StoreUnavailable ? error.cause : null;
+  return (cause as { readonly code?: unknown } | null)?.code === STATEMENT_TIMED_OUT;
+}
+
+function busy(cause: unknown): StoreBusy {
+  return new StoreBusy(
+    `PostgreSQL took over ${STEP_TIMEOUT_MS / 1000} s for a part of a list: try again later`,
+    {
+      cause,
+    },
+  );
+}
+
+/** Looks at nothing but the index. */
+export function stepEndQuery(organisation: OrganisationNumber, listing: Listing): Statement {
+  const columns = listing.table.columns.filter(({ name }) => listing.order.includes(name));
+  const ordered = listing.order.map((column) => columns.find(({ name }) => name === column)!);
+  const step = selection('step end', ordered.map(selectedColumn), organisation, { ...listing, inRow: [] });
+  return { ...step, text: `${step.text} LIMIT 1 OFFSET ${STEP_ENTRIES}` };
+}
+
+function sizesQuery(organisation: OrganisationNumber, listing: Listing, limit: number): Statement {
+  const texts = listing.table.columns.filter(isLong);
+  const othersBytes = (listing.table.columns.length - texts.length) * SHORT_VALUE_BYTES;
+  const sizes = texts.map(({ name }) => `coalesce(octet_length(${quoted(name)}), 0)`);
+  return limited(selection('sizes', [[othersBytes, ...sizes].join(' + ')], organisation, listing), limit);
+}
+
+export function rowsQuery(organisation: OrganisationNumber, listing: Listing, limit: number): Statement {
+  return limited(selection('rows', listing.table.columns.map(selectedColumn), organisation, listing), limit);
+}
+
+function limited(statement: Statement, limit: number): Statement {
+  const values = [...statement.values, limit];
+  return { ...statement, text: `${statement.text} LIMIT $${values.length}`, values };
+}
+
+function selection(
+  purpose: string,
+  selected: readonly string[],
+  organisation: OrganisationNumber,
+  listing: Listing,
+): Statement {
+  const { table, order, isDescending, inIndex, inRow, begin, end } = listing;
+  const conditions: string[] = [];
+  const values: unknown[] = [organisation];
+  const typeOf = (field: string) => codecs[table.columns.find(({ name }) => name === field)!.kind].type;
+  const given = (field: string, value: unknown) => `$${values.push(value)}::${typeOf(field)}`;
+  for (const [field, value] of [...inIndex, ...inRow]) {
+    conditions.push(`${quoted(field)} ${value === null ? 'IS NULL' : `= ${given(field, value)}`}`);
+  }
+  for (const bound of [begin, end]) {
+    if (bound !== null) conditions.push(boundSql(bound, given));
+  }
+  const direction = isDescending ? 'DESC' : 'ASC';
+  const text = `SELECT ${selected.join(', ')} FROM ${quoted(table.name)} WHERE "organisation" = $1
+    ${conditions.map((condition) => `AND ${condition}`).join(' ')}
+    ORDER BY ${order.map((column) => `${quoted(column)} ${direction}`).join(', ')}`;
+  // There are too many combinations of filters for each connection to keep a plan of each.
+  if (listing.index !== null) return { text, values };
+  const parts = [begin && 'further', end && 'step', inRow.length > 0 && 'filtered'].filter(Boolean);
+  return { name: [purpose, table.name, ...parts].join(' '), text, values };
+}
+
+function boundSql(
+  { columns, test, values }: Bound,
+  given: (field: string, value: unknown) => string,
+): string {
+  const places = columns.map((column, position) => given(column, values[position]));
+  return `(${quotedList(columns)}) ${test} (${places.join(', ')})`;
+}
+
+function isLong({ kind }: Column): boolean {
+  return codecs[kind].isLong;
+}

@@ -1,0 +1,85 @@
+// Records of all types in PostgreSQL.
+
+import { recordListing } from '../listing.ts';
+import type { RecordStore, Upload } from '../records.ts';
+import type { Tally } from '../rows.ts';
+import { catalogueTables, quoted, recordTable } from '../tables.ts';
+import type { Connections, Run, Session } from './connections.ts';
+import { writeOnce } from './idempotency-records.ts';
+import { countOf, pageOf, rowByKey } from './pages.ts';
+import { callsOf, listsOf } from './places.ts';
+import { areWorthCopying, copyIfNew, type OwnedRow, type RowOutcome, tallyOf, upsert } from './upsert.ts';
+
+export function recordStore(connections: Connections): RecordStore {
+  return {
+    async existing(organisation, type, ids) {
+      if (ids.length === 0) return new Set();
+      const { name, key } = recordTable(catalogueTables, type);
+      const rows = await connections.for(callsOf(organisation)).run({
+        name: `existing ${name}`,
+        text: `SELECT ${quoted(key)} FROM ${quoted(name)}
+          WHERE "organisation" = $1 AND ${quoted(key)} = ANY ($2::uuid[])`,
+        values: [organisation, `{${ids.join(',')}}`],
+      });
+      return new Set(rows.map(([id]) => id!));
+    },
+
+    async write({ organisation, type, batches, dryRun, idempotencyRecord }) {
+      const table = recordTable(catalogueTables, type);
+      const sessions = connections.for(callsOf(organisation));
+      const rows = batches.flat();
+      const mayCopy = areWorthCopying(rows);
+      const merge = async (run: Run): Promise<readonly Tally[]> => {
+        const owned = rows.map((row): OwnedRow => ({ organisation, row }));
+        return talliesOf(batches, await upsert(run, table, owned));
+      };
+      const allNew = batches.map(({ length }) => ({ created: length, updated: 0, unchanged: 0 }));
+      if (idempotencyRecord === null && !dryRun) {
+        const isCopied = mayCopy && (await copyIfNew(sessions, table, organisation, rows));
+        return { kind: 'written', tallies: isCopied ? allNew : await merge(sessions.run) };
+      }
+      return sessions.transaction(dryRun ? 'ROLLBACK' : 'COMMIT', (session) =>
+        writeOnce(session.run, idempotencyRecord, async () => {
+          const isCopied =
+            mayCopy && (await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows)));
+          return isCopied ? allNew : merge(session.run);
+        }),
+      );
+    },
+
+    record: (organisation, type, id) =>
+      rowByKey(
+        connections.for(callsOf(organisation)).run,
+        recordTable(catalogueTables, type),
+        organisation,
+        id,
+      ),
+
+    async records(organisation, type, page) {
+      const listing = recordListing(recordTable(catalogueTables, type), page);
+      const sessions = connections.for(listsOf(organisation));
+      const { rows, next } = await pageOf(sessions, organisation, listing, page.limit);
+      return { rows, next: next === null ? null : next[0]! };
+    },
+
+    countRecords: (organisation, type) =>
+      countOf(connections.for(listsOf(organisation)).run, recordTable(catalogueTables, type), organisation),
+  };
+}
+
+/** Rolls back what `work` did if it returns false. Without a savepoint, a failed statement spoils the transaction. */
+async function undoneIfNot({ run }: Session, work: () => Promise<boolean>): Promise<boolean> {
+  await run({ text: 'SAVEPOINT trial', values: [] });
+  const isDone = await work();
+  await run({ text: isDone ? 'RELEASE SAVEPOINT trial' : 'ROLLBACK TO SAVEPOINT trial', values: [] });
+  return isDone;
+}
+
+function talliesOf(batches: Upload['batches'], outcomes: readonly RowOutcome[]): readonly Tally[] {
+  let next = 0;
+  return batches.map((rows) => {
+    const first = next;
+    next += rows.length;
+    return tallyOf(outcomes.slice(first, next));
+  });
+}

@@ -1,0 +1,49 @@
+// How each kind of value is kept in a column of SQLite. Nothing else in this folder depends on a value's kind.
+
+import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
+
+export interface Codec {
+  readonly type: 'TEXT' | 'REAL' | 'INTEGER';
+  /** Null if the column has the value as it is. */
+  readonly conversion: {
+    toColumn(value: ColumnValue): SQLInputValue;
+    fromColumn(value: SQLOutputValue): ColumnValue;
+  } | null;
+  /** Returns SQL for the value of a column in the form that JSON.stringify has for it. */
+  jsonSql(column: string): string;
+}
+
+const text: Codec = { type: 'TEXT', conversion: null, jsonSql: (column) => column };
+
+export const codecs: Readonly<Record<KindName, Codec>> = {
+  uuid: text,
+  'date-time': text,
+  date: text,
+  region: text,
+  text,
+  choice: text,
+  'event-timestamp': text,
+  number: {
+    type: 'REAL',
+    conversion: null,
+    jsonSql(column) {
+      const whole = `CAST(${column} AS INTEGER)`;
+      return `iif(${column} = ${whole}, ${whole}, ${column})`;
+    },
+  },
+  boolean: {
+    type: 'INTEGER',
+    conversion: {
+      toColumn: (value) => (typeof value === 'boolean' ? Number(value) : value),
+      fromColumn: (value) => (value === null ? null : value === 1),
+    },
+    jsonSql: (column) =>
+      `CASE ${column} WHEN 1 THEN json('true') WHEN 0 THEN json('false') ELSE ${column} END`,
+  },
+};
+
+/** Returns the value of a declared field as its column has it. */
+export function toColumn(kind: KindName, value: ColumnValue): SQLInputValue {
+  return codecs[kind].conversion?.toColumn(value) ?? (value as SQLInputValue);
+}

@@ -1,0 +1,102 @@
+// Idempotency records in SQLite.
+
+import type {
+  IdempotencyRecord,
+  IdempotencyRecordKey,
+  IdempotencyStore,
+  StoredResponse,
+  Written,
+} from '../idempotency-records.ts';
+import type { Tally } from '../rows.ts';
+import { type Links, nobodys } from './links.ts';
+import type { Prepare } from './statements.ts';
+
+/** Responses may be megabytes each. So few are deleted at once that other writes do not wait long. */
+const DELETED_AT_ONCE = 200;
+const DELETED_BYTES_AT_ONCE = 2 * 1024 * 1024;
+
+export function idempotencyLookUps(prepare: Prepare) {
+  return {
+    storedResponse({ organisation, path, key }: IdempotencyRecordKey, nowMs: number): StoredResponse | null {
+      const row = prepare(
+        `SELECT fingerprint, answer, tallies FROM idempotency_answers
+          WHERE organisation = ? AND path = ? AND key = ? AND expires_at_ms > ?`,
+      ).get(organisation, path, key, nowMs);
+      if (row === undefined) return null;
+      return {
+        fingerprint: row.fingerprint as string,
+        response: row.answer as Uint8Array,
+        tallies: JSON.parse(row.tallies as string) as Tally[],
+      };
+    },
+  };
+}
+
+export function idempotencyWrites(prepare: Prepare) {
+  return {
+    /** Deletes some, the oldest first. Returns whether others may be left, so that the caller comes back for them. */
+    deleteExpiredResponses(nowMs: number): boolean {
+      const expired = prepare(
+        `SELECT rowid, length(answer) AS bytes FROM idempotency_answers
+         WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ${DELETED_AT_ONCE}`,
+      ).all(nowMs);
+      const remove = prepare('DELETE FROM idempotency_answers WHERE rowid = ?');
+      let bytes = 0;
+      for (const [position, answer] of expired.entries()) {
+        bytes += answer.bytes as number;
+        if (position > 0 && bytes > DELETED_BYTES_AT_ONCE) return true;
+        remove.run(answer.rowid!);
+      }
+      return expired.length === DELETED_AT_ONCE;
+    },
+  };
+}
+
+/** Writes unless a response is stored under the idempotency key, and stores the record with what was written. */
+export function writeOnce(
+  prepare: Prepare,
+  record: IdempotencyRecord | null,
+  write: () => readonly Tally[],
+): Written {
+  const stored = record && idempotencyLookUps(prepare).storedResponse(record, record.storedAtMs);
+  if (stored !== null) return { kind: 'replay', stored };
+  const tallies = write();
+  if (record !== null) insert(prepare, record, tallies);
+  return { kind: 'written', tallies };
+}
+
+function insert(prepare: Prepare, record: IdempotencyRecord, tallies: readonly Tally[]): void {
+  prepare(
+    `INSERT OR REPLACE INTO idempotency_answers
+      (organisation, path, key, fingerprint, answer, tallies, kept_at_ms, expires_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    record.organisation,
+    record.path,
+    record.key,
+    record.fingerprint,
+    record.response,
+    JSON.stringify(tallies),
+    record.storedAtMs,
+    record.expiresAtMs,
+  );
+}
+
+export function idempotencyStore({ writer, reader }: Links): IdempotencyStore {
+  return {
+    storedResponse: ({ organisation, path, key }, nowMs) =>
+      reader.call('storedResponse', [{ organisation, path, key }, nowMs], { organisation }),
+    async deleteExpiredResponses(nowMs) {
+      while (await writer.call('deleteExpiredResponses', [nowMs], nobodys));
+    },
+  };
+}
+
+/** Returns the record with a response of its own: a view would take all of its buffer along to the other thread. */
+export function packIdempotencyRecord(record: IdempotencyRecord | null): IdempotencyRecord | null {
+  return record === null ? null : { ...record, response: new Uint8Array(record.response) };
+}
+
+export function responseBytes(record: IdempotencyRecord | null): number {
+  return record?.response.length ?? 0;
+}

@@ -1,0 +1,91 @@
+// User interactions in SQLite.
+
+import type { IdempotencyRecord, Written } from '../idempotency-records.ts';
+import type { InteractionPage, InteractionStore } from '../interactions.ts';
+import { interactionListing, interactionPosition } from '../listing.ts';
+import { STEP_ENTRIES } from '../page-bounds.ts';
+import type { OrganisationNumber, Tally } from '../rows.ts';
+import { catalogueTables } from '../tables.ts';
+import { packIdempotencyRecord, responseBytes, writeOnce } from './idempotency-records.ts';
+import type { Links } from './links.ts';
+import type { JsonRow } from './packed-rows.ts';
+import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
+import type { Prepare } from './statements.ts';
+import type { Upserts } from './upserts.ts';
+
+const table = catalogueTables.interactions;
+
+export function interactionLookUps(prepare: Prepare) {
+  return {
+    interaction: (organisation: OrganisationNumber, interactionId: string): string =>
+      rowByKey(prepare, table, organisation, interactionId),
+  };
+}
+
+export function interactionLists(prepare: Prepare) {
+  return {
+    interactions: (organisation: OrganisationNumber, page: InteractionPage): Steps<PackedPage> =>
+      pageOf(prepare, organisation, interactionListing(table, page), page.limit),
+
+    countInteractions: (organisation: OrganisationNumber): Steps<number> =>
+      countOf(prepare, table, organisation),
+  };
+}
+
+export function interactionWrites(prepare: Prepare, upserts: Upserts) {
+  return {
+    /**
+     * Returns a single word for an interaction without an idempotency record: the result crosses threads thousands of
+     * times a second.
+     */
+    writeInteraction(
+      organisation: OrganisationNumber,
+      rowJson: string | null,
+      idempotencyRecord: IdempotencyRecord | null,
+    ): Written | keyof Tally {
+      const rows = rowJson === null ? [] : [JSON.parse(rowJson) as JsonRow];
+      const write = (): readonly Tally[] => rows.map((row) => upserts.row(table, organisation, row));
+      if (idempotencyRecord !== null || rows.length === 0)
+        return writeOnce(prepare, idempotencyRecord, write);
+      const [{ created, updated }] = write() as [Tally];
+      return created === 1 ? 'created' : updated === 1 ? 'updated' : 'unchanged';
+    },
+  };
+}
+
+export function interactionStore(links: Links): InteractionStore {
+  const { reader, lister } = links;
+  return {
+    writeInteraction: interactionWriter(links),
+    async interaction(organisation, interactionId) {
+      const rowsJson = await reader.call('interaction', [organisation, interactionId], { organisation });
+      return rowsOf(rowsJson)[0] ?? null;
+    },
+    async interactions(organisation, page) {
+      // Only a page without filters needs no more than its rows.
+      const rows = Object.keys(page.equal).length === 0 ? page.limit : STEP_ENTRIES;
+      const { rowsJson, next } = await lister.call('interactions', [organisation, page], {
+        organisation,
+        rows,
+      });
+      return { rows: rowsOf(rowsJson), next: next === null ? null : interactionPosition(next) };
+    },
+    countInteractions: (organisation) =>
+      lister.call('countInteractions', [organisation], { organisation, rows: STEP_ENTRIES }),
+  };
+}
+
+export function interactionWriter({ writer }: Pick<Links, 'writer'>): InteractionStore['writeInteraction'] {
+  return async ({ organisation, row, idempotencyRecord: given }) => {
+    const rowJson = row === null ? null : JSON.stringify(row);
+    const idempotencyRecord = packIdempotencyRecord(given);
+    const options = { organisation, bytes: (rowJson?.length ?? 0) + responseBytes(idempotencyRecord) };
+    const args = [organisation, rowJson, idempotencyRecord] as const;
+    const written = await writer.call('writeInteraction', [...args], options);
+    return typeof written === 'string' ? { kind: 'written', tallies: [tallyOf(written)] } : written;
+  };
+}
+
+function tallyOf(outcome: keyof Tally): Tally {
+  return { created: 0, updated: 0, unchanged: 0, [outcome]: 1 };
+}

@@ -1,0 +1,115 @@
+// API keys in SQLite.
+
+import type { SQLOutputValue } from 'node:sqlite';
+import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
+import type { OrganisationNumber } from '../rows.ts';
+import { type Links, nobodys } from './links.ts';
+import type { Prepare } from './statements.ts';
+
+const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name, scopes,
+    api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by
+  FROM api_keys JOIN organisations USING (organisation)`;
+
+/** Keys whose use is noted in one call, so that other writes do not wait for all of them. */
+const KEYS_NOTED_AT_ONCE = 500;
+
+export function keyLookUps(prepare: Prepare) {
+  return {
+    findKey(keyId: string): ApiKey | null {
+      const row = prepare(`${keySql} WHERE key_id = ?`).get(keyId);
+      return row === undefined ? null : apiKeyOf(row);
+    },
+
+    keysOf(organisation: OrganisationNumber): readonly ApiKey[] {
+      return prepare(`${keySql} WHERE organisation = ? ORDER BY api_keys.created_at_ms, key_id`)
+        .all(organisation)
+        .map(apiKeyOf);
+    },
+  };
+}
+
+export function keyWrites(prepare: Prepare) {
+  const addKey = (key: NewApiKey): void => {
+    prepare(
+      `INSERT INTO api_keys
+        (key_id, organisation, secret_hash, name, scopes,
+         created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ).run(
+      key.keyId,
+      key.organisation,
+      key.secretHash,
+      key.name,
+      JSON.stringify(key.scopes),
+      key.createdAtMs,
+      key.expiresAtMs,
+      key.revokedAtMs,
+      key.lastUsedAtMs,
+      key.replacedBy,
+    );
+  };
+
+  return {
+    addKey,
+
+    replaceKey(keyId: string, endsAtMs: number, successor: NewApiKey): boolean {
+      const found = prepare('SELECT replaced_by FROM api_keys WHERE key_id = ?').get(keyId);
+      if (found === undefined) throw new Error(`the key ${keyId}, which is to be replaced, does not exist`);
+      if (found.replaced_by !== null) return false;
+      prepare(
+        `UPDATE api_keys SET expires_at_ms = min(?1, coalesce(expires_at_ms, ?1)), replaced_by = ?2
+         WHERE key_id = ?3`,
+      ).run(endsAtMs, successor.keyId, keyId);
+      addKey(successor);
+      return true;
+    },
+
+    revokeKey(keyId: string, revokedAtMs: number): void {
+      prepare('UPDATE api_keys SET revoked_at_ms = ? WHERE key_id = ? AND revoked_at_ms IS NULL').run(
+        revokedAtMs,
+        keyId,
+      );
+    },
+
+    noteKeysUsed(lastUsedAtMs: ReadonlyMap<string, number>): void {
+      const note = prepare(
+        `UPDATE api_keys SET last_used_at_ms = ?1
+         WHERE key_id = ?2 AND (last_used_at_ms IS NULL OR last_used_at_ms < ?1)`,
+      );
+      for (const [keyId, usedAtMs] of lastUsedAtMs) note.run(usedAtMs, keyId);
+    },
+  };
+}
+
+export function keyStore({ writer, reader }: Links): KeyStore {
+  return {
+    addKey: (...args) => writer.call('addKey', args, nobodys),
+    findKey: (...args) => reader.call('findKey', args, nobodys),
+    keysOf: (organisation) => reader.call('keysOf', [organisation], { organisation }),
+    replaceKey: (...args) => writer.call('replaceKey', args, nobodys),
+    revokeKey: (...args) => writer.call('revokeKey', args, nobodys),
+    async noteKeysUsed(lastUsedAtMs) {
+      const uses = [...lastUsedAtMs];
+      for (let first = 0; first < uses.length; first += KEYS_NOTED_AT_ONCE) {
+        const some = new Map(uses.slice(first, first + KEYS_NOTED_AT_ONCE));
+        await writer.call('noteKeysUsed', [some], nobodys);
+      }
+    },
+  };
+}
+
+function apiKeyOf(row: Record<string, SQLOutputValue>): ApiKey {
+  return {
+    keyId: row.key_id as string,
+    organisation: row.organisation as number,
+    orgId: row.org_id as string,
+    secretHash: row.secret_hash as string,
+    name: row.name as string | null,
+    scopes: JSON.parse(row.scopes as string) as string[],
+    createdAtMs: row.created_at_ms as number,
+    expiresAtMs: row.expires_at_ms as number | null,
+    revokedAtMs: row.revoked_at_ms as number | null,
+    lastUsedAtMs: row.last_used_at_ms as number | null,
+    replacedBy: row.replaced_by as string | null,
+  };
+}

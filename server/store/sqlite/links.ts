@@ -1,0 +1,63 @@
+// The list of what the threads of a SQLite store do, put together from the nouns.
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { Link } from './calls.ts';
+import { idempotencyLookUps, idempotencyWrites } from './idempotency-records.ts';
+import { interactionLists, interactionLookUps, interactionWrites } from './interactions.ts';
+import { keyLookUps, keyWrites } from './keys.ts';
+import { organisationLookUps, organisationWrites } from './organisations.ts';
+import type { Steps } from './pages.ts';
+import { recordLists, recordLookUps, recordWrites } from './records.ts';
+import { preparer } from './statements.ts';
+import { createUpserts } from './upserts.ts';
+
+/** Short reads of single rows. */
+export function createLookUps(database: DatabaseSync) {
+  const prepare = preparer(database);
+  return {
+    ...organisationLookUps(prepare),
+    ...keyLookUps(prepare),
+    ...recordLookUps(prepare),
+    ...interactionLookUps(prepare),
+    ...idempotencyLookUps(prepare),
+  };
+}
+
+/** Reads that may go through many rows, in steps. */
+export function createLists(database: DatabaseSync) {
+  const prepare = preparer(database);
+  return { ...recordLists(prepare), ...interactionLists(prepare) };
+}
+
+/** Everything that changes the database. It runs inside the writer's transaction. */
+export function createWrites(database: DatabaseSync) {
+  const prepare = preparer(database);
+  const upserts = createUpserts(database);
+  return {
+    ...organisationWrites(prepare),
+    ...keyWrites(prepare),
+    ...recordWrites(database, prepare, upserts),
+    ...interactionWrites(prepare, upserts),
+    ...idempotencyWrites(prepare),
+  };
+}
+
+export type LookUps = ReturnType<typeof createLookUps>;
+export type Lists = ReturnType<typeof createLists>;
+export type Writes = ReturnType<typeof createWrites>;
+
+type ListResults = {
+  [N in keyof Lists]: (
+    ...args: Parameters<Lists[N]>
+  ) => ReturnType<Lists[N]> extends Steps<infer Result> ? Result : never;
+};
+
+/** A holder's connections to the threads. */
+export interface Links {
+  readonly writer: Link<Writes & { ping(): void }>;
+  readonly reader: Link<LookUps>;
+  readonly lister: Link<ListResults>;
+}
+
+/** For a call of no organisation. */
+export const nobodys = { organisation: null };

@@ -1,0 +1,121 @@
+// Records of all types in SQLite.
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { Written } from '../idempotency-records.ts';
+import { recordListing } from '../listing.ts';
+import { STEP_ENTRIES } from '../page-bounds.ts';
+import type { RecordPage, RecordStore, Upload } from '../records.ts';
+import type { OrganisationNumber, Tally } from '../rows.ts';
+import { catalogueTables, quoted, recordTable } from '../tables.ts';
+import { packIdempotencyRecord, responseBytes, writeOnce } from './idempotency-records.ts';
+import type { Links } from './links.ts';
+import { type PackedRows, packedSlices, packRows } from './packed-rows.ts';
+import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
+import type { Prepare } from './statements.ts';
+import type { Upserts } from './upserts.ts';
+
+/** An upload on its way to the writer. */
+export interface PackedUpload extends Omit<Upload, 'batches'> {
+  readonly rows: PackedRows;
+}
+
+const BYTES_PER_ID = 40;
+/** A row of more bytes than this takes as long as several. */
+const BYTES_PER_ROW = 1024;
+
+export function recordLookUps(prepare: Prepare) {
+  return {
+    existing(
+      organisation: OrganisationNumber,
+      type: RecordTypeName,
+      ids: readonly string[],
+    ): ReadonlySet<string> {
+      const { name, key } = recordTable(catalogueTables, type);
+      const find = prepare(`SELECT 1 FROM ${quoted(name)} WHERE "organisation" = ? AND ${quoted(key)} = ?`);
+      return new Set(ids.filter((id) => find.get(organisation, id) !== undefined));
+    },
+
+    record: (organisation: OrganisationNumber, type: RecordTypeName, id: string): string =>
+      rowByKey(prepare, recordTable(catalogueTables, type), organisation, id),
+  };
+}
+
+export function recordLists(prepare: Prepare) {
+  return {
+    records: (organisation: OrganisationNumber, type: RecordTypeName, page: RecordPage): Steps<PackedPage> =>
+      pageOf(prepare, organisation, recordListing(recordTable(catalogueTables, type), page), page.limit),
+
+    countRecords: (organisation: OrganisationNumber, type: RecordTypeName): Steps<number> =>
+      countOf(prepare, recordTable(catalogueTables, type), organisation),
+  };
+}
+
+export function recordWrites(database: DatabaseSync, prepare: Prepare, upserts: Upserts) {
+  const undone = <Result>(work: () => Result): Result => {
+    database.exec('SAVEPOINT dry_run');
+    const result = work();
+    database.exec('ROLLBACK TO dry_run');
+    database.exec('RELEASE dry_run');
+    return result;
+  };
+
+  return {
+    write({ organisation, type, rows, dryRun, idempotencyRecord }: PackedUpload): Written {
+      const table = recordTable(catalogueTables, type);
+      const upsertBatches = (): readonly Tally[] =>
+        packedSlices(rows).map((slices) =>
+          sumOf(slices.map((slice) => upserts.slice(table, organisation, slice))),
+        );
+      const write = (): Written => writeOnce(prepare, idempotencyRecord, upsertBatches);
+      return dryRun ? undone(write) : write();
+    },
+  };
+}
+
+export function recordStore(links: Links): RecordStore {
+  const { reader, lister } = links;
+  return {
+    async existing(organisation, type, ids) {
+      if (ids.length === 0) return new Set();
+      const options = { organisation, rows: ids.length, bytes: ids.length * BYTES_PER_ID };
+      return reader.call('existing', [organisation, type, ids], options);
+    },
+    write: recordWriter(links),
+    async record(organisation, type, id) {
+      return rowsOf(await reader.call('record', [organisation, type, id], { organisation }))[0] ?? null;
+    },
+    async records(organisation, type, page) {
+      // Only a page of everything needs no more than its rows.
+      const options = { organisation, rows: page.includeDeleted ? page.limit : STEP_ENTRIES };
+      const { rowsJson, next } = await lister.call('records', [organisation, type, page], options);
+      return { rows: rowsOf(rowsJson), next: next === null ? null : next[0]! };
+    },
+    countRecords: (organisation, type) =>
+      lister.call('countRecords', [organisation, type], { organisation, rows: STEP_ENTRIES }),
+  };
+}
+
+export function recordWriter({ writer }: Pick<Links, 'writer'>): RecordStore['write'] {
+  return ({ batches, ...upload }) => {
+    const idempotencyRecord = packIdempotencyRecord(upload.idempotencyRecord);
+    const rows = packRows(batches);
+    const { buffer, byteLength } = rows.bytes;
+    return writer.call('write', [{ ...upload, rows, idempotencyRecord }], {
+      organisation: upload.organisation,
+      rows: Math.max(1, rows.rowCount, Math.ceil(byteLength / BYTES_PER_ROW)),
+      bytes: byteLength + responseBytes(idempotencyRecord),
+      handedOver: buffer,
+    });
+  };
+}
+
+function sumOf(tallies: readonly Tally[]): Tally {
+  const sum = { created: 0, updated: 0, unchanged: 0 };
+  for (const { created, updated, unchanged } of tallies) {
+    sum.created += created;
+    sum.updated += updated;
+    sum.unchanged += unchanged;
+  }
+  return sum;
+}
