@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   copyFileSync,
   existsSync,
@@ -122,6 +123,30 @@ describe('the package', () => {
       stderr: `headgate: Node ${old.version} is too old: Headgate needs Node ${oldest} or newer\n`,
     });
   });
+});
+
+test('in a checkout, a Node that is too old starts the installed one, and passes on its exit code and signals', async (t) => {
+  const old = await oldNode();
+  if (old === null) return t.skip('this machine has no Node that is too old');
+  const launcher = join(root, 'server/bin/headgate.js');
+  assert.match((await promisify(execFile)(old.path, [launcher, '--version'])).stdout, /^\d+\.\d+\.\d+\n$/);
+  await assert.rejects(promisify(execFile)(old.path, [launcher, 'xyzzy']), { code: 2 });
+
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-launcher-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const env = {
+    ...process.env,
+    HEADGATE_DATABASE: join(folder, 'headgate.db'),
+    HEADGATE_LOG_LEVEL: 'silent',
+  };
+  const server = spawn(old.path, [launcher, 'serve', '--port', '0'], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(() => server.kill('SIGKILL'));
+  await once(server.stdout, 'data');
+  server.kill('SIGTERM');
+  assert.deepEqual(await once(server, 'exit'), [0, null]);
 });
 
 test('the oldest Node that is promised is the one on which all tests run', () => {

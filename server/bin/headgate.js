@@ -1,25 +1,62 @@
 #!/usr/bin/env -S node --disable-warning=ExperimentalWarning --min-semi-space-size=8 --max-semi-space-size=8
-// Starts Headgate: from its sources in a checkout, in a package from what was built out of them.
-// Kept to what old releases of Node understand, so that they can say what is wrong.
+// Starts Headgate: from its sources in a checkout, otherwise from the compiled package. An old Node must be able to read
+// this file, so that it can start the Node of the checkout, or say what is wrong.
 //
-// The space into which V8 puts new objects is 8 MB from the start, or what V8 allows where memory is scarce: with the
-// usual megabyte the serving thread takes a tenth longer for every interaction, and left to grow it takes tens of
-// megabytes that it does not need. Both can only be told here.
+// V8's space for new objects has 8 MB from the start. With the default of 1 MB the serving thread takes a tenth longer for
+// every interaction, and a space that grows takes tens of megabytes that it does not need. It can only be set here.
 
+import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-const facts = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-const oldest = /\d+(\.\d+)?/.exec(facts.engines.node)[0];
-const [oldestMajor, oldestMinor = 0] = oldest.split('.').map(Number);
-const [major, minor] = process.versions.node.split('.').map(Number);
+const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const oldest = /\d+(\.\d+)?/.exec(engines.node)[0];
 
-if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {
+/** @param {string} version */
+function isTooOld(version) {
+  const [oldestMajor, oldestMinor = 0] = oldest.split('.').map(Number);
+  const [major, minor] = version.split('.').map(Number);
+  return major < oldestMajor || (major === oldestMajor && minor < oldestMinor);
+}
+
+/** Returns the Node that `npm ci` has installed in a checkout, or null. */
+function installedNode() {
+  try {
+    const packageJson = createRequire(import.meta.url).resolve('node/package.json');
+    const { version } = JSON.parse(readFileSync(packageJson, 'utf8'));
+    const program = join(dirname(packageJson), 'bin', 'node');
+    return !isTooOld(version) && existsSync(program) ? program : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {string} program */
+function startWith(program) {
+  const script = fileURLToPath(import.meta.url);
+  const child = spawn(program, [...process.execArgv, script, ...process.argv.slice(2)], { stdio: 'inherit' });
+  // A terminal sends Ctrl-C to both processes; other signals reach only this one.
+  process.on('SIGINT', () => {});
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  child.on('exit', (code, signal) => {
+    process.exitCode = code ?? 1;
+    if (signal === null) return;
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+}
+
+const newerNode = isTooOld(process.versions.node) ? installedNode() : null;
+if (newerNode !== null) startWith(newerNode);
+else if (isTooOld(process.versions.node)) {
   process.stderr.write(
     `headgate: Node ${process.versions.node} is too old: Headgate needs Node ${oldest} or newer\n`,
   );
   process.exitCode = 2;
 } else {
-  // Where the sources are, what was once built from them may be out of date.
+  // In a checkout the compiled package may be out of date.
   const source = new URL('../cli/headgate.ts', import.meta.url);
   await import(
     existsSync(source) ? source.href : new URL('../dist/server/cli/headgate.js', import.meta.url).href
