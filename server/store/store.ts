@@ -17,25 +17,30 @@ import type { KeyStore } from './keys.ts';
 import type { OrganisationStore } from './organisations.ts';
 import type { RecordStore } from './records.ts';
 
-/** The database cannot serve now (a full disk, a lost connection); the same call may succeed later. */
+/**
+ * The database cannot serve now, for example because of a full disk or a lost connection. The same call may succeed
+ * later.
+ */
 export class StoreUnavailable extends Error {
   override readonly name: string = 'StoreUnavailable';
 }
 
-/** The database serves, but has too much to do for this call; fewer calls at once, or later, will succeed. */
+/** The database is overloaded. The call will succeed later, or with fewer calls at once. */
 export class StoreBusy extends StoreUnavailable {
   override readonly name: string = 'StoreBusy';
 }
 
-/** The database cannot be used at all (from a newer version, not ours, missing); retrying does not help. */
+/**
+ * The database cannot be used at all: it is missing, not Headgate's, or from a newer version. Retrying does not help.
+ */
 export class StoreUnusable extends Error {
   override readonly name = 'StoreUnusable';
 }
 
 export interface Store extends OrganisationStore, KeyStore, RecordStore, InteractionStore, IdempotencyStore {
   /**
-   * Resolves if the store can serve, and rejects with the reason if it is broken. It does not wait behind other calls: a
-   * store that is only busy resolves at once.
+   * Resolves if the store can serve, and rejects with the reason if it is broken. It does not wait behind other calls:
+   * it resolves at once if the store is only busy.
    */
   ping(): Promise<void>;
   close(): Promise<void>;
