@@ -12,7 +12,7 @@ export interface InteractionWrite {
 }
 
 export interface InteractionPage {
-  /** Equality filters on declared fields, in stored form. */
+  /** Equality filters on declared fields, in kept form. */
   readonly equal: Readonly<Record<string, ColumnValue>>;
   /** Bounds on `occurred_at`: `from` is included, `to` is not. */
   readonly from: string | null;

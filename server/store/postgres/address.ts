@@ -102,7 +102,7 @@ function readParameters(url: string): Parameters {
     .find((name) => !(parameters as readonly string[]).includes(name));
   if (unknown !== undefined) {
     throw new StoreUnusable(
-      `the PostgreSQL URL has the parameter ${unknown}, which is not known here: there is ${parameters.join(', ')}`,
+      `the PostgreSQL URL has the parameter ${unknown}, which is not supported: use ${parameters.join(', ')}`,
     );
   }
   const given: [name: string, value: string][] = [
@@ -145,7 +145,7 @@ function decode(part: string): string {
     return decodeURIComponent(part);
   } catch {
     throw new StoreUnusable(
-      'the PostgreSQL URL has a % that encodes nothing: write %25 for a percent sign in a name or password',
+      'the PostgreSQL URL has an invalid percent-encoding: write %25 for a percent sign in a name or password',
     );
   }
 }
@@ -155,7 +155,7 @@ function readSslMode(word: string | undefined): SslMode {
   if (word === undefined) return 'prefer';
   const mode = sslModes.find((known) => known === word);
   if (mode === undefined) {
-    throw new StoreUnusable(`sslmode=${word} is not known here: there is ${sslModes.join(', ')}`);
+    throw new StoreUnusable(`sslmode=${word} is not supported: use ${sslModes.join(', ')}`);
   }
   return mode;
 }
@@ -170,7 +170,7 @@ function tlsOptions(
     sslrootcert === undefined || sslrootcert === 'system' ? undefined : readPem('sslrootcert', sslrootcert);
   if (mode === 'verify-ca' && ca === undefined) {
     throw new StoreUnusable(
-      'sslmode=verify-ca needs sslrootcert=FILE: any public authority would otherwise do, for any name',
+      'sslmode=verify-ca needs sslrootcert=FILE: without it, any certificate of a public authority would be accepted',
     );
   }
   // As in libpq, a root certificate in the URL is used even if the mode does not require it.

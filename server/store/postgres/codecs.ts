@@ -5,10 +5,10 @@ import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
 export interface Codec {
   /** As `format_type` writes it, so that it can be compared with the columns of a database. */
   readonly type: string;
-  /** Returns SQL for the column in its stored form, which must not depend on the server's DateStyle and TimeZone. */
+  /** Returns SQL for the column in its kept form, which must not depend on the server's DateStyle and TimeZone. */
   selectSql(column: string): string;
   fromText(text: string): ColumnValue;
-  /** Throws if the value is not in its stored form. */
+  /** Throws if the value is not in its kept form. */
   toText(value: ColumnValue): string;
   /**
    * True if the text can contain characters with a meaning in arrays or in COPY: a comma, a quote, a brace or a tab.

@@ -106,7 +106,7 @@ export function cancelStatement(client: pg.ClientBase): void {
 /** Thrown for a call that was aborted because other calls needed its connection or were waiting for it to end. */
 export class GivenUp extends StoreUnavailable {
   constructor(options: ErrorOptions) {
-    super('PostgreSQL took too long while others waited; the call was given up', options);
+    super('PostgreSQL took too long while other calls waited; the call was aborted', options);
   }
 }
 

@@ -362,7 +362,7 @@ function refuseStrangeColumns({ shown }: Address, table: Table, present: Readonl
     }
     if (declaredType !== type) {
       throw new StoreUnusable(
-        `${shown} keeps the column ${table.name}.${name} as ${type} where this Headgate keeps ${declaredType}: ` +
+        `${shown} stores the column ${table.name}.${name} as ${type}, but this Headgate stores ${declaredType}: ` +
           'use the version that made it',
       );
     }

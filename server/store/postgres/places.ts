@@ -351,6 +351,6 @@ class HeldPlace implements Place {
 
 function broken(): StoreUnavailable {
   return new StoreUnavailable(
-    'PostgreSQL has not served the last calls of this organisation in time, and does not serve the one that tries again',
+    'PostgreSQL did not serve the last calls of this organisation in time, and the call that retries hangs',
   );
 }

@@ -30,7 +30,7 @@ export function partialOf(file: string): string {
 export function takePartial(folder: string): PartialBackup {
   if (isSomebodyElses(folder)) {
     throw new StoreUnusable(
-      `${folder}, where the backup is written until it is complete, is there already, and no backup has left it; ` +
+      `${folder}, where the backup is written until it is complete, already exists, and was not left by a backup; ` +
         'move it away, or name another file',
     );
   }

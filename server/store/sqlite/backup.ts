@@ -125,13 +125,13 @@ function assertUsable(path: string, file: string): void {
 /** Throws if the backup cannot have this name. Another process may take the name at any time. */
 export function assertFree(file: string, replace: boolean): void {
   if (exists(file) && !replace) {
-    throw new StoreUnusable(`${file} is there already; name another file, or give --force to replace it`);
+    throw new StoreUnusable(`${file} already exists; name another file, or give --force to replace it`);
   }
   // SQLite would treat this file as a part of the backup, and apply it when the backup is opened.
   const companion = companions.map((suffix) => file + suffix).find(exists);
   if (companion === undefined) return;
   throw new StoreUnusable(
-    `${companion} is there, of a database that is in use as ${file} or was not closed, and would spoil the backup; ` +
+    `${companion} exists, from a database that is in use as ${file} or was not closed, and would spoil the backup; ` +
       'name another file for the backup',
   );
 }

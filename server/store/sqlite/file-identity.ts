@@ -153,7 +153,7 @@ export class FileWatch {
       return file === DATABASE ? this.#replaced() : this.#logLost(file, 'log replaced');
     }
     if (seen instanceof Error) {
-      const message = `the database ${this.#path} cannot be looked at: ${seen.message}`;
+      const message = `the database ${this.#path} cannot be checked: ${seen.message}`;
       return { kind: 'unseen', message };
     }
     return file === DATABASE ? this.#gone() : this.#logLost(file, 'log gone');

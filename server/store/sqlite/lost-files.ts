@@ -49,12 +49,12 @@ export function guardFiles(
       const aside = watch.setLogAside();
       if (aside === null) return;
       reportTrouble(
-        `the log of the database that is lost is kept as ${aside}: before you open that database again, rename the log ` +
+        `the log of the lost database is kept as ${aside}: before you open that database again, rename the log ` +
           'to the name of the database with -wal appended',
       );
     } catch (error) {
       reportTrouble(
-        `the log of the database that is lost could not be renamed; move it away before the server is started ` +
+        `the log of the lost database could not be renamed; move it away before the server is started ` +
           `again, because it would spoil another database: ${(error as Error).message}`,
       );
     }

@@ -176,7 +176,7 @@ function refuseUnknownColumns(path: string, table: Table, present: ReadonlyMap<s
     }
     if (declaredType !== type) {
       throw new StoreUnusable(
-        `${path} keeps the column ${table.name}.${name} as ${type} where this Headgate keeps ${declaredType}: ` +
+        `${path} stores the column ${table.name}.${name} as ${type}, but this Headgate stores ${declaredType}: ` +
           'use the version that made it',
       );
     }

@@ -104,7 +104,7 @@ export function keepWal(
     if (isTroubled) return;
     isTroubled = true;
     const message = cause instanceof Error ? cause.message : String(cause);
-    reportTrouble(`the log of ${files.path} could not be copied into it; it is tried again: ${message}`);
+    reportTrouble(`the log of ${files.path} could not be copied into it; Headgate will retry: ${message}`);
   };
 
   const startCheckpointer = (): Checkpointer =>
@@ -119,7 +119,7 @@ export function keepWal(
   const noteWaited = (): void => {
     const wasEnough = !isCopying();
     if (!wasEnough && patienceMs === LONGEST_CHECKPOINTER_PATIENCE_MS) {
-      noteTrouble(new Error('the disk is slower at it than at commits'));
+      noteTrouble(new Error('the disk copies the log more slowly than it commits'));
     }
     patienceMs = patienceAfter(patienceMs, wasEnough);
   };
