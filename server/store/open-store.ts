@@ -19,7 +19,7 @@ export interface OpenedStore extends Store {
 
 /**
  * Opens `sqlite:PATH`, a bare path, or `postgres://…`. Rejects with StoreUnusable if the database can never be used.
- * Calls `onTrouble` for problems that the operator should know of and that no caller is told.
+ * Calls `onTrouble` for problems that the operator should know of and that no call reports.
  */
 export async function openStore(
   database: string,

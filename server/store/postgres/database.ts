@@ -141,7 +141,7 @@ export function isConflict(error: unknown): boolean {
   return state !== null && (conflictStates.has(state) || isMovedShard(state, messageOf(error.cause)));
 }
 
-/** Errors that affect the whole server or every session of this role, whatever the statement. */
+/** Errors that affect every statement, not only the one that was sent. */
 const serverWideStates: ReadonlySet<string> = new Set([
   '25006', // read-only transaction: a standby
   '28000', // no such role, or not from here

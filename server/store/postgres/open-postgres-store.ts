@@ -29,7 +29,7 @@ export interface OpenPostgresStore extends Store {
   readonly url: string;
 }
 
-/** Calls `onTrouble` for problems that the operator should know of and that no caller is told. */
+/** Calls `onTrouble` for problems that the operator should know of and that no call reports. */
 export async function openPostgresStore(
   url: string,
   onTrouble: (trouble: string) => void = () => {},

@@ -44,7 +44,7 @@ const ownSettings: Readonly<Record<string, string>> = {
   log_min_messages: 'fatal',
 };
 
-/** Unusual values where the store must not depend on them. Durability is off, because no test cuts the power. */
+/** Unusual values for settings that the store must not depend on. Durability is off, because no test cuts the power. */
 const testSettings: Readonly<Record<string, string>> = {
   TimeZone: 'Asia/Kolkata',
   DateStyle: 'SQL, DMY',

@@ -22,7 +22,7 @@ export interface OpenSqliteStore extends Store {
 
 type SendStatus = (status: ThreadStatus, transferList: readonly Transferable[]) => void;
 
-/** Calls `onTrouble` for problems that the operator should know of and that no caller is told. */
+/** Calls `onTrouble` for problems that the operator should know of and that no call reports. */
 export async function openSqliteStore(
   givenPath: string,
   tuning: Tuning = defaultTuning,

@@ -28,7 +28,7 @@ export type Order =
 /** Whether the thread could open its part of the database. Sent once to the thread that started it. */
 export type Opened = Outcome;
 
-/** A later problem that the operator should know of and that no caller is told. */
+/** A later problem that the operator should know of and that no call reports. */
 export interface Trouble {
   readonly trouble: string;
 }
@@ -51,7 +51,7 @@ export interface Service {
   close(): Promise<void>;
 }
 
-/** How often the queue is checked for waiting calls. A check costs as much as writing a row. */
+/** The shortest time between two checks for waiting calls. A check costs as much as writing a row. */
 const LOOK_EVERY_MS = 10;
 /** The delay before large calls that may not start are tried again. */
 const TRY_LARGE_AGAIN_MS = 2;
