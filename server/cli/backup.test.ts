@@ -111,7 +111,7 @@ test('a file that is there stays as it is, unless it is to be replaced', async (
   writeFileSync(file, 'precious');
   assert.deepEqual(await refused(file), {
     exitCode: 1,
-    err: [`headgate: ${file} is there already; name another file, or give --force to replace it`],
+    err: [`headgate: ${file} already exists; name another file, or give --force to replace it`],
   });
   assert.equal(readFileSync(file, 'utf8'), 'precious');
   assert.equal((await run('backup', file, '--force')).exitCode, 0);
@@ -156,8 +156,8 @@ test('what no backup has made is not removed for one', async (t) => {
     assert.deepEqual(await refused(path(name), '--force', '--database', database), {
       exitCode: 1,
       err: [
-        `headgate: ${path(name)}.partial, where the backup is written until it is complete, is there already, ` +
-          'and no backup has left it; move it away, or name another file',
+        `headgate: ${path(name)}.partial, where the backup is written until it is complete, already exists, ` +
+          'and was not left by a backup; move it away, or name another file',
       ],
     });
   }
@@ -238,7 +238,7 @@ test('a name beside which files of another database lie is not taken', async (t)
     assert.deepEqual(await refused(file, '--force'), {
       exitCode: 1,
       err: [
-        `headgate: ${file}${companion} is there, of a database that is in use as ${file} or was not closed, ` +
+        `headgate: ${file}${companion} exists, from a database that is in use as ${file} or was not closed, ` +
           'and would spoil the backup; name another file for the backup',
       ],
     });

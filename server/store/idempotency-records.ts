@@ -1,9 +1,9 @@
-// The port for idempotency records: a response that is stored in the transaction of the request that it belongs to, so
-// that the same request gets it again instead of being carried out twice.
+// The store interface for idempotency records. A response is stored in the transaction of its request, so that a
+// repeated request gets the same response instead of running twice.
 
 import type { OrganisationNumber, Tally } from './rows.ts';
 
-/** What an idempotency key stands for: one organisation's key on one path. */
+/** Identifies an idempotency record: one organisation's key on one path. */
 export interface IdempotencyRecordKey {
   readonly organisation: OrganisationNumber;
   readonly path: string;
@@ -19,7 +19,7 @@ export interface IdempotencyRecord extends IdempotencyRecordKey {
   readonly expiresAtMs: number;
 }
 
-/** A response that was stored, with the tallies of the write that it was stored with. */
+/** A stored response, with the tallies of its write. */
 export interface StoredResponse {
   readonly fingerprint: string;
   readonly response: Uint8Array;
@@ -27,8 +27,8 @@ export interface StoredResponse {
 }
 
 /**
- * What a write under an idempotency key came to. `replay`: the key had already been used. `running`: another request
- * under the same key is being written at this moment, perhaps by another process. In both cases nothing was stored.
+ * The result of a write with an idempotency key. `replay`: the key was already used. `running`: another request with
+ * the same key is being written now, perhaps by another process. In both cases nothing was stored.
  */
 export type Written =
   | { readonly kind: 'written'; readonly tallies: readonly Tally[] }
@@ -36,8 +36,8 @@ export type Written =
   | { readonly kind: 'replay'; readonly stored: StoredResponse };
 
 export interface IdempotencyStore {
-  /** Returns what is stored under the key and has not expired by the given moment. */
+  /** Returns the response stored under the key, or null if there is none or it has expired at `nowMs`. */
   storedResponse(key: IdempotencyRecordKey, nowMs: number): Promise<StoredResponse | null>;
-  /** Deletes what has expired by the given moment. */
+  /** Deletes the records that have expired at `nowMs`. */
   deleteExpiredResponses(nowMs: number): Promise<void>;
 }

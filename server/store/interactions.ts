@@ -1,4 +1,4 @@
-// The port for user interactions.
+// The store interface for user interactions.
 
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import type { IdempotencyRecord, Written } from './idempotency-records.ts';
@@ -17,13 +17,13 @@ export interface InteractionPage {
   /** Bounds on `occurred_at`: `from` is included, `to` is not. */
   readonly from: string | null;
   readonly to: string | null;
-  /** `next` of the page before; null for the first one. */
+  /** `next` of the previous page; null for the first page. */
   readonly before: InteractionPosition | null;
-  /** The most rows; a page may have fewer. */
+  /** The maximum number of rows. A page may have fewer. */
   readonly limit: number;
 }
 
-/** The position of an interaction in its organisation's list. The interaction itself may have been deleted since. */
+/** The position of an interaction in its organisation's list. The interaction may have been deleted since. */
 export interface InteractionPosition {
   readonly occurredAt: string;
   readonly interactionId: string;

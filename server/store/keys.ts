@@ -1,4 +1,4 @@
-// The port for API keys.
+// The store interface for API keys.
 
 import type { OrganisationNumber } from './rows.ts';
 
@@ -14,25 +14,26 @@ export interface ApiKey {
   readonly expiresAtMs: number | null;
   readonly revokedAtMs: number | null;
   readonly lastUsedAtMs: number | null;
-  /** The id of the successor that it was rotated to. A key has at most one. */
+  /** The id of the key that replaced this one. A key has at most one successor. */
   readonly replacedBy: string | null;
 }
 
-/** A key as it is added: the organisation's id comes from the organisation. */
+/** A new key. Its `orgId` comes from the organisation. */
 export type NewApiKey = Omit<ApiKey, 'orgId'>;
 
 export interface KeyStore {
   addKey(key: NewApiKey): Promise<void>;
   findKey(keyId: string): Promise<ApiKey | null>;
-  /** Returns the oldest first. */
+  /** Returns the organisation's keys, oldest first. */
   keysOf(organisation: OrganisationNumber): Promise<readonly ApiKey[]>;
   /**
-   * Adds the successor, and notes it on the old key, which ends at the given moment or at its own end, whichever
-   * is sooner. Returns false and changes nothing if the key already has a successor: of two calls at once, one wins.
+   * Adds the successor and records it on the old key, which expires at `endsAtMs` or at its own expiry, whichever is
+   * sooner. Returns false and changes nothing if the key already has a successor: of two concurrent calls, one
+   * succeeds.
    */
   replaceKey(keyId: string, endsAtMs: number, successor: NewApiKey): Promise<boolean>;
-  /** Keeps the first moment if the key was already revoked. */
+  /** Revokes the key. A key that was already revoked keeps its first time. */
   revokeKey(keyId: string, revokedAtMs: number): Promise<void>;
-  /** Moves last-used times forward, never back. */
+  /** Updates last-used times; it never moves one back. */
   noteKeysUsed(lastUsedAtMs: ReadonlyMap<string, number>): Promise<void>;
 }

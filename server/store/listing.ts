@@ -1,4 +1,4 @@
-// What a list of records or interactions consists of, and in what order, for every store to put into its own SQL.
+// Describes the contents and the order of a list of records or interactions. Each store translates it into its own SQL.
 
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import type { InteractionPage, InteractionPosition } from './interactions.ts';
@@ -6,7 +6,7 @@ import type { RecordPage } from './records.ts';
 import type { Row } from './rows.ts';
 import { type Index, listingIndex, type Table } from './tables.ts';
 
-/** A row's values in the columns of the order. */
+/** A row's values in the columns by which the list is sorted. */
 export type Position = readonly string[];
 
 export interface Bound {
@@ -19,15 +19,17 @@ export type Equality = readonly [field: string, value: ColumnValue];
 
 export interface Listing {
   readonly table: Table;
-  /** The index in whose order the rows are; null for the primary key. */
+  /** The index that gives the order of the rows; null for the primary key. */
   readonly index: Index | null;
   readonly order: readonly string[];
   readonly isDescending: boolean;
-  /** What all entries of the index between the bounds have. */
+  /** Conditions that all index entries between the bounds meet. */
   readonly inIndex: readonly Equality[];
-  /** What has to be looked at in each row. If there is nothing, every entry between the bounds is in the list. */
+  /**
+   * Conditions that have to be checked in each row. If there are none, every entry between the bounds is in the list.
+   */
   readonly inRow: readonly Equality[];
-  /** One bound on either side: SQLite uses one, and would look at every entry for another. */
+  /** At most one bound on either side: SQLite uses only one, and would check a second one on every entry. */
   readonly begin: Bound | null;
   readonly end: Bound | null;
 }
@@ -70,13 +72,13 @@ export function interactionPosition([occurredAt, interactionId]: Position): Inte
   return { occurredAt: occurredAt!, interactionId: interactionId! };
 }
 
-/** The rest of the list behind a position in it. */
+/** Returns the rest of the list after a position. */
 export function behind(listing: Listing, values: Position): Listing {
   const test = listing.isDescending ? '<' : '>';
   return { ...listing, begin: { columns: listing.order, test, values } };
 }
 
-/** The beginning of the list, the position included. */
+/** Returns the beginning of the list up to and including a position. */
 export function upTo(listing: Listing, values: Position): Listing {
   const test = listing.isDescending ? '>=' : '<=';
   return { ...listing, end: { columns: listing.order, test, values } };

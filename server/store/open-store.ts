@@ -1,4 +1,4 @@
-// Opens the database that a setting names, and hands its store on to other threads.
+// Opens the database that a setting names, and shares its store with other threads.
 
 import type { Transferable } from 'node:worker_threads';
 import { type Place, readPlace } from './place.ts';
@@ -8,7 +8,7 @@ import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
 import { attachSqliteStore, type SqliteStoreHandle } from './sqlite/sqlite-store.ts';
 import { type IngestStore, type Store, StoreUnusable } from './store.ts';
 
-/** What another thread needs to attach to an open store; send it with its transferables, and use it once. */
+/** What another thread needs to use an open store. Send it with its transferables, and use it once. */
 export type StoreHandle =
   | ({ readonly kind: 'sqlite' } & SqliteStoreHandle)
   | { readonly kind: 'postgres'; readonly url: string };
@@ -18,8 +18,8 @@ export interface OpenedStore extends Store {
 }
 
 /**
- * `sqlite:PATH`, a bare path, or `postgres://…`. Rejects with StoreUnusable where the database can never be used.
- * `onTrouble` is told what an operator should hear of and no caller is told.
+ * Opens `sqlite:PATH`, a bare path, or `postgres://…`. Rejects with StoreUnusable if the database can never be used.
+ * Calls `onTrouble` for problems that the operator should know of and that no call reports.
  */
 export async function openStore(
   database: string,
@@ -27,7 +27,7 @@ export async function openStore(
 ): Promise<OpenedStore> {
   const place = usablePlace(database);
   if (place.kind === 'postgres') {
-    // Loaded where it is wanted: the driver takes longer to load than a whole SQLite store to open.
+    // Loaded only if it is needed: the driver takes longer to load than a SQLite store takes to open.
     const { openPostgresStore } = await import('./postgres/open-postgres-store.ts');
     const { url, ...store } = await openPostgresStore(place.url, onTrouble);
     return { ...store, handle: () => ({ kind: 'postgres', url }) };
@@ -39,11 +39,14 @@ export async function openStore(
 export interface Migrated {
   readonly kind: Place['kind'];
   readonly schemaVersion: number;
-  /** Null where the database is no Citus cluster. */
+  /** Null if the database is not a Citus cluster. */
   readonly distribution: Distribution | null;
 }
 
-/** Opening does the same, but for spreading tables over a cluster that were made before it was one. */
+/**
+ * Upgrades the database. Opening does the same, except that it does not distribute tables that were created before the
+ * database became a Citus cluster.
+ */
 export async function migrateDatabase(
   database: string,
   listener: Partial<MigrationListener> = {},
@@ -64,7 +67,7 @@ function usablePlace(database: string): Place {
   return place;
 }
 
-/** Returns the opened store for another thread. Closing it leaves the opened one as it is. */
+/** Returns the opened store for another thread. Closing it does not close the original. */
 export async function attachStore(handle: StoreHandle): Promise<IngestStore> {
   if (handle.kind === 'sqlite') return attachSqliteStore(handle);
   const { attachPostgresStore } = await import('./postgres/postgres-store.ts');

@@ -1,4 +1,4 @@
-// The port for organisations.
+// The store interface for organisations.
 
 import type { OrganisationNumber } from './rows.ts';
 
@@ -12,6 +12,6 @@ export interface Organisation {
 export interface OrganisationStore {
   /** Returns null if the name is taken. */
   createOrganisation(name: string, orgId: string, createdAtMs: number): Promise<Organisation | null>;
-  /** Returns all, by name. */
+  /** Returns all organisations, sorted by name. */
   organisations(): Promise<readonly Organisation[]>;
 }

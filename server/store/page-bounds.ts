@@ -1,21 +1,21 @@
-// How much a store reads for one page of a list. Every list is read in steps of bounded cost, after each of which
-// others have their turn, and a page ends when it has used up what it may.
+// Limits how much a store reads for one page of a list. Lists are read in steps of bounded cost, so that other calls
+// get their turn in between, and a page ends when it reaches a limit.
 
 const MIB = 1024 * 1024;
 
 /**
- * About the JSON of a page's rows; a page with a single longer row is longer. The serving thread takes some 15 ms to write
- * a page of this size as the response, in which it serves nobody else.
+ * The approximate limit for the JSON of a page's rows; a single longer row still forms a page. The serving thread takes
+ * about 15 ms to write a response of this size, and serves no other request in that time.
  */
 export const PAGE_BYTES = MIB;
-/** Index entries that are looked at in one step, if some of them may not belong to the list. */
+/** How many index entries one step reads, if some of them may not belong to the list. */
 export const STEP_ENTRIES = 2000;
-/** Index entries that are looked at for one page. */
+/** How many index entries are read for one page. */
 const PAGE_ENTRIES = 40_000;
-/** How long the steps of one page may take together; the last one is finished. */
+/** How long the steps of one page may take in total. The last step is always finished. */
 const PAGE_WORK_MS = 200;
 
-/** The account of a page while its rows are collected. */
+/** Counts what a page has used while its rows are collected. */
 export class PageAccount {
   readonly #limit: number;
   #rows = 0;
@@ -28,12 +28,15 @@ export class PageAccount {
     this.#limit = limit;
   }
 
-  /** How many more rows may come; if they are long, fewer will fit. */
+  /** How many more rows the page may have. Fewer fit if they are long. */
   get roomRows(): number {
     return this.#limit - this.#rows;
   }
 
-  /** Returns how many of the rows with these sizes fit, from the first on. Of an empty page the first row always fits. */
+  /**
+   * Returns how many of the rows with these sizes fit, starting with the first. In an empty page, the first row always
+   * fits.
+   */
   fitting(rowsBytes: readonly number[]): number {
     let bytes = this.#bytes;
     const firstTooMuch = rowsBytes.findIndex((rowBytes, position) => {
@@ -43,7 +46,7 @@ export class PageAccount {
     return Math.min(this.roomRows, firstTooMuch === -1 ? rowsBytes.length : firstTooMuch);
   }
 
-  /** Counts a row as JSON. Returns false, and counts nothing, if it does not fit. */
+  /** Counts a row. Returns false and counts nothing if its JSON does not fit. */
   take(rowJson: string): boolean {
     const bytes = Buffer.byteLength(rowJson);
     if (this.fitting([bytes]) === 0) return false;
@@ -56,7 +59,7 @@ export class PageAccount {
     this.#stepBeganAtMs = performance.now();
   }
 
-  /** Returns false if the page is full or has used up what it may look at. */
+  /** Returns false if the page is full or has reached the limit of entries or time. */
   endStep(): boolean {
     this.#workMs += performance.now() - this.#stepBeganAtMs;
     this.#entries += STEP_ENTRIES;

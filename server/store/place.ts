@@ -1,4 +1,4 @@
-// What the text of a database setting names. The settings, the command line and the stores all ask here.
+// Parses a database setting. The settings, the command line and the stores all use this module.
 
 export type Place =
   | { readonly kind: 'sqlite'; readonly path: string }
@@ -8,11 +8,11 @@ export function isPostgres(database: string): boolean {
   return /^postgres(ql)?:\/\//i.test(database);
 }
 
-/** `sqlite:PATH`, a bare path or `postgres://…`; for any other text a sentence on what is wrong with it. */
+/** Parses `sqlite:PATH`, a bare path or `postgres://…`. Returns an error message for any other text. */
 export function readPlace(database: string): Place | string {
   if (isPostgres(database)) return { kind: 'postgres', url: database };
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(database)?.[1]?.toLowerCase();
-  // Two slashes mean a host to some and nothing to others, so either reading would surprise someone.
+  // After two slashes, some users would expect a host and others a path, so the URL form is rejected.
   if (scheme === 'sqlite') return 'a SQLite file is named by its path, not by a URL: give sqlite:PATH';
   if (scheme !== undefined) {
     return `there is no store for ${scheme} databases: give sqlite:PATH or postgres://…`;

@@ -1,6 +1,7 @@
-// What crosses the ports of a store: rows, what became of them, and pages of them.
+// The types that all store interfaces share: rows, counts of their outcomes, and pages of rows.
 //
-// Values are in the kept form that the catalogue's kinds define: date-times as UTC text of fixed width, UUIDs in lower case.
+// Values are in the kept form that the catalogue's kinds define: date-times as UTC text of fixed width, UUIDs in
+// lower case.
 
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 
@@ -10,23 +11,23 @@ export type OrganisationNumber = number;
 /** A record's values in the order of its type's declared fields. */
 export type Row = readonly ColumnValue[];
 
-/** What became of a batch's rows. */
+/** Counts the outcomes of a batch's rows. */
 export interface Tally {
   readonly created: number;
   readonly updated: number;
-  /** Identical to what is stored, or older than it. */
+  /** Rows that are identical to the stored ones, or older. */
   readonly unchanged: number;
 }
 
 /**
- * A part of a list. It ends at `limit` rows, at about PAGE_BYTES, or when the store has looked at as much as it looks at
- * for one page (page-bounds.ts). So it may have fewer rows than `limit`, even none, although more exist.
+ * A page of a list. It ends at `limit` rows, at about PAGE_BYTES, or at the limits on reading in page-bounds.ts. So it
+ * may have fewer rows than `limit`, or none, even if more exist.
  */
 export interface Page<Position> {
   readonly rows: readonly Row[];
   /**
-   * Null if and only if the store has seen the end of the list. Otherwise the position behind which the next page
-   * begins; that page may turn out to be empty.
+   * Null if and only if the list has ended. Otherwise the position after which the next page begins; that page may be
+   * empty.
    */
   readonly next: Position | null;
 }

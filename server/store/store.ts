@@ -1,15 +1,16 @@
-// A store of records: the sum of one small port for each noun, which every database implements.
+// The interface that every database implements. It combines one small interface each for organisations, keys, records,
+// interactions and idempotency records.
 //
-// What every store promises:
-// - When a writing call resolves, what it wrote is on disk and survives the loss of the process or power.
-// - A call that rejects with StoreUnavailable has stored nothing of what it was given. One exception cannot be
-//   avoided: if the connection is lost between a commit and its confirmation, or a SQLite file is moved away at that
-//   moment and back later, all was stored. Uploads, and everything with an idempotency record, can be repeated without
-//   harm; an interaction without one may then be stored twice.
-// - A call that is made for one organisation never reads, changes or counts anything of another.
-// - Existence only grows: a record that was seen to exist exists forever, so a positive result of
-//   `existing` may be cached without end.
-// - A reading call sees everything that was acknowledged before it began.
+// Every store guarantees:
+// - When a write resolves, its data is on disk and survives a crash of the process or a power failure.
+// - A call that rejects with StoreUnavailable has stored nothing. One exception cannot be avoided: if the connection
+//   is lost between a commit and its confirmation, or a SQLite file is moved away at that moment and back later,
+//   everything was stored. Uploads, and all writes with an idempotency record, can be repeated without harm; an
+//   interaction without one may then be stored twice.
+// - A call for one organisation never reads, changes or counts data of another.
+// - Records never disappear: once a record exists, it always exists, so a positive result of `existing` may be cached
+//   forever.
+// - A read sees everything that was acknowledged before it started.
 
 import type { IdempotencyStore } from './idempotency-records.ts';
 import type { InteractionStore } from './interactions.ts';
@@ -17,25 +18,30 @@ import type { KeyStore } from './keys.ts';
 import type { OrganisationStore } from './organisations.ts';
 import type { RecordStore } from './records.ts';
 
-/** The database cannot serve now (a full disk, a lost connection); the same call may succeed later. */
+/**
+ * The database cannot serve now, for example because of a full disk or a lost connection. The same call may succeed
+ * later.
+ */
 export class StoreUnavailable extends Error {
   override readonly name: string = 'StoreUnavailable';
 }
 
-/** The database serves, but has too much to do for this call; fewer calls at once, or later, will succeed. */
+/** The database is overloaded. The call will succeed later, or with fewer calls at once. */
 export class StoreBusy extends StoreUnavailable {
   override readonly name: string = 'StoreBusy';
 }
 
-/** The database cannot be used at all (from a newer version, not ours, missing); retrying does not help. */
+/**
+ * The database cannot be used at all: it is missing, not Headgate's, or from a newer version. Retrying does not help.
+ */
 export class StoreUnusable extends Error {
   override readonly name = 'StoreUnusable';
 }
 
 export interface Store extends OrganisationStore, KeyStore, RecordStore, InteractionStore, IdempotencyStore {
   /**
-   * Resolves if the store can serve, and rejects with the reason if it is broken. It does not wait behind other calls: a
-   * store that is only busy resolves at once.
+   * Resolves if the store can serve, and rejects with the reason if it is broken. It does not wait behind other calls:
+   * it resolves at once if the store is only busy.
    */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
-// The tables of records and interactions, derived from the catalogue: one table per record type, one column
-// per declared field. Every store keeps this layout, each in column types of its own.
+// Derives the tables of records and interactions from the catalogue: one table per record type, one column per declared
+// field. Every store uses this layout, with its own column types.
 
 import type { Catalogue, Field, Fields } from '@headgate/catalogue/declaration.ts';
 import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
@@ -8,14 +8,14 @@ import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/c
 export interface Column {
   readonly name: string;
   readonly kind: KindName;
-  /** What rows get that were stored before the column existed. */
+  /** The value of rows that were stored before the column existed. */
   readonly omitted: boolean | null;
 }
 
 export interface Index {
   readonly name: string;
   readonly columns: readonly string[];
-  /** The field whose equal values lie together in it; null for an index of all rows. */
+  /** The field by whose value the index groups rows; null for an index of all rows. */
   readonly filter: string | null;
   /** Rows without a value in this column are left out of the index. */
   readonly onlyWith: string | null;
@@ -23,9 +23,9 @@ export interface Index {
 
 export interface Table {
   readonly name: string;
-  /** With `organisation` before it, the primary key. */
+  /** The primary key consists of `organisation` and this column. */
   readonly key: string;
-  /** The declared fields in their order; `organisation` comes before them in every table. */
+  /** The declared fields in their order. In every table, `organisation` comes before them. */
   readonly columns: readonly Column[];
   readonly indexes: readonly Index[];
 }
@@ -58,7 +58,7 @@ export function tablesOf(types: Catalogue, interaction: Fields): Tables {
   };
 }
 
-/** Every index ends in the order in which interactions are listed, so that a page is read and never sorted. */
+/** Every index ends in the order in which interactions are listed, so that pages need no sorting. */
 function interactionIndex(by: string, filter?: string, presence?: 'optional'): Index {
   return {
     name: `interactions_by_${by}`,
@@ -68,7 +68,10 @@ function interactionIndex(by: string, filter?: string, presence?: 'optional'): I
   };
 }
 
-/** The index by which rows with these values are listed: one of a field that is given, otherwise the one of all rows. */
+/**
+ * Returns the index for listing rows with these values: the index of one of the given fields, or else the one of all
+ * rows.
+ */
 export function listingIndex({ name, indexes }: Table, equal: Readonly<Record<string, ColumnValue>>): Index {
   const index =
     indexes.find(({ filter }) => filter !== null && (equal[filter] ?? null) !== null) ??
@@ -102,8 +105,9 @@ function columnOf(name: string, { kind, omitted }: Field): Column {
 }
 
 /**
- * Only the primary key is NOT NULL. What else must have a value is a rule for uploads, and such rules change while
- * stored records stay: a constraint would differ between databases made before and after the change.
+ * Returns whether the column is NOT NULL. Only the primary key is: other required values are a rule for uploads, which
+ * may change while stored records stay. A constraint would differ between databases created before and after the
+ * change.
  */
 export function isNotNull({ key }: Table, column: string): boolean {
   return column === key || column === 'organisation';

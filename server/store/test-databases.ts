@@ -1,4 +1,4 @@
-// Every kind of database that tests are run on: the one place that knows how they differ.
+// Every kind of database that tests run on. Only this module depends on their differences.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,13 +10,13 @@ import { testServer } from './postgres/test-server.ts';
 
 export interface TestDatabases {
   readonly name: string;
-  /** A new, empty database: its address, and how to remove it. */
+  /** Creates an empty database. Resolves to its address and a function that removes it. */
   newDatabase(): Promise<{ database: string; remove(): Promise<void> }>;
   /** Runs a statement outside any store, as an analyst would. */
   ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
-  /** Keeps everybody from writing an idempotency answer; resolves to the function that ends this. */
+  /** Blocks all writes of idempotency records. Resolves to a function that ends this. */
   holdAnswers(database: string): Promise<() => Promise<void>>;
-  /** What the database's own check of its files finds damaged, while no server runs on it. */
+  /** Returns the damage that the database's own check of its files finds. No server may be running on it. */
   damages(database: string): Promise<readonly string[]>;
 }
 
@@ -99,7 +99,7 @@ async function damagesOf(
       FROM pg_class, verify_heapam(pg_class.oid)
       WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`,
   );
-  // Raises an error where an index and its table disagree.
+  // Throws if an index and its table differ.
   await ask(
     `SELECT bt_index_check(oid, true) FROM pg_class
       WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace`,

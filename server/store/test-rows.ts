@@ -1,4 +1,4 @@
-// Rows for the tests of stores: plain ones to write down by hand, and arbitrary ones for every kind of value.
+// Creates rows for the tests of stores: plain ones, and arbitrary ones with every kind of value.
 
 import { randomUUID } from 'node:crypto';
 import type { Fields } from '@headgate/catalogue/declaration.ts';
@@ -10,7 +10,7 @@ import type { Row } from './rows.ts';
 
 export type Values = Readonly<Record<string, ColumnValue>>;
 
-/** A record with a fresh id: required fields filled, the others as if they had been left out. */
+/** Returns a record with a new id. Required fields are filled, the others are as if they had been omitted. */
 export function recordRow(type: RecordTypeName, values: Values = {}): Row {
   return plainRow(recordTypes[type].fields, values);
 }
@@ -42,7 +42,7 @@ const plainValues: Readonly<Record<KindName, (kind: Kind) => ColumnValue>> = {
   'event-timestamp': () => '1714555800',
 };
 
-/** Any row that the fields allow, in kept form. */
+/** Generates any row that the fields allow, in kept form. */
 export function anyRow(fields: Fields): fc.Arbitrary<Row> {
   return fc.tuple(
     ...Object.values(fields).map(({ kind, required, omitted }): fc.Arbitrary<ColumnValue> => {
@@ -71,7 +71,7 @@ const anyValues: Readonly<Record<KindName, (kind: Kind) => fc.Arbitrary<ColumnVa
   date: () => anyMoment.map((moment) => moment.slice(0, 10)),
   region: () => fc.tuple(anyLetter, anyLetter).map((letters) => letters.join('')),
   text: () => fc.string({ unit: 'binary', minLength: 1 }).map((text) => text.replaceAll('\0', '0')),
-  // Minus zero equals zero, and need not be told from it after it was kept.
+  // Minus zero equals zero, and a store need not distinguish them.
   number: () => fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0),
   boolean: () => fc.boolean(),
   choice: (kind) => fc.constantFrom(...(kind as ChoiceKind<string>).values),

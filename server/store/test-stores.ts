@@ -1,4 +1,4 @@
-// Every store that the contract suite is run over.
+// All stores that the contract suite runs on.
 
 import { type OpenedStore, openStore } from './open-store.ts';
 import { hasPooler, startPooler, type TestPooler } from './postgres/test-pooler.ts';
@@ -8,7 +8,7 @@ import { type TestDatabases, testDatabases } from './test-databases.ts';
 
 export interface TestStore {
   readonly store: Store;
-  /** Closes the store, and opens what it left behind. */
+  /** Closes the store and opens its database again. */
   reopen(): Promise<Store>;
   dispose(): Promise<void>;
 }

@@ -99,9 +99,9 @@ describe('the URL of a PostgreSQL database', () => {
     { url: 'postgres://u:secret@h:port/app', reason: /cannot be read/ },
     {
       url: 'postgres://u:secret@h/app?sslmode=allow',
-      reason: /sslmode=allow is not known here: there is disable/,
+      reason: /sslmode=allow is not supported: use disable/,
     },
-    { url: 'postgres://u:secret@h/app?sslmod=require', reason: /parameter sslmod, .* there is host/ },
+    { url: 'postgres://u:secret@h/app?sslmod=require', reason: /parameter sslmod, .* use host/ },
     { url: 'postgres://u:%secret@h/app', reason: /write %25/ },
     { url: 'postgres://u:secret@h,g:port/app', reason: /cannot be read/ },
     {

@@ -1,5 +1,5 @@
-// Reads the URL of a PostgreSQL database as libpq does. pg-connection-string, which node-postgres uses, reads neither
-// several hosts nor sslrootcert=system, accepts a broken percent-encoding, and gives sslmode=require another meaning.
+// Reads the URL of a PostgreSQL database as libpq does. node-postgres uses pg-connection-string, which supports neither
+// several hosts nor sslrootcert=system, accepts broken percent-encoding, and interprets sslmode=require differently.
 
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
@@ -31,11 +31,11 @@ export interface Address {
   /** Names the database in messages, without the password. */
   readonly shown: string;
   readonly sslMode: SslMode;
-  /** What the connections to all hosts have in common. */
+  /** The settings that the connections to all hosts share. */
   readonly config: ClientConfig;
-  /** One or more servers, of which one takes writes at a time. */
+  /** One or more servers. Only one of them accepts writes at a time. */
   readonly hosts: readonly Host[];
-  /** Whether a server that takes no writes is passed over. With one host it otherwise serves reads. */
+  /** Whether read-only servers are skipped. If false, a single read-only host still serves reads. */
   readonly needsWritable: boolean;
 }
 
@@ -43,7 +43,7 @@ export type Host = Pick<ClientConfig, 'host' | 'port' | 'ssl'>;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Whatever the URL leaves out is taken from PGHOST, PGUSER and so on, as every PostgreSQL tool does. */
+/** Reads the URL. Missing parts are taken from PGHOST, PGUSER and so on, as in every PostgreSQL tool. */
 export function readAddress(url: string, env: Environment = process.env): Address {
   const given = readParameters(url);
   const names = (given.host ?? env.PGHOST ?? 'localhost').split(',');
@@ -75,7 +75,7 @@ export function readAddress(url: string, env: Environment = process.env): Addres
   };
 }
 
-/** The same database, with the question of TLS settled. */
+/** Returns the address of the same database with another sslmode. */
 export function withSslMode({ url }: Address, sslMode: SslMode): Address {
   const [base, query] = url.split('?', 2) as [string, string?];
   const changed = new URLSearchParams(query);
@@ -89,7 +89,7 @@ const hostParts = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/;
 function readParameters(url: string): Parameters {
   const [, scheme, userInfo = '', hostList = '', rest] = urlParts.exec(url) ?? [];
   const hosts = hostList.split(',').map((host) => hostParts.exec(host));
-  // A URL has one host; with several, all that is not a host is read with one that stands in for them.
+  // A URL can have only one host, so a placeholder replaces the list of hosts while the rest is parsed.
   const parsed = URL.parse(`${scheme}${userInfo}host${rest}`);
   if (parsed === null || hosts.includes(null)) {
     throw new StoreUnusable(
@@ -102,7 +102,7 @@ function readParameters(url: string): Parameters {
     .find((name) => !(parameters as readonly string[]).includes(name));
   if (unknown !== undefined) {
     throw new StoreUnusable(
-      `the PostgreSQL URL has the parameter ${unknown}, which is not known here: there is ${parameters.join(', ')}`,
+      `the PostgreSQL URL has the parameter ${unknown}, which is not supported: use ${parameters.join(', ')}`,
     );
   }
   const given: [name: string, value: string][] = [
@@ -116,7 +116,7 @@ function readParameters(url: string): Parameters {
   return Object.fromEntries(given.filter(([, value]) => value !== ''));
 }
 
-/** One for each host, or one for all of them. */
+/** Returns a port for each host. The list has one port for each host, or one for all of them. */
 function readPorts(list: string, hosts: number): readonly number[] {
   const given = list.split(',');
   if (given.length !== 1 && given.length !== hosts) {
@@ -131,7 +131,7 @@ function readPorts(list: string, hosts: number): readonly number[] {
   return given.length === hosts ? ports : Array.from({ length: hosts }, () => ports[0]!);
 }
 
-/** Returns whether a server that takes writes is asked for. Throws if one that takes none is, which would be of no use. */
+/** Returns whether a writable server is required. Throws if a read-only one is, because Headgate could not use it. */
 function readTarget(word = 'any'): boolean {
   if (word === 'any') return false;
   if (word === 'read-write' || word === 'primary') return true;
@@ -145,17 +145,17 @@ function decode(part: string): string {
     return decodeURIComponent(part);
   } catch {
     throw new StoreUnusable(
-      'the PostgreSQL URL has a % that encodes nothing: write %25 for a percent sign in a name or password',
+      'the PostgreSQL URL has an invalid percent-encoding: write %25 for a percent sign in a name or password',
     );
   }
 }
 
 function readSslMode(word: string | undefined): SslMode {
-  // Without a word libpq prefers TLS, and so do we: an old URL keeps working, and a new server is encrypted.
+  // As in libpq, the default is `prefer`: old URLs keep working, and a server with TLS is used encrypted.
   if (word === undefined) return 'prefer';
   const mode = sslModes.find((known) => known === word);
   if (mode === undefined) {
-    throw new StoreUnusable(`sslmode=${word} is not known here: there is ${sslModes.join(', ')}`);
+    throw new StoreUnusable(`sslmode=${word} is not supported: use ${sslModes.join(', ')}`);
   }
   return mode;
 }
@@ -170,14 +170,14 @@ function tlsOptions(
     sslrootcert === undefined || sslrootcert === 'system' ? undefined : readPem('sslrootcert', sslrootcert);
   if (mode === 'verify-ca' && ca === undefined) {
     throw new StoreUnusable(
-      'sslmode=verify-ca needs sslrootcert=FILE: any public authority would otherwise do, for any name',
+      'sslmode=verify-ca needs sslrootcert=FILE: without it, any certificate of a public authority would be accepted',
     );
   }
-  // As in libpq: a root certificate that is given is used, even where the mode alone would not ask for it.
+  // As in libpq, a root certificate in the URL is used even if the mode does not require it.
   const checksAuthority = mode === 'verify-ca' || mode === 'verify-full' || ca !== undefined;
   return {
     rejectUnauthorized: checksAuthority,
-    // Said outright, because Node would compare the certificate of a numeric address with "localhost".
+    // The host is passed explicitly, because Node would compare the certificate of a numeric address with "localhost".
     checkServerIdentity: (_, certificate) =>
       mode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
     ...(ca === undefined ? {} : { ca }),

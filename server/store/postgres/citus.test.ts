@@ -381,7 +381,7 @@ for (const testCluster of testClusters) {
       /** On a slow machine a call may wait too long; then the same is sent again, as a client would do. */
       const hasWaitedTooLong = (error: unknown): boolean =>
         error instanceof StoreUnavailable &&
-        /connections to PostgreSQL were busy|took too long|not served the last calls|statement timeout|read timeout/.test(
+        /connections to PostgreSQL were busy|took too long|not serve the last calls|statement timeout|read timeout/.test(
           error.message,
         );
       const insist = async (work: () => Promise<unknown>): Promise<void> => {

@@ -1,17 +1,18 @@
-// How each kind of value is kept in a column of PostgreSQL, written to it and read from it. Nothing else in this folder
-// depends on a value's kind.
+// Converts each kind of value to and from a PostgreSQL column. Nothing else in this folder depends on a value's kind.
 
 import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
 
 export interface Codec {
-  /** As `format_type` writes it, so that it can be compared with what a database has. */
+  /** As `format_type` writes it, so that it can be compared with the columns of a database. */
   readonly type: string;
-  /** Returns SQL for the column in its kept form, whatever DateStyle and TimeZone the server has. */
+  /** Returns SQL for the column in its kept form, which must not depend on the server's DateStyle and TimeZone. */
   selectSql(column: string): string;
   fromText(text: string): ColumnValue;
   /** Throws if the value is not in its kept form. */
   toText(value: ColumnValue): string;
-  /** True if the text can hold characters that have a meaning in arrays or in COPY: a comma, a quote, a brace, a tab. */
+  /**
+   * True if the text can contain characters with a meaning in arrays or in COPY: a comma, a quote, a brace or a tab.
+   */
   readonly needsEscapes: boolean;
   /** True if values can have thousands of characters. */
   readonly isLong: boolean;

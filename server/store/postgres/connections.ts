@@ -1,5 +1,5 @@
-// The connections of one thread to PostgreSQL: handed out as places.ts decides, given up when they fail, opened anew
-// when they are needed.
+// Manages one thread's connections to PostgreSQL. places.ts decides which call gets one; a failed connection is closed,
+// and a new one is opened when it is needed.
 
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,35 +23,37 @@ import {
 import { type Claim, mostConnections, type Place, type PlaceLimits, Places, placeLimits } from './places.ts';
 
 export interface Statement {
-  /** The same text always has the same name: each connection then parses and plans it once, if it keeps anything. */
+  /** The same text must always have the same name. A connection without a pooler then parses and plans it only once. */
   readonly name?: string;
   readonly text: string;
   readonly values: readonly unknown[];
 }
 
-/** A row as PostgreSQL writes it; what the text means is for those to say who asked. */
+/** A row as PostgreSQL writes it. The caller converts the texts. */
 export type TextRow = readonly (string | null)[];
 
 export type Run = (statement: Statement) => Promise<readonly TextRow[]>;
 
-/** A COPY statement, and the rows as its text format has them. */
+/** A COPY statement, and its rows in the text format of COPY. */
 export interface CopiedRows {
   readonly text: string;
   readonly rows: Uint8Array;
 }
 
-/** What can be asked of a connection. */
+/** The operations of a connection. */
 export interface Session {
   readonly run: Run;
-  /** False where one of the rows is there already; then none was copied. */
+  /** Returns false if one of the rows already exists. Then none was copied. */
   copy(copied: CopiedRows): Promise<boolean>;
 }
 
-/** The connections as one kind of call uses them. */
+/** The operations of the connections, for one kind of call. */
 export interface Sessions extends Session {
-  /** One statement, and its own transaction. */
+  /** Runs one statement in its own transaction. */
   readonly run: Run;
-  /** `work` may run more than once: it is repeated when another transaction was in its way. */
+  /**
+   * Runs `work` in a transaction. It may run more than once: it is repeated after a conflict with another transaction.
+   */
   transaction<Result>(
     ending: 'COMMIT' | 'ROLLBACK',
     work: (session: Session) => Promise<Result>,
@@ -60,14 +62,14 @@ export interface Sessions extends Session {
 
 export interface Connections {
   for(claim: Claim): Sessions;
-  /** Only once nothing is under way. */
+  /** Must be called only when no call is running. */
   close(): Promise<void>;
 }
 
 const IDLE_CONNECTION_KEPT_MS = 60_000;
-/** A server that was replaced behind its name, or moved, is found again within this time. */
+/** If a server was moved or replaced under the same name, the new one is used within this time. */
 const CONNECTION_LIFETIME_S = 1800;
-/** How long a call that was given up has to end by itself, before its connection is destroyed. */
+/** How long an aborted call may take to end before its connection is destroyed. */
 const CANCEL_PATIENCE_MS = 1000;
 const MOST_ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 5;
@@ -79,7 +81,7 @@ export function openConnections(address: Address, limits: PlaceLimits = placeLim
   let host = hosts[0]!;
   const pooled = new WeakSet<pg.ClientBase>();
   const pool = new pg.Pool({
-    // Made for the host that is the current one when a connection is opened.
+    // A new connection goes to the host that is current when it is opened.
     Client: class extends pg.Client {
       constructor() {
         super(clientConfig(address, host));
@@ -96,11 +98,11 @@ export function openConnections(address: Address, limits: PlaceLimits = placeLim
       if (needsWritable && !isWritable) throw notWritable(client);
     },
   });
-  // An idle connection that the server ends is dropped by the pool; the next call opens another.
+  // The pool removes an idle connection that the server has closed; the next call opens another.
   pool.on('error', () => {});
   const places = new Places(limits);
 
-  /** The host that served last is tried first, then each of the others once. */
+  /** Tries the host that served last first, then each of the others once. */
   const connect = async (): Promise<pg.PoolClient> => {
     for (let tried = 1; ; tried++) {
       const triedHost = host;
@@ -171,14 +173,14 @@ export function openConnections(address: Address, limits: PlaceLimits = placeLim
   return { for: sessionsFor, close: () => pool.end() };
 }
 
-/** Ends the call if its place is given up, and hands the connection back for others unless it may be spoilt. */
+/** Aborts the call if its place is given up, and returns the connection to the pool unless it may be unusable. */
 async function onConnected<Result>(
   client: pg.PoolClient,
   place: Place,
   use: (client: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  // While it is lent out the pool does not listen, and an unheard error would end the process. What was
-  // being asked is rejected with it anyway.
+  // The pool does not listen for errors while the connection is in use, and an unhandled error would end the process.
+  // The running statement rejects with the same error.
   const ignore = (): void => {};
   client.on('error', ignore);
   let destroying: NodeJS.Timeout | undefined;
@@ -193,11 +195,12 @@ async function onConnected<Result>(
     isSound = isSessionSound(error);
     throw place.isGivenUp ? new GivenUp({ cause: error }) : error;
   } finally {
-    // The place is given back a moment later. Until then it could be given up, when the client may be another call's.
+    // The place is released a moment later. If it were given up before that, the client might already serve another
+    // call.
     place.onGivenUp(() => {});
     clearTimeout(destroying);
     client.off('error', ignore);
-    // A request to cancel may still be under way, and must not meet the next statement.
+    // A cancel request may still be on its way, and must not hit the next statement.
     client.release(!isSound || place.isGivenUp);
   }
 }
@@ -231,7 +234,7 @@ async function ask(
 
 async function copyInto(client: pg.ClientBase, { text, rows }: CopiedRows): Promise<boolean> {
   const copying = client.query(copyFrom(text));
-  // It may fail once more after it was given up, when its socket drains or is closed: nobody asks any longer.
+  // It may fail again after it was aborted, when its socket drains or closes. That error has no receiver.
   copying.on('error', () => {});
   try {
     copying.end(rows);
@@ -243,7 +246,7 @@ async function copyInto(client: pg.ClientBase, { text, rows }: CopiedRows): Prom
   }
 }
 
-/** The pauses are random, so that two that met do not meet again. */
+/** Retries after conflicts. The pauses are random, so that two transactions that conflicted do not conflict again. */
 async function repeatedly<Result>(attempt: () => Promise<Result>): Promise<Result> {
   for (let attempts = 1; ; attempts++) {
     try {

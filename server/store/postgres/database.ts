@@ -1,4 +1,4 @@
-// What all our connections to PostgreSQL share: how a session is set up, and what its errors mean.
+// What all connections to PostgreSQL share: setting up a session, and translating PostgreSQL's errors.
 
 import { connect } from 'node:net';
 import pg from 'pg';
@@ -8,7 +8,7 @@ import { isMovedShard } from './citus.ts';
 
 export const CONNECT_TIMEOUT_MS = 3000;
 export const STATEMENT_TIMEOUT_MS = 30_000;
-/** The server ends what takes too long; this ends a call whose server has gone silent. */
+/** The server aborts statements that take too long; this aborts a call whose server does not respond. */
 export const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
@@ -25,9 +25,9 @@ export function clientConfig({ config }: Address, host: Host): pg.ClientConfig {
 }
 
 /**
- * An acknowledged write is on disk: a server that is set to acknowledge earlier is told otherwise, and a
- * stricter setting (waiting for standbys) stays. Moments are written in ISO form in UTC, because a Citus
- * coordinator passes them on to its workers as text, and other forms have names of zones that are ambiguous.
+ * The settings of every session. An acknowledged write must be on disk, so synchronous_commit is turned on if the
+ * server has it off; stricter settings, which wait for standbys, are kept. Date-times are ISO in UTC, because a Citus
+ * coordinator passes them to its workers as text, and other formats contain ambiguous time zone names.
  */
 const settings: Readonly<Record<string, string>> = {
   statement_timeout: `'${STATEMENT_TIMEOUT_MS}'`,
@@ -47,12 +47,12 @@ function setSql(scope: 'session' | 'transaction'): string {
 }
 
 /**
- * Begins a transaction on a connection of a pooler, in one message: a pooler may run each transaction in another
- * session of the server, so what matters is set in each, and never beyond it for those who get the session next.
+ * Begins a transaction through a pooler, in one message. A pooler may run each transaction in another session of the
+ * server, so the settings are made in each transaction, and only for it, because other clients use the session next.
  */
 export const BEGIN_POOLED_SQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${setSql('transaction')}`;
 
-/** What node-postgres knows of a connection and does not declare. */
+/** The properties of a connection that node-postgres has but does not declare. */
 function greetingOf(client: pg.ClientBase): {
   readonly host: string;
   readonly port: number;
@@ -63,14 +63,14 @@ function greetingOf(client: pg.ClientBase): {
 }
 
 export interface SessionProperties {
-  /** A pooler is between: nothing may be kept in the session, neither settings nor prepared statements. */
+  /** A pooler is in between: neither settings nor prepared statements may be kept in the session. */
   readonly isPooled: boolean;
   readonly isWritable: boolean;
 }
 
 /**
- * Sets up a session, unless it is a pooler's. Poolers make up the process number that a client is greeted with, because
- * no process of the server belongs to the client.
+ * Sets up a session, unless it belongs to a pooler. A pooler is recognised by its process ID: it makes one up for the
+ * client, because no process of the server belongs to that client.
  */
 export async function setUpSession(client: pg.ClientBase): Promise<SessionProperties> {
   const isOwn = `pg_backend_pid() = ${greetingOf(client).processID ?? 0}`;
@@ -82,7 +82,7 @@ export async function setUpSession(client: pg.ClientBase): Promise<SessionProper
   return { isPooled: !rows[0]!.is_own, isWritable: rows[0]!.is_writable };
 }
 
-/** What is thrown if a server that takes writes is looked for and this is none. */
+/** Returns the error for a read-only server if a writable one is required. */
 export function notWritable(client: pg.ClientBase): StoreUnavailable {
   const { host, port } = greetingOf(client);
   return new StoreUnavailable(`the PostgreSQL server at ${host}:${port} is a read-only standby`);
@@ -90,7 +90,7 @@ export function notWritable(client: pg.ClientBase): StoreUnavailable {
 
 const CANCEL_REQUEST_CODE = 80_877_102;
 
-/** Asks the server to end the statement that runs on the connection. It is not told whether that was done. */
+/** Asks the server to cancel the statement that runs on the connection. The server does not report whether it did. */
 export function cancelStatement(client: pg.ClientBase): void {
   const { processID, secretKey, host, port } = greetingOf(client);
   const request = Buffer.alloc(16);
@@ -103,18 +103,18 @@ export function cancelStatement(client: pg.ClientBase): void {
   socket.end(request);
 }
 
-/** A call that was ended by us, because others needed its connection or waited for its end. */
+/** Thrown for a call that was aborted because other calls needed its connection or were waiting for it to end. */
 export class GivenUp extends StoreUnavailable {
   constructor(options: ErrorOptions) {
-    super('PostgreSQL took too long while others waited; the call was given up', options);
+    super('PostgreSQL took too long while other calls waited; the call was aborted', options);
   }
 }
 
-/** Two transactions were in each other's way, and the server has undone this one. */
+/** Two transactions conflicted, and the server has rolled this one back. */
 const conflictStates: ReadonlySet<string> = new Set(['40001', '40P01']);
 /**
  * SQLSTATE classes: connection exceptions, insufficient resources, operator intervention, system errors, internal
- * errors. As the last, Citus also reports a worker that it lost in the middle of a transaction.
+ * errors. Citus also reports a worker that is lost during a transaction as an internal error.
  */
 const unavailableClasses: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
 const unavailableStates: ReadonlySet<string> = new Set([
@@ -134,14 +134,14 @@ function sqlStateOf(error: unknown): string | null {
   return error instanceof pg.DatabaseError && error.code !== undefined ? error.code : null;
 }
 
-/** The server has undone what it was asked, and will do it if it is asked again. */
+/** Returns whether the server has rolled the call back and may run it if it is sent again. */
 export function isConflict(error: unknown): boolean {
   if (!(error instanceof StoreUnavailable)) return false;
   const state = sqlStateOf(error.cause);
   return state !== null && (conflictStates.has(state) || isMovedShard(state, messageOf(error.cause)));
 }
 
-/** What the server says when it serves nobody, or nobody in this way, whatever the statement. */
+/** Errors that affect every statement, not only the one that was sent. */
 const serverWideStates: ReadonlySet<string> = new Set([
   '25006', // read-only transaction: a standby
   '28000', // no such role, or not from here
@@ -154,7 +154,10 @@ const serverWideStates: ReadonlySet<string> = new Set([
   '57P03', // the server is starting
 ]);
 
-/** Returns whether the server refused only the statement (on Citus perhaps because a worker is down) and keeps the session. */
+/**
+ * Returns whether only the statement failed (on Citus perhaps because a worker is down) and the session is still
+ * usable.
+ */
 export function isOfStatement(error: StoreUnavailable): boolean {
   const { cause } = error;
   const state = sqlStateOf(cause);
@@ -163,18 +166,18 @@ export function isOfStatement(error: StoreUnavailable): boolean {
   return severity !== 'FATAL' && severity !== 'PANIC';
 }
 
-/** Unique violation; and what Citus makes of every failure of a copy on one of its workers. */
+/** Unique violation, and the state that Citus reports for every failure of a copy on one of its workers. */
 const refusedCopyStates: ReadonlySet<string> = new Set(['23505', 'XX000']);
 
-/** A copied row is there already, or may be: a merge will tell. */
+/** Returns whether a copied row exists or may exist. A merge will find out. */
 export function isRefusedCopy(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state !== null && refusedCopyStates.has(state);
 }
 
 /**
- * What a connection threw, as callers of the store know it. A fault of the server, the network or the
- * operator's setup is StoreUnavailable; the rest is a mistake of ours, told without the values it was made with.
+ * Returns the error that callers of the store handle: StoreUnavailable for a problem of the server, the network or the
+ * operator's setup. Any other error is a bug, and is reported without the values of the statement.
  */
 export function asStoreError(error: unknown): Error {
   const state = sqlStateOf(error);
@@ -188,7 +191,7 @@ export function asStoreError(error: unknown): Error {
   return new Error(`PostgreSQL refused a statement: ${message}`);
 }
 
-/** Everything that node-postgres and the network throw is a plain Error or has a code. */
+/** Errors of node-postgres and the network are plain Errors or have a code. */
 function isOurMistake(error: unknown): error is Error {
   return (
     error instanceof StoreUnusable ||
@@ -200,7 +203,7 @@ function unavailable(message: string, cause: unknown): StoreUnavailable {
   return new StoreUnavailable(`PostgreSQL is not available: ${message}`, { cause });
 }
 
-/** A host with several addresses fails with several errors, and with no message of its own. */
+/** A host with several addresses fails with an AggregateError, which has no message of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
   return error instanceof Error ? error.message : String(error);
@@ -213,7 +216,7 @@ export function isWithoutTls(error: unknown): boolean {
   return error instanceof Error && error.message === NO_TLS_MESSAGE;
 }
 
-/** The error of opening the database, as the operator should read it. */
+/** Returns the error for a database that cannot be opened, with a message for the operator. */
 export function asOpeningError({ shown, config, sslMode }: Address, error: unknown): Error {
   if (error instanceof StoreUnusable || error instanceof StoreUnavailable) return error;
   const message = messageOf(error);

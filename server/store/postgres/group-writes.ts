@@ -1,4 +1,4 @@
-// Many callers' interactions in one statement: the disk and the network are waited for once for all of them.
+// Writes the interactions of many callers in one statement, so that they wait for the disk and the network only once.
 
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
@@ -15,20 +15,20 @@ interface Line {
   isWriting: boolean;
 }
 
-/** `owner` is the organisation of all rows of the group, or null if they are of several. */
+/** `owner` is the organisation of all rows of the group, or null if they belong to several. */
 type Write = (group: readonly OwnedRow[], owner: OrganisationNumber | null) => Promise<readonly RowOutcome[]>;
 
-/** Far more than arrive during one commit; bounds the size of a statement. */
+/** Bounds the size of a statement. Far fewer interactions arrive during one commit. */
 const MOST_IN_A_GROUP = 500;
 const MOST_WAITING = 100_000;
 const MOST_WAITING_APART = 10_000;
-/** A group usually takes some milliseconds. One that takes this long may hang because of one organisation. */
+/** A group usually takes a few milliseconds. A group that takes this long may hang because of one organisation. */
 const SLOW_AFTER_MS = 1000;
 
 /**
- * What arrives in the same turn, or while a group is being written, forms the next group. A group that fails or hangs
- * because of one organisation harms no other: organisations of such a group are written apart from all others, each by
- * itself, until that has succeeded.
+ * Returns a function that writes one row as part of a group. Rows that arrive in the same turn, or while a group is
+ * being written, form the next group. One organisation that makes a group fail or hang must not harm the others: each
+ * organisation of such a group is then written separately, until that has succeeded.
  */
 export function groupWrites(
   write: Write,
@@ -59,13 +59,13 @@ export function groupWrites(
     together.isWriting = false;
   };
 
-  /** Each row is written at most twice, the second time by itself or with others of its organisation. */
+  /** Writes each row at most twice, the second time alone or with others of its organisation. */
   const writeOrSplit = async (group: readonly Waiting[]): Promise<void> => {
     const byOrganisation = Map.groupBy(group, ({ organisation }) => organisation);
     const [owner] = byOrganisation.size === 1 ? byOrganisation.keys() : [null];
     const error = await writeGroup(write, group, owner ?? null);
     if (error === null) return;
-    // Rows keep their ids: one that was stored after all is found, and not stored twice.
+    // Rows keep their ids, so a row that was stored after all is found and not stored twice.
     if (byOrganisation.size > 1 && (isOfStatement(error) || error instanceof GivenUp)) {
       for (const [organisation, rows] of byOrganisation) {
         const line = lineApart(organisation);
@@ -80,7 +80,7 @@ export function groupWrites(
       const group = line.waiting.splice(0, MOST_IN_A_GROUP);
       const error = await writeGroup(write, group, owner);
       if (error === null) apart.delete(owner);
-      // Those behind would only wait as long, to fail as well.
+      // The rows queued behind would wait as long and then fail as well.
       else for (const { reject } of [...group, ...line.waiting.splice(0)]) reject(error);
     }
     line.isWriting = false;
@@ -108,8 +108,8 @@ async function takesLonger(work: Promise<void>, timeMs: number): Promise<boolean
 }
 
 /**
- * Resolves all rows of the group, or returns why the store did not serve it. If a group fails by its data each half is
- * tried by itself, so that in the end only the culprit fails.
+ * Resolves all rows of the group, or returns the error if the store was unavailable. If a group fails because of its
+ * data, each half is retried on its own, so that only the faulty row fails.
  */
 async function writeGroup(
   write: Write,

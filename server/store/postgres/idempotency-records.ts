@@ -1,4 +1,4 @@
-// Idempotency records in PostgreSQL.
+// Stores idempotency records in PostgreSQL.
 
 import { hash } from 'node:crypto';
 import type {
@@ -14,7 +14,7 @@ import { callsOf, upkeep } from './places.ts';
 
 /** Responses may be a megabyte each; deleting a few hundred at a time keeps each statement short. */
 const DELETED_AT_ONCE = 200;
-/** PostgreSQL writes bytes as hexadecimal digits after this. */
+/** PostgreSQL writes bytes as this prefix and hexadecimal digits. */
 const HEX_PREFIX = '\\x';
 
 export function idempotencyStore(connections: Connections): IdempotencyStore {
@@ -39,8 +39,8 @@ export function idempotencyStore(connections: Connections): IdempotencyStore {
 }
 
 /**
- * Writes unless a response is stored under the idempotency key, and stores the record with what was written. To be called
- * within a transaction; that of a dry run is rolled back, the record included.
+ * Writes and stores the idempotency record with the result, unless a response is already stored under its key. Must run
+ * in a transaction; a dry run rolls it back, including the record.
  */
 export async function writeOnce(
   run: Run,
@@ -57,7 +57,9 @@ export async function writeOnce(
   return { kind: 'written', tallies };
 }
 
-/** Returns false if another transaction, in this or another process, holds the lock. It ends with the transaction. */
+/**
+ * Returns false if another transaction, in this or another process, holds the lock. The lock ends with the transaction.
+ */
 async function lock(run: Run, { organisation, path, key }: IdempotencyRecordKey): Promise<boolean> {
   const digest = hash('sha256', JSON.stringify([organisation, path, key]), 'buffer');
   const [row] = await run({

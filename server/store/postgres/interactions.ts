@@ -1,4 +1,4 @@
-// User interactions in PostgreSQL.
+// Stores user interactions in PostgreSQL.
 
 import type { InteractionStore } from '../interactions.ts';
 import { interactionListing, interactionPosition } from '../listing.ts';

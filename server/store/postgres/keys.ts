@@ -1,4 +1,4 @@
-// API keys in PostgreSQL.
+// Stores API keys in PostgreSQL.
 
 import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
 import type { Connections, Run, TextRow } from './connections.ts';
@@ -28,7 +28,8 @@ export function keyStore(connections: Connections): KeyStore {
     replaceKey: (keyId, endsAtMs, successor) =>
       transaction('COMMIT', async ({ run: runInside }) => {
         const replaced = await runInside({
-          // LEAST passes over a null. Whoever waits here for another call looks again at what that one left.
+          // LEAST ignores nulls. A call that has waited here for another one checks the condition again on the updated
+          // row.
           text: `UPDATE api_keys SET expires_at_ms = LEAST($1::bigint, expires_at_ms), replaced_by = $2
             WHERE key_id = $3 AND replaced_by IS NULL RETURNING key_id`,
           values: [endsAtMs, successor.keyId, keyId],

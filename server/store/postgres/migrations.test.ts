@@ -251,7 +251,7 @@ describe('a database of another version', () => {
 
   test('with a column of another type is refused', async () => {
     await ask('ALTER TABLE shops ALTER COLUMN is_public TYPE text');
-    await assertRefused(/keeps the column shops\.is_public as text where this Headgate keeps boolean/);
+    await assertRefused(/stores the column shops\.is_public as text, but this Headgate stores boolean/);
   });
 
   test('that lacks a type, a field and an index gets them, and keeps its records', async () => {

@@ -1,7 +1,7 @@
-// Brings a database to the form this version works with, or refuses it in one sentence.
-// Housekeeping tables come from numbered migrations. Tables of records follow the catalogue: what it
-// declares and the database lacks is added, and constraints that it no longer has are dropped, so that a new or
-// changed type or field needs no migration.
+// Upgrades a database to the schema of this version, or throws with a message for the operator. Housekeeping tables
+// come from numbered migrations. Tables of records follow the catalogue: missing tables, columns and indexes are added,
+// and constraints that the catalogue no longer has are dropped, so that a new or changed type or field needs no
+// migration.
 
 import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
@@ -32,13 +32,13 @@ const OLDEST_SERVER_VERSION = 140_000;
 const VERSION_TABLE = 'headgate_schema';
 
 interface Migration {
-  /** One each: Citus hands the whole text that it was given on to its workers. */
+  /** One statement per entry, because Citus passes the whole text to its workers. */
   readonly statements: readonly string[];
-  /** The tables that they make. */
+  /** The tables that the statements create. */
   readonly tables: readonly string[];
 }
 
-/** The n-th entry leads from schema version n to n + 1. Entries are only ever appended. */
+/** The n-th entry (from 0) upgrades schema version n to n + 1. Entries are only ever appended. */
 const migrations: readonly Migration[] = [
   {
     tables: ['organisations', 'api_keys', 'idempotency_answers'],
@@ -80,21 +80,24 @@ const migrations: readonly Migration[] = [
 
 export const SCHEMA_VERSION = migrations.length;
 
-/** Safe to interrupt, and to run from many processes at once: all steps are one transaction, in turn. */
+/**
+ * Upgrades the database. It is safe to interrupt and to run from many processes at once: all steps are one transaction,
+ * and processes take turns.
+ */
 export async function prepareDatabase(migrator: Migrator, tables: Tables): Promise<Server> {
   const { client, address } = migrator;
   const server = await readServer(client, address);
   if ((await missingSteps(client, address, server, tables)).length === 0) return server;
   await inTurn(client, async () => {
-    // Worked out anew: another process may have done it all meanwhile.
+    // Determined again, because another process may have done it all in the meantime.
     for (const step of await missingSteps(client, address, server, tables)) await runStep(migrator, step);
   });
   return server;
 }
 
 /**
- * Brings tables that an earlier release copied to every node of a Citus cluster back to the coordinator, if that is
- * soon done. Returns what an operator has to know if it could not be done, otherwise null.
+ * Moves tables that an earlier release copied to every node of a Citus cluster back to the coordinator, if that is
+ * quick. Returns a message for the operator if it failed, otherwise null.
  */
 export async function tryToMakeLocal(
   { client }: Migrator,
@@ -115,31 +118,32 @@ export async function tryToMakeLocal(
 }
 
 async function makeLocalIfCopied(client: ClientBase, schema: string, table: string): Promise<void> {
-  // All at once, for the reason given below.
+  // Locked exclusively at once, for the reason given in `distributeDatabase`.
   await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
   if ((await copiedTables(client, schema)).includes(table)) await makeLocal(client, table);
 }
 
-/** Who hears what `headgate migrate` does. */
+/** Receives the progress of `headgate migrate`. */
 export interface MigrationListener {
   onDistributed(table: string): void;
   onMadeLocal(table: string): void;
-  /** Of a step that takes long, again and again. */
+  /** Called repeatedly during a long step. */
   onProgress(progress: StepProgress): void;
 }
 
 export interface Distribution {
-  /** The tables that were spread by this call. */
+  /** The tables that this call distributed. */
   readonly distributed: readonly string[];
-  /** The tables that this call brought back to the coordinator. */
+  /** The tables that this call moved back to the coordinator. */
   readonly madeLocal: readonly string[];
   /** How many nodes hold the records. */
   readonly nodes: number;
 }
 
 /**
- * Brings every table of a prepared database to where it belongs, one transaction each, so that a table is locked
- * only while it is moved itself, and what was interrupted goes on where it was. Null without Citus.
+ * Moves every table of a prepared database to the nodes where it belongs. Each table has its own transaction, so that
+ * it is locked only while it is moved, and an interrupted run continues with the next table. Resolves to null without
+ * Citus.
  */
 export async function distributeDatabase(
   migrator: Migrator,
@@ -159,7 +163,8 @@ export async function distributeDatabase(
     const isMoved = await inTurn(client, async () => {
       const isStillWaiting = (await undistributed(client, schema, [table])).length > 0;
       if (!isStillWaiting) return false;
-      // All at once: a lock that grows would meet a server's transaction that has read and waits to write.
+      // Locked exclusively at once: upgrading a weaker lock could deadlock with a transaction that has read and waits
+      // to write.
       await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
       await client.query(REPORT_COPIED_ROWS_SQL);
       for (const step of distributeSteps(table)) await runStep(migrator, step);
@@ -173,7 +178,7 @@ export async function distributeDatabase(
   return { distributed, madeLocal, nodes: await countDataNodes(client) };
 }
 
-/** What a migration has to know of the server. */
+/** The properties of the server that a migration needs. */
 export interface Server {
   readonly schema: string;
   readonly hasCitus: boolean;
@@ -208,7 +213,7 @@ async function readServer(client: ClientBase, { shown }: Address): Promise<Serve
   if (schema === null) {
     throw new StoreUnusable(`${shown} has no schema on its search_path: create one, or set search_path`);
   }
-  // Idempotency keys are held on the server that is spoken to: all have to speak to the same one.
+  // Idempotency keys are locked on the connected server, so all processes have to use the same one.
   if (has_citus && (await isCitusWorker(client))) {
     throw new StoreUnusable(`${shown} is a worker of a Citus cluster: name the coordinator`);
   }
@@ -266,7 +271,7 @@ async function missingSteps(
   return steps;
 }
 
-/** All but the one that tells the version. */
+/** Returns the names of all tables except the version table. */
 function workingTables(tables: Tables): readonly string[] {
   return [
     ...migrations.flatMap((migration) => migration.tables),
@@ -311,7 +316,9 @@ async function readLayout(client: ClientBase, schema: string): Promise<Layout> {
   return { columns, notNull, indexes };
 }
 
-/** The database's schema version; 0 for one that Headgate has not used yet. Others may use it too. */
+/**
+ * Returns the schema version, or 0 if Headgate has not used the database yet. Other applications may use it as well.
+ */
 async function knownVersion(
   client: ClientBase,
   { shown }: Address,
@@ -355,7 +362,7 @@ function refuseStrangeColumns({ shown }: Address, table: Table, present: Readonl
     }
     if (declaredType !== type) {
       throw new StoreUnusable(
-        `${shown} keeps the column ${table.name}.${name} as ${type} where this Headgate keeps ${declaredType}: ` +
+        `${shown} stores the column ${table.name}.${name} as ${type}, but this Headgate stores ${declaredType}: ` +
           'use the version that made it',
       );
     }

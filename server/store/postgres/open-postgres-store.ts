@@ -1,4 +1,4 @@
-// Opens a PostgreSQL database as a store: reaches it, prepares it, and settles whether TLS is spoken.
+// Opens a PostgreSQL database as a store: connects, upgrades the schema, and decides whether TLS is used.
 
 import pg from 'pg';
 import { type Store, StoreUnusable } from '../store.ts';
@@ -25,11 +25,11 @@ import { holdPostgresStore } from './postgres-store.ts';
 import type { Migrator, StepProgress } from './steps.ts';
 
 export interface OpenPostgresStore extends Store {
-  /** With which another thread attaches to the same database in the same way. */
+  /** The URL with which another thread connects to the same database in the same way. */
   readonly url: string;
 }
 
-/** `onTrouble` is told what an operator should hear of and no caller is told. */
+/** Calls `onTrouble` for problems that the operator should know of and that no call reports. */
 export async function openPostgresStore(
   url: string,
   onTrouble: (trouble: string) => void = () => {},
@@ -42,7 +42,7 @@ export async function openPostgresStore(
   return { ...holdPostgresStore(address), url: address.url };
 }
 
-/** Brings a database up to date and, on a Citus cluster, spreads what is not spread yet. */
+/** Upgrades a database and, on a Citus cluster, distributes the tables that are not distributed yet. */
 export async function migratePostgres(
   url: string,
   { onDistributed = () => {}, onMadeLocal = () => {}, onProgress = () => {} }: Partial<MigrationListener>,
@@ -55,7 +55,7 @@ export async function migratePostgres(
 
 const WORTH_REPORTING_AFTER_MS = 10_000;
 
-/** Whoever opens the database is kept waiting, and should know by what. */
+/** Returns a listener that reports each long step once, because opening the database waits for it. */
 function reportOnce(report: (sentence: string) => void): (progress: StepProgress) => void {
   const reported = new Set<string>();
   return ({ doing, elapsedMs }) => {
@@ -85,8 +85,8 @@ async function onPrepared<Result>(
 }
 
 /**
- * `sslmode=prefer` is settled here, once: where the server speaks TLS every connection of this process will
- * insist on it, so that nobody on the way can talk a later one out of it.
+ * Connects, and resolves `sslmode=prefer` once: if the server supports TLS, all connections of this process require it,
+ * so that an attacker on the network cannot downgrade a later one.
  */
 async function reach(asked: Address): Promise<{ client: pg.Client; address: Address }> {
   if (asked.sslMode !== 'prefer') return { client: await connect(asked), address: asked };
@@ -99,7 +99,7 @@ async function reach(asked: Address): Promise<{ client: pg.Client; address: Addr
   }
 }
 
-/** To the first of the hosts that serves. */
+/** Connects to the first host that serves. */
 async function connect(address: Address): Promise<pg.Client> {
   for (const [at, host] of address.hosts.entries()) {
     try {
@@ -113,7 +113,7 @@ async function connect(address: Address): Promise<pg.Client> {
 
 async function connectTo(address: Address, host: Host): Promise<pg.Client> {
   const client = new pg.Client(clientConfig(address, host));
-  // A connection that is lost between two statements is told of by the next one.
+  // If the connection is lost between two statements, the next statement reports it.
   client.on('error', () => {});
   await client.connect();
   try {
@@ -127,7 +127,7 @@ async function connectTo(address: Address, host: Host): Promise<pg.Client> {
   }
 }
 
-/** A pooler has to keep at least a transaction together. */
+/** Throws if the pooler does not keep a transaction in one session. */
 async function checkPooler(client: pg.Client, { shown }: Address): Promise<void> {
   try {
     await client.query(BEGIN_POOLED_SQL);

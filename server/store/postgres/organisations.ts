@@ -1,4 +1,4 @@
-// Organisations in PostgreSQL.
+// Stores organisations in PostgreSQL.
 
 import type { OrganisationStore } from '../organisations.ts';
 import type { Connections } from './connections.ts';
@@ -19,7 +19,7 @@ export function organisationStore(connections: Connections): OrganisationStore {
     async organisations() {
       const rows = await run({
         name: 'organisations',
-        // Names are compared byte by byte, as SQLite does, whatever collation the database has.
+        // Names are sorted byte by byte, as in SQLite, whatever the database's collation.
         text: 'SELECT organisation, org_id, name, created_at_ms FROM organisations ORDER BY name COLLATE "C"',
         values: [],
       });

@@ -1,4 +1,4 @@
-// Reads rows, and lists of them page by page.
+// Reads single rows, and lists of rows page by page.
 
 import { type Bound, behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-bounds.ts';
@@ -9,18 +9,18 @@ import { codecs } from './codecs.ts';
 import type { Run, Sessions, Statement } from './connections.ts';
 import { rowOf, selectedColumn } from './row-text.ts';
 
-/** So few rows are about a page at most, whatever their texts are. */
+/** This few rows are at most about a page, however long their texts are. */
 const FEW_ROWS = 6;
-/** What a value of bounded length takes, about. */
+/** The approximate size of a value of bounded length. */
 const SHORT_VALUE_BYTES = 40;
-/** A step takes milliseconds; a server on which it takes this long has too much to do. */
+/** A step takes milliseconds. A server that needs this long is overloaded. */
 const STEP_TIMEOUT_MS = 10_000;
-/** SQLSTATE of a statement that took longer than it may. */
+/** The SQLSTATE of a statement that timed out. */
 const STATEMENT_TIMED_OUT = '57014';
 
 /**
- * Lists are read from an index in its order, up to a limit. Where statistics are missing or old, PostgreSQL takes a
- * list for short, reads all of it and sorts it; that is turned off for the transaction.
+ * Makes PostgreSQL read lists from an index in its order, up to a limit. If statistics are missing or old, it would
+ * assume a short list, read all of it and sort it; the transaction turns that off.
  */
 const readInOrderSql = `SELECT set_config('statement_timeout', '${STEP_TIMEOUT_MS}', true),
   set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
@@ -83,12 +83,12 @@ async function pageIn(
     const step = stepEnd === null ? rest : upTo(rest, stepEnd);
     const found = await rowsThatFit(run, organisation, step, account);
     for (const row of found.rows) {
-      // Escapes make JSON longer than the text that PostgreSQL has measured.
+      // Escapes make the JSON longer than the text that PostgreSQL has measured.
       if (!account.take(JSON.stringify(row))) return untilLast();
       rows.push(row);
     }
     if (found.hasMore && rows.length > 0) return untilLast();
-    // All that was measured has been marked as deleted since: the step is read again.
+    // All measured rows have since been marked as deleted, so the step is read again.
     if (found.hasMore) continue;
     if (stepEnd === null) return { rows, next: null };
     if (!account.endStep()) return { rows, next: stepEnd };
@@ -96,7 +96,7 @@ async function pageIn(
   }
 }
 
-/** Returns the last position of the next step; null if no more entries are left than a step looks at. */
+/** Returns the last position of the next step, or null if the remaining entries fit into one step. */
 async function endOfStep(
   run: Run,
   organisation: OrganisationNumber,
@@ -106,7 +106,7 @@ async function endOfStep(
   return row === undefined ? null : (row as Position);
 }
 
-/** Returns at most one row more than the page has room for, and none that do not fit by their bytes. */
+/** Returns at most one row more than the page has room for, and no rows that exceed its size in bytes. */
 async function rowsThatFit(
   run: Run,
   organisation: OrganisationNumber,
@@ -139,7 +139,7 @@ function busy(cause: unknown): StoreBusy {
   );
 }
 
-/** Looks at nothing but the index. */
+/** Reads only the index. */
 export function stepEndQuery(organisation: OrganisationNumber, listing: Listing): Statement {
   const columns = listing.table.columns.filter(({ name }) => listing.order.includes(name));
   const ordered = listing.order.map((column) => columns.find(({ name }) => name === column)!);
@@ -184,7 +184,7 @@ function selection(
   const text = `SELECT ${selected.join(', ')} FROM ${quoted(table.name)} WHERE "organisation" = $1
     ${conditions.map((condition) => `AND ${condition}`).join(' ')}
     ORDER BY ${order.map((column) => `${quoted(column)} ${direction}`).join(', ')}`;
-  // There are too many combinations of filters for each connection to keep a plan of each.
+  // Filters have too many combinations for each connection to keep a plan of each.
   if (listing.index !== null) return { text, values };
   const parts = [begin && 'further', end && 'step', inRow.length > 0 && 'filtered'].filter(Boolean);
   return { name: [purpose, table.name, ...parts].join(' '), text, values };

@@ -1,24 +1,27 @@
-// Decides whose call may use a connection now. Organisations take turns, and one whose calls hang (its Citus worker is
-// frozen, its rows are locked) holds a bounded part of the connections, so that the others are served meanwhile.
+// Decides which call gets a connection. Organisations take turns, and an organisation whose calls hang (because its
+// Citus worker is frozen or its rows are locked) can hold only some of the connections, so that the others are still
+// served.
 
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
 
-/** Keys and readiness never wait behind other work; lists never hold all that other work needs. */
+/** Keys and readiness checks never wait behind other work, and lists never hold all connections for other work. */
 type Lane = 'vital' | 'ordinary' | 'list';
 
-/** On whose behalf, and for what, a connection is wanted. */
+/** Who needs a connection, and for what. */
 export interface Claim {
   readonly lane: Lane;
   readonly owner: OrganisationNumber | 'keys' | 'upkeep' | 'mixed groups';
-  /** The call is given up after this time, whether or not others wait. It then says nothing about its owner. */
+  /**
+   * The call is aborted after this time, even if no other call waits. Such a timeout does not count against its owner.
+   */
   readonly limitMs?: number;
 }
 
-/** Keys and readiness. */
+/** For keys and readiness checks. */
 export const vital: Claim = { lane: 'vital', owner: 'keys' };
 export const upkeep: Claim = { lane: 'ordinary', owner: 'upkeep' };
-/** A call of several organisations at once. The one that makes it hang is not known, so it is soon given up. */
+/** A call for several organisations at once. It is aborted early, because it is unknown which of them makes it hang. */
 export const mixedGroups: Claim = { lane: 'ordinary', owner: 'mixed groups', limitMs: 2000 };
 
 export function callsOf(organisation: OrganisationNumber): Claim {
@@ -31,21 +34,24 @@ export function listsOf(organisation: OrganisationNumber): Claim {
 
 export interface PlaceLimits {
   readonly vitalPlaces: number;
-  /** Places for everything else, while no call is slow. */
+  /** Places for all other calls, while no call is slow. */
   readonly places: number;
-  /** How many of these lists may hold. */
+  /** How many of these places lists may hold. */
   readonly listPlaces: number;
-  /** How many more are opened in place of those that slow calls hold. */
+  /** How many more places are opened to replace those that slow calls hold. */
   readonly sparePlaces: number;
-  /** How many one organisation may hold, and how many of these its lists. */
+  /** How many places one organisation may hold, and how many of them for lists. */
   readonly placesOfOwner: number;
   readonly listPlacesOfOwner: number;
-  /** How many calls may run at once, of all whose last call timed out. */
+  /** How many calls may run at once of those organisations whose last call timed out. */
   readonly probingPlaces: number;
   readonly slowAfterMs: number;
-  /** A call that fails after this time has timed out; one that still runs is given up if others need its place. */
+  /**
+   * A call that fails after this time counts as timed out. A call that is still running is aborted if others need its
+   * place.
+   */
   readonly lateAfterMs: number;
-  /** After so many timeouts in a row an organisation's calls fail at once while one that tries again hangs. */
+  /** After this many timeouts in a row, an organisation's calls fail at once while its probing call hangs. */
   readonly brokenAfterTimeouts: number;
   readonly patienceMs: number;
   readonly waitingOfOwner: number;
@@ -53,9 +59,9 @@ export interface PlaceLimits {
 }
 
 /**
- * One connection takes in 30,000 rows a second and more, one thread prepares hardly three times that: a fourth keeps
- * small calls from waiting behind large ones, and more would only contend within the server. The patience is longer
- * than any burst takes to be worked off, and shorter than a client waits.
+ * One connection writes 30,000 rows a second or more, and one thread prepares hardly three times that. A fourth
+ * connection keeps small calls from waiting behind large ones; more would only compete within the server. `patienceMs`,
+ * the timeout of a waiting call, is longer than any burst takes and shorter than clients wait.
  */
 export const placeLimits: PlaceLimits = {
   vitalPlaces: 2,
@@ -79,9 +85,11 @@ export function mostConnections({ vitalPlaces, places, sparePlaces }: PlaceLimit
 
 export interface Place {
   readonly isGivenUp: boolean;
-  /** `end` has to make the call fail soon. It is called at once if the place has been given up already. */
+  /**
+   * Registers `end`, which has to make the call fail soon. It is called at once if the place has already been given up.
+   */
   onGivenUp(end: () => void): void;
-  /** `isUnavailable`: the call failed because the store did not serve it. */
+  /** Releases the place. `isUnavailable`: the call failed because the store did not serve it. */
   giveBack(isUnavailable: boolean): void;
 }
 
@@ -93,7 +101,7 @@ interface Waiting {
 }
 
 /**
- * The calls of one owner in one lane. They succeed or hang together: lists that take too long do not stop the
+ * The calls of one owner in one lane. Lanes are separate, so that lists that take too long do not stop the
  * organisation's uploads.
  */
 interface Account {
@@ -101,11 +109,11 @@ interface Account {
   readonly owner: Claim['owner'];
   readonly waiting: Waiting[];
   readonly held: Set<HeldPlace>;
-  /** Calls that timed out since the last one that was served. While there are any, its calls are probing. */
+  /** The number of timeouts since the last call that was served. If it is not 0, the account's calls are probing. */
   timeouts: number;
 }
 
-/** In which lanes a place is free, and whether for a probing call. */
+/** The lanes in which a place is free, and whether one is free for a probing call. */
 type Room = Readonly<Record<Lane | 'probing', boolean>>;
 
 export class Places {
@@ -120,7 +128,7 @@ export class Places {
     this.#limits = limits;
   }
 
-  /** Resolves when the call may begin. Rejects with StoreUnavailable if that takes too long or cannot be hoped for. */
+  /** Resolves when the call may start. Rejects with StoreUnavailable if that takes too long or is hopeless. */
   take(claim: Claim): Promise<Place> {
     const [name, account] = this.#accountOf(claim);
     if (this.#isBroken(account)) return Promise.reject(broken());
@@ -159,8 +167,9 @@ export class Places {
   }
 
   /**
-   * The one who holds the fewest places, in turn. Those whose calls time out come after all others, until half of their
-   * patience is over: while others always wait, they could otherwise never show that they are served again.
+   * Returns the account that goes next: the one that holds the fewest places, in turn. Accounts whose calls time out go
+   * last until half of their waiting time is over; otherwise, if others always wait, they could never show that they
+   * are served again.
    */
   #next(): readonly [string, Account] | null {
     if (this.#waiting.size === 0) return null;
@@ -238,7 +247,9 @@ export class Places {
     if (isLate && claim.limitMs === undefined && claim.lane !== 'vital') account.timeouts++;
   }
 
-  /** While others wait, slow calls keep the spare places and no more; the longest are given up first. */
+  /**
+   * Aborts late calls while others wait: slow calls may keep only the spare places, and the oldest are aborted first.
+   */
   #giveUpLate(): void {
     const waits = (account: Account): boolean =>
       account.timeouts === 0 && account.lane !== 'vital' && this.#mayHoldMore(account);
@@ -252,7 +263,10 @@ export class Places {
     }
   }
 
-  /** Returns whether a call would be in vain: the one that tries whether the account is served again hangs, too. */
+  /**
+   * Returns whether a call would be in vain, because the call that probes whether the account is served again hangs,
+   * too.
+   */
   #isBroken(account: Account): boolean {
     if (account.timeouts < this.#limits.brokenAfterTimeouts) return false;
     if (account.held.values().some((place) => this.#isSlow(place))) return true;
@@ -260,7 +274,7 @@ export class Places {
     return hanging.length >= this.#limits.probingPlaces;
   }
 
-  /** Time alone makes calls slow and patience end. */
+  /** Checks regularly while calls wait, because calls become slow and time out without any event. */
   #tickWhileWaiting(): void {
     if (this.#waiting.size === 0) {
       clearInterval(this.#ticking ?? undefined);
@@ -299,7 +313,7 @@ class HeldPlace implements Place {
   readonly claim: Claim;
   readonly account: Account;
   readonly sinceMs = performance.now();
-  /** Its account's last call timed out: this one shows whether it is served again. */
+  /** The account's last call timed out, and this call shows whether it is served again. */
   readonly isProbing: boolean;
   readonly #release: (isUnavailable: boolean) => void;
   readonly #limit: NodeJS.Timeout | null;
@@ -337,6 +351,6 @@ class HeldPlace implements Place {
 
 function broken(): StoreUnavailable {
   return new StoreUnavailable(
-    'PostgreSQL has not served the last calls of this organisation in time, and does not serve the one that tries again',
+    'PostgreSQL did not serve the last calls of this organisation in time, and the call that retries hangs',
   );
 }

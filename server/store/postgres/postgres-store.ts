@@ -1,4 +1,4 @@
-// The store as its callers hold it, in any thread, with connections of its own.
+// The PostgreSQL store as its callers use it. Each thread has its own connections.
 
 import { type Store, StoreUnavailable } from '../store.ts';
 import { type Address, readAddress } from './address.ts';
@@ -10,14 +10,14 @@ import { organisationStore } from './organisations.ts';
 import { vital } from './places.ts';
 import { recordStore } from './records.ts';
 
-/** On a database that has been prepared. Nothing is connected before the first call. */
+/** Returns the store of a database whose schema is up to date. It connects at the first call. */
 export function holdPostgresStore(address: Address): Store {
   const connections = openConnections(address);
   let isClosed = false;
   let underway = 0;
   let whenDrained: (() => void) | null = null;
 
-  /** Refuses calls after the end, and lets the end wait for those before it. */
+  /** Rejects calls after the store is closed, and counts the running ones, because closing waits for them. */
   const counted =
     <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
@@ -66,7 +66,7 @@ async function ping(run: Run): Promise<void> {
   if (isReadOnly === 't') throw new StoreUnavailable('PostgreSQL is read-only at this moment');
 }
 
-/** The store in another thread than the one that opened it, which has prepared the database. */
+/** Returns the store for another thread than the one that opened it. The database is already up to date. */
 export function attachPostgresStore(url: string): Store {
   return holdPostgresStore(readAddress(url));
 }

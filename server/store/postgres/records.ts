@@ -1,4 +1,4 @@
-// Records of all types in PostgreSQL.
+// Stores records of all types in PostgreSQL.
 
 import { recordListing } from '../listing.ts';
 import type { RecordStore, Upload } from '../records.ts';
@@ -67,7 +67,9 @@ export function recordStore(connections: Connections): RecordStore {
   };
 }
 
-/** Rolls back what `work` did if it returns false. Without a savepoint, a failed statement spoils the transaction. */
+/**
+ * Rolls back what `work` did if it returns false. Without a savepoint, a failed statement would fail the transaction.
+ */
 async function undoneIfNot({ run }: Session, work: () => Promise<boolean>): Promise<boolean> {
   await run({ text: 'SAVEPOINT trial', values: [] });
   const isDone = await work();

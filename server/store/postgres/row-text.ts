@@ -1,4 +1,4 @@
-// Rows as the texts that PostgreSQL writes and reads.
+// Converts rows to and from the text that PostgreSQL reads and writes.
 
 import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
 import type { OrganisationNumber, Row } from '../rows.ts';
@@ -32,8 +32,8 @@ function escapedInArray(text: string): string {
 }
 
 /**
- * Returns one column of the rows as the text of a PostgreSQL array. node-postgres takes three times as long: it has to
- * look at each value to find out what it is.
+ * Returns one column of the rows as the text of a PostgreSQL array. node-postgres takes three times as long, because it
+ * has to check the type of each value.
  */
 export function arrayOf(rows: readonly Row[], position: number, kind: KindName): string {
   const encode = encoderOf(kind, escapedInArray);
@@ -57,7 +57,7 @@ function escapedInCopy(text: string): string {
     : text;
 }
 
-/** Returns the rows in the text format of COPY, the organisation before each. */
+/** Returns the rows in the text format of COPY, each after its organisation. */
 export function copyTextOf(
   { columns }: Table,
   organisation: OrganisationNumber,

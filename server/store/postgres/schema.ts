@@ -1,4 +1,4 @@
-// How the tables of records and interactions are made in PostgreSQL.
+// The SQL that creates the tables of records and interactions in PostgreSQL.
 
 import { type Column, isNotNull, quoted, type Table } from '../tables.ts';
 import { codecs } from './codecs.ts';
@@ -16,13 +16,13 @@ export function createTableSql(table: Table): string {
   return `CREATE TABLE ${quoted(table.name)} (\n  ${definitions.join(',\n  ')}\n)`;
 }
 
-/** A field that was declared later. Older rows get what omitting it means. */
+/** Adds a field that was declared later. Older rows get the value that omitting the field means. */
 export function addColumnSql(table: Table, { name, kind, omitted }: Column): string {
   const whenOmitted = omitted === null ? '' : ` DEFAULT ${omitted}`;
   return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${codecs[kind].type}${whenOmitted}`;
 }
 
-/** Changes only the catalog of the database; no row is read or written. */
+/** Drops the constraints. This changes only the database's catalog; no row is read or written. */
 export function dropNotNullSql(table: Table, columns: readonly string[]): string {
   const drops = columns.map((name) => `ALTER COLUMN ${quoted(name)} DROP NOT NULL`);
   return `ALTER TABLE ${quoted(table.name)} ${drops.join(', ')}`;

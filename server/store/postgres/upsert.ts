@@ -1,4 +1,5 @@
-// Rows into a table: copied where all of them are new, otherwise merged in one statement, and what became of each.
+// Writes rows to a table: copies them if all are new, otherwise merges them in one statement and returns each row's
+// outcome.
 
 import type { OrganisationNumber, Row, Tally } from '../rows.ts';
 import { quoted, quotedList, type Table } from '../tables.ts';
@@ -12,7 +13,7 @@ export interface OwnedRow {
   readonly row: Row;
 }
 
-/** What became of a row. Identical to what is stored, or older than it: `unchanged`. */
+/** The outcome of a row. It is `unchanged` if the row is identical to the stored one, or older. */
 export type RowOutcome = keyof Tally;
 
 export function tallyOf(outcomes: readonly RowOutcome[]): Tally {
@@ -21,7 +22,7 @@ export function tallyOf(outcomes: readonly RowOutcome[]): Tally {
   return tally;
 }
 
-/** In the order of the rows. No id may occur twice in one organisation. */
+/** Merges the rows and returns their outcomes in the same order. No id may occur twice in one organisation. */
 export async function upsert(
   run: Run,
   table: Table,
@@ -29,7 +30,7 @@ export async function upsert(
 ): Promise<readonly RowOutcome[]> {
   if (owned.length === 0) return [];
   const keyPosition = table.columns.findIndex(({ name }) => name === table.key);
-  // Rows are locked in the order of the statement: where all lock in one order, none waits in a circle.
+  // Rows are locked in the order of the statement. If all statements use the same order, they cannot deadlock.
   const sorted = owned.toSorted(
     (a, b) => a.organisation - b.organisation || (a.row[keyPosition]! < b.row[keyPosition]! ? -1 : 1),
   );
@@ -59,7 +60,7 @@ function checkWidths({ name, columns }: Table, rows: readonly Row[]): void {
   }
 }
 
-/** From so many rows on, asking whether one is there and copying takes less time than being ready to merge. */
+/** From this number of rows on, checking for existing rows and copying is faster than an upsert. */
 const COPIED_FROM_ROWS = 100;
 
 export function areWorthCopying(rows: readonly Row[]): boolean {
@@ -67,8 +68,9 @@ export function areWorthCopying(rows: readonly Row[]): boolean {
 }
 
 /**
- * Rows of one organisation that are all new, copied in half the time of an upsert. False, and nothing is stored,
- * where one is there already. Within a transaction that has to be undone: the copy may have failed.
+ * Copies rows of one organisation that are all new, in half the time of an upsert. Returns false and stores nothing if
+ * one of them exists. In a transaction, the caller then has to roll back to a savepoint, because the copy may have
+ * failed.
  */
 export async function copyIfNew(
   { run, copy }: Session,
@@ -86,7 +88,7 @@ export async function copyIfNew(
     values: [organisation, arrayOf(rows, keyPosition, 'uuid')],
   });
   if (known.length > 0) return false;
-  // In the order of their keys, as everywhere: two that copy the same rows wait for each other, not in a circle.
+  // Sorted by key, as everywhere, so that two calls that copy the same rows cannot deadlock.
   const sorted = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
   return copy({
     text: `COPY ${quoted(name)} (${quotedList(['organisation', ...columns.map((column) => column.name)])}) FROM STDIN`,
@@ -103,9 +105,8 @@ function upsertSql(table: Table): string {
 }
 
 /**
- * Changes a row only where it differs and the incoming one is not older; what is left alone is not returned.
- * A row that this statement has made has no `xmax`. Nothing here is beyond what Citus can do with a
- * distributed table.
+ * Changes a row only if it differs and the incoming row is not older; an unchanged row is not returned. A row that this
+ * statement has inserted has `xmax` 0. Citus supports all of this for distributed tables.
  */
 function buildUpsertSql({ name, key, columns }: Table): string {
   const names = columns.map((column) => column.name);

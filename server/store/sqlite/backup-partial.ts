@@ -1,5 +1,5 @@
-// A backup is written to a folder beside its place until it is known to be good. A folder that holds nothing but
-// these names can only be what a backup has left, while a file could be anybody's, and even a database in use.
+// Manages the folder in which a backup is written until it has passed the check. A folder that holds only the names
+// below was certainly left by a backup. A file could be anything, even a database in use.
 
 import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -11,26 +11,26 @@ import { companions } from './database-files.ts';
 export interface PartialBackup {
   /** The path of the copy of the database. */
   readonly copy: string;
-  /** Removes it with all that is in it, and lets others have the name. */
+  /** Deletes the folder with its contents, so that others can use the name. */
   release(): void;
 }
 
 const COPY = 'copy.db';
-/** Locked as long as the backup goes on: the lock ends with the process, however that ends. */
+/** Locked while the backup runs. The lock ends with the process, even if the process is killed. */
 const LOCK = 'lock';
 const ownNames: readonly string[] = [LOCK, COPY, ...companions.map((suffix) => COPY + suffix)];
 const REMOVAL_TRIES = 10;
 
-/** On the same disk as the file, so that the copy can be renamed. */
+/** Returns the folder for a backup. It is on the same disk as the file, so that the copy can be renamed. */
 export function partialOf(file: string): string {
   return join(dirname(file), `${basename(file)}.partial`);
 }
 
-/** Makes the folder, or empties the one that a killed backup has left. Throws if it is not ours to take. */
+/** Creates the folder, or empties one that a killed backup has left. Throws if it belongs to something else. */
 export function takePartial(folder: string): PartialBackup {
   if (isSomebodyElses(folder)) {
     throw new StoreUnusable(
-      `${folder}, where the backup is written until it is complete, is there already, and no backup has left it; ` +
+      `${folder}, where the backup is written until it is complete, already exists, and was not left by a backup; ` +
         'move it away, or name another file',
     );
   }
@@ -38,7 +38,7 @@ export function takePartial(folder: string): PartialBackup {
   let lock: DatabaseSync | null = null;
   try {
     lock = new DatabaseSync(join(folder, LOCK), { timeout: 0 });
-    // Nothing is ever written to it, so its journal needs no file.
+    // Nothing is ever written to the lock, so its journal needs no file.
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
   } catch (error) {
     lock?.close();
@@ -67,7 +67,7 @@ function isSomebodyElses(folder: string): boolean {
   return !there.isDirectory() || readdirSync(folder).some((name) => !ownNames.includes(name));
 }
 
-/** The thread of a backup that is abandoned may still make a file in it, between two steps of this. */
+/** Retries, because the thread of an abandoned backup may still create a file while the folder is being deleted. */
 function remove(folder: string): void {
   rmSync(folder, { recursive: true, force: true, maxRetries: REMOVAL_TRIES, retryDelay: 1 });
 }

@@ -1,5 +1,5 @@
-// The thread that makes a backup: it copies one snapshot of the database, proves that the copy is whole, and only
-// then gives it its name.
+// The thread that makes a backup: it copies one snapshot of the database, checks the copy, and only then renames it to
+// its final name.
 
 import { closeSync, fsyncSync, openSync, renameSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -20,7 +20,7 @@ import { asOpeningError, isBusy, isFull } from './database.ts';
 import { knownVersion } from './migrations.ts';
 
 const LOCK_PATIENCE_MS = 5000;
-/** 4 MiB: long enough not to cost by its number of steps, short enough for a progress line to move. */
+/** 4 MiB: large enough that the number of steps costs little, small enough that the progress line moves. */
 const STEP_PAGES = 1024;
 
 function openSource(path: string): DatabaseSync {
@@ -37,11 +37,11 @@ function openSource(path: string): DatabaseSync {
 }
 
 /**
- * SQLite's online backup starts again whenever another connection has written between two steps, and beside a
- * busy server never ends. It does not while its own connection stays in one reading transaction: then every step
- * reads the same snapshot. Of 360 MB under 50,000 records a second that took 0.8 s; VACUUM INTO took three and a
- * half times as long and slowed the uploads by a quarter, and steps without the transaction were not done after
- * 12 s. Writers are never waited for and never wait; only their log cannot start anew meanwhile.
+ * Copies inside one read transaction, so that every step reads the same snapshot. Without it, SQLite's online backup
+ * starts again whenever another connection has written between two steps, and never ends beside a busy server. Measured
+ * with 360 MB and 50,000 records a second: 0.8 s; VACUUM INTO took 3.5 times as long and slowed uploads by a quarter;
+ * steps without the transaction were not done after 12 s. Writers are not blocked, but their log cannot restart during
+ * the copy.
  */
 async function copySnapshot({ path, file, copy }: BackupOrder): Promise<void> {
   const source = openSource(path);
@@ -59,11 +59,11 @@ async function copySnapshot({ path, file, copy }: BackupOrder): Promise<void> {
   }
 }
 
-/** Asked before, because a disk that the backup fills may be the one that the server needs. */
+/** Checks the free space before copying, because the server may need the disk that the backup would fill. */
 function refuseWithoutRoom(folder: string, neededBytes: number): void {
   const { blocks, bavail, bsize } = statfsSync(folder);
   const freeBytes = bavail * bsize;
-  // Some network file systems keep their size to themselves.
+  // Some network file systems do not report their size.
   if (blocks === 0 || freeBytes >= neededBytes) return;
   throw new StoreUnusable(
     `there is no room for the backup in ${folder}: the database has ${neededBytes} bytes, ` +
@@ -71,7 +71,7 @@ function refuseWithoutRoom(folder: string, neededBytes: number): void {
   );
 }
 
-/** Without a log a backup is one file, and can be read where nothing can be written. */
+/** Without a log, a backup is a single file and can be read on a read-only disk. */
 function endLogging(file: string): void {
   const copy = new DatabaseSync(file);
   try {
@@ -112,7 +112,7 @@ function giveName({ file, copy, replace }: BackupOrder): void {
   sync(dirname(file));
 }
 
-/** A database of an older version may lack the table of a newer type. */
+/** Counts the rows. A database of an older version may lack the table of a newer type. */
 function contentOf(copy: DatabaseSync): Pick<BackupSummary, 'organisations' | 'records' | 'interactions'> {
   const tables = copy.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
   const present = new Set(tables.map(({ name }) => name));
@@ -145,7 +145,7 @@ function tell(news: BackupNews): void {
   parentPort!.postMessage(news);
 }
 
-/** Returns the error as the operator should read it. A mistake of ours stays what it is. */
+/** Returns the error with a message for the operator. A bug is returned unchanged. */
 function readable(error: unknown, { path, copy }: BackupOrder): unknown {
   const partial = dirname(copy);
   if (isBusy(error)) {

@@ -54,8 +54,8 @@ test('a name that somebody takes meanwhile is left to them', async (t) => {
   const path = join(folder, 'headgate.db');
   openForWriting(path).close();
   for (const [taken, reason] of [
-    ['backup.db', / is there already; /],
-    ['backup.db-journal', / is there, of a database /],
+    ['backup.db', / already exists; /],
+    ['backup.db-journal', / exists, from a database /],
   ] as const) {
     const running = startBackup(path, join(folder, 'backup.db'), false, () => {});
     writeFileSync(join(folder, taken), 'precious');

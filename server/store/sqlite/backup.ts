@@ -1,6 +1,6 @@
-// Backs a SQLite file up into another file, while servers read and write it. The work is done by a thread of its
-// own, so that the caller can show progress and stop it. A backup that cannot be made throws StoreUnusable with a
-// sentence for the operator; nothing was written then, or what was written has been removed.
+// Backs up a SQLite file into another file while servers read and write it. A separate thread does the work, so that
+// the caller can show progress and stop it. If the backup fails, StoreUnusable is thrown with a message for the
+// operator, and everything written has been removed.
 
 import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -13,7 +13,7 @@ import { companionOf, companions, filesOfDatabase, isSameFile } from './database
 export interface BackupOrder {
   readonly path: string;
   readonly file: string;
-  /** The copy until it is known to be good. */
+  /** The path of the copy until it has passed the check. */
   readonly copy: string;
   readonly replace: boolean;
 }
@@ -39,11 +39,11 @@ export interface BackupSummary {
 
 export interface RunningBackup {
   readonly ended: Promise<BackupSummary>;
-  /** Removes what was written so far. The thread may be deep in SQLite; it ends with the process. */
+  /** Removes everything written so far. The thread may be blocked in SQLite; it ends with the process. */
   abandon(): void;
 }
 
-/** `replace`: whether a backup that exists under the name may be replaced. */
+/** `replace`: whether an existing backup of that name may be replaced. */
 export function startBackup(
   database: string,
   backup: string,
@@ -66,13 +66,13 @@ function startPartial(path: string, file: string, replace: boolean): PartialBack
     assertFree(file, replace);
     return takePartial(partialOf(file));
   } catch (error) {
-    // Folders that may not be looked into or written to, names that are too long, and the like.
+    // For example a folder without permissions, or a name that is too long.
     if (!isOfSystem(error)) throw error;
     throw new StoreUnusable(`the backup cannot be written to ${file}: ${error.message}`);
   }
 }
 
-/** Returns whether the error is about a disk or a file, and not a mistake of ours. */
+/** Returns whether the error is about a disk or a file, and not a bug. */
 export function isOfSystem(error: unknown): error is Error {
   return error instanceof Error && ('errcode' in error || 'syscall' in error);
 }
@@ -93,7 +93,7 @@ function runThread(
   return promise;
 }
 
-/** Throws if there is no database at the path, or the backup would be written over it or over a part of another one. */
+/** Throws if no database exists at the path, or if the backup would overwrite it or a part of another database. */
 function assertUsable(path: string, file: string): void {
   const source = statSync(path, { throwIfNoEntry: false });
   if (source === undefined) {
@@ -122,21 +122,21 @@ function assertUsable(path: string, file: string): void {
   accessSync(folder, constants.W_OK | constants.X_OK);
 }
 
-/** Throws if the name cannot become that of a backup. Others may take it at any time. */
+/** Throws if the backup cannot have this name. Another process may take the name at any time. */
 export function assertFree(file: string, replace: boolean): void {
   if (exists(file) && !replace) {
-    throw new StoreUnusable(`${file} is there already; name another file, or give --force to replace it`);
+    throw new StoreUnusable(`${file} already exists; name another file, or give --force to replace it`);
   }
-  // SQLite would take it for a part of the backup, and apply it as soon as that is opened.
+  // SQLite would treat this file as a part of the backup, and apply it when the backup is opened.
   const companion = companions.map((suffix) => file + suffix).find(exists);
   if (companion === undefined) return;
   throw new StoreUnusable(
-    `${companion} is there, of a database that is in use as ${file} or was not closed, and would spoil the backup; ` +
+    `${companion} exists, from a database that is in use as ${file} or was not closed, and would spoil the backup; ` +
       'name another file for the backup',
   );
 }
 
-/** Returns whether both paths lead to one file, which need not exist yet. */
+/** Returns whether both paths lead to the same file, which need not exist yet. */
 function isSame(one: string, other: string): boolean {
   const realName = (path: string): string => join(realpathSync(dirname(path)), basename(path));
   return isSameFile(one, other) || realName(one) === realName(other);

@@ -1,13 +1,13 @@
-// The calls that wait for a thread, in groups that it works on together. Organisations take turns by weight, so that
-// nobody waits behind everything that another organisation has sent.
+// Queues the calls for a thread and returns them in groups that it handles together. Organisations take turns by
+// weight, so that none waits behind everything that another has sent.
 
 import { FairQueue } from '../../fair-queue.ts';
 import type { OrganisationNumber } from '../rows.ts';
 
 export interface Weighed {
-  /** Null for calls of no organisation, such as keys and pings: they are small, and go first. */
+  /** Null for calls of no organisation, such as keys and pings: they are small and go first. */
   readonly organisation: OrganisationNumber | null;
-  /** About what the call costs, in rows. */
+  /** The approximate cost of the call, in rows. */
   readonly weight: number;
 }
 
@@ -22,7 +22,7 @@ export class CallQueue<Item extends Weighed> {
   /** Whether a group left a large call for the next one. */
   #hasDeferred = false;
 
-  /** A group has about this weight; it ends with the item that fills it. */
+  /** A group has about this weight: it ends with the item that reaches it. */
   constructor(groupWeight: number) {
     this.#groupWeight = groupWeight;
   }
@@ -38,8 +38,8 @@ export class CallQueue<Item extends Weighed> {
   }
 
   /**
-   * Small calls do not wait for a large one that is worked on together with them: a large call that is next after small
-   * ones has the next group for itself, even if further small calls come without end. An organisation's calls keep their
+   * Returns the next group. Small calls do not wait for a large call in the same group: a large call that follows small
+   * ones gets the next group for itself, even if small calls keep arriving. The calls of an organisation keep their
    * order.
    */
   takeGroup(mayTakeLarge = true): Item[] {
@@ -59,7 +59,7 @@ export class CallQueue<Item extends Weighed> {
         break;
       }
       const item = this.#ofOrganisations.shift(mayTake)!;
-      // Charged at once, so that the next item is another organisation's if one waits that was served less.
+      // Charged at once, so that an organisation that was served less goes next if one is waiting.
       this.#ofOrganisations.charge(item.organisation!, item.weight);
       weight += item.weight;
       group.push(item);
@@ -68,7 +68,10 @@ export class CallQueue<Item extends Weighed> {
     return group;
   }
 
-  /** Takes back those of a group that were not begun. They stay charged, so that whoever waits for them is next. */
+  /**
+   * Puts back the calls of a group that did not start. They stay charged, so that the organisations that wait for them
+   * go next.
+   */
   putBack(items: readonly Item[]): void {
     for (const item of items.toReversed()) {
       this.#waitingWeight += item.weight;
@@ -77,7 +80,7 @@ export class CallQueue<Item extends Weighed> {
     }
   }
 
-  /** Returns whether a small call waits of somebody who has none in the group. */
+  /** Returns whether a small call is waiting from an organisation that has none in the group. */
   isAwaited(group: readonly Item[]): boolean {
     const organisations = new Set(group.map(({ organisation }) => organisation));
     return (
@@ -89,8 +92,8 @@ export class CallQueue<Item extends Weighed> {
   }
 
   /**
-   * Half of what waits, if that is much: while it is worked on, the callers of the other half need not be waited for,
-   * and while those are worked on, these bring their next calls. Taking all would leave the thread idle in between.
+   * Returns half of the waiting weight if much is waiting. While one half of the callers is served, the other half
+   * sends its next calls; taking all of them would leave the thread idle in between.
    */
   #fullWeight(): number {
     return Math.min(this.#groupWeight, Math.max(this.#groupWeight, this.#waitingWeight) / 2);

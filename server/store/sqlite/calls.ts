@@ -1,5 +1,5 @@
-// How the threads of a SQLite store are spoken to. The calls of one event-loop turn travel as one message,
-// their answers likewise: at ten thousand calls a second a message for each would cost more than the work.
+// Calls operations on the threads of a SQLite store. All calls of one event-loop turn travel in one message, and so do
+// their results: at ten thousand calls a second, one message per call would cost more than the work.
 
 import type { MessagePort } from 'node:worker_threads';
 import { PendingCalls } from '../../workers/pending-calls.ts';
@@ -10,7 +10,7 @@ export type Call = readonly [
   id: number,
   operation: string,
   args: readonly unknown[],
-  /** For whom it is made; null for calls of no organisation. */
+  /** The organisation that makes the call; null for calls of no organisation. */
   organisation: OrganisationNumber | null,
   rows: number,
 ];
@@ -23,7 +23,10 @@ export interface Failure {
 
 export type Outcome = { readonly kind: 'done'; readonly value: unknown } | Failure;
 
-/** An outcome as it travels: what is done travels as its value alone, since objects take longer to cross. */
+/**
+ * An outcome in the form in which it crosses threads. A success is only its value, because objects take longer to
+ * cross.
+ */
 export type Answer =
   | readonly [id: number, value: unknown]
   | readonly [id: number, value: null, failure: Failure];
@@ -46,7 +49,7 @@ function failureKindOf(error: Error): Failure['kind'] {
   return error instanceof StoreUnusable ? 'unusable' : 'bug';
 }
 
-/** The error that a failure stands for, in the thread that asked. */
+/** Returns the error of a failure, for the thread that made the call. */
 export function errorOf({ kind, message, stack }: Failure): Error {
   if (kind === 'busy') return new StoreBusy(message);
   if (kind === 'unavailable') return new StoreUnavailable(message);
@@ -56,7 +59,10 @@ export function errorOf({ kind, message, stack }: Failure): Error {
   return error;
 }
 
-/** More than the requests in flight of one organisation cause; a last bound on memory that nobody else pays for. */
+/**
+ * The most calls that may wait for one organisation, or for none. This is more than its requests in flight cause; it
+ * only bounds memory.
+ */
 const MOST_CALLS_WAITING = 20_000;
 const MOST_BYTES_WAITING = 256 * 1024 * 1024;
 const SMALL_CALL_BYTES = 500;
@@ -64,24 +70,24 @@ const SMALL_CALL_BYTES = 500;
 // biome-ignore lint/suspicious/noExplicitAny: the constraint has to admit operations of any signature.
 type Operations = { readonly [name: string]: (...args: any[]) => unknown };
 
-/** What waits for one organisation, or for none. */
+/** The waiting calls of one organisation, or of none. */
 interface Account {
   calls: number;
   bytes: number;
 }
 
 export interface CallOptions {
-  /** For whom the call is made; null for a call of no organisation. */
+  /** The organisation that makes the call; null for a call of no organisation. */
   readonly organisation: OrganisationNumber | null;
-  /** About how many rows the call writes, or reads in one step; 1 if it is not given. */
+  /** The approximate number of rows that the call writes, or reads in one step. The default is 1. */
   readonly rows?: number;
-  /** About the size of the arguments, if they may be large. */
+  /** The approximate size of the arguments. Needed only if they may be large. */
   readonly bytes?: number;
-  /** A buffer in the arguments that is the thread's from now on. */
+  /** A buffer in the arguments that is transferred to the thread. */
   readonly handedOver?: ArrayBuffer;
 }
 
-/** A caller's connection to one thread; it outlives the thread and is connected again to its successor. */
+/** A caller's connection to one thread. If the thread ends, the link is connected to its successor. */
 export interface Link<O extends Operations> {
   call<N extends keyof O & string>(
     operation: N,
@@ -89,11 +95,11 @@ export interface Link<O extends Operations> {
     options: CallOptions,
   ): Promise<ReturnType<O[N]>>;
   connect(port: MessagePort): void;
-  /** What waits is rejected, and what comes is refused with the reason, until it is connected again. */
+  /** Rejects the waiting calls, and all new calls until it is connected again, with the reason. */
   lose(reason: string): void;
   /** Returns why no call can be made, or null if the thread can be reached. */
   absence(): string | null;
-  /** Takes no more calls, and resolves when all that were made are answered. */
+  /** Rejects new calls, and resolves when all earlier calls have finished. */
   close(): Promise<void>;
 }
 

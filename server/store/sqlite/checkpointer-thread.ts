@@ -1,4 +1,5 @@
-// Copies the write-ahead log into the database file whenever the writer asks, without hindering anyone.
+// The thread that copies the write-ahead log into the database file whenever the writer asks. It blocks neither readers
+// nor the writer.
 
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -8,7 +9,10 @@ import { FileWatch } from './file-identity.ts';
 const { files, made } = workerData as CheckpointerData;
 const watch = new FileWatch(files);
 
-/** The writer may be waiting, and hears of this thread's end only when it does not. */
+/**
+ * Marks the checkpointer as gone if `work` throws. The writer may be blocked in a wait, and receives the event of the
+ * thread's end only afterwards.
+ */
 function orSayGone<T>(work: () => T): T {
   try {
     return work();
@@ -28,7 +32,7 @@ const checkpoint = orSayGone((): StatementSync => {
 
 parentPort!.on('message', () => {
   orSayGone(() => {
-    // The log would be copied into a file that has nothing to do with it.
+    // If the file was replaced, the log would be copied into a file that it does not belong to.
     watch.assertInPlace();
     checkpoint.get();
   });

@@ -1,11 +1,11 @@
-// Orders to the thread that copies the write-ahead log into the database file. How far it is can be seen without the event
-// loop, which a writer that commits without pause reaches only after its next commit.
+// Controls the thread that copies the write-ahead log into the database file. Its progress is in shared memory, because
+// a writer that commits without pause reaches its event loop only after its next commit.
 
 import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../../workers/supervised-worker.ts';
 import type { OpenedFiles } from './file-identity.ts';
 
-/** Passes over the log that a checkpointer has made, or GONE once it has failed; shared with its thread. */
+/** The number of passes that the checkpointer has made, or GONE once it has failed. Shared with its thread. */
 export type PassesMade = Int32Array<SharedArrayBuffer>;
 export const GONE = -1;
 
@@ -20,7 +20,7 @@ export class Checkpointer {
   #ordered = 0;
   #isClosing = false;
 
-  /** `whenGone` is called with the reason if its thread ends by itself. */
+  /** Calls `whenGone` with the reason if the thread ends by itself. */
   constructor(files: OpenedFiles, whenGone: (reason: Error) => void) {
     const workerData: CheckpointerData = { files, made: this.#made };
     const { worker, ended } = startWorker(new URL('./checkpointer-thread.ts', import.meta.url), {
@@ -33,7 +33,10 @@ export class Checkpointer {
     });
   }
 
-  /** What is left will not be made. That its thread has ended is told a turn of the event loop later, or more. */
+  /**
+   * True once the thread has failed: the remaining passes will not run. `whenGone` is called one or more turns of the
+   * event loop later.
+   */
   get isGone(): boolean {
     return Atomics.load(this.#made, 0) === GONE;
   }
@@ -42,13 +45,13 @@ export class Checkpointer {
     return this.isGone ? 0 : this.#ordered - Atomics.load(this.#made, 0);
   }
 
-  /** One more pass, over all that the log holds when its turn comes. */
+  /** Queues one more pass. It copies everything that the log holds when the pass starts. */
   orderPass(): void {
     this.#ordered++;
     this.#worker.postMessage(null);
   }
 
-  /** Blocks the calling thread until no pass is left, or for so long. */
+  /** Blocks the calling thread until no pass is left, or until the timeout. */
   waitForPasses(patienceMs: number): void {
     const deadlineMs = performance.now() + patienceMs;
     let made = Atomics.load(this.#made, 0);

@@ -1,16 +1,16 @@
-// How each kind of value is kept in a column of SQLite. Nothing else in this folder depends on a value's kind.
+// Converts each kind of value to and from a SQLite column. Nothing else in this folder depends on a value's kind.
 
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
 
 export interface Codec {
   readonly type: 'TEXT' | 'REAL' | 'INTEGER';
-  /** Null if the column has the value as it is. */
+  /** Null if the column stores the value unchanged. */
   readonly conversion: {
     toColumn(value: ColumnValue): SQLInputValue;
     fromColumn(value: SQLOutputValue): ColumnValue;
   } | null;
-  /** Returns SQL for the value of a column in the form that JSON.stringify has for it. */
+  /** Returns SQL for a column's value in the form in which JSON.stringify writes it. */
   jsonSql(column: string): string;
 }
 
@@ -43,7 +43,7 @@ export const codecs: Readonly<Record<KindName, Codec>> = {
   },
 };
 
-/** Returns the value of a declared field as its column has it. */
+/** Returns the value that the column of a declared field stores. */
 export function toColumn(kind: KindName, value: ColumnValue): SQLInputValue {
   return codecs[kind].conversion?.toColumn(value) ?? (value as SQLInputValue);
 }

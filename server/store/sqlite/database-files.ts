@@ -1,26 +1,29 @@
-// Which files a SQLite database consists of, and how to recognise one among the files of others.
+// Finds the files that belong to a SQLite database, and recognises databases among other files.
 
 import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 
-/** SQLite keeps files of its own beside the one that it writes. */
+/** The suffixes of the files that SQLite keeps beside a database. */
 export const companions = ['-journal', '-wal', '-shm'] as const;
 
-/** What every SQLite database begins with. */
+/** The first bytes of every SQLite database. */
 const HEADER = Buffer.from('SQLite format 3\0', 'latin1');
 
-/** Returns the file of the database and its companions, which are beside that file and not beside a link to it. */
+/**
+ * Returns the database file and its companions. Companions are beside the file itself, not beside a symbolic link to
+ * it.
+ */
 export function filesOfDatabase(path: string): readonly string[] {
   const file = realpathSync(path);
   return [file, ...companions.map((suffix) => file + suffix)];
 }
 
-/** Whether both exist and are one file, by whatever paths, symbolic links or hard links they are named. */
+/** Returns whether both paths exist and lead to the same file, also through symbolic or hard links. */
 export function isSameFile(one: string, other: string): boolean {
   const [first, second] = [one, other].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }));
   return first !== undefined && first.dev === second?.dev && first.ino === second.ino;
 }
 
-/** Returns the database of which the path is a companion, or would be if it existed; null for any other path. */
+/** Returns the database that the path is, or would be, a companion of. Returns null for any other path. */
 export function companionOf(path: string): string | null {
   const suffix = companions.find((ending) => path.endsWith(ending));
   if (suffix === undefined) return null;
@@ -28,9 +31,9 @@ export function companionOf(path: string): string | null {
   return isDatabase(database) ? database : null;
 }
 
-/** Returns whether the file begins as a database does. What is not a file is no database. */
+/** Returns whether the path is a file that begins like a SQLite database. */
 export function isDatabase(path: string): boolean {
-  // A pipe must not be opened: that would wait for its other end.
+  // A pipe must not be opened, because that would block until its other end is opened.
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return false;
   const file = openSync(path, 'r');
   try {

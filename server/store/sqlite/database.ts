@@ -1,8 +1,8 @@
-// What all our connections to a SQLite file share: how a lock is waited for, and what its errors mean.
+// What all connections to a SQLite file share: waiting for a lock, and translating SQLite's errors.
 
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 
-/** SQLite's primary result codes that tell of the disk, the file or another process, not of a mistake of ours. */
+/** SQLite's primary result codes for problems with the disk, the file or another process, as opposed to bugs. */
 const unavailableCodes: ReadonlySet<number> = new Set([
   3, // PERM
   4, // ABORT
@@ -22,7 +22,7 @@ const unavailableCodes: ReadonlySet<number> = new Set([
 const BUSY = 5;
 const FULL = 13;
 const NOT_A_DATABASE = 26;
-/** While a file is opened these will not pass by themselves: PERM, READONLY, CORRUPT, CANTOPEN, NOLFS. */
+/** Codes that are permanent if they occur while a file is opened: PERM, READONLY, CORRUPT, CANTOPEN, NOLFS. */
 const unusableCodes: ReadonlySet<number> = new Set([3, 8, 11, 14, 22]);
 
 const LOCK_PATIENCE_MS = 30_000;
@@ -41,7 +41,10 @@ export function isFull(error: unknown): boolean {
   return primaryCodeOf(error) === FULL;
 }
 
-/** The error as callers of the store know it. Anything but a fault of disk, file or lock stays what it is. */
+/**
+ * Returns the error that callers of the store handle. Any error that is not about the disk, the file or a lock is
+ * returned unchanged.
+ */
 export function asStoreError(error: unknown): Error {
   const code = primaryCodeOf(error);
   const message = error instanceof Error ? error.message : String(error);
@@ -52,7 +55,7 @@ export function asStoreError(error: unknown): Error {
   return error instanceof Error ? error : new Error(message);
 }
 
-/** The error of opening the file, as the operator should read it. */
+/** Returns the error for a file that cannot be opened, with a message for the operator. */
 export function asOpeningError(path: string, error: unknown): Error {
   const code = primaryCodeOf(error);
   if (code === NOT_A_DATABASE) return new StoreUnusable(`${path} is not a SQLite database`);
@@ -65,14 +68,14 @@ export function asOpeningError(path: string, error: unknown): Error {
 
 const neverWoken = new Int32Array(new SharedArrayBuffer(4));
 
-/** Blocks the thread; only for threads that have nothing else to do. */
+/** Blocks the thread. Use it only in threads that have nothing else to do. */
 export function sleep(ms: number): void {
   Atomics.wait(neverWoken, 0, 0, ms);
 }
 
 /**
- * Tries until no other process is in the way. SQLite's own busy handler backs off to pauses of 100 ms and
- * starves beside a server that commits without pause; trying each millisecond finds the gaps it leaves.
+ * Retries while another process holds the lock. SQLite's own busy handler backs off to pauses of 100 ms and starves
+ * beside a server that commits without pause; retrying every millisecond finds the gaps.
  */
 export function retryWhileLocked<T>(attempt: () => T, patienceMs: number = LOCK_PATIENCE_MS): T {
   const deadlineMs = performance.now() + patienceMs;

@@ -1,5 +1,5 @@
-// Which rows of a slice are not stored as they are. It is compared as the text it came in, by SQLite alone, in two
-// thirds of the time that it takes to parse it and to compare value by value.
+// Finds the rows of a slice that differ from the stored ones. SQLite compares them as JSON text, which takes two thirds
+// of the time of parsing the slice and comparing value by value.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { OrganisationNumber } from '../rows.ts';
@@ -15,8 +15,8 @@ export class DifferingRows {
   }
 
   /**
-   * May name a row that is there as it is, where SQLite writes one of its values in another way; never leaves out one
-   * that is not. Null where that cannot be told.
+   * Returns the positions of all rows that differ. It may also return an identical row, if SQLite writes one of its
+   * values differently. Returns null if this SQLite cannot compare reliably.
    */
   placesIn({ bytes }: PackedSlice, organisation: OrganisationNumber): readonly number[] | null {
     return this.#find?.all(bytes, organisation).map(({ place }) => place as number) ?? null;
@@ -25,14 +25,16 @@ export class DifferingRows {
 
 /** Parameters: the bytes of the slice, then the organisation. */
 function findSql({ name, key, columns }: Table): string {
-  // A row begins with its key, a UUID. Any other key would not be found like this, and its row be taken as differing.
+  // A row begins with its key, a UUID. Any other key would not be found, and its row would count as differing.
   return `SELECT "given"."key" AS "place" FROM json_each(CAST(? AS TEXT)) AS "given"
     LEFT JOIN ${quoted(name)} AS "stored"
       ON "stored"."organisation" = ? AND "stored".${quoted(key)} = substr("given"."value", 3, 36)
     WHERE json_array(${columns.map(({ name, kind }) => codecs[kind].jsonSql(`"stored".${quoted(name)}`)).join(', ')}) IS NOT "given"."value"`;
 }
 
-/** A SQLite that cuts numbers to 15 digits would write two different ones as the same text. */
+/**
+ * Returns false for a SQLite that shortens numbers to 15 digits: it could write two different numbers as the same text.
+ */
 function writesNumbersInFull(database: DatabaseSync): boolean {
   const written = database.prepare('SELECT json_array(0.1 + 0.2) AS "json"').get();
   return written?.json === JSON.stringify([0.1 + 0.2]);

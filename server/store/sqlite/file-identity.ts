@@ -1,25 +1,25 @@
-// Which files the store has open, so that it notices if one is deleted, moved or replaced while it is in use.
+// Remembers which files the store has open, to notice if one is deleted, moved or replaced while it is in use.
 //
-// SQLite goes on reading and writing a file that is no longer at its path; all of that is gone once the file is closed.
-// SQLite's descriptors are out of reach, and a second one must not be opened: closing it would drop the process's locks
-// on the file. So the path is looked at around the opening, and its device and inode number are remembered. No other
-// file can get the same number while the file is open.
+// SQLite keeps reading and writing a file that is no longer at its path, and all of that is lost once the file is
+// closed. SQLite's file descriptors are not accessible, and opening a second one is not safe: closing it would release
+// the process's locks on the file. So the path is checked before and after opening, and its device and inode number are
+// remembered. No other file can get the same numbers while the file is open.
 
 import { type BigIntStats, realpathSync, renameSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { StoreUnavailable } from '../store.ts';
 
-/** The files of a database, as threads share them. The identities are 0 until the writer has opened the files. */
+/** The files of a database, shared between threads. The identities are 0 until the writer has opened the files. */
 export interface OpenedFiles {
   readonly path: string;
   readonly identities: BigInt64Array<SharedArrayBuffer>;
 }
 
-/** What SQLite appends to the path: the database, its write-ahead log, and the index of the log. */
+/** The suffixes of the database, its write-ahead log, and the index of the log. */
 const suffixes = ['', '-wal', '-shm'] as const;
 const DATABASE = 0;
 const NUMBERS_PER_FILE = 2;
-/** A file that was replaced while it was opened is opened anew once; a second time is no accident. */
+/** A file that is replaced while it is being opened is opened once more. A second replacement is an error. */
 const OPENING_ATTEMPTS = 2;
 
 export function newOpenedFiles(path: string): OpenedFiles {
@@ -29,11 +29,11 @@ export function newOpenedFiles(path: string): OpenedFiles {
 
 export interface Loss {
   /**
-   * `gone`: nothing is at the database's path. `replaced`: another file is. `log gone`, `log replaced`: the database is in
-   * place, a file beside it is not. `unseen`: the path cannot be looked at.
+   * `gone`: nothing is at the database's path. `replaced`: another file is. `log gone`, `log replaced`: the database is
+   * in place, but a file beside it is not. `unseen`: the path cannot be checked.
    */
   readonly kind: 'gone' | 'replaced' | 'log gone' | 'log replaced' | 'unseen';
-  /** For the operator: what happened, and what to do. */
+  /** Tells the operator what happened and what to do. */
   readonly message: string;
 }
 
@@ -42,7 +42,7 @@ type Seen = BigIntStats | Error | undefined;
 export class FileWatch {
   readonly #path: string;
   readonly #identities: BigInt64Array<SharedArrayBuffer>;
-  /** SQLite keeps its other files beside the file itself, not beside a link that leads to it. */
+  /** SQLite keeps its other files beside the database itself, not beside a symbolic link to it. */
   #realPath: string | null = null;
 
   constructor({ path, identities }: OpenedFiles) {
@@ -50,9 +50,12 @@ export class FileWatch {
     this.#identities = identities;
   }
 
-  /** Opens the database for its writer, and remembers its files. Throws if it is not the file that was opened before. */
+  /**
+   * Opens the database for the writer and remembers its files. Throws if it is not the same file that was opened
+   * before.
+   */
   open<Database extends { close(): void }>(openDatabase: () => Database): Database {
-    // Otherwise SQLite would make a new file at the path.
+    // If the file is gone, SQLite would create a new one at the path.
     this.assertInPlace('database');
     for (let attempt = 1; ; attempt++) {
       const before = this.#look(DATABASE);
@@ -70,13 +73,13 @@ export class FileWatch {
     }
   }
 
-  /** Throws StoreUnavailable if one of the files, or the database itself, is not the one that the writer opened. */
+  /** Throws StoreUnavailable if one of the files (or only the database) is not the one that the writer opened. */
   assertInPlace(what: 'database' | 'all files' = 'all files'): void {
     const loss = what === 'database' ? this.#lossOf(DATABASE, this.#look(DATABASE)) : this.loss();
     if (loss !== null) throw new StoreUnavailable(loss.message);
   }
 
-  /** Returns null while the files that the writer opened are at their paths. */
+  /** Returns null if the files that the writer opened are at their paths. */
   loss(): Loss | null {
     for (let file = 0; file < suffixes.length; file++) {
       const loss = this.#lossOf(file, this.#look(file));
@@ -85,7 +88,7 @@ export class FileWatch {
     return null;
   }
 
-  /** Returns the same without blocking the thread, should the disk hang. */
+  /** Does the same as `loss`, but does not block the thread if the disk hangs. */
   async lossSoon(): Promise<Loss | null> {
     for (let file = 0; file < suffixes.length; file++) {
       const loss = this.#lossOf(file, await this.#lookSoon(file));
@@ -95,8 +98,9 @@ export class FileWatch {
   }
 
   /**
-   * Renames the log of a database that is no longer at its path, so that SQLite does not apply it to a file that is put
-   * there, and it can still be put beside the database that it belongs to. Returns its new name, or null if there is none.
+   * Renames the log of a database that is no longer at its path. SQLite would otherwise apply it to any file that is
+   * put there; renamed, it can still be put back beside its own database. Returns its new name, or null if there is no
+   * log.
    */
   setLogAside(): string | null {
     let logAside: string | null = null;
@@ -149,7 +153,7 @@ export class FileWatch {
       return file === DATABASE ? this.#replaced() : this.#logLost(file, 'log replaced');
     }
     if (seen instanceof Error) {
-      const message = `the database ${this.#path} cannot be looked at: ${seen.message}`;
+      const message = `the database ${this.#path} cannot be checked: ${seen.message}`;
       return { kind: 'unseen', message };
     }
     return file === DATABASE ? this.#gone() : this.#logLost(file, 'log gone');

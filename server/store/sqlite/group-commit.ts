@@ -1,16 +1,16 @@
-// Many callers' jobs in one durable commit: the disk is waited for once for all of them.
+// Runs the jobs of many callers in one durable commit, so that they wait for the disk only once.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { done, failed, type Outcome } from './calls.ts';
 import { asStoreError, retryWhileLocked } from './database.ts';
 
-/** Work for a transaction. It may run more than once. */
+/** A job of a transaction. It may run more than once. */
 export type Job<Result> = () => Result;
 
 /**
- * Runs the jobs in one transaction, in order. If that fails, it is rolled back and each half is tried by itself, so
- * that in the end only the jobs that cannot be done fail, and a group on a full disk fails fast. If `mayStop` returns
- * true after a job, what was done is committed and the other jobs are not begun: they have no outcome.
+ * Runs the jobs in one transaction, in order. If that fails, the transaction is rolled back and each half is retried on
+ * its own, so that only the jobs that cannot succeed fail. If `mayStop` returns true after a job, the jobs so far are
+ * committed and the rest do not start: they have no outcome.
  */
 export function commitTogether(
   database: DatabaseSync,
@@ -33,7 +33,7 @@ export function commitTogether(
     database.exec('COMMIT');
     return results.map(done);
   } catch (error) {
-    // After some errors (a full disk is one) SQLite has rolled back by itself.
+    // After some errors, such as a full disk, SQLite has already rolled back.
     if (database.isTransaction) database.exec('ROLLBACK');
     if (jobs.length === 1) return [failed(asStoreError(error))];
     const middle = Math.ceil(jobs.length / 2);

@@ -1,4 +1,4 @@
-// Idempotency records in SQLite.
+// Stores idempotency records in SQLite.
 
 import type {
   IdempotencyRecord,
@@ -11,7 +11,7 @@ import type { Tally } from '../rows.ts';
 import { type Links, nobodys } from './links.ts';
 import type { Prepare } from './statements.ts';
 
-/** Responses may be megabytes each. So few are deleted at once that other writes do not wait long. */
+/** The limits of one call that deletes. Responses may be megabytes each, and other writes wait for the call. */
 const DELETED_AT_ONCE = 200;
 const DELETED_BYTES_AT_ONCE = 2 * 1024 * 1024;
 
@@ -34,7 +34,7 @@ export function idempotencyLookUps(prepare: Prepare) {
 
 export function idempotencyWrites(prepare: Prepare) {
   return {
-    /** Deletes some, the oldest first. Returns whether others may be left, so that the caller comes back for them. */
+    /** Deletes some expired records, oldest first. Returns true if more may be left, so that the caller calls again. */
     deleteExpiredResponses(nowMs: number): boolean {
       const expired = prepare(
         `SELECT rowid, length(answer) AS bytes FROM idempotency_answers
@@ -52,7 +52,7 @@ export function idempotencyWrites(prepare: Prepare) {
   };
 }
 
-/** Writes unless a response is stored under the idempotency key, and stores the record with what was written. */
+/** Writes and stores the idempotency record with the result, unless a response is already stored under its key. */
 export function writeOnce(
   prepare: Prepare,
   record: IdempotencyRecord | null,
@@ -92,7 +92,9 @@ export function idempotencyStore({ writer, reader }: Links): IdempotencyStore {
   };
 }
 
-/** Returns the record with a response of its own: a view would take all of its buffer along to the other thread. */
+/**
+ * Returns the record with a copy of its response, because a view would transfer its whole buffer to the other thread.
+ */
 export function packIdempotencyRecord(record: IdempotencyRecord | null): IdempotencyRecord | null {
   return record === null ? null : { ...record, response: new Uint8Array(record.response) };
 }

@@ -1,4 +1,4 @@
-// User interactions in SQLite.
+// Stores user interactions in SQLite.
 
 import type { IdempotencyRecord, Written } from '../idempotency-records.ts';
 import type { InteractionPage, InteractionStore } from '../interactions.ts';
@@ -35,8 +35,8 @@ export function interactionLists(prepare: Prepare) {
 export function interactionWrites(prepare: Prepare, upserts: Upserts) {
   return {
     /**
-     * Returns a single word for an interaction without an idempotency record: the result crosses threads thousands of
-     * times a second.
+     * Returns a single word for an interaction without an idempotency record, because the result crosses threads
+     * thousands of times a second.
      */
     writeInteraction(
       organisation: OrganisationNumber,
@@ -62,7 +62,7 @@ export function interactionStore(links: Links): InteractionStore {
       return rowsOf(rowsJson)[0] ?? null;
     },
     async interactions(organisation, page) {
-      // Only a page without filters needs no more than its rows.
+      // Only a page without filters reads no more than its own rows.
       const rows = Object.keys(page.equal).length === 0 ? page.limit : STEP_ENTRIES;
       const { rowsJson, next } = await lister.call('interactions', [organisation, page], {
         organisation,

@@ -1,4 +1,4 @@
-// API keys in SQLite.
+// Stores API keys in SQLite.
 
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
@@ -10,7 +10,7 @@ const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name,
     api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by
   FROM api_keys JOIN organisations USING (organisation)`;
 
-/** Keys whose use is noted in one call, so that other writes do not wait for all of them. */
+/** How many keys one call marks as used, so that other writes do not wait for all of them. */
 const KEYS_NOTED_AT_ONCE = 500;
 
 export function keyLookUps(prepare: Prepare) {

@@ -1,15 +1,15 @@
-// The SQLite that Node was built with, or that the system gives it.
+// Checks the version of SQLite that Node uses: its own, or the one of the system.
 
 import { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
 
 /**
- * In nearly all releases before it a commit at the moment in which the log starts anew can lose what was committed before,
- * and leave the file damaged. The few that have the fix as well cannot look at the log without copying it.
+ * In nearly all earlier releases, a commit at the moment in which the log restarts can lose earlier commits and damage
+ * the file. The few earlier releases with the fix lack `wal_checkpoint(NOOP)`, which checks the log without copying it.
  */
 const oldestSafe = [3, 51, 3] as const;
 
-/** Asked of the library itself: Node only knows which one it was built for. */
+/** Asks the library itself, because Node only knows the version that it was built for. */
 export function loadedSqlite(): string {
   const database = new DatabaseSync(':memory:');
   try {

@@ -1,4 +1,4 @@
-// The list of what the threads of a SQLite store do, put together from the nouns.
+// Lists the operations of each thread of a SQLite store.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { Link } from './calls.ts';
@@ -23,13 +23,13 @@ export function createLookUps(database: DatabaseSync) {
   };
 }
 
-/** Reads that may go through many rows, in steps. */
+/** Reads that may go through many rows, and therefore run in steps. */
 export function createLists(database: DatabaseSync) {
   const prepare = preparer(database);
   return { ...recordLists(prepare), ...interactionLists(prepare) };
 }
 
-/** Everything that changes the database. It runs inside the writer's transaction. */
+/** All operations that change the database. They run inside the writer's transaction. */
 export function createWrites(database: DatabaseSync) {
   const prepare = preparer(database);
   const upserts = createUpserts(database);
@@ -52,7 +52,7 @@ type ListResults = {
   ) => ReturnType<Lists[N]> extends Steps<infer Result> ? Result : never;
 };
 
-/** A holder's connections to the threads. */
+/** The connections of one user of the store to its threads. */
 export interface Links {
   readonly writer: Link<Writes & { ping(): void }>;
   readonly reader: Link<LookUps>;

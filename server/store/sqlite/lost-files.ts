@@ -1,5 +1,4 @@
-// What the writer does when a file of its database is no longer at its path: it acknowledges nothing, and saves what
-// the log still holds.
+// Handles the loss of a database file: the writer acknowledges nothing more, and saves what the log still holds.
 
 import { StoreUnavailable } from '../store.ts';
 import { failed, type Outcome } from './calls.ts';
@@ -8,12 +7,12 @@ import type { WalKeeper } from './wal.ts';
 
 export interface LossGuard {
   /**
-   * Runs the calls if the files are in place, and fails them if the files are not, before or after. What was committed
-   * to a file that is no longer at its path may be gone at any time, so it must not be acknowledged.
+   * Runs the calls, and fails them if the files are not in place before or after. A commit to a file that is no longer
+   * at its path may be lost at any time, so it must not be acknowledged.
    */
   guarded(callCount: number, commit: () => readonly Outcome[]): readonly Outcome[];
   isLost(): boolean;
-  /** To be called before the database is closed. */
+  /** Must be called before the database is closed. */
   close(): void;
 }
 
@@ -37,9 +36,9 @@ export function guardFiles(
     return loss;
   };
 
-  /** Returns whether there is nothing left to do. */
+  /** Returns true if nothing is left to do, false if it has to be retried. */
   const save = ({ kind }: Loss): boolean => {
-    // The log exists only in this process, and the database is in place to take it.
+    // The log can be read only by this process, and the database is still in place, so the log is copied into it.
     if (kind === 'log gone') return wal.copyAll();
     if (kind === 'replaced') setLogAside();
     return true;
@@ -50,12 +49,12 @@ export function guardFiles(
       const aside = watch.setLogAside();
       if (aside === null) return;
       reportTrouble(
-        `the log of the database that is lost is kept as ${aside}: before you open that database again, rename the log ` +
+        `the log of the lost database is kept as ${aside}: before you open that database again, rename the log ` +
           'to the name of the database with -wal appended',
       );
     } catch (error) {
       reportTrouble(
-        `the log of the database that is lost could not be renamed; move it away before the server is started ` +
+        `the log of the lost database could not be renamed; move it away before the server is started ` +
           `again, because it would spoil another database: ${(error as Error).message}`,
       );
     }
@@ -76,7 +75,7 @@ export function guardFiles(
     },
     isLost: () => known !== null,
     close() {
-      // A database that is made at the path by the next start would delete the log.
+      // If the next start creates a new database at the path, SQLite deletes the log.
       if (findLoss()?.kind === 'gone') setLogAside();
     },
   };

@@ -216,7 +216,7 @@ test('a column of another type is refused with both types', (t) => {
   prepareDatabase(database, PATH, tablesOf({ shops: numbered }, storedInteraction));
   assert.equal(
     refusal(database),
-    'headgate.db keeps the column shops.name as REAL where this Headgate keeps TEXT: use the version that made it',
+    'headgate.db stores the column shops.name as REAL, but this Headgate stores TEXT: use the version that made it',
   );
 });
 

@@ -1,7 +1,7 @@
-// Brings a database file to the form this version works with, or refuses it in one sentence.
-// Housekeeping tables come from numbered migrations. Tables of records follow the catalogue: what it
-// declares and the file lacks is added, and constraints that it no longer has are dropped, so that a new or
-// changed type or field needs no migration.
+// Upgrades a database file to the schema of this version, or throws with a message for the operator. Housekeeping
+// tables come from numbered migrations. Tables of records follow the catalogue: missing tables, columns and indexes are
+// added, and constraints that the catalogue no longer has are dropped, so that a new or changed type or field needs no
+// migration.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
@@ -10,10 +10,10 @@ import { codecs } from './codecs.ts';
 import { retryWhileLocked } from './database.ts';
 import { addColumnSql, type ColumnDefinition, createTableSql, redefineTableSql } from './schema.ts';
 
-/** "Hgat" in ASCII, in the file's header: tells our files from other SQLite databases. */
+/** "Hgat" in ASCII, in the file's header. It distinguishes Headgate's files from other SQLite databases. */
 const APPLICATION_ID = 0x48676174;
 
-/** The n-th entry leads from schema version n to n + 1. Entries are only ever appended. */
+/** The n-th entry (from 0) upgrades schema version n to n + 1. Entries are only ever appended. */
 const migrations: readonly string[] = [
   `CREATE TABLE organisations (
     organisation INTEGER PRIMARY KEY,
@@ -51,8 +51,8 @@ const migrations: readonly string[] = [
 export const SCHEMA_VERSION = migrations.length;
 
 /**
- * Safe to interrupt and to run from several processes at once: all steps are one transaction, and they are
- * worked out again once it holds the write lock.
+ * Upgrades the database. It is safe to interrupt and to run from several processes at once: all steps are one
+ * transaction, and they are determined again once it holds the write lock.
  */
 export function prepareDatabase(database: DatabaseSync, path: string, tables: Tables): void {
   const isReady = retryWhileLocked(
@@ -83,9 +83,10 @@ function missingSteps(database: DatabaseSync, path: string, tables: Tables): rea
   return steps;
 }
 
-/** The file's schema version; 0 for a file that nobody has used yet. */
+/** Returns the file's schema version, or 0 for a file that is not used yet. */
 export function knownVersion(database: DatabaseSync, path: string): number {
-  // In this order: another process may be making the tables, and what it has committed is ours at the last look.
+  // The order matters: if another process commits its tables between these reads, the application id is read last and
+  // is already Headgate's.
   const isEmpty = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
   const version = pragmaNumber(database, 'user_version');
   const applicationId = pragmaNumber(database, 'application_id');
@@ -125,7 +126,7 @@ function stepsOfTable(database: DatabaseSync, path: string, table: Table): reado
   return [...steps, ...addedIndexes.map((index) => createIndexSql(table, index))];
 }
 
-/** For each table with a column that is NOT NULL and should not be, the statement that defines it anew. */
+/** Returns a statement for each table with a column that is NOT NULL but should not be. */
 function redefinitions(database: DatabaseSync, tables: Tables): readonly string[] {
   return tablesIn(tables).flatMap((table) => {
     const columns = database
@@ -143,8 +144,8 @@ function redefinitions(database: DatabaseSync, tables: Tables): readonly string[
 }
 
 /**
- * Drops constraints without touching a row, as the documentation of SQLite describes it for releases that cannot do
- * so with ALTER TABLE (those before 3.53): https://www.sqlite.org/lang_altertable.html#otheralter
+ * Drops constraints without rewriting rows, as SQLite documents it for releases whose ALTER TABLE cannot do so (before
+ * 3.53): https://www.sqlite.org/lang_altertable.html#otheralter
  */
 function redefine(database: DatabaseSync, statements: readonly string[]): void {
   if (statements.length === 0) return;
@@ -152,8 +153,8 @@ function redefine(database: DatabaseSync, statements: readonly string[]): void {
   database.exec('PRAGMA writable_schema = ON');
   try {
     for (const statement of statements) database.exec(statement);
-    // This number tells other connections to read the definitions again; RESET does the same here, and fails if one
-    // cannot be read.
+    // A new number makes other connections read the definitions again. RESET does the same for this connection, and
+    // fails if a definition cannot be read.
     database.exec(`PRAGMA schema_version = ${pragmaNumber(database, 'schema_version') + 1}`);
     database.exec('PRAGMA writable_schema = RESET');
   } finally {
@@ -175,7 +176,7 @@ function refuseUnknownColumns(path: string, table: Table, present: ReadonlyMap<s
     }
     if (declaredType !== type) {
       throw new StoreUnusable(
-        `${path} keeps the column ${table.name}.${name} as ${type} where this Headgate keeps ${declaredType}: ` +
+        `${path} stores the column ${table.name}.${name} as ${type}, but this Headgate stores ${declaredType}: ` +
           'use the version that made it',
       );
     }

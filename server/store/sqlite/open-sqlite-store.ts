@@ -1,4 +1,4 @@
-// Opens a SQLite file as a store: starts its threads, and tells every holder of the store how to reach them.
+// Opens a SQLite file as a store: starts its threads, and tells every user of the store how to reach them.
 
 import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -16,13 +16,13 @@ import { defaultTuning, type Tuning } from './tuning.ts';
 
 export interface OpenSqliteStore extends Store {
   readonly files: OpenedFiles;
-  /** Returns a port through which another thread is told of one of the store's threads. */
+  /** Returns a port on which another thread receives the status of one of the store's threads. */
   statusPort(thread: ThreadName): MessagePort;
 }
 
 type SendStatus = (status: ThreadStatus, transferList: readonly Transferable[]) => void;
 
-/** `onTrouble` is told what an operator should onStatus of and no caller is told. */
+/** Calls `onTrouble` for problems that the operator should know of and that no call reports. */
 export async function openSqliteStore(
   givenPath: string,
   tuning: Tuning = defaultTuning,
@@ -37,7 +37,7 @@ export async function openSqliteStore(
   const { writer, ...others } = threads;
   const readers = Object.values(others);
   try {
-    // The writer goes first: it prepares the database.
+    // The writer opens first, because it prepares the database.
     await writer.open();
     await Promise.all(readers.map((reader) => reader.open()));
   } catch (error) {
@@ -50,7 +50,7 @@ export async function openSqliteStore(
 
   const close = async (): Promise<void> => {
     await store.close();
-    // The writer goes last, so that its connection is the one that clears the log away.
+    // The writer closes last, so that its connection is the one that deletes the log.
     await Promise.all(readers.map((reader) => reader.close()));
     await writer.close();
   };
@@ -72,7 +72,7 @@ export async function openSqliteStore(
 
 interface SupervisedThread {
   open(): Promise<void>;
-  /** Tells the holder of the thread now, and whenever it is started again or lost. */
+  /** Calls `tell` with the thread's status now, and whenever the thread is restarted or lost. */
   join(tell: SendStatus): void;
   leave(tell: SendStatus): void;
   close(): Promise<void>;
@@ -146,7 +146,7 @@ function command(worker: Worker, order: Order, transferList: readonly Transferab
   worker.postMessage(order, transferList);
 }
 
-/** Resolves when the thread can answer; rejects with its reason, or when it ends without one. */
+/** Resolves when the thread is ready. Rejects with its error, or if it ends without one. */
 async function opened({ worker, ended }: StartedWorker): Promise<void> {
   const told = new Promise<Opened>((resolve) => {
     worker.on('message', (message: Opened | Trouble) => {
@@ -167,7 +167,7 @@ async function opened({ worker, ended }: StartedWorker): Promise<void> {
   throw errorOf(outcome);
 }
 
-/** Makes the folder, and refuses a path that can never hold a database of ours. */
+/** Creates the folder, and throws for a path that can never hold a Headgate database. */
 function makeReachable(path: string): void {
   try {
     makeFolder(dirname(path));
@@ -175,7 +175,7 @@ function makeReachable(path: string): void {
     if (found !== undefined && !found.isFile()) {
       throw new StoreUnusable(`the database ${path} is not a file: name a file`);
     }
-    // A new database would take the log for its own, and delete it with everything that was acknowledged last.
+    // A new database would treat the log as its own, and delete it together with the last acknowledged uploads.
     if (found === undefined && (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
       throw new StoreUnusable(
         `there is no database ${path}, but its log ${path}-wal exists, with the last uploads in it: the database was ` +
@@ -193,7 +193,7 @@ function makeReachable(path: string): void {
   }
 }
 
-/** Each new folder is made durable in its parent: what is acknowledged in it must not vanish with it. */
+/** Each new folder is synced in its parent, so that acknowledged data cannot vanish with its folder. */
 function makeFolder(folder: string): void {
   const found = statSync(folder, { throwIfNoEntry: false });
   if (found?.isDirectory()) return;
@@ -201,10 +201,10 @@ function makeFolder(folder: string): void {
     throw new StoreUnusable(`${folder} is not a folder: no database can be made in it`);
   makeFolder(dirname(folder));
   try {
-    // Not `recursive`: Node then tries without end where a parent is there and takes no folders, as in /proc.
+    // Not `recursive`: with it, Node loops forever if a parent exists and accepts no folders, as in /proc.
     mkdirSync(folder);
   } catch (error) {
-    // Another process that starts on the same database was faster.
+    // Another process that uses the same database has created the folder first.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
   const parent = openSync(dirname(folder), 'r');

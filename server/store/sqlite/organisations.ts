@@ -1,4 +1,4 @@
-// Organisations in SQLite.
+// Stores organisations in SQLite.
 
 import type { Organisation, OrganisationStore } from '../organisations.ts';
 import { type Links, nobodys } from './links.ts';

@@ -1,12 +1,13 @@
-// The rows of an upload on their way to the writer's thread: as JSON, in which they cross in a third of the time of a
-// clone, and as bytes, which are handed over without a copy and given back once written, instead of when the collector
-// comes. In slices, so that of an upload only some rows are ever there as text, and on the writer's thread as values.
+// Packs the rows of an upload for the writer's thread. JSON crosses threads in a third of the time of a structured
+// clone, and its bytes are transferred without a copy and freed once written, instead of at the next garbage
+// collection. Rows are packed in slices, so that only a few of them exist as text, or as values on the writer's thread,
+// at any time.
 
 import type { Row } from '../rows.ts';
 
 export interface PackedRows {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Of every batch the slices, in order. */
+  /** The slices of each batch, in order. */
   readonly batches: readonly (readonly SlicePlace[])[];
   readonly rowCount: number;
 }
@@ -16,7 +17,7 @@ interface SlicePlace {
   readonly rowCount: number;
 }
 
-/** JSON of some rows of a batch, as JSON.stringify writes it. */
+/** The JSON of some rows of a batch, exactly as JSON.stringify writes it. */
 export interface PackedSlice {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly rowCount: number;
@@ -25,9 +26,9 @@ export interface PackedSlice {
 export type JsonRow = (string | number | boolean | null)[];
 
 export const ROWS_PER_SLICE = 100;
-/** Later slices may be longer than the one by which the room for all is judged. */
+/** The buffer's size is estimated from the first slice; this factor allows for longer slices later. */
 const ROOM_TO_SPARE = 1.05;
-/** Beyond this, room is only doubled: a slice of long texts says little about the others. */
+/** Above this size the buffer only doubles, because a slice of long texts says little about the other slices. */
 const ROOM_BY_GUESS_BYTES = 4 * 1024 * 1024;
 
 export function packRows(batches: readonly (readonly Row[])[]): PackedRows {

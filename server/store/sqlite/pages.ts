@@ -1,5 +1,6 @@
-// Reads rows, and lists of them page by page. Rows are returned as JSON text, which crosses threads in a third of the time
-// of a clone. Lists are read in steps of bounded cost, because nothing can interrupt a statement of SQLite.
+// Reads single rows, and lists of rows page by page. Rows are returned as JSON text, which crosses threads in a third
+// of the time of a structured clone. Lists are read in steps of bounded cost, because a running SQLite statement cannot
+// be interrupted.
 
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
@@ -10,7 +11,7 @@ import { quoted, quotedList, type Table } from '../tables.ts';
 import { codecs, toColumn } from './codecs.ts';
 import type { Prepare } from './statements.ts';
 
-/** Entries of an index that are counted in one step; they are not even looked at. */
+/** How many index entries one step counts. Counting is cheap, because the rows are not read. */
 const COUNT_STEP_ENTRIES = 50_000;
 
 /** A page on its way to another thread. */
@@ -19,14 +20,14 @@ export interface PackedPage {
   readonly next: Position | null;
 }
 
-/** Yields after each step, so that others have their turn; returns the result. */
+/** Yields after each step, so that other calls get their turn, and returns the result. */
 export type Steps<Result> = Generator<undefined, Result, undefined>;
 
 export function rowsOf(rowsJson: string): readonly Row[] {
   return JSON.parse(rowsJson) as Row[];
 }
 
-/** Returns no row or one, as JSON. */
+/** Returns a JSON array with the row, or an empty one if it does not exist. */
 export function rowByKey(
   prepare: Prepare,
   table: Table,
@@ -94,7 +95,7 @@ export function* countOf(
   }
 }
 
-/** Returns the last position of the next step; null if no more entries are left than a step looks at. */
+/** Returns the last position of the next step, or null if the remaining entries fit into one step. */
 function endOfStep(prepare: Prepare, organisation: OrganisationNumber, listing: Listing): Position | null {
   const { sql, parameters } = stepEndQuery(organisation, listing);
   const row = prepare(sql).get(...parameters);
@@ -106,7 +107,7 @@ export interface Query {
   readonly parameters: readonly SQLInputValue[];
 }
 
-/** Looks at nothing but the index. */
+/** Reads only the index. */
 export function stepEndQuery(organisation: OrganisationNumber, listing: Listing): Query {
   const { sql, parameters } = selection(quotedList(listing.order), organisation, { ...listing, inRow: [] });
   return { sql: `${sql} LIMIT 1 OFFSET ${STEP_ENTRIES}`, parameters };
@@ -124,7 +125,7 @@ function selection(selected: string, organisation: OrganisationNumber, listing: 
   const given = (field: string, value: ColumnValue): SQLInputValue =>
     toColumn(table.columns.find(({ name }) => name === field)!.kind, value);
   for (const [field, value] of [...inIndex, ...inRow]) {
-    // `=` rather than `IS`, because only `=` tells SQLite that an index of non-null values will do.
+    // `=` instead of `IS`, because SQLite can use an index of non-null values only with `=`.
     conditions.push(value === null ? `${quoted(field)} IS NULL` : `${quoted(field)} = ?`);
     if (value !== null) parameters.push(given(field, value));
   }
@@ -133,7 +134,7 @@ function selection(selected: string, organisation: OrganisationNumber, listing: 
     conditions.push(boundSql(bound));
     parameters.push(...bound.columns.map((column, at) => given(column, bound.values[at]!)));
   }
-  // Named, because another index would have other entries between the bounds, and perhaps many more.
+  // The index is named, because another index could have many more entries between the bounds.
   const source = `${quoted(table.name)}${index === null ? '' : ` INDEXED BY ${quoted(index.name)}`}`;
   const ordered = order.map((column) => `${quoted(column)} ${isDescending ? 'DESC' : 'ASC'}`);
   return {

@@ -1,5 +1,5 @@
-// The threads that read for the serving thread, so that nothing that is read waits behind a large write. The reader looks
-// up keys and single records; the lister reads lists, which may go through many rows, in steps.
+// The threads that read for the serving thread, so that reads do not wait behind a large write. The reader looks up
+// keys and single records; the lister reads lists in steps, because they may go through many rows.
 
 import { StoreUnavailable } from '../store.ts';
 import { type Call, done, failed, type Outcome } from './calls.ts';
@@ -10,9 +10,11 @@ import { ReadingConnection } from './reading-connection.ts';
 import { runThread, type Service, type ThreadSetup } from './thread.ts';
 import { noteProgress, withHealth } from './thread-health.ts';
 
-/** For inner pages, and for lists, which go from one place to the next. */
+/** Enough for inner pages. Lists need little, because they read pages in sequence. */
 const CACHE_KIB = 8 * 1024;
-/** Rows read in one transaction: enough to share its cost, few enough not to hold up the log for long. */
+/**
+ * Rows read in one transaction: enough to share its cost, and few enough not to delay the restart of the log for long.
+ */
 const GROUP_ROWS = 2000;
 
 type Operation = (...args: readonly unknown[]) => unknown;
@@ -23,7 +25,7 @@ function openReader({ name, tuning, files, health }: ThreadSetup): Service {
   const operations = (isLister ? createLists : createLookUps)(connection.database) as unknown as Readonly<
     Record<string, Operation>
   >;
-  /** Lists that have been begun and need another turn. */
+  /** Lists that have started and need another turn. */
   const begun = new WeakMap<Call, Steps<unknown>>();
 
   const outcomeOf = (call: Call): Outcome | null => {

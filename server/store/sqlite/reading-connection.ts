@@ -1,9 +1,9 @@
-// A connection that only reads.
+// A read-only connection to a SQLite database.
 
 import { DatabaseSync } from 'node:sqlite';
 import { FileWatch, type OpenedFiles } from './file-identity.ts';
 
-/** Readers wait only for the rare moments in which SQLite rebuilds or removes the log. */
+/** Readers wait for a lock only in the rare moments in which SQLite rebuilds or deletes the log. */
 const LOCK_PATIENCE_MS = 5000;
 
 export class ReadingConnection {
@@ -21,8 +21,8 @@ export class ReadingConnection {
   }
 
   /**
-   * Runs reads in one transaction, which shares its cost. Throws StoreUnavailable if a file is no longer at its path: what
-   * it holds is out of date, keys included.
+   * Runs reads in one transaction, which shares its cost. Throws StoreUnavailable if a file is no longer at its path,
+   * because its contents, including keys, may be out of date.
    */
   read<Result>(run: () => Result): Result {
     this.#watch.assertInPlace();

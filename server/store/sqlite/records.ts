@@ -1,4 +1,4 @@
-// Records of all types in SQLite.
+// Stores records of all types in SQLite.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -15,13 +15,13 @@ import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from '
 import type { Prepare } from './statements.ts';
 import type { Upserts } from './upserts.ts';
 
-/** An upload on its way to the writer. */
+/** An upload in the form in which it is sent to the writer's thread. */
 export interface PackedUpload extends Omit<Upload, 'batches'> {
   readonly rows: PackedRows;
 }
 
 const BYTES_PER_ID = 40;
-/** A row of more bytes than this takes as long as several. */
+/** A row with more bytes than this takes as long as several rows. */
 const BYTES_PER_ROW = 1024;
 
 export function recordLookUps(prepare: Prepare) {
@@ -86,7 +86,7 @@ export function recordStore(links: Links): RecordStore {
       return rowsOf(await reader.call('record', [organisation, type, id], { organisation }))[0] ?? null;
     },
     async records(organisation, type, page) {
-      // Only a page of everything needs no more than its rows.
+      // Only a page that includes deleted records reads no more than its own rows.
       const options = { organisation, rows: page.includeDeleted ? page.limit : STEP_ENTRIES };
       const { rowsJson, next } = await lister.call('records', [organisation, type, page], options);
       return { rows: rowsOf(rowsJson), next: next === null ? null : next[0]! };

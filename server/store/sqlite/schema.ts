@@ -1,4 +1,4 @@
-// How the tables of records and interactions are made in SQLite, in plain SQL types that any tool can read.
+// The SQL that creates the tables of records and interactions, with plain SQL types that any tool can read.
 
 import { type Column, isNotNull, quoted, type Table } from '../tables.ts';
 import { codecs, toColumn } from './codecs.ts';
@@ -7,12 +7,12 @@ import { codecs, toColumn } from './codecs.ts';
 export interface ColumnDefinition {
   readonly name: string;
   readonly type: string;
-  /** The SQL text of its default. Rows that are older than the column read it as their value. */
+  /** The SQL text of its default. Rows that are older than the column have it as their value. */
   readonly defaultSql: string | null;
 }
 
 /**
- * An ordinary rowid table: with random keys it takes rows nearly twice as fast as a WITHOUT ROWID one,
+ * Creates an ordinary rowid table. With random keys it takes rows nearly twice as fast as a WITHOUT ROWID table,
  * because only the narrow key index is written at random places.
  */
 export function createTableSql(table: Table): string {
@@ -34,13 +34,13 @@ function tableSql(table: Table, columns: readonly ColumnDefinition[]): string {
   return `CREATE TABLE ${quoted(table.name)} (\n  ${definitions.join(',\n  ')}\n) STRICT`;
 }
 
-/** A field that was declared later. Older rows get what omitting it means. */
+/** Adds a field that was declared later. Older rows get the value that omitting the field means. */
 export function addColumnSql(table: Table, { name, kind, omitted }: Column): string {
   const whenOmitted = omitted === null ? '' : ` DEFAULT ${toColumn(kind, omitted)}`;
   return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${codecs[kind].type}${whenOmitted}`;
 }
 
-/** Writes the table's definition anew, with the columns that it has and the constraints that it should have. */
+/** Replaces the table's definition, with the columns that it has and the constraints that it should have. */
 export function redefineTableSql(table: Table, columns: readonly ColumnDefinition[]): string {
   const sql = tableSql(table, columns).replaceAll("'", "''");
   return `UPDATE sqlite_schema SET sql = '${sql}' WHERE type = 'table' AND name = '${table.name}'`;

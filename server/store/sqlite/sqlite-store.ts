@@ -1,5 +1,4 @@
-// The store as its callers hold it, in any thread: it packs what they give, and passes it to the thread whose work
-// it is.
+// The SQLite store as its callers use it, in any thread: it packs the arguments and calls the right thread.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { IngestStore, Store } from '../store.ts';
@@ -16,12 +15,12 @@ import { recordStore, recordWriter } from './records.ts';
 import { type ShownHealth, StoreHealth } from './store-health.ts';
 import type { ThreadName } from './thread.ts';
 
-/** What a holder of the store is told about a thread: a way to it, or why there is none. */
+/** How to reach a thread, or why it cannot be reached. */
 export type ThreadStatus =
   | (ShownHealth & { readonly thread: ThreadName; readonly port: MessagePort })
   | { readonly thread: ThreadName; readonly lost: string };
 
-/** Reference checks go to random places of the key indexes; their inner pages and warm leaves fit in this. */
+/** Reference checks read random places of the key indexes. Their inner pages and hot leaves fit into this cache. */
 const LOOK_UP_CACHE_KIB = 16 * 1024;
 
 export interface HeldStore {
@@ -36,7 +35,7 @@ export function holdStore(): HeldStore {
     lister: createLink('lister'),
   };
   const { writer, reader, lister } = links;
-  // Without its lister the store serves everything but lists.
+  // The lister is left out: without it, the store serves everything but lists.
   const health = new StoreHealth({ writer, reader });
   return {
     onStatus(status) {
@@ -57,21 +56,21 @@ export function holdStore(): HeldStore {
   };
 }
 
-/** What another thread needs to attach to an open store. */
+/** What another thread needs to use an open store. */
 export interface SqliteStoreHandle {
   readonly files: OpenedFiles;
-  /** Tells of the writer. */
+  /** Receives the status of the writer. */
   readonly statusPort: MessagePort;
 }
 
 /**
- * Returns the store for a thread that takes records in. It looks things up with a connection of its own, so that an upload
- * goes to no other thread than the writer.
+ * Returns the store for an ingest thread. It has its own connection for lookups, so that an upload involves no other
+ * thread than the writer.
  */
 export function attachSqliteStore({ files, statusPort }: SqliteStoreHandle): IngestStore {
   const writer: Links['writer'] = createLink('writer');
   const onStatus = (status: ThreadStatus): void => connect(writer, status);
-  // What was told before the port got here can be read at once, so the store can be used at once.
+  // Statuses sent before the port arrived can be read synchronously, so that the store is usable immediately.
   for (let first = receiveMessageOnPort(statusPort); first; first = receiveMessageOnPort(statusPort)) {
     onStatus(first.message as ThreadStatus);
   }

@@ -1,11 +1,10 @@
-// Statements that a connection prepares once.
+// Caches the prepared statements of a connection.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-/** Filters come in so many combinations that not every statement can be kept. */
+/** Filters have too many combinations to keep every statement. */
 const MOST_PREPARED_STATEMENTS = 500;
 
-/** Returns the prepared statement. */
 export type Prepare = (sql: string) => StatementSync;
 
 export function preparer(database: DatabaseSync): Prepare {

@@ -1,17 +1,17 @@
-// Whether the store can serve, as any holder of it can say without waiting behind what its threads have to do.
+// Checks whether the store can serve, without waiting behind the work of its threads.
 
 import { StoreUnavailable } from '../store.ts';
 import { FileWatch, type OpenedFiles } from './file-identity.ts';
 import { hasFailed, stalledForS, type ThreadHealth } from './thread-health.ts';
 
-/** What a thread shows of itself and of the files that it works on. */
+/** The health of a thread, and the files that it uses. */
 export interface ShownHealth {
   readonly health: ThreadHealth;
   readonly files: OpenedFiles;
 }
 
 interface Reached {
-  /** Returns why the thread cannot be reached, or null. */
+  /** Returns why the thread cannot be reached, or null if it can. */
   absence(): string | null;
 }
 
@@ -30,15 +30,15 @@ export class StoreHealth<ThreadName extends string> {
   }
 
   /**
-   * Rejects with the reason if the store is broken; a store that is only busy is not. `proveByWriting` is asked if a call
-   * has failed: it resolves if the writer can write again.
+   * Rejects with the reason if the store is broken; resolves if it is only busy. If a call has failed before, calls
+   * `proveByWriting`, which resolves if the writer can write again.
    */
   async assertServing(proveByWriting: () => Promise<unknown>): Promise<void> {
     const reason = this.#absence() ?? this.#stall();
     if (reason !== null) throw new StoreUnavailable(reason);
     const loss = await this.#watch?.lossSoon();
     if (loss) {
-      // So an idle writer hears of it, and does what can be done for the log.
+      // This makes an idle writer notice the loss and save the log if it can.
       proveByWriting().catch(() => {});
       throw new StoreUnavailable(loss.message);
     }

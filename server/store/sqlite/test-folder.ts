@@ -1,4 +1,4 @@
-// A folder of its own for a test, gone when the test ends.
+// Creates a temporary folder for a test, deleted when the test ends.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Another process, for tests of what several of them do to one file.
+// Starts another process, for tests in which several processes use one file.
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
@@ -14,7 +14,7 @@ export function startProcess(code: string, ...args: string[]): ChildProcessByStd
   });
 }
 
-/** What the process printed, once it has ended, and how it ended. */
+/** Resolves, once the process has ended, with what it printed and its exit code or signal. */
 export async function endOf(
   child: ReturnType<typeof startProcess>,
 ): Promise<{ readonly printed: string; readonly ending: number | string | null }> {

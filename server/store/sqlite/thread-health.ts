@@ -1,29 +1,29 @@
-// What a thread of the store shows of itself, in memory that every thread can read. So it is known whether the store can
-// serve without asking a thread that may be busy for many seconds: a long commit is work, not a failure.
+// The health of a store thread, in memory that every thread can read. It shows whether the store can serve without
+// asking a thread that may be busy for many seconds: a long commit is not a failure.
 
 import type { Service } from './thread.ts';
 
 export type ThreadHealth = Int32Array<SharedArrayBuffer>;
 
 const IS_BUSY = 0;
-/** In seconds of the process's monotonic clock, which all its threads share. */
+/** In seconds of the process's monotonic clock, which all threads share. */
 const PROGRESS_AT_S = 1;
 const HAS_FAILED = 2;
 const FIELDS = 3;
 
-/** As long as the writer waits for the locks of other processes; a healthy disk does not take this long for anything. */
+/** As long as the writer waits for the locks of other processes. No operation on a healthy disk takes this long. */
 export const STALLED_AFTER_S = 30;
 
 export function newThreadHealth(): ThreadHealth {
   return new Int32Array(new SharedArrayBuffer(FIELDS * Int32Array.BYTES_PER_ELEMENT));
 }
 
-/** A thread that starts owes nothing to its predecessor. */
+/** A new thread must not inherit the health of its predecessor. */
 export function resetHealth(health: ThreadHealth): void {
   for (let field = 0; field < FIELDS; field++) Atomics.store(health, field, 0);
 }
 
-/** To be called at every step of a group of calls. */
+/** Must be called at every step of a group of calls. */
 export function noteProgress(health: ThreadHealth): void {
   Atomics.store(health, PROGRESS_AT_S, nowS());
 }
@@ -36,14 +36,14 @@ export function hasFailed(health: ThreadHealth): boolean {
   return Atomics.load(health, HAS_FAILED) === 1;
 }
 
-/** Returns for how long the thread has been at one step, or null if that is no reason for concern. */
+/** Returns how long the thread has been at one step, or null if it is idle or not stalled. */
 export function stalledForS(health: ThreadHealth, atS: number = nowS()): number | null {
   if (Atomics.load(health, IS_BUSY) === 0) return null;
   const stalledS = atS - Atomics.load(health, PROGRESS_AT_S);
   return stalledS > STALLED_AFTER_S ? stalledS : null;
 }
 
-/** Returns the service as one that shows when it is at work. */
+/** Returns the service with its work reported in `health`. */
 export function withHealth(service: Service, health: ThreadHealth): Service {
   resetHealth(health);
   return {

@@ -1,5 +1,5 @@
-// The life of a store's thread: it opens its part of the database when told, takes calls from any number of
-// ports, answers them group by group, and finishes what it has taken before it ends.
+// Runs a thread of the store: it opens its part of the database when told to, accepts calls from any number of ports,
+// handles them in groups, and finishes the accepted calls before it ends.
 
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { StoreBusy } from '../store.ts';
@@ -25,40 +25,41 @@ export type Order =
   | { readonly kind: 'connect'; readonly port: MessagePort }
   | { readonly kind: 'close' };
 
-/** What a thread tells whoever started it, once. */
+/** Whether the thread could open its part of the database. Sent once to the thread that started it. */
 export type Opened = Outcome;
 
-/** What it may tell later: something that its operator should hear of, and that nobody who calls it is told. */
+/** A later problem that the operator should know of and that no call reports. */
 export interface Trouble {
   readonly trouble: string;
 }
 
 export interface Service {
-  /** About how many rows the calls that are answered together read or write; a call of more is answered alone. */
+  /** The approximate number of rows that a group of calls reads or writes. A call with more rows is handled alone. */
   readonly groupRows: number;
-  /** A call that has waited longer is refused instead of begun. */
+  /** The timeout for a call in the queue. A call that has waited longer fails without being started. */
   readonly patienceMs: number;
-  /** Returns false while only small calls may be begun. */
+  /** Returns false while only small calls may start. */
   mayBeginLarge(): boolean;
   /**
-   * Returns one outcome per call, in their order; null for a call that is not done and needs another turn. If somebody
-   * else is waiting, it may stop early: calls without an outcome are not begun. Throws only if the thread cannot go on.
+   * Returns one outcome per call, in their order, or null for a call that is unfinished and needs another turn. If
+   * another organisation is waiting, it may stop early: calls without an outcome have not started. Throws only if the
+   * thread cannot continue.
    */
   answer(calls: readonly Call[], isOtherWaiting: () => boolean): readonly (Outcome | null)[];
-  /** Upkeep for which nobody should wait: it comes after the answers have been given. */
+  /** Runs maintenance after the results have been sent, so that no caller waits for it. */
   betweenGroups(): void;
   close(): Promise<void>;
 }
 
-/** Looking costs as much as writing a row. */
+/** The shortest time between two checks for waiting calls. A check costs as much as writing a row. */
 const LOOK_EVERY_MS = 10;
-/** How soon large calls that may not be begun are tried again. */
+/** The delay before large calls that may not start are tried again. */
 const TRY_LARGE_AGAIN_MS = 2;
 
 interface Taken extends Weighed {
   readonly call: Call;
   readonly port: MessagePort;
-  /** Null once it has been begun. */
+  /** Null once the call has started. */
   arrivedAtMs: number | null;
 }
 
@@ -67,7 +68,7 @@ interface Life {
   close(): Promise<void>;
 }
 
-/** A thread is told to open its part of the database before anything else. */
+/** Runs a thread. Its first order has to be `open`. */
 export function runThread(
   open: (setup: ThreadSetup, reportTrouble: (trouble: string) => void) => Service,
 ): void {
@@ -93,7 +94,7 @@ function begin(service: Service): Life {
   let isPumpDue = false;
   let lookedAtMs = 0;
 
-  // Pumping after the turn's messages have all come in puts the calls of many callers into one group.
+  // Pumping runs after all messages of the turn have arrived, which puts the calls of many callers into one group.
   const duePump = (): void => {
     if (isPumpDue || queue.size === 0) return;
     isPumpDue = true;
@@ -110,7 +111,7 @@ function begin(service: Service): Life {
     }
   };
 
-  /** Returns false if none of the calls that wait may be begun. */
+  /** Returns false if none of the waiting calls may start. */
   const answerOneGroup = (mayBeginLarge: boolean): boolean => {
     const group = queue.takeGroup(mayBeginLarge);
     if (group.length === 0) return queue.size === 0;
@@ -147,7 +148,7 @@ function begin(service: Service): Life {
     }
   };
 
-  /** Looks at what has arrived while the group is worked on, now and then. */
+  /** Receives the calls that have arrived while the group is being handled. Checks only every LOOK_EVERY_MS. */
   const isAwaited = (group: readonly Taken[]): boolean => {
     const nowMs = performance.now();
     if (nowMs - lookedAtMs < LOOK_EVERY_MS) return false;

@@ -1,18 +1,18 @@
-// The figures by which the SQLite store trades latency, memory and disk. Tests make them small.
+// The settings that balance latency, memory and disk use in the SQLite store. Tests use small values.
 
 export interface Tuning {
   /**
-   * About how many rows are committed together; uploads beyond it wait for the next commit. The writer holds about a page
-   * for each row, and every new call waits for the group at work.
+   * The approximate number of rows in one commit; further uploads wait for the next one. The writer holds about one
+   * page per row in memory, and every new call waits for the current group.
    */
   readonly groupRows: number;
-  /** A reading call that has waited longer for its thread is refused. */
+  /** A read that has waited longer for its thread fails. */
   readonly readPatienceMs: number;
-  /** Un-checkpointed write-ahead log at which the checkpointer starts. */
+  /** The checkpointer starts when this much of the write-ahead log is not copied. */
   readonly checkpointAfterBytes: number;
   /**
-   * Write-ahead log at which it is made to start anew from its beginning: it is copied without pause until the writer can
-   * copy the little that is left. At twice this large uploads wait for the copying.
+   * The size of the write-ahead log at which it has to restart from its beginning: it is copied without pause until the
+   * writer can copy the small rest. At twice this size, large uploads wait for the copying.
    */
   readonly walLimitBytes: number;
 }

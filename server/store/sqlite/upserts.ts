@@ -1,4 +1,4 @@
-// How rows reach a table: each is inserted, merged into the one that is there, or found to be there as it is.
+// Writes rows to a table: each row is inserted, merged into the stored one, or left out because it is already stored.
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
@@ -9,7 +9,7 @@ import { DifferingRows } from './differing-rows.ts';
 import { type JsonRow, type PackedSlice, rowsIn } from './packed-rows.ts';
 
 export interface Upserts {
-  /** No key occurs twice in it: rows may be compared before any of them is written. */
+  /** No key may occur twice in a slice, because rows are compared before any of them is written. */
   slice(table: Table, organisation: OrganisationNumber, slice: PackedSlice): Tally;
   row(table: Table, organisation: OrganisationNumber, row: JsonRow): Tally;
 }
@@ -18,14 +18,15 @@ interface TableUpserts {
   readonly insert: StatementSync;
   readonly merge: StatementSync;
   readonly differing: DifferingRows;
-  /** Whose last slice was mostly there already, as the next one will be then. */
+  /** The organisations whose last slice was mostly stored already. Their next slice probably is, too. */
   readonly repeating: Set<OrganisationNumber>;
 }
 
 const NO_ROWID = -1;
 /**
- * Where more rows than these differ, looking for them takes longer than it saves. Rows that are only written in another
- * way count, too: those with numbers that SQLite writes differently are compared in vain in every second slice.
+ * If more than this share of the rows differ, searching for them takes longer than it saves. Rows that SQLite only
+ * writes differently count as differing; an organisation that sends such numbers is compared in vain in every second
+ * slice.
  */
 const FEW_SHARE = 0.25;
 
@@ -46,8 +47,8 @@ export function createUpserts(database: DatabaseSync): Upserts {
   };
 
   /**
-   * Rows mostly come all new or all known. A bare insert takes two thirds of the time of one that is ready to
-   * merge, which prepares for being undone halfway, so that is for rows that follow one that was there.
+   * Rows are mostly all new or all known. A bare insert takes two thirds of the time of an insert that can merge, so
+   * merging is used only for rows that follow one that was already stored.
    */
   const upsertAll = (
     { insert, merge }: TableUpserts,
@@ -57,8 +58,9 @@ export function createUpserts(database: DatabaseSync): Upserts {
     let created = 0;
     let updated = 0;
     let wasThere = false;
-    // A merge leaves the last inserted rowid as it is, unless it had to insert. Before the first merge of a call that has
-    // inserted nothing it is set to one that no row has: it may be of another table, or of a dry run that was undone.
+    // A merge changes the last inserted rowid only if it had to insert. Before the first merge of a call that has
+    // inserted nothing, the rowid is set to one that no row has: it may stem from another table, or from a dry run that
+    // was rolled back.
     let lastRowid: number | bigint | null = null;
     for (const row of rows) {
       if (!wasThere) {
@@ -106,7 +108,7 @@ export function createUpserts(database: DatabaseSync): Upserts {
   };
 }
 
-/** Returns the same rows, converted in place to what the columns have. */
+/** Converts the rows in place to the values that the columns store, and returns them. */
 function bindable(table: Table, rows: readonly JsonRow[]): SQLInputValue[][] {
   const converted = table.columns.flatMap(({ kind }, position) => {
     const { conversion } = codecs[kind];
@@ -121,14 +123,17 @@ function bindable(table: Table, rows: readonly JsonRow[]): SQLInputValue[][] {
   return rows as SQLInputValue[][];
 }
 
-/** Parameters: the fields in order, then the organisation. Not numbered: each binding would look up its number. */
+/**
+ * Parameters: the fields in order, then the organisation. They are not numbered, because SQLite would look up each
+ * number when it is bound.
+ */
 function insertSql({ name, columns }: Table): string {
   const names = columns.map((column) => column.name);
   return `INSERT INTO ${quoted(name)} (${quotedList(names)}, "organisation")
     VALUES (${names.map(() => '?').join(', ')}, ?)`;
 }
 
-/** Changes a row only where it differs and the incoming one is not older. */
+/** Changes a row only if it differs and the incoming row is not older. */
 function mergeSql({ key, columns }: Table): string {
   const values = columns.filter(({ name }) => name !== key).map(({ name }) => quoted(name));
   const isNotOlder = values.includes('"updated"')

@@ -1,33 +1,33 @@
-// Keeps the write-ahead log from growing without end, and the copying of it into the database file away
-// from the writer as far as can be.
+// Keeps the write-ahead log from growing without limit, and keeps as much of the copying into the database file as
+// possible off the writer's thread.
 //
-// A log can start anew from its beginning only when all of it has been copied, and the checkpointer, on a thread of
-// its own, never catches up with a writer that goes on appending. Once the log is over its limit, the checkpointer
-// therefore makes pass after pass, until only what came since the last look is missing. Then large uploads wait for
-// another pass, and the writer copies what small ones have added meanwhile. So nobody waits for more than their own
-// upload adds.
+// SQLite can restart a log from its beginning only when all of it has been copied. The checkpointer has its own thread,
+// but it never catches up with a writer that keeps appending. Once the log is over its limit, the checkpointer
+// therefore runs pass after pass, until only the part added since the last check is left. Then large uploads wait for
+// one more pass, and the writer copies what small uploads have added in the meantime. So no upload waits longer than it
+// takes to copy about as much as it adds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { Checkpointer } from './checkpointer.ts';
 import type { OpenedFiles } from './file-identity.ts';
 import type { Tuning } from './tuning.ts';
 
-/** A log of fewer rows than this is not worth looking at, least of all by a command that writes one key. */
+/** The log is checked only after this many rows, so that a command that writes one key does not pay for a check. */
 const ROWS_BETWEEN_LOOKS = 1000;
 const FRAME_HEADER_BYTES = 24;
-/** How long the writer waits for readers of old pages to finish before it lets the log grow on. */
+/** How long the writer waits for readers of old pages to finish before it lets the log keep growing. */
 const READERS_PATIENCE_MS = 100;
-/** A log this many times over its limit shows that the checkpointer is too slow: large uploads have to wait for it. */
+/** A log larger than this many times its limit shows that the checkpointer is too slow: large uploads wait for it. */
 const OUTRUN_FACTOR = 2;
 /**
- * Long enough for the checkpointer to gain on the writer. If it was not long enough, the next wait is twice as long: a
- * disk that copies more slowly than it takes commits sets the pace.
+ * How long large uploads wait for the checkpointer at first. If a wait was too short, the next one is twice as long: on
+ * a disk that copies more slowly than it commits, copying sets the pace.
  */
 const CHECKPOINTER_PATIENCE_MS = 500;
 const LONGEST_CHECKPOINTER_PATIENCE_MS = 15_000;
-/** One under way and the next behind it, so that the checkpointer never waits for the writer's next look. */
+/** One pass runs and one is queued, so that the checkpointer never waits for the writer's next check. */
 const PASSES_IN_A_ROW = 2;
-/** A log that cannot start anew is tried again after a pause, longer each time: an analyst's query may take minutes. */
+/** The pauses before another attempt to restart the log. They grow, because an analyst's query may take minutes. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5000;
 
@@ -44,7 +44,7 @@ export interface WalKeeper {
 export interface LogState {
   readonly walBytes: number;
   readonly copiedBytes: number;
-  /** At the last look. */
+  /** The size of the log at the last check. */
   readonly walBytesBefore: number;
 }
 
@@ -56,20 +56,21 @@ export function stepFor(
 ): Step {
   const restBytes = walBytes - copiedBytes;
   if (walBytes <= walLimitBytes) return restBytes > checkpointAfterBytes ? 'copy' : 'nothing';
-  // A log that has become smaller has started anew, and all of it is new.
+  // A log that has become smaller was restarted, so all of it is new.
   const addedBytes = walBytes >= walBytesBefore ? walBytes - walBytesBefore : walBytes;
-  // Where nothing was written the log is as the last look left it, and there is no newest part to copy.
+  // If nothing was added, the log is unchanged since the last check, and there is no newest part for the writer to
+  // copy.
   if (addedBytes > 0 && restBytes <= addedBytes) return 'start anew';
   if (restBytes === 0) return 'nothing';
   return walBytes > OUTRUN_FACTOR * walLimitBytes ? 'wait for copying' : 'copy';
 }
 
-/** How long the checkpointer is waited for after it was waited for so long. */
+/** Returns how long the next wait for the checkpointer may take, given the last wait and whether it was long enough. */
 export function patienceAfter(patienceMs: number, wasEnough: boolean): number {
   return wasEnough ? CHECKPOINTER_PATIENCE_MS : Math.min(2 * patienceMs, LONGEST_CHECKPOINTER_PATIENCE_MS);
 }
 
-/** `reportTrouble` is told when the log cannot be copied, once until it has been again. */
+/** Calls `reportTrouble` if the log cannot be copied: once, until copying has worked again. */
 export function keepWal(
   database: DatabaseSync,
   files: OpenedFiles,
@@ -87,7 +88,7 @@ export function keepWal(
   let isTroubled = false;
   let pauseMs = FIRST_PAUSE_MS;
   let nextRestartAtMs = 0;
-  /** For the checkpointer's passes. Small uploads go on meanwhile. */
+  /** The current wait for the checkpointer's passes. Small uploads continue during it. */
   let wait: { readonly untilMs: number; readonly whenOver: () => void } | null = null;
 
   const look = (): LogState => {
@@ -103,7 +104,7 @@ export function keepWal(
     if (isTroubled) return;
     isTroubled = true;
     const message = cause instanceof Error ? cause.message : String(cause);
-    reportTrouble(`the log of ${files.path} could not be copied into it; it is tried again: ${message}`);
+    reportTrouble(`the log of ${files.path} could not be copied into it; Headgate will retry: ${message}`);
   };
 
   const startCheckpointer = (): Checkpointer =>
@@ -118,12 +119,12 @@ export function keepWal(
   const noteWaited = (): void => {
     const wasEnough = !isCopying();
     if (!wasEnough && patienceMs === LONGEST_CHECKPOINTER_PATIENCE_MS) {
-      noteTrouble(new Error('the disk is slower at it than at commits'));
+      noteTrouble(new Error('the disk copies the log more slowly than it commits'));
     }
     patienceMs = patienceAfter(patienceMs, wasEnough);
   };
 
-  /** False where readers of old pages, or a checkpoint that is still under way, are in the way. */
+  /** Returns false if readers of old pages, or a checkpoint that is still running, prevent it. */
   const copyRest = (): boolean => {
     database.exec(`PRAGMA busy_timeout = ${READERS_PATIENCE_MS}`);
     try {
@@ -184,7 +185,7 @@ export function keepWal(
       if (step === 'wait for copying') {
         copy(PASSES_IN_A_ROW);
         if (checkpointer !== null && !checkpointer.isGone) waitForCopying(patienceMs, noteWaited);
-        // Without a checkpointer there is only the writer to do it.
+        // Without a checkpointer, the writer has to copy the log itself.
         else if (mayStartAnew()) startAnew();
       }
     },

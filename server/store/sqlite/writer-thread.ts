@@ -1,4 +1,4 @@
-// The thread with the only writing connection.
+// The thread that runs all writes: it has the store's only writing connection.
 
 import type { Call, Outcome } from './calls.ts';
 import { sleep } from './database.ts';
@@ -14,7 +14,10 @@ import { hasFailed, noteFailed, noteProgress, withHealth } from './thread-health
 import { keepWal } from './wal.ts';
 import { openForWriting } from './writing-connection.ts';
 
-/** A server that commits without pause lets other processes at the database this often, for this long. */
+/**
+ * A server that commits without pause releases the database this often and for this long, so that other processes can
+ * use it.
+ */
 const LONGEST_HOLD_MS = 250;
 const LETTING_GO_MS = 4;
 
@@ -29,7 +32,7 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
 
   const operations: Readonly<Record<string, (...args: readonly never[]) => unknown>> = {
     ...createWrites(database),
-    // After a failure only a write that reaches the disk can show that the store is able to serve again.
+    // After a failure, only a write that reaches the disk proves that the store can serve again.
     ping: () => hasFailed(health) && database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`),
   };
 
@@ -74,7 +77,7 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
     betweenGroups() {
       if (!guard.isLost()) wal.keepInBounds();
     },
-    // The last connection that closes the file copies the log into it and removes the log.
+    // The last connection to close copies the log into the database file and deletes the log.
     async close() {
       await wal.close();
       guard.close();

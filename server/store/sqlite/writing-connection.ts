@@ -1,19 +1,19 @@
-// A connection that writes, set up for durable commits of many rows with random keys.
+// Opens the connection that writes, tuned for durable commits of many rows with random keys.
 
 import { DatabaseSync } from 'node:sqlite';
 import { catalogueTables } from '../tables.ts';
 import { loadedSqlite, refuseUnsafeSqlite } from './library.ts';
 import { prepareDatabase } from './migrations.ts';
 
-/** For pages that are used again: the key index of half a million rows, or the inner pages of those of many million. */
+/** Holds the key index of half a million rows, or the inner pages of the key indexes of many million rows. */
 const PAGE_CACHE_KIB = 40 * 1024;
 /**
- * What a transaction has changed stays in memory up to this. Random keys change a page of the key index each, so a full
- * group of rows needs most of it; pages written to the log before the commit are read back and written again.
+ * Changed pages stay in memory up to this size. Random keys change one page of the key index each, so a full group of
+ * rows needs most of it. Pages that are written to the log before the commit have to be read back and written again.
  */
 const CHANGED_PAGES_KIB = 96 * 1024;
 
-/** The tables are there, and up to date. Its user has to keep the write-ahead log in bounds. */
+/** Opens the database with its tables up to date. The caller has to keep the write-ahead log from growing. */
 export function openForWriting(path: string, sqliteVersion = loadedSqlite()): DatabaseSync {
   refuseUnsafeSqlite(sqliteVersion);
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: 0 });
