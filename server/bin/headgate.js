@@ -1,10 +1,10 @@
 #!/usr/bin/env -S node --disable-warning=ExperimentalWarning --min-semi-space-size=8 --max-semi-space-size=8
-// Starts Headgate: from its sources in a checkout, in a package from what was built out of them.
-// Kept to what old releases of Node understand, so that they can say what is wrong.
+// Starts Headgate: from the sources in a checkout, from the built files in a package.
+// The syntax is limited to what old releases of Node understand, so that they can report that they are too old.
 //
-// The space into which V8 puts new objects is 8 MB from the start, or what V8 allows where memory is scarce: with the
-// usual megabyte the serving thread takes a tenth longer for every interaction, and left to grow it takes tens of
-// megabytes that it does not need. Both can only be told here.
+// V8's space for new objects (the semi-space) is fixed at 8 MB, or less if memory is scarce. With the default of 1 MB
+// each interaction takes a tenth longer; without a limit the space grows to tens of megabytes that are not needed.
+// These flags have an effect only on the command line.
 
 import { existsSync, readFileSync } from 'node:fs';
 
@@ -19,7 +19,7 @@ if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {
   );
   process.exitCode = 2;
 } else {
-  // Where the sources are, what was once built from them may be out of date.
+  // The sources come first, because built files beside them may be out of date.
   const source = new URL('../cli/headgate.ts', import.meta.url);
   await import(
     existsSync(source) ? source.href : new URL('../dist/server/cli/headgate.js', import.meta.url).href

@@ -70,7 +70,7 @@ async function write(
   const stopListening = onStopSignal(() => {
     line.end();
     files.discard();
-    io.err('headgate: stopped before the sample was complete; nothing of it is left');
+    io.err('headgate: stopped before the sample was complete; the partial files are deleted');
   });
   try {
     for (const customersDone of makeSample(plan, files.put)) {
