@@ -228,7 +228,7 @@ test('a stop before anything is settled leaves nothing behind', async (t) => {
     proxy.fault = fault;
     const { exitCode, err } = await folder.run('load', 'shops.csv');
     assert.equal(exitCode, 2, err);
-    assert.match(err, /answered 403: .*none of Headgate's.*Access denied/);
+    assert.match(err, /answered 403: .*not from Headgate.*Access denied/);
     assert.doesNotMatch(err, /ask the operator/);
     assert.deepEqual(await folder.names('rejected'), []);
   }
