@@ -65,8 +65,8 @@ export interface RecordOptions {
   /** Drops unknown fields instead of refusing the interaction. */
   lenient?: boolean | undefined;
   /**
-   * Called if the interaction had already been recorded with this key: by an earlier call, or by an attempt of this call
-   * whose response was lost.
+   * Called if the interaction had already been recorded with this key: by an earlier call, or by an attempt of this
+   * call whose response was lost.
    */
   onReplayed?: (() => void) | undefined;
   signal?: AbortSignal | undefined;

@@ -72,7 +72,7 @@ interface SliceOutcome {
 /** How reading and sending ended. */
 type Ended = 'whole' | 'stopped' | InputFailure;
 
-/** At most this many slices per parallel request are in memory, because a finished slice may wait for an earlier one. */
+/** The maximum number of slices in memory per parallel request. A finished slice may have to wait for an earlier one. */
 const HELD_PER_REQUEST = 2;
 const CONTENT_TOO_LARGE_STATUS = 413;
 

@@ -133,10 +133,7 @@ test('the rejected records of a load that was stopped are named, and so is the l
   await folder.write('tags.csv', csvOf(['tag_id', 'name'], [[randomUUID(), 'x']]));
   const next = await folder.run('load', 'tags.csv');
   assert.equal(next.exitCode, 0);
-  assert.match(
-    next.err,
-    /an earlier load has not finished: headgate load shops\.csv resumes it.*--restart/,
-  );
+  assert.match(next.err, /an earlier load has not finished: headgate load shops\.csv resumes it.*--restart/);
   assert.ok(next.err.includes(`the records that it has rejected so far are in ${part}`), next.err);
   const { unfinished_loads } = await folder.json<
     LoadReport & { unfinished_loads: { command: string; rejected_files: string[] }[] }

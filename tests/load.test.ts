@@ -266,7 +266,10 @@ describe('what is loaded and what is not', () => {
     await folder.run('load', 'shops.csv');
     await folder.write('shops.csv', good.replace('Shop 0', 'Changed'));
     const changed = await folder.run('load', 'shops.csv');
-    assert.match(changed.err, /shops\.csv has changed since it was partly loaded; the load starts from the beginning/);
+    assert.match(
+      changed.err,
+      /shops\.csv has changed since it was partly loaded; the load starts from the beginning/,
+    );
     assert.match(changed.out, /^shops +3 +0 +1 +2 +0$/m);
 
     await folder.write('shops.csv', `${good}bad,x,GB\nx\n`);

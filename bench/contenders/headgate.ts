@@ -33,7 +33,7 @@ const warmUp: UploadOrder = {
 /** A limit that is never reached, because all load uses one key. Requests are still counted. */
 const environment = { HEADGATE_RATE_LIMIT: '1000000' };
 
-/** The log goes to a file, as under a supervisor. Reading it in this process would take CPU time from the measurement. */
+/** The log goes to a file, as under a supervisor. Reading it in this process would disturb the measurement. */
 const logFile = newLogFile();
 
 function newLogFile(): number {

@@ -1,5 +1,5 @@
-// Runs a peer as a contender: starts its server as a process on a free port of the loopback address, and sets it up with
-// requests.
+// Runs a peer as a contender: starts its server as a process on a free port of the loopback address, and sets it up
+// with requests.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// Generates the load of single interactions: a process with many connections, each of which sends its next request after
-// the last response. It uses HTTP on bare sockets to save CPU time, because it runs on the measured machine.
+// Generates the load of single interactions: a process with many connections, each of which sends its next request
+// after the last response. It uses HTTP on bare sockets to save CPU time, because it runs on the measured machine.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -33,7 +33,7 @@ function requestBytes({ port, path, headers, body }: InteractionTarget): Buffer 
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** Returns the length of the response at the start of the bytes, or null if its head is incomplete. Throws if not 2xx. */
+/** Returns the length of the first response in the bytes, or null if its head is incomplete. Throws if it is not 2xx. */
 function answerLength(bytes: Buffer): number | null {
   const headEnd = bytes.indexOf(endOfHead);
   if (headEnd === -1) return null;

@@ -2,7 +2,7 @@
 
 const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** The pattern of a date for JSON Schema, in syntax that every regex engine supports. It allows 31 days in any month. */
+/** The pattern of a date for JSON Schema, in syntax that all regex engines support. It allows 31 days in any month. */
 export const datePattern =
   '(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])';
 

@@ -34,9 +34,9 @@ export const commands: readonly Command[] = [
     options: ['host', 'port', 'database', 'workers'],
     summary: 'Start the service.',
     details:
-      'Prints `listening on URL` once it accepts requests. If the database is empty and on this machine, it ' +
-      'creates an organisation `demo` with a key and shows how to try it. The first SIGTERM or Ctrl-C lets ' +
-      'requests in flight finish and exits 0; a second one exits at once.',
+      'Prints `listening on URL` once it accepts requests. If it listens only on this machine and the database has ' +
+      'no organisation yet, it creates an organisation `demo` with a key and shows how to try it. The first SIGTERM ' +
+      'or Ctrl-C lets requests in flight finish and exits 0; a second one exits at once.',
     examples: [
       'headgate serve',
       'headgate serve --port 9000 --database /var/lib/headgate/headgate.db',
@@ -65,7 +65,8 @@ export const commands: readonly Command[] = [
     requiredOptions: [],
     options: ['json', 'database'],
     summary: 'Create an organisation.',
-    details: 'Each record, interaction and key belongs to one organisation. Organisations cannot see each other’s data.',
+    details:
+      'Each record, interaction and key belongs to one organisation. Organisations cannot see each other’s data.',
     examples: ['headgate orgs create acme', 'headgate orgs create "Acme Student Discounts" --json'],
     run: createOrg,
   },

@@ -25,7 +25,7 @@ export function overview(): string[] {
     'First steps:',
     ...columns(
       [
-        ['headgate serve', 'start the service; on an empty local database it creates a key to try it with'],
+        ['headgate serve', 'start the service; with a new database it creates a key to try it with'],
         ['headgate orgs create acme', 'create an organisation'],
         ['headgate keys issue --org acme', 'issue a key for its uploads'],
       ],

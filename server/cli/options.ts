@@ -62,7 +62,10 @@ export const options: Readonly<Record<string, Option>> = {
     value: 'N',
     help: `The number of customers, which determines all other numbers. Default: ${DEFAULT_CUSTOMERS}.`,
   },
-  seed: { value: 'S', help: `A whole number; a different one produces different records. Default: ${DEFAULT_SEED}.` },
+  seed: {
+    value: 'S',
+    help: `A whole number; a different one produces different records. Default: ${DEFAULT_SEED}.`,
+  },
   until: { value: 'DATE', help: `The last day of the data. Default: ${DEFAULT_UNTIL}.` },
   format: {
     value: 'csv|ndjson',
@@ -81,7 +84,10 @@ export const options: Readonly<Record<string, Option>> = {
     help: 'The number of parallel requests, 1 to 64. Default: 4, or 32 for interactions.',
   },
   lenient: { value: null, help: 'Drop unknown fields instead of rejecting the record.' },
-  restart: { value: null, help: 'Start from the beginning, even if an earlier run of the same load was interrupted.' },
+  restart: {
+    value: null,
+    help: 'Start from the beginning, even if an earlier run of the same load was interrupted.',
+  },
   out: { value: 'FILE', help: 'Write to this file. It appears only when it is complete.' },
   'spreadsheet-safe': {
     value: null,

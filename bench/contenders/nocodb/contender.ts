@@ -1,5 +1,5 @@
-// NocoDB, a spreadsheet interface to databases, as a contender, on a PostgreSQL database with existing tables. It accepts
-// an upload only as a whole and refuses existing ids, so it is measured only with new, valid records.
+// NocoDB, a spreadsheet interface to databases, as a contender, on a PostgreSQL database with existing tables. It
+// accepts an upload only as a whole and refuses existing ids, so it is measured only with new, valid records.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -21,7 +21,7 @@ export const nocodbPeer: Peer = {
   overrides: {
     // Reads spreadsheets. NocoDB requires a later version, which is not on npm.
     xlsx: '0.18.5',
-    // Loaded at the start, but not used with PostgreSQL. The required package downloads its binary in an install script.
+    // Loaded at the start, but not used with PostgreSQL. The required version downloads its binary during installation.
     sqlite3: 'npm:better-sqlite3@13.0.3',
   },
 };

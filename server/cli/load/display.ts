@@ -29,7 +29,7 @@ export class Display {
   #startBytes = 0;
   #startMs = 0;
   #isRetrying = false;
-  /** The width of the current file's bar. It only shrinks, so that the bar does not flicker as figures change length. */
+  /** The width of the current file's bar. It only shrinks, so that it does not flicker when figures change length. */
   #barCharacters = BAR_CHARACTERS;
 
   constructor(io: Io, isQuiet: boolean) {

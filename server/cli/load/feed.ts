@@ -1,5 +1,5 @@
-// Provides the records of one file in order, and keeps the position of each in the file until the server has accepted or
-// rejected it.
+// Provides the records of one file in order, and keeps the position of each in the file until the server has accepted
+// or rejected it.
 
 import { crc32 } from 'node:zlib';
 import type { Chunk, Place, Reader } from './chunk.ts';
@@ -50,7 +50,7 @@ export class Feed {
     this.#settled = { ...from, readBytes: source.readBytes() };
   }
 
-  /** Returns an iterator that is not a generator, so that available records need no promise. That costs more than reading. */
+  /** Is not a generator, so that available records need no promise: awaiting one costs more than reading a record. */
   records(): AsyncIterable<unknown> {
     let records: readonly unknown[] = [];
     let at = 0;

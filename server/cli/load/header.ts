@@ -49,7 +49,7 @@ function repeatedIn(names: readonly string[]): readonly string[] {
   return [...repeated];
 }
 
-/** Returns a sentence if the fields of the first record are those of another type. The server checks everything else. */
+/** Returns a sentence if the first record has the fields of another type. The server checks everything else. */
 export function firstRecordProblem(record: unknown, type: LoadType): string | null {
   if (typeof record !== 'object' || record === null) return null;
   const other = otherType(new Set(Object.keys(record)), type);

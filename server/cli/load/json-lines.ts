@@ -55,7 +55,9 @@ async function recordsIn(source: Source, name: string): Promise<readonly unknown
   const { value } = read;
   const array = Array.isArray(value) ? value : (value as Record<string, unknown> | null)?.[name];
   if (Array.isArray(array)) return array;
-  return new Unreadable(`it is neither an array of records nor an object with such an array under "${name}"; ${ndjsonHint}`);
+  return new Unreadable(
+    `it is neither an array of records nor an object with such an array under "${name}"; ${ndjsonHint}`,
+  );
 }
 
 const ndjsonHint = 'if each line is an object, rename it so that its name ends in .ndjson';

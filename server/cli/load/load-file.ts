@@ -139,7 +139,7 @@ function outcomeOf(
   };
 }
 
-/** Returns a function that checks whether a problem exists only because a dry run has not stored the referenced type. */
+/** Returns a function that checks whether a problem exists only because a dry run stores no referenced records. */
 function unstoredReferences(
   type: LoadType,
   notStored: ReadonlySet<LoadType>,

@@ -243,7 +243,8 @@ class Load {
   }
 
   async #whyAnew(entry: JournalEntry | 'unreadable'): Promise<string | null> {
-    if (entry === 'unreadable') return 'the journal of an earlier run is damaged, or was written by another version';
+    if (entry === 'unreadable')
+      return 'the journal of an earlier run is damaged, or was written by another version';
     if (entry.keyId !== this.#server.keyId) {
       // Only the server knows which organisation a key belongs to. Another one has none of the confirmed records.
       return 'the earlier run used another key, which may belong to another organisation';

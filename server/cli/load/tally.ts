@@ -1,5 +1,5 @@
-// Counts the results of a load by type, and groups the reasons for rejections. The tally is stored in the journal, so it
-// is plain data.
+// Counts the results of a load by type, and groups the reasons for rejections. The tally is stored in the journal, so
+// it is plain data.
 
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
 import { type LoadType, loadOrder } from './file-types.ts';

@@ -68,7 +68,7 @@ export class Random {
     return index;
   }
 
-  /** Returns a whole number of the range. `shareOf` returns the probability, from 0 to 1, of accepting a drawn number. */
+  /** Returns a whole number of the range. `shareOf` returns the probability of accepting a drawn number. */
   integerBy(least: number, most: number, shareOf: (drawn: number) => number): number {
     for (;;) {
       const drawn = this.integer(least, most);
