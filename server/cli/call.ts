@@ -1,3 +1,5 @@
+// The input that every command is run with.
+
 import type { Io } from './io.ts';
 
 /** The validated input of a command: all required arguments are present, and every option is one that it takes. */
