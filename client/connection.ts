@@ -203,7 +203,7 @@ export class Connection {
         ...(lenient ? { Prefer: 'handling=lenient' } : {}),
       },
       ...(body === undefined ? {} : { body }),
-      // Redirects are not followed, because they would turn a POST into a GET.
+      // Redirects are not followed, because they could turn a POST into a GET.
       redirect: 'manual',
       cache: 'no-store',
       credentials: 'omit',

@@ -26,7 +26,7 @@ import { PART_ENDING, unwrapped } from './rejected-form.ts';
 import { type Compression, notText, openSource, type Source, Unreadable, whyUnreadable } from './source.ts';
 
 export interface PlannedFile {
-  /** The path relative to what the user typed. */
+  /** The path as the user would write it, for messages. */
   readonly path: string;
   readonly realPath: string;
   readonly type: LoadType;
