@@ -1,4 +1,4 @@
-// Rows into PostgreSQL by COPY, as plainly as can be.
+// Writes rows to PostgreSQL with a plain COPY.
 
 import { once } from 'node:events';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -8,7 +8,7 @@ import type { Row } from '../server/store/rows.ts';
 import { catalogueTables, quoted, quotedList, recordTable } from '../server/store/tables.ts';
 import { ORGANISATION } from './rows.ts';
 
-/** One COPY, and so one commit, per batch of rows. */
+/** Runs one COPY, and so one commit, per batch of rows. */
 export async function copyInto(url: string, type: RecordTypeName, batches: Iterable<Row[]>): Promise<void> {
   const client = new pg.Client(url);
   await client.connect();

@@ -1,5 +1,5 @@
-// The databases that contenders are measured on: each measurement gets a new copy of one that holds so many
-// transactions already, together with an organisation, its key and the shops.
+// The databases for the measurements. Each measurement gets a new copy of a database with the wanted number of
+// transactions, an organisation, its key and the shops.
 
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -18,14 +18,14 @@ import { copyInto } from './copy.ts';
 import { bindable, ORGANISATION, rowsOf, upsertSql } from './rows.ts';
 import { recordsOf, referencedShops } from './workloads.ts';
 
-/** All rows present are repetitions of these, with keys of their own. */
+/** The present rows are copies of this many rows, with different keys. */
 const FILLING_ROWS = 50_000;
 const FILLING_SEED = 77;
 const FILLINGS_PER_COMMIT = 4;
 const FILLING_CACHE_KIB = 1024 * 1024;
 
 export interface BenchDatabase {
-  /** As Headgate is told it. */
+  /** The value of Headgate's `--database`. */
   readonly database: string;
   readonly key: string;
   remove(): Promise<void>;
@@ -60,7 +60,7 @@ function firstFilling(rows: number): Row[] {
   return rowsOf('transactions', recordsOf('transactions', FILLING_SEED, 0, count));
 }
 
-/** One after the other: millions of rows at once would not fit in memory. */
+/** Yields the rows in parts, because millions of rows would not fit in memory. */
 function* fillings(rows: number): Generator<Row[]> {
   const keyPosition = filled.columns.findIndex(({ name }) => name === filled.key);
   const filling = firstFilling(rows);
@@ -69,7 +69,7 @@ function* fillings(rows: number): Generator<Row[]> {
   }
 }
 
-/** SQLite repeats the first rows by itself, without waiting for the disk and with the index in memory. */
+/** Copies the first rows within SQLite, without waiting for the disk and with the index in memory. */
 function fillSqlite(path: string, rows: number): void {
   const database = openForWriting(path);
   database.exec(
@@ -101,7 +101,7 @@ function fillSqlite(path: string, rows: number): void {
   database.close();
 }
 
-/** A file of gigabytes reaches the disk when it is made, and not beside what is measured next. */
+/** Syncs a large file to disk now, so that this does not disturb the next measurement. */
 async function writeOut(path: string): Promise<void> {
   const file = await open(path, 'r+');
   try {
@@ -120,7 +120,7 @@ export class SqliteDatabases implements BenchDatabases {
     this.folder = folder;
   }
 
-  /** They are gone when the process ends, however it ends. */
+  /** Creates a folder for the databases, which is deleted when the process exits. */
   static async create(): Promise<SqliteDatabases> {
     const folder = await mkdtemp(join(tmpdir(), 'headgate-bench-'));
     process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -147,7 +147,7 @@ export class SqliteDatabases implements BenchDatabases {
   }
 }
 
-/** As an operator of a small machine sets it up: durable, with room for a log that is not copied too often. */
+/** Typical settings for a small machine: durable, with a WAL that is large enough for infrequent checkpoints. */
 const postgresSettings: Readonly<Record<string, string>> = {
   fsync: 'on',
   synchronous_commit: 'on',
@@ -185,7 +185,7 @@ export class PostgresDatabases implements BenchDatabases {
     const { name, url } = await this.server.newDatabase();
     const key = await furnish(url);
     await copyInto(url, 'transactions', fillings(rows));
-    // What was filled in is settled now, and not by what is measured next.
+    // Done now, so that it does not disturb the next measurement.
     await this.server.ask(name, 'VACUUM (ANALYZE) transactions');
     await this.server.ask(name, 'CHECKPOINT');
     return { name, key };

@@ -1,4 +1,4 @@
-// What Headgate claims of itself, each with its bound. A run shows whether it holds.
+// The performance claims of Headgate, each with its bound. A run checks whether they hold.
 
 import {
   LARGEST_UPLOADS_MEMORY_LIMIT_MB,

@@ -1,4 +1,4 @@
-// npm run bench: measures Headgate beside its ceilings and its peers, prints one table, and writes bench/results/.
+// `npm run bench`: compares Headgate with upper bounds and peers, prints a table, and writes bench/results/.
 
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -113,7 +113,7 @@ interface Installing {
   readonly leftOut: Results['leftOut'];
 }
 
-/** Those that can be installed; of the others, why not. */
+/** Installs the peers. Returns those that could be installed, and the reasons for the others. */
 async function installPeers(
   { withPeers }: Plan,
   postgres: PostgresDatabases,
@@ -162,7 +162,7 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
   keepRecordTextsIn(join(sqlite.folder, 'records'));
   const postgres = await PostgresDatabases.create();
   const { peers, versions, leftOut: peersLeftOut } = await installPeers(plan, postgres, say);
-  // What fails late must not take the rest of an hour's results with it.
+  // A failed experiment is skipped, so that the results of the others are kept.
   const leftOut = [...peersLeftOut];
   const bench: Bench = { plan, sqlite, postgres, peers, say };
   const found: Findings[] = [];
@@ -209,7 +209,7 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
   for (const path of await writeResults(out, results)) say(`written: ${path}`);
 }
 
-// What is under way clears up after itself when the process exits.
+// Exit handlers clean up when the process exits.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 try {

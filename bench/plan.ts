@@ -1,4 +1,4 @@
-// How much is measured: a few minutes by default, all that is claimed with --full, next to nothing as a smoke test.
+// The size of a run: a few minutes by default, all claims with --full, or a very short smoke test.
 
 import type { Scale } from '../tests/harness/neighbours/attacks.ts';
 import type { Mode } from './report/results.ts';
@@ -6,30 +6,30 @@ import type { Mode } from './report/results.ts';
 export interface Plan {
   readonly mode: Mode;
   readonly rounds: number;
-  /** Peers take minutes to start and to upload, and are far enough away for one round to tell. */
+  /** Fewer rounds, because peers take minutes and the differences are large. */
   readonly peerRounds: number;
   readonly recordsPerUpload: number;
   /** Uploads in one measurement. */
   readonly uploads: number;
   readonly uploadsBesideLivez: number;
-  /** Peers are so much slower that a measurement of the usual size would take minutes. */
+  /** Smaller than for other contenders, because peers are much slower. */
   readonly peerUploadsPerClient: number;
   readonly clients: readonly number[];
-  /** Transactions in the tables before a measurement, besides none. */
+  /** The numbers of transactions in the table before a measurement, in addition to an empty table. */
   readonly rowsPresent: readonly number[];
-  /** On PostgreSQL also that of which nothing is claimed there: several COPYs at once, rows present, interactions. */
+  /** Whether to measure on PostgreSQL also without a claim: parallel COPY, rows present, interactions. */
   readonly allOnPostgres: boolean;
-  /** The same server's speed at these two sizes is compared. */
+  /** The two table sizes at which the speed of the same server is compared. */
   readonly growth: { readonly small: number; readonly large: number } | null;
-  /** Transactions in the file that `headgate load` loads; null where it is left out. */
+  /** The number of transactions in the file for `headgate load`, or null to skip it. */
   readonly loadRecords: number | null;
-  /** Sent to each server before the first round. */
+  /** The number of interactions sent to each server before the first round. */
   readonly interactionsToWarmUp: number;
   readonly interactions: number;
   readonly connections: number;
   readonly memoryClients: number;
   readonly memoryMs: number;
-  /** The first so many attacks on a neighbour, and those with figures of their own; infinite for all. */
+  /** The number of attacks to run, in addition to those with their own figures. Infinity means all. */
   readonly attacks: number;
   readonly attackRounds: number;
   readonly attackMs: number;

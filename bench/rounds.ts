@@ -1,4 +1,4 @@
-// Interleaving: in every round each contender has its turn, so that whatever else the machine does meets all alike.
+// Interleaves the contenders: each has its turn in every round, so that other load on the machine affects all alike.
 
 import type { Series } from './report/results.ts';
 
@@ -8,7 +8,7 @@ export interface Turn {
   measure(): Promise<number>;
 }
 
-/** The order moves on from round to round, so that none is always first. */
+/** Rotates the order from round to round, so that no contender is always first. */
 export async function inRounds(
   rounds: number,
   turns: readonly Turn[],

@@ -1,4 +1,4 @@
-// Records as rows in the form in which stores keep them, and the plain statement that writes one to SQLite.
+// Converts records to rows in their stored form, and provides the plain statement that writes a row to SQLite.
 
 import type { SQLInputValue } from 'node:sqlite';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
@@ -7,7 +7,7 @@ import type { Row } from '../server/store/rows.ts';
 import { quoted, quotedList, type Table } from '../server/store/tables.ts';
 import { type BenchRecord, type WorkloadName, workloads } from './workloads.ts';
 
-/** The number that a new database gives to its only organisation. */
+/** The number of the only organisation in a new database. */
 export const ORGANISATION = 1;
 
 export function rowsOf(name: WorkloadName, records: readonly BenchRecord[]): Row[] {

@@ -1,5 +1,4 @@
-// What is uploaded: records made from a seed, so that every contender gets the same ones, and the same ones
-// can be sent again.
+// The workloads: records generated from a seed, so that every contender gets the same ones, and they can be sent again.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import { Random } from '../tests/harness/random.ts';
@@ -40,13 +39,13 @@ function shop(random: Random, shopId: string): BenchRecord {
   };
 }
 
-/** The shops that transactions refer to; they are there before anything is measured. */
+/** The shops that transactions refer to. They exist before the measurement. */
 export const referencedShops: readonly BenchRecord[] = (() => {
   const random = new Random(SHOPS_SEED);
   return Array.from({ length: SHOPS }, () => shop(random, randomUuid(random)));
 })();
 
-/** All fifteen fields. */
+/** Returns a transaction with all fifteen fields. */
 function transaction(random: Random): BenchRecord {
   return {
     transaction_id: randomUuid(random),
@@ -87,7 +86,7 @@ export const workloads: Readonly<Record<WorkloadName, Workload>> = {
   },
 };
 
-/** Upload number `upload` of a seed: the same records every time. */
+/** Returns the records of upload number `upload` of a seed. They are the same every time. */
 export function recordsOf(name: WorkloadName, seed: number, upload: number, count: number): BenchRecord[] {
   const random = new Random(Math.imul(seed, 1_000_003) + upload);
   return Array.from({ length: count }, () => workloads[name].make(random));

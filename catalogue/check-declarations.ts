@@ -1,5 +1,5 @@
-// Refuses a catalogue that cannot work, at start, with the place and the reason. The compiler catches most
-// of this earlier; declarations that reach us from elsewhere (a test, plain JavaScript) meet it here.
+// Checks the catalogue at start, and throws an InvalidDeclaration that names the field and the reason. The compiler
+// finds most errors earlier; this check is for declarations that it does not see, as in tests or plain JavaScript.
 
 import type { Catalogue, Fields } from './declaration.ts';
 import { referencedTypes, uploadOrder } from './references.ts';

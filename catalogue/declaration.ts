@@ -1,4 +1,4 @@
-// The vocabulary in which record types are declared, and what TypeScript derives from a declaration.
+// The functions and types to declare record types with, and the types derived from a declaration.
 
 import type { Kind } from './kinds/kind.ts';
 
@@ -14,13 +14,13 @@ export interface Field<
   Nullable extends boolean = boolean,
 > {
   readonly kind: K;
-  /** Every upload must give it a value. This is a rule for uploads, not for what is stored. */
+  /** Whether every upload must give it a value. Stored records may be without one. */
   readonly required: Required;
-  /** A stored record may have null in it. */
+  /** Whether it may be null in a stored record. */
   readonly nullable: Nullable;
   readonly references: R;
   readonly note: string;
-  /** What an omitted optional field is kept as. */
+  /** The value that is stored for an omitted optional field. */
   readonly omitted: boolean | null;
 }
 
@@ -78,7 +78,7 @@ function fieldOf<K extends Kind, Required extends boolean, Nullable extends bool
 }
 
 export interface RecordType<F extends Fields = Fields> {
-  /** One record of the type, as a heading and in messages: "Shop". */
+  /** The name of one record, for headings and messages: "Shop". */
   readonly title: string;
   /** The field that identifies a record within its organisation. */
   readonly key: string;
@@ -97,12 +97,12 @@ export type Catalogue = { readonly [type: string]: RecordType };
 
 type WireOf<F extends Field> = ReturnType<F['kind']['present']>;
 
-/** A record as a client sends it: required fields there, optional ones there, null or left out. */
+/** A record as a client sends it: optional fields may be null or omitted. */
 export type Sent<F extends Fields> = {
   [N in keyof F as F[N]['required'] extends true ? N : never]: WireOf<F[N]>;
 } & { [N in keyof F as F[N]['required'] extends true ? never : N]?: WireOf<F[N]> | null };
 
-/** A record as it is answered: every field there. */
+/** A record as the server returns it, with every field. */
 export type Shown<F extends Fields> = {
   [N in keyof F]: F[N]['nullable'] extends false ? WireOf<F[N]> : WireOf<F[N]> | null;
 };
@@ -113,7 +113,7 @@ type ReferencedBy<R> = R extends string
     ? T[keyof T] & string
     : never;
 
-/** A sentence for every reference that leads nowhere; `never` for a sound catalogue. */
+/** A sentence for every reference to a type that does not exist; `never` if there is none. */
 export type DanglingReference<C extends Catalogue, Types extends string = keyof C & string> = {
   [T in keyof C & string]: DanglingReferenceIn<C[T]['fields'], Types, T>;
 }[keyof C & string];

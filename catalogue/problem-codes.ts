@@ -1,10 +1,10 @@
-// The closed list of reasons for which a record, or a field of it, is not accepted.
-// Everything that names a code (validation, answers, docs, tests) takes it from here.
+// The complete list of reasons why a record or a field is rejected.
+// Validation, responses, docs and tests all use these codes.
 
 export interface ProblemCodeDescription {
   readonly meaning: string;
   readonly remedy: string;
-  /** True where the very same record can be sent again unchanged and may then be accepted. */
+  /** Whether the same record may be accepted if it is sent again unchanged. */
   readonly retryable: boolean;
 }
 

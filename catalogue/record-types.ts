@@ -1,5 +1,5 @@
-// WHAT Headgate accepts. Every record type is declared here, once; schemas, TypeScript types, tables, the
-// reference graph, test generators and the docs are derived from these declarations.
+// Declares every record type that Headgate accepts. Schemas, TypeScript types, tables, the reference graph, test
+// generators and docs are derived from these declarations.
 
 import { checkDeclarations } from './check-declarations.ts';
 import {
@@ -154,7 +154,7 @@ export const recordTypes = {
   }),
 };
 
-/** What a client sends to record one user interaction. */
+/** The fields that a client sends to record one user interaction. */
 export const interaction = {
   interaction_type: required(choice('FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE')),
   user_id: optional(text, { note: 'pseudonymous user identifier' }),
@@ -177,7 +177,7 @@ export const interaction = {
   recommendation_id: optional(uuid, { note: 'the recommendation it came from' }),
 };
 
-/** What Headgate adds to a recorded interaction. */
+/** The fields that Headgate adds to a recorded interaction. */
 export const assignedToInteraction = {
   interaction_id: required(uuid, { note: 'a UUIDv7, rising with time' }),
   occurred_at: required(dateTime, { note: 'the moment that event_timestamp means' }),
@@ -201,7 +201,7 @@ export function isRecordTypeName(name: string): name is RecordTypeName {
 type Dangling =
   | DanglingReference<typeof recordTypes>
   | DanglingReferenceIn<typeof interaction, RecordTypeName, 'interaction'>;
-/** Does not compile when a reference names no record type; the compiler's message names the field. */
+/** Does not compile if a reference names an unknown record type; the compiler's message names the field. */
 const noneDangling: [Dangling] extends [never] ? true : Dangling = true;
 
 if (noneDangling) checkDeclarations(recordTypes, interaction);

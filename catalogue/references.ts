@@ -1,5 +1,4 @@
-// The reference graph: which types a type's records must find already uploaded, and the order of upload
-// that follows.
+// The reference graph: the types that each type refers to, and the resulting order of upload.
 
 import type { Catalogue, Fields, Reference } from './declaration.ts';
 
@@ -7,7 +6,7 @@ export function referencedTypes(reference: Reference): readonly string[] {
   return typeof reference === 'string' ? [reference] : Object.values(reference.types);
 }
 
-/** The types that records with these fields refer to, each once, in the order of the fields. */
+/** Returns the types that records with these fields refer to, each once, in the order of the fields. */
 export function dependenciesOf(fields: Fields): readonly string[] {
   const targets = Object.values(fields).flatMap((field) =>
     field.references === undefined ? [] : referencedTypes(field.references),
@@ -15,7 +14,7 @@ export function dependenciesOf(fields: Fields): readonly string[] {
   return [...new Set(targets)];
 }
 
-/** All types, each after the types it refers to; otherwise in the order of their declaration. */
+/** Returns all types, each after the types that it refers to, and otherwise in the order of declaration. */
 export function uploadOrder<C extends Catalogue>(types: C): readonly (keyof C & string)[] {
   const ordered = new Set<string>();
   const underway: string[] = [];

@@ -1,5 +1,5 @@
-// What the server's answers mean. Each reader returns undefined for an answer that is none of its kind: between client
-// and server there may be a proxy with answers of its own.
+// Reads the server's responses. Each reader returns undefined for a response that it does not recognise, because a
+// proxy between client and server may send its own responses.
 
 import type { FieldProblem, Refusal, RefusedError } from './errors.ts';
 import { keyFields, type RecordTypeName, type ShownInteraction, type ShownRecord } from './records.ts';
@@ -7,11 +7,11 @@ import type { Counts, UploadError, UploadWarning } from './result.ts';
 
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Null at the end of the list, and only there. */
+  /** Null only at the end of the list. */
   readonly nextCursor: string | null;
 }
 
-/** The outcome of one request; indices are positions in its records. */
+/** The result of one upload request. Indices are positions in its records. */
 export interface UploadAnswer {
   readonly requestId: string;
   readonly counts: Counts;
@@ -34,7 +34,7 @@ const CREATED_STATUS = 201;
 const BAD_REQUEST_STATUS = 400;
 const NOT_FOUND_STATUS = 404;
 
-/** Whatever the status: 200, 207, 400 and 500 all carry batches where the records were looked at. */
+/** Returns a reader that ignores the status: 200, 207, 400 and 500 all contain batches if the records were checked. */
 export function uploadReader(
   recordCount: number,
 ): (status: number, body: unknown) => UploadAnswer | undefined {
@@ -51,7 +51,7 @@ export function uploadReader(
   };
 }
 
-/** Every rejected record has at least one error, and no other record has any. */
+/** Returns whether every rejected record has at least one error, and no other record has any. */
 function areNamed(rejected: number, errors: readonly UploadError[], recordCount: number): boolean {
   const named = new Set(errors.map(({ index }) => index));
   return named.size === rejected && errors.every(({ index }) => index < recordCount);
@@ -84,7 +84,7 @@ export function readInteraction(status: number, body: unknown): ShownInteraction
   return readOne<ShownInteraction>(status, body, 'interaction_id');
 }
 
-/** Null only where Headgate itself says that there is none. */
+/** Returns null only if Headgate itself, and not a proxy, responded 404. */
 function readOne<Item>(status: number, body: unknown, key: string): Item | null | undefined {
   if (status === OK_STATUS && isObject(body) && typeof body[key] === 'string') return body as Item;
   return status === NOT_FOUND_STATUS && readRefusal(status, body) !== undefined ? null : undefined;
@@ -122,13 +122,13 @@ export function readRefusal(status: number, body: unknown): Refusal | undefined 
   };
 }
 
-/** How a server says that an upload has more records than it takes at once, and how many it does take. */
+/** The server's messages for an upload with too many records. They contain the limit. */
 const recordLimits = [
   /^"records" has \d+ records; send at most (\d+) in one request\.$/,
   /^The body holds more than \d+ (?:keys(?: and elements)?|objects and arrays); send at most (\d+) records in one request\.$/,
 ];
 
-/** The most records that a request may have; null where the refusal is about something else. */
+/** Returns the maximum number of records in a request, or null if the refusal has another reason. */
 export function recordLimitIn({ status, message }: RefusedError): number | null {
   if (status !== BAD_REQUEST_STATUS) return null;
   for (const sentence of recordLimits) {
@@ -157,7 +157,7 @@ function isUploadError(value: unknown): value is UploadError {
   return isCount(index) && isTextOrNull(id) && typeof retryable === 'boolean';
 }
 
-/** Of any code: a newer server may know more of them. */
+/** Accepts any code, because a newer server may have more of them. */
 function isFieldProblem(value: unknown): value is FieldProblem {
   if (!isObject(value)) return false;
   const { field, code, message } = value;
@@ -174,7 +174,7 @@ function isArrayOf<Item>(value: unknown, isItem: (item: unknown) => item is Item
   return Array.isArray(value) && value.every(isItem);
 }
 
-/** Also a position, from 0. */
+/** Also used for positions, which start at 0. */
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }

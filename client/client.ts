@@ -1,4 +1,4 @@
-// The client of Headgate: uploads records, records interactions, reads both back. For Node and browsers.
+// The Headgate client for Node and browsers. It uploads records, records interactions, and reads both.
 
 import {
   type Page,
@@ -39,34 +39,34 @@ export type { Counts, UploadError, UploadResult, UploadWarning } from './result.
 export type { RejectedRecord, UploadedSlice, UploadOptions, UploadProgress } from './upload.ts';
 
 export interface ClientOptions {
-  /** Where Headgate is, such as `https://data.example.com`; a path in front of its own is kept. */
+  /** The address of the server, such as `https://data.example.com`. It may include a path prefix. */
   url: string | URL;
   apiKey: string;
-  /** Instead of the platform's own. */
+  /** Replaces the platform's `fetch`. */
   fetch?: typeof globalThis.fetch | undefined;
-  /** Upload requests that are under way at once: 4. */
+  /** The number of parallel upload requests. Default: 4. */
   concurrency?: number | undefined;
-  /** The most records of an upload in one request: 5000, as many as a server takes unless it is told otherwise. */
+  /** The maximum number of records in one upload request. Default: 5000, which is also the server's default limit. */
   maxRecordsPerRequest?: number | undefined;
-  /** The most bytes of JSON in one request: 8 MiB. A record that is larger by itself goes alone. */
+  /** The maximum bytes of JSON in one request. Default: 8 MiB. A larger record is sent alone. */
   maxBytesPerRequest?: number | undefined;
-  /** Compresses the bodies of uploads. Null, which is the default, is faster in a local network. */
+  /** Compresses the bodies of uploads. Default: null, which is faster in a local network. */
   compression?: 'gzip' | null | undefined;
   retry?: RetryOptions | undefined;
-  /** How long one try may take until its answer is read: 2 minutes. */
+  /** The timeout of one attempt, including reading the response. Default: 2 minutes. */
   requestTimeoutMs?: number | undefined;
-  /** Sent with every request, except by browsers, which send their own. */
+  /** Sent with every request. Ignored in browsers, which send their own. */
   userAgent?: string | undefined;
 }
 
 export interface RecordOptions {
-  /** The same key within 24 hours records the same interaction once; a random one unless given. */
+  /** With the same key, an interaction is recorded only once within 24 hours. Default: a random key. */
   idempotencyKey?: string | undefined;
-  /** Fields that interactions do not have are dropped instead of refusing the interaction. */
+  /** Drops unknown fields instead of refusing the interaction. */
   lenient?: boolean | undefined;
   /**
-   * Called where the key had been used for this interaction before, so that nothing was recorded this time: by an
-   * earlier call, or by a try of this one whose answer was lost.
+   * Called if the interaction had already been recorded with this key: by an earlier call, or by an attempt of this
+   * call whose response was lost.
    */
   onReplayed?: (() => void) | undefined;
   signal?: AbortSignal | undefined;
@@ -79,9 +79,9 @@ export interface ReadOptions {
 }
 
 export interface ListOptions extends ReadOptions {
-  /** Records that are marked as deleted come, too. */
+  /** Includes records that are marked as deleted. */
   includeDeleted?: boolean | undefined;
-  /** The most records of one page, at most 1000, which is the default. A page may have fewer before the end. */
+  /** The maximum number of records per request, up to 1000. Default: 1000. */
   pageSize?: number | undefined;
 }
 
@@ -92,14 +92,14 @@ export interface InteractionFilters {
   item_id?: string | undefined;
   interaction_type?: SentInteraction['interaction_type'] | undefined;
   source?: NonNullable<SentInteraction['source']> | undefined;
-  /** Interactions that occurred at this moment or later. */
+  /** Only interactions that occurred at this time or later. */
   from?: string | Date | undefined;
-  /** Interactions that occurred before this moment. */
+  /** Only interactions that occurred before this time. */
   to?: string | Date | undefined;
 }
 
 export interface ListInteractionsOptions extends InteractionFilters, ReadOptions {
-  /** The most interactions of one page, at most 1000, which is the default. A page may have fewer before the end. */
+  /** The maximum number of interactions per request, up to 1000. Default: 1000. */
   pageSize?: number | undefined;
 }
 
@@ -132,9 +132,9 @@ export class HeadgateClient {
   }
 
   /**
-   * Uploads any number of records, in as many requests as it takes, and tells what became of them. Of records with the
-   * same id the later one stays. Rejected records do not stop an upload; what does is thrown as an
-   * UploadInterruptedError.
+   * Uploads any number of records in as many requests as needed. If several records have the same id, the last one is
+   * stored. Rejected records do not stop the upload; they are listed in the result. Throws an UploadInterruptedError if
+   * the upload cannot continue.
    */
   async upload<T extends RecordTypeName>(
     type: T,
@@ -150,7 +150,7 @@ export class HeadgateClient {
     return upload.run();
   }
 
-  /** Records one interaction, once, and answers it as it is stored. */
+  /** Records one interaction exactly once, even after retries. Resolves to the stored interaction. */
   async record(interaction: SentInteraction, options: RecordOptions = {}): Promise<ShownInteraction> {
     const { idempotencyKey, lenient, ...others } = options;
     return this.#connection.call({
@@ -163,20 +163,20 @@ export class HeadgateClient {
     });
   }
 
-  /** One record; null where there is none with this id. */
+  /** Resolves to the record with this id, or to null if there is none. */
   async get<T extends RecordTypeName>(
     type: T,
     id: string,
     options: ReadOptions = {},
   ): Promise<ShownRecord<T> | null> {
-    // The server's 404 means both that there is no such record and no such type.
+    // Checked here, because the server responds 404 to an unknown type as well as to an unknown record.
     if (!uploadOrder.includes(type))
-      throw new TypeError(`${type} is no record type; there are ${uploadOrder.join(', ')}`);
+      throw new TypeError(`${type} is not a record type; the types are ${uploadOrder.join(', ')}`);
     const path = `v1/data/${type}/${encodeURIComponent(id)}`;
     return this.#connection.call({ path, read: recordReader(type), ...options });
   }
 
-  /** All records of a type in the order of their ids, page by page as they are taken. */
+  /** Iterates over all records of a type in the order of their ids. Pages are requested as they are needed. */
   list<T extends RecordTypeName>(type: T, options: ListOptions = {}): AsyncIterable<ShownRecord<T>> {
     const { includeDeleted = false, pageSize, ...others } = options;
     const path = `v1/data/${encodeURIComponent(type)}`;
@@ -184,13 +184,13 @@ export class HeadgateClient {
     return this.#pages({ path, query, read: readRecordsPage<T>, ...others });
   }
 
-  /** One interaction; null where there is none with this id. */
+  /** Resolves to the interaction with this id, or to null if there is none. */
   getInteraction(id: string, options: ReadOptions = {}): Promise<ShownInteraction | null> {
     const path = `user-interactions/${encodeURIComponent(id)}`;
     return this.#connection.call({ path, read: readInteraction, ...options });
   }
 
-  /** Interactions, newest first, page by page as they are taken. */
+  /** Iterates over interactions, newest first. Pages are requested as they are needed. */
   interactions(options: ListInteractionsOptions = {}): AsyncIterable<ShownInteraction> {
     const { pageSize, signal, onRetry, ...filters } = options;
     const query: Record<string, string> = { limit: limitFrom(pageSize) };
@@ -200,7 +200,7 @@ export class HeadgateClient {
     return this.#pages({ path: 'user-interactions', query, read: readInteractionsPage, signal, onRetry });
   }
 
-  /** Only a missing cursor is the end: pages before it may be short or empty. */
+  /** Iterates until there is no next cursor. Earlier pages may be short or empty. */
   async *#pages<Item>(first: Call<Page<Item>>): AsyncIterable<Item> {
     let call = first;
     for (;;) {
@@ -212,7 +212,7 @@ export class HeadgateClient {
   }
 }
 
-/** How many of a page are asked for; the server says where it is too many. */
+/** Returns the page size as a query parameter. The server refuses one that is too large. */
 function limitFrom(pageSize: number | undefined): string {
   return String(countFrom('pageSize', pageSize, DEFAULT_PAGE_RECORDS));
 }

@@ -1,4 +1,5 @@
-// One call to the server: made with the key, repeated while that may help, read, and answered or thrown.
+// Calls the server: sends a request with the API key, retries temporary failures, and returns the parsed response or
+// throws an error.
 
 import { readRefusal } from './answers.ts';
 import {
@@ -29,30 +30,30 @@ export interface ConnectionOptions {
   readonly userAgent?: string | undefined;
 }
 
-/** What a caller gives along to be in control while a call lasts; callbacks may be asynchronous, and are awaited. */
+/** Lets the caller control a call while it runs. Callbacks may be asynchronous, and are awaited. */
 export interface Control {
   readonly signal?: AbortSignal | undefined;
   readonly onRetry?: ((retry: RetryNotice) => void) | undefined;
-  /** Where several calls make up one attempt at something; otherwise each call has its own. */
+  /** The retry budget, if several calls share one. By default each call has its own. */
   readonly patience?: Patience;
 }
 
 export interface Call<Answer> extends Control {
-  /** Below the server's address, without a slash in front. */
+  /** Relative to the server's address, without a leading slash. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** JSON, for a POST; without it the call is a GET. */
+  /** The JSON of a POST request. Without it the request is a GET. */
   readonly body?: Uint8Array<ArrayBuffer>;
   readonly encoding?: 'gzip' | null;
   readonly idempotencyKey?: string | null;
   readonly lenient?: boolean | undefined;
-  /** Called where the answer is that of an earlier request with the same idempotency key. */
+  /** Called if the response is the stored one of an earlier request with the same idempotency key. */
   readonly onReplayed?: (() => void) | undefined;
-  /** What the answer means; undefined where it is none to this call. */
+  /** Parses the response. Returns undefined if it is not a valid response to this call. */
   read(status: number, body: unknown): Answer | undefined;
 }
 
-/** Why a try came to nothing although the next may succeed. */
+/** Why an attempt failed, if the next one may succeed. */
 export interface Failure {
   readonly reason: string;
   readonly cause: unknown;
@@ -88,7 +89,7 @@ export class Connection {
     this.#headers = {
       Authorization: `Bearer ${checkedKey(apiKey)}`,
       Accept: 'application/json',
-      // Browsers send their own, and one that is set counts as a header that the server must allow.
+      // Not set in browsers: they send their own, and a custom one would have to be allowed by CORS.
       ...(isBrowser() ? {} : { 'User-Agent': checkedUserAgent(userAgent) }),
     };
     this.#fetch = fetch ?? globalThis.fetch;
@@ -117,7 +118,7 @@ export class Connection {
     }
   }
 
-  /** Waits until the next try is due. Throws where patience has come to its end. */
+  /** Waits before the next attempt. Throws an UnreachableError if there are no attempts or no time left. */
   async pause(
     failure: Failure,
     { patience, signal, onRetry }: Control & { readonly patience: Patience },
@@ -126,7 +127,7 @@ export class Connection {
     const { failures, elapsedMs } = patience;
     if (pauseMs === null) {
       const tries = failures === 1 ? 'one try' : `${failures} tries in ${Math.round(elapsedMs / 1000)} s`;
-      const message = `${this.#base.href} did not serve after ${tries}: ${failure.reason}`;
+      const message = `${this.#base.href} failed after ${tries}: ${failure.reason}`;
       throw new UnreachableError(message, failures, failure.cause);
     }
     await onRetry?.({ attempt: failures, pauseMs, reason: failure.reason });
@@ -151,7 +152,7 @@ export class Connection {
     return { kind: 'failed', failure: { reason, cause: error, retryAfterMs: waitMs } };
   }
 
-  /** Sends the request and reads the answer, within the time that a try may take. */
+  /** Sends the request and reads the response, within the timeout of one attempt. */
   async #exchange<Answer>(call: Call<Answer>): Promise<Received | Failure> {
     const { signal } = call;
     if (signal?.aborted) throw new AbortedError(signal.reason);
@@ -163,7 +164,7 @@ export class Connection {
       isLate = true;
       abort();
     }, this.#timeoutMs);
-    // Called without an object: browsers refuse to run it as a method of one.
+    // Copied to a variable, because browsers refuse to run `fetch` as a method of another object.
     const fetch = this.#fetch;
     try {
       const response = await fetch(this.#urlOf(call), this.#requestOf(call, controller.signal));
@@ -176,7 +177,7 @@ export class Connection {
       };
     } catch (cause) {
       if (signal?.aborted) throw new AbortedError(signal.reason);
-      const reason = isLate ? `no answer within ${this.#timeoutMs / 1000} s` : networkReason(cause);
+      const reason = isLate ? `no response within ${this.#timeoutMs / 1000} s` : networkReason(cause);
       return { reason, cause, retryAfterMs: null };
     } finally {
       clearTimeout(timer);
@@ -202,7 +203,7 @@ export class Connection {
         ...(lenient ? { Prefer: 'handling=lenient' } : {}),
       },
       ...(body === undefined ? {} : { body }),
-      // A redirect would turn an upload into a question for what is stored.
+      // Redirects are not followed, because they could turn a POST into a GET.
       redirect: 'manual',
       cache: 'no-store',
       credentials: 'omit',
@@ -210,12 +211,12 @@ export class Connection {
     };
   }
 
-  /** For an answer that is not Headgate's. */
+  /** Returns a refusal for a response that is not from Headgate. */
   #strangerOf({ status, location, text }: Received): Refusal {
     const isRedirect = status === 0 || (status >= 300 && status < 400);
     const message = isRedirect
-      ? `${this.#base.href} leads elsewhere${location === null ? '' : `, to ${cut(location)}`}; give the client the address that serves`
-      : `the answer (status ${status}) is none of Headgate's: ${JSON.stringify(cut(text))}`;
+      ? `${this.#base.href} redirects to ${location === null ? 'another address' : cut(location)}; give the client the address of the server itself`
+      : `the response (status ${status}) is not from Headgate: ${JSON.stringify(cut(text))}`;
     return { status, error: null, message, requestId: null, details: [] };
   }
 }
@@ -228,7 +229,7 @@ function baseOf(given: string | URL): URL {
     );
   }
   if (url.username !== '' || url.password !== '') {
-    throw new TypeError('url must not hold a user name or a password; Headgate takes an API key only');
+    throw new TypeError('url must not contain a user name or a password; Headgate accepts only an API key');
   }
   url.search = '';
   url.hash = '';
@@ -238,7 +239,7 @@ function baseOf(given: string | URL): URL {
 
 function checkedKey(apiKey: string): string {
   if (typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)) return apiKey;
-  throw new TypeError('apiKey must be a key of Headgate, which has visible ASCII characters only');
+  throw new TypeError('apiKey must be a Headgate API key, which has only visible ASCII characters');
 }
 
 function checkedUserAgent(given: string | undefined): string {
@@ -278,7 +279,7 @@ function cut(text: string): string {
   return text.length > LONGEST_QUOTE_CHARACTERS ? `${text.slice(0, LONGEST_QUOTE_CHARACTERS)}…` : text;
 }
 
-/** Platforms say little themselves; Node tells more in the cause. */
+/** Includes the cause, because in Node the message of the error itself is only "fetch failed". */
 function networkReason(error: unknown): string {
   const { message, cause } = error as { message?: string; cause?: { code?: string; message?: string } };
   const more = cause?.code ?? cause?.message;

@@ -1,4 +1,4 @@
-// Everything that the client throws. All of it is a HeadgateError; `cause` has what lies behind it.
+// The errors that the client throws. All are subclasses of HeadgateError; `cause` is the underlying error, if any.
 
 import type { ProblemCode } from './records.ts';
 import type { UploadResult } from './result.ts';
@@ -7,7 +7,7 @@ export class HeadgateError extends Error {
   override readonly name: string = 'HeadgateError';
 }
 
-/** One reason for which an interaction was not recorded. */
+/** One reason why an interaction was not recorded. */
 export interface FieldProblem {
   readonly field: string | null;
   readonly code: ProblemCode;
@@ -22,17 +22,17 @@ export interface Refusal {
   readonly details: readonly FieldProblem[];
 }
 
-/** The server looked at the request and will not carry it out; sending the same again would not help. */
+/** The server refused the request. Sending the same request again would not help. */
 export class RefusedError extends HeadgateError {
   override readonly name: string = 'RefusedError';
   readonly status: number;
-  /** The server's name for the refusal, such as "Bad Request"; null where the answer was none of Headgate. */
+  /** The server's name for the refusal, such as "Bad Request"; null if the response was not from Headgate. */
   readonly error: string | null;
-  /** To quote to the operator; null where the answer told none. */
+  /** The id to quote to the operator; null if the response had none. */
   readonly requestId: string | null;
-  /** Why an interaction was not recorded, field by field; otherwise empty. */
+  /** The reasons why an interaction was not recorded, by field. Empty for other refusals. */
   readonly details: readonly FieldProblem[];
-  /** An earlier request with the same Idempotency-Key had been refused so, and this is its answer again. */
+  /** Whether this is the stored response of an earlier request with the same Idempotency-Key. */
   readonly replayed: boolean;
 
   constructor({ status, error, message, requestId, details }: Refusal, replayed: boolean) {
@@ -55,7 +55,7 @@ export class ForbiddenError extends RefusedError {
   override readonly name = 'ForbiddenError';
 }
 
-/** No useful answer came, however often it was tried; `cause` has what the last try met. */
+/** There was no usable response after all retries; `cause` is the error of the last attempt. */
 export class UnreachableError extends HeadgateError {
   override readonly name = 'UnreachableError';
   readonly attempts: number;
@@ -66,19 +66,19 @@ export class UnreachableError extends HeadgateError {
   }
 }
 
-/** The caller's AbortSignal ended it; `cause` is the signal's reason. */
+/** The caller's AbortSignal was aborted; `cause` is its reason. */
 export class AbortedError extends HeadgateError {
   override readonly name = 'AbortedError';
 
   constructor(reason: unknown) {
-    super('the caller aborted it', { cause: reason });
+    super('aborted by the caller', { cause: reason });
   }
 }
 
 /**
- * An upload that could not go on. Everything before `nextIndex` is settled and is what `result` tells of; from there on
- * nothing is known to have landed in full. Uploading the input again from `nextIndex` completes it: what had landed
- * after all is then unchanged.
+ * The upload could not continue. All records before `nextIndex` are settled and included in `result`; later ones may or
+ * may not be stored. To complete the upload, upload the input again from `nextIndex`: records that were already stored
+ * count as unchanged.
  */
 export class UploadInterruptedError extends HeadgateError {
   override readonly name = 'UploadInterruptedError';

@@ -1,5 +1,4 @@
-// Records that write themselves as JSON: for a program that has them as text already, and would take them apart only to
-// have them put together again.
+// Lets a record provide its own JSON, so that a program that already has records as text need not parse them.
 
 export const jsonText: unique symbol = Symbol('JSON text');
 
@@ -11,6 +10,6 @@ export function jsonTextOf(record: unknown): string {
   if (typeof record === 'object' && record !== null && jsonText in record) {
     return (record as WritesItself)[jsonText]();
   }
-  // What JSON has no word for, such as undefined, is a record that the server refuses by its place.
+  // A value without JSON, such as undefined, is sent as null, so that the server rejects it at its position.
   return JSON.stringify(record) ?? 'null';
 }

@@ -1,16 +1,16 @@
-// Checks numbers that are given as options. One that cannot be meant is told at once: later it would show only as an
-// upload that never ends, or that never tries again.
+// Checks numeric options. An invalid one is reported at once, because later it would only show as an upload that never
+// ends or never retries.
 
 const ENDLESS = Infinity;
 
-/** A whole number of 1 or more. */
+/** Returns the option, which must be a whole number of 1 or more, or its default. */
 export function countFrom(name: string, given: number | undefined, otherwise: number): number {
   const value = given ?? otherwise;
   if (Number.isInteger(value) && value >= 1) return value;
   throw new TypeError(`${name} must be a whole number of 1 or more, not ${shown(value)}`);
 }
 
-/** A whole number of 1 or more, or Infinity, which is what it is unless given. */
+/** Returns the option, which must be a whole number of 1 or more, or Infinity. The default is Infinity. */
 export function countOrEndlessFrom(name: string, given: number | undefined): number {
   return (given ?? ENDLESS) === ENDLESS ? ENDLESS : countFrom(name, given, ENDLESS);
 }
@@ -20,7 +20,7 @@ interface Bounds {
   readonly mayBeEndless: boolean;
 }
 
-/** A number of milliseconds. */
+/** Returns the option, which must be a number of milliseconds within the bounds, or its default. */
 export function durationFrom(
   name: string,
   givenMs: number | undefined,
@@ -34,7 +34,7 @@ export function durationFrom(
   throw new TypeError(`${name} must be a number of milliseconds from ${leastMs}, not ${shown(valueMs)}`);
 }
 
-/** What was given, so that text is told from a number that looks the same. */
+/** Returns the value for a message. Strings are quoted, so that "1" differs from 1. */
 export function shown(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }

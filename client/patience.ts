@@ -1,19 +1,19 @@
-// How often and with which pauses a try is repeated.
+// Decides how often failed requests are retried, and how long to pause before each retry.
 
 import { countOrEndlessFrom, durationFrom, shown } from './option-checks.ts';
 
 export interface RetryOptions {
-  /** Tries in all. Unless given, as many as fit into patienceMs; 1 never repeats. */
+  /** The total number of attempts; 1 means no retry. Default: as many as fit into patienceMs. */
   attempts?: number | undefined;
-  /** The longest pause after the first failure; it doubles with every further one. 250 ms. */
+  /** The maximum pause after the first failure. It doubles with every further failure. Default: 250 ms. */
   firstPauseMs?: number | undefined;
-  /** No pause is longer, unless the server asks for it with Retry-After. 10 s. */
+  /** The limit of all pauses, unless the server requests a longer one with Retry-After. Default: 10 s. */
   longestPauseMs?: number | undefined;
-  /** How long tries are repeated after the first failure: 2 minutes, enough for a server to be started again. */
+  /** How long to retry after the first failure. Default: 2 minutes, which is enough for a server to restart. */
   patienceMs?: number | undefined;
 }
 
-/** RetryOptions with all that they leave open. */
+/** RetryOptions with all defaults applied. */
 export interface RetryRules {
   readonly attempts: number;
   readonly firstPauseMs: number;
@@ -24,10 +24,10 @@ export interface RetryRules {
 const DEFAULT_FIRST_PAUSE_MS = 250;
 const DEFAULT_LONGEST_PAUSE_MS = 10_000;
 const DEFAULT_PATIENCE_MS = 120_000;
-/** Far more than any pause needs; without an end, a first pause of 0 would at last be multiplied by Infinity. */
+/** Limits the exponent, because after about 1000 doublings a first pause of 0 would be multiplied by Infinity. */
 const MOST_DOUBLINGS = 50;
 
-/** Throws a TypeError for what cannot be meant. */
+/** Throws a TypeError for an invalid option. */
 export function retryRules(given: RetryOptions | undefined): RetryRules {
   const options = given ?? {};
   if (typeof options !== 'object') throw new TypeError(`retry must be an object, not ${shown(options)}`);
@@ -44,15 +44,15 @@ export function retryRules(given: RetryOptions | undefined): RetryRules {
   };
 }
 
-/** Why a try is repeated, and after which pause. */
+/** Why a request is retried, and after which pause. */
 export interface RetryNotice {
-  /** The number of the try that failed, from 1. */
+  /** The number of the failed attempt, starting at 1. */
   readonly attempt: number;
   readonly pauseMs: number;
   readonly reason: string;
 }
 
-/** The patience with one request. */
+/** The retry budget of one request. */
 export class Patience {
   readonly #rules: RetryRules;
   #failures = 0;
@@ -66,12 +66,12 @@ export class Patience {
     return this.#failures;
   }
 
-  /** Since the first failure. */
+  /** The time since the first failure. */
   get elapsedMs(): number {
     return this.#failures === 0 ? 0 : performance.now() - this.#firstFailureMs;
   }
 
-  /** The pause after a failure, or null where patience is at its end. */
+  /** Counts a failure. Returns the pause before the next attempt, or null if there are no attempts or no time left. */
   pauseMs(retryAfterMs: number | null): number | null {
     if (this.#failures === 0) this.#firstFailureMs = performance.now();
     this.#failures++;
@@ -80,7 +80,7 @@ export class Patience {
     if (this.#failures >= attempts || leftMs <= 0) return null;
     const doublings = Math.min(this.#failures - 1, MOST_DOUBLINGS);
     const growingMs = Math.min(longestPauseMs, firstPauseMs * 2 ** doublings);
-    // Anything up to the whole of it, so that many that failed together do not come back together.
+    // Full jitter, so that clients that failed at the same time do not retry at the same time.
     const jitterMs = Math.random() * (retryAfterMs === null ? growingMs : firstPauseMs);
     return Math.min((retryAfterMs ?? 0) + jitterMs, leftMs);
   }
@@ -88,7 +88,7 @@ export class Patience {
 
 const httpDate = /^[A-Z][a-z]+, /;
 
-/** What a Retry-After header asks for: seconds, or a date. Null where it says neither. */
+/** Returns the delay of a Retry-After header, which is in seconds or a date, or null if it is neither. */
 export function retryAfterMs(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;

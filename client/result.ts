@@ -1,4 +1,4 @@
-// What an upload tells of its records.
+// The result of an upload.
 
 import type { ProblemCode, RecordTypeName } from './records.ts';
 
@@ -6,16 +6,16 @@ export interface Counts {
   readonly received: number;
   readonly created: number;
   readonly updated: number;
-  /** Identical to what is stored, older than it, or replaced by a later record of the same request. */
+  /** Records that are identical to the stored one, older, or replaced by a later record of the same request. */
   readonly unchanged: number;
   readonly rejected: number;
 }
 
-/** One reason for which a record was not accepted. */
+/** One reason why a record was rejected. */
 export interface UploadError {
   /** The record's position in the input, from 0. */
   readonly index: number;
-  /** The record's own id where it could be read. */
+  /** The record's id, or null if it could not be read. */
   readonly id: string | null;
   readonly field: string | null;
   readonly code: ProblemCode;
@@ -23,10 +23,10 @@ export interface UploadError {
   readonly retryable: boolean;
 }
 
-/** What was dropped from records in a lenient upload. */
+/** A field that was dropped from records in a lenient upload. */
 export interface UploadWarning {
   readonly code: string;
-  /** Null for what a request with very many unknown names does not list one by one. */
+  /** Null for the fields that are not listed one by one, because a request had very many unknown names. */
   readonly field: string | null;
   readonly count: number;
   readonly message: string;

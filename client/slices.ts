@@ -1,14 +1,14 @@
-// Cuts an input of any length into slices that fit into a request each. Only the slice that is being filled is held.
+// Cuts an input of any length into slices that each fit into one request. Only the current slice is in memory.
 
 import { jsonTextOf } from './json-text.ts';
 
-/** Consecutive records of the input, each written as JSON once. */
+/** Consecutive records of the input with their JSON. */
 export class Slice<Item> {
   readonly firstIndex: number;
   readonly records: readonly Item[];
-  /** The body of a request with all records of the slice. */
+  /** The body of a request with all records. */
   #body: Uint8Array<ArrayBuffer>;
-  /** Where in the body each record begins, and where one more would. */
+  /** The offset in the body of each record, and the offset after the last one. */
   readonly #starts: readonly number[];
 
   constructor(
@@ -23,7 +23,7 @@ export class Slice<Item> {
     this.#starts = starts;
   }
 
-  /** The body of a request with the records at these positions of the slice. */
+  /** Returns the body of a request with the records at these positions of the slice. */
   bodyOf(positions: readonly number[]): Uint8Array<ArrayBuffer> {
     if (positions.length === this.records.length) return this.#body;
     const body = new BodyWriter(this.#body.length);
@@ -33,7 +33,7 @@ export class Slice<Item> {
     return body.end();
   }
 
-  /** Nothing more will be sent: a slice may wait a while until those before it are settled, and without its bytes. */
+  /** Frees the body after the last request. The slice itself may have to wait until earlier slices are settled. */
   release(): void {
     this.#body = new Uint8Array(0);
   }
@@ -44,7 +44,7 @@ const OPENING = encoder.encode('{"records":[');
 const CLOSING = encoder.encode(']}');
 const COMMA = 0x2c;
 const FIRST_CAPACITY_BYTES = 64 * 1024;
-/** No UTF-16 unit takes more in UTF-8. */
+/** The maximum UTF-8 bytes of one UTF-16 unit. */
 const MOST_BYTES_PER_UNIT = 3;
 
 class BodyWriter {
@@ -61,7 +61,7 @@ class BodyWriter {
     return this.starts.length - 1;
   }
 
-  /** Of the whole body. */
+  /** The length of the whole body in bytes. */
   get length(): number {
     return this.#length + CLOSING.length - (this.count === 0 ? 0 : 1);
   }
@@ -85,7 +85,7 @@ class BodyWriter {
     this.#endRecord();
   }
 
-  /** Takes the last record out again. */
+  /** Removes the last record and returns its JSON. */
   takeLast(): Uint8Array<ArrayBuffer> {
     const end = this.#length - 1;
     this.starts.pop();
@@ -100,7 +100,7 @@ class BodyWriter {
     return this.#bytes.subarray(0, length);
   }
 
-  /** Every record is followed by a comma; the last one's is overwritten by the end. */
+  /** Writes a comma after every record. The closing bracket overwrites the last one. */
   #endRecord(): void {
     this.#bytes[this.#length++] = COMMA;
     this.starts.push(this.#length);
@@ -116,12 +116,12 @@ class BodyWriter {
 }
 
 export interface SliceLimits {
-  /** Both may shrink while the input is being cut. */
+  /** Both limits may shrink during the upload. */
   readonly records: number;
   readonly bytes: number;
 }
 
-/** The input could not be read on: it threw, or gave what JSON cannot hold. */
+/** The input could not be read: it threw an error, or a record could not be written as JSON. */
 export class InputFailure {
   readonly cause: unknown;
   constructor(cause: unknown) {
@@ -150,7 +150,7 @@ export class Slicer<Item> {
     this.#limits = limits;
   }
 
-  /** The next slice; null at the end of the input. A failure comes after the slice with what was read before it. */
+  /** Resolves to the next slice, or to null at the end. A failure is returned after the records read before it. */
   async next(): Promise<Slice<Item> | InputFailure | null> {
     const writer = new BodyWriter(this.#capacityBytes);
     const records: Item[] = [];
@@ -181,7 +181,7 @@ export class Slicer<Item> {
       let value: Item;
       try {
         const step: Promise<IteratorResult<Item>> | IteratorResult<Item> = this.#iterator.next();
-        // Waiting for what is there already would cost more than all the rest.
+        // Awaiting a value that is already available would cost more than everything else here.
         const result = 'then' in step ? await step : step;
         if (result.done) {
           this.#hasEnded = true;
@@ -189,7 +189,7 @@ export class Slicer<Item> {
         }
         value = result.value;
       } catch (error) {
-        // One that throws has closed itself.
+        // An iterator that throws is closed already.
         this.#hasEnded = true;
         throw error;
       }
@@ -202,17 +202,17 @@ export class Slicer<Item> {
     }
   }
 
-  /** Lets the input know that no more is wanted of it. */
+  /** Closes the input's iterator. */
   async close(): Promise<void> {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     try {
       const closed = this.#iterator.return?.();
-      // One that is busy closes when it comes to itself, which may be never.
+      // A busy iterator closes only after its pending read, which may never end, so it is not awaited.
       if (!this.#isReading) await closed;
       else if (closed instanceof Promise) closed.catch(() => {});
     } catch {
-      // As with a loop that is left because of an error, that error is the one to tell.
+      // Ignored, as in a for-of loop that ends with an error: the earlier error is the one to report.
     }
   }
 }

@@ -1,4 +1,5 @@
-// Uploads an input of any length: cut into slices, a few requests under way at once, settled in the order of the input.
+// Uploads an input of any length: cuts it into slices, sends a few at the same time, and reports their results in the
+// order of the input.
 
 import { recordLimitIn, sumOf, type UploadAnswer, uploadReader } from './answers.ts';
 import type { Connection, Control } from './connection.ts';
@@ -11,7 +12,7 @@ import { InputFailure, type Slice, Slicer } from './slices.ts';
 
 export interface RejectedRecord<T extends RecordTypeName> {
   readonly index: number;
-  /** The very object that was given. */
+  /** The same object that was passed in. */
   readonly record: SentRecord<T>;
   readonly errors: readonly UploadError[];
 }
@@ -26,31 +27,31 @@ export interface UploadedSlice<T extends RecordTypeName> {
   readonly requestIds: readonly string[];
 }
 
-/** Totals so far. Records that are sent again because the store failed count once. */
+/** The totals so far. Records that are sent again because the store failed count once. */
 export interface UploadProgress extends Counts {
-  /** Records in requests that were sent; those beyond `received` have no answer yet. */
+  /** The number of records sent, including those without a response yet. */
   readonly sent: number;
-  /** Tries that were repeated. */
+  /** The number of retries. */
   readonly retries: number;
 }
 
 export interface UploadOptions<T extends RecordTypeName = RecordTypeName> {
-  /** Nothing is stored; the result tells what an upload would have done. */
+  /** Stores nothing. The result shows what an upload would have done. */
   dryRun?: boolean | undefined;
-  /** Fields that the type does not have are dropped and counted as warnings instead of refusing the record. */
+  /** Drops unknown fields and reports them as warnings, instead of rejecting the record. */
   lenient?: boolean | undefined;
-  /** Requests under way at once, instead of the client's. */
+  /** The number of parallel requests. Default: the client's option. */
   concurrency?: number | undefined;
-  /** Ends the upload at once, requests under way included. */
+  /** Aborts the upload and its requests at once. */
   signal?: AbortSignal | undefined;
-  /** Called after each answered request, in any order, and awaited. */
+  /** Called after each response, in any order, and awaited. */
   onProgress?: ((progress: UploadProgress) => void) | undefined;
   /**
-   * Called once per slice of the input, in the order of the input, and awaited. When given, it gets the errors, the
-   * warnings and the request ids; the result has none of them then, so that memory stays flat.
+   * Called for each slice, in the order of the input, and awaited. If it is given, it receives the errors, warnings and
+   * request ids, and the result has none of them, so that memory use stays constant.
    */
   onSlice?: ((slice: UploadedSlice<T>) => void | Promise<void>) | undefined;
-  /** Told of each pause before a try is repeated, and awaited. */
+  /** Called before each pause that precedes a retry, and awaited. */
   onRetry?: ((retry: RetryNotice) => void) | undefined;
 }
 
@@ -60,7 +61,7 @@ interface UploadLimits {
   readonly bytes: number;
 }
 
-/** What became of a slice; indices are the caller's. */
+/** The result of a slice. Indices are positions in the input. */
 interface SliceOutcome {
   readonly counts: Counts[];
   readonly errors: UploadError[];
@@ -68,35 +69,35 @@ interface SliceOutcome {
   readonly requestIds: string[];
 }
 
-/** How reading and sending came to its end. */
+/** How reading and sending ended. */
 type Ended = 'whole' | 'stopped' | InputFailure;
 
-/** An answered slice may wait for an earlier one; for so many times the requests under way there is room. */
+/** The maximum number of slices in memory per parallel request. A finished slice may have to wait for an earlier one. */
 const HELD_PER_REQUEST = 2;
 const CONTENT_TOO_LARGE_STATUS = 413;
 
-/** One upload from its first record to its result. */
+/** One upload. */
 export class Upload<T extends RecordTypeName> {
   readonly #connection: Connection;
   readonly #type: T;
   readonly #slicer: Slicer<SentRecord<T>>;
-  /** Bytes and records shrink when the server finds that a request has too much of them. */
+  /** Bytes and records shrink if the server refuses a request as too large. */
   readonly #limits: { readonly concurrency: number; records: number; bytes: number };
   readonly #compression: 'gzip' | null;
   readonly #options: UploadOptions<T>;
 
   readonly #underway = new Map<number, AbortController>();
-  /** Of the records that are under way. */
+  /** The ids of the records in requests in flight. */
   readonly #ids = new Set<string>();
   #held = 0;
-  /** Hands the slices over in the order of the input, one after the other. */
+  /** Resolves when all slices so far are handed over, in the order of the input. */
   #handingOver: Promise<void> = Promise.resolve();
   #wake: () => void = () => {};
 
   #isStopped = false;
   /** The first failure in the order of the input. */
   #failure: { readonly error: unknown } | null = null;
-  /** What a callback threw. */
+  /** The first error that a callback threw. */
   #thrown: { readonly error: unknown } | null = null;
 
   readonly #progress = {
@@ -157,7 +158,7 @@ export class Upload<T extends RecordTypeName> {
       if (next === null) return 'whole';
       if (next === 'stopped' || next instanceof InputFailure) return next;
       const ids = this.#idsOf(next);
-      // Which of two requests under way is stored last is chance; of records with the same id it must not be.
+      // Parallel requests are stored in any order, so records with the same id must not be in flight together.
       if (ids.some((id) => this.#ids.has(id))) await this.#until(() => this.#underway.size === 0);
       if (this.#isStopped) return 'stopped';
       this.#start(next, ids);
@@ -169,7 +170,7 @@ export class Upload<T extends RecordTypeName> {
     return this.#underway.size < concurrency && this.#held < concurrency * HELD_PER_REQUEST;
   }
 
-  /** Waits until it is so, or until the upload is stopped. */
+  /** Resolves when the condition is true or the upload is stopped. */
   async #until(isSo: () => boolean): Promise<void> {
     while (!this.#isStopped && !isSo()) {
       await new Promise<void>((resolve) => {
@@ -178,7 +179,7 @@ export class Upload<T extends RecordTypeName> {
     }
   }
 
-  /** The next slice; a stop does not wait for an input that may never give one. */
+  /** Resolves to the next slice. A stop resolves it at once, because the input may never yield another record. */
   #read(): Promise<Slice<SentRecord<T>> | InputFailure | null | 'stopped'> {
     return new Promise((resolve, reject) => {
       this.#wake = () => {
@@ -198,7 +199,7 @@ export class Upload<T extends RecordTypeName> {
     return ids;
   }
 
-  /** Null where there is none to be read: records may be anything that the caller had. */
+  /** Returns null if the record has no id. Records may be any value. */
   #idOf(record: unknown): string | null {
     const id = (record as Readonly<Record<string, unknown>> | null | undefined)?.[keyFields[this.#type]];
     return typeof id === 'string' ? id : null;
@@ -238,7 +239,7 @@ export class Upload<T extends RecordTypeName> {
     this.#stopAfter(-1, reason);
   }
 
-  /** Begins nothing more and gives up what comes later in the input; what is before it may still succeed. */
+  /** Starts no more requests and aborts those after the index. Earlier ones may still succeed. */
   #stopAfter(index: number, reason?: unknown): void {
     this.#isStopped = true;
     for (const [firstIndex, controller] of this.#underway) {
@@ -254,7 +255,7 @@ export class Upload<T extends RecordTypeName> {
     return outcome;
   }
 
-  /** Sends the records at these positions of the slice, and again those that the store could not keep. */
+  /** Sends the records at these positions of the slice, and resends those that the store failed to store. */
   async #sendPart(
     slice: Slice<SentRecord<T>>,
     positions: readonly number[],
@@ -286,7 +287,7 @@ export class Upload<T extends RecordTypeName> {
     }
   }
 
-  /** One part after the other: of records with the same id the later one must stay. */
+  /** Sends the parts one after the other, because the last of several records with the same id must be stored last. */
   async #sendInParts(
     slice: Slice<SentRecord<T>>,
     positions: readonly number[],
@@ -321,14 +322,14 @@ export class Upload<T extends RecordTypeName> {
       if (!(error instanceof RefusedError)) throw error;
       if (error.status === CONTENT_TOO_LARGE_STATUS) return 'too large';
       const limit = recordLimitIn(error);
-      // A limit that the request kept to would be learnt again and again.
+      // A limit that the request did not exceed would cause an endless loop.
       if (limit === null || limit >= recordCount) throw error;
       this.#limits.records = Math.min(this.#limits.records, limit);
       return 'too many';
     }
   }
 
-  /** Notes what is final, and returns the positions of the records to send again as they are. */
+  /** Collects the final results, and returns the positions of the records to send again. */
   async #settle(
     slice: Slice<SentRecord<T>>,
     positions: readonly number[],
@@ -349,14 +350,14 @@ export class Upload<T extends RecordTypeName> {
     return [...again].sort((one, other) => one - other).map((index) => positions[index]!);
   }
 
-  /** Nothing smaller than one record can be sent. */
+  /** Rejects a record that is too large for a request of its own. */
   async #settleTooLarge(slice: Slice<SentRecord<T>>, position: number, outcome: SliceOutcome): Promise<void> {
     outcome.errors.push({
       index: slice.firstIndex + position,
       id: this.#idOf(slice.records[position]),
       field: null,
       code: 'too_long',
-      message: 'is by itself larger than a request may be',
+      message: 'is larger than the maximum size of a request',
       retryable: false,
     });
     await this.#count(outcome, { received: 1, created: 0, updated: 0, unchanged: 0, rejected: 1 });
@@ -450,7 +451,7 @@ function rejectedOf<T extends RecordTypeName>(
   }));
 }
 
-/** Each field once, with the count of all. */
+/** Returns one warning for each field, with the counts added up. */
 function mergedWarnings(
   known: readonly UploadWarning[],
   more: readonly UploadWarning[],

@@ -1,2 +1,2 @@
-/** Of this package; the server's log can show it. */
+/** The version of this package. It is sent in the User-Agent header. */
 export const CLIENT_VERSION = '0.1.0';

@@ -1,5 +1,5 @@
-// Writes the parts of the docs that the code already says: the record types, the error codes, the settings.
-// `node docs/write.ts` writes them; with `--check` it only tells, by its exit code, whether they are current.
+// Generates the parts of the docs that follow from the code, such as the record types, error codes and settings.
+// `node docs/write.ts` writes them. With `--check` it writes nothing, and exits 1 if they are not current.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Fields } from '@headgate/catalogue/declaration.ts';
@@ -25,7 +25,7 @@ import { catalogueTables, recordTable, type Table } from '../server/store/tables
 
 const root = new URL('..', import.meta.url);
 
-/** A file that is written whole, or the parts of a file between `<!-- name -->` and `<!-- /name -->`. */
+/** The content of a whole file, or of the parts of a file between `<!-- name -->` and `<!-- /name -->`. */
 const targets: Readonly<Record<string, string | Readonly<Record<string, string>>>> = {
   'README.md': { types: typesTable(), settings: settingsTable() },
   'docs/record-types.md': recordTypesPage(),
@@ -154,7 +154,7 @@ function columnTables(): string {
     .join('\n');
 }
 
-/** With the limits of a server that is left as it is. */
+/** Returns the API description with the default limits. */
 function openApi(): string {
   const settings = readSettings({});
   if (settings instanceof SettingsProblem) throw new Error(settings.message);

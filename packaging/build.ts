@@ -1,8 +1,8 @@
-// Builds what the package `headgate` ships: the executable's sources, and everything that they name, as plain
-// JavaScript under server/dist. Node does not strip types from files below node_modules.
+// Builds the package `headgate`: the executable's sources, and all files that they refer to, as plain JavaScript under
+// server/dist. This is needed because Node does not strip types from files below node_modules.
 //
-// The tree below dist is that of the repository, so paths between files stay as they are; only the ending of
-// modules changes, and what names a workspace by its package name becomes a path.
+// The tree below dist is the same as in the repository, so relative paths stay valid. Only the extensions of modules
+// change, and imports of a workspace by its package name become paths.
 
 import {
   copyFileSync,
@@ -24,7 +24,7 @@ const server = join(root, 'server');
 const dist = join(server, 'dist');
 const entry = join(server, 'cli', 'headgate.ts');
 
-/** The packages of this repository, which are built in, and where their files are. */
+/** The workspaces that are included in the package, with their folders. */
 const workspaces: Readonly<Record<string, string>> = {
   '@headgate/catalogue/': join(root, 'catalogue'),
   '@headgate/client/': join(root, 'client'),
@@ -36,11 +36,11 @@ const { dependencies } = JSON.parse(readFileSync(join(server, 'package.json'), '
 
 /** A module's name in an `import` or an `export … from`, which begin a line, or in a dynamic import. */
 const importedName = /(^(?:(?:import|export)\b[^'"();]*?\bfrom|import)\s*|\bimport\(\s*)(['"])([^'"\n]+)\2/gm;
-/** A file that a module names relative to itself. A template may stand for several. */
+/** A file that a module refers to by a relative path. A template may match several files. */
 const namedFile = /(new URL\(\s*)(['"`])([^'"`\n]+)\2(?=\s*,\s*import\.meta\.url\b)/g;
-/** A name that is worked out when the program runs: it may be that of any file beside the module. */
+/** A file name that is computed at run time. It may be any file in the folder of the module. */
 const workedOutFile = /new URL\(\s*[\w$.]+(?=\s*,\s*import\.meta\.url\b)/;
-/** What else a module may know of its own place; it would have to be followed, too. */
+/** Other ways to refer to files relative to a module. They are not supported here. */
 const otherPlaces = /\bimport\.meta\.(?:dirname|filename|resolve)\b/;
 
 class BuildProblem extends Error {}
@@ -49,7 +49,7 @@ function build(): { readonly modules: number; readonly assets: number } {
   rmSync(dist, { recursive: true, force: true });
   const modules = new Set([entry]);
   const assets = new Set<string>();
-  // A set that grows while it is walked through is walked through to its end.
+  // Iterating over a set includes the elements that are added during the iteration.
   for (const module of modules) {
     for (const file of buildModule(module)) (file.endsWith('.ts') ? modules : assets).add(file);
   }
@@ -58,7 +58,7 @@ function build(): { readonly modules: number; readonly assets: number } {
   return { modules: modules.size, assets: assets.size };
 }
 
-/** Writes the module, and answers the files of this repository that it names. */
+/** Writes the module, and returns the files of this repository that it refers to. */
 function buildModule(module: string): readonly string[] {
   const shown = relative(root, module);
   const code = stripTypeScriptTypes(readFileSync(module, 'utf8'));
@@ -82,7 +82,7 @@ function buildModule(module: string): readonly string[] {
   return found;
 }
 
-/** The file of this repository that is imported; null where it is a part of Node or a dependency. */
+/** Returns the file of this repository that is imported, or null for a part of Node or a dependency. */
 function importTarget(shown: string, module: string, name: string): string | null {
   if (name.startsWith('.')) return resolve(dirname(module), name);
   const workspace = Object.keys(workspaces).find((prefix) => name.startsWith(prefix));
@@ -90,14 +90,14 @@ function importTarget(shown: string, module: string, name: string): string | nul
   if (isBuiltin(name)) return null;
   const dependency = name.split('/', name.startsWith('@') ? 2 : 1).join('/');
   if (Object.hasOwn(dependencies, dependency)) return null;
-  throw new BuildProblem(`${shown} imports ${name}, which is no dependency of the package headgate`);
+  throw new BuildProblem(`${shown} imports ${name}, which is not a dependency of the package headgate`);
 }
 
 function filesNamed(shown: string, module: string, name: string): readonly string[] {
   const pattern = name.replace(/\$\{[^}]*\}/g, '*');
   const files = globSync(pattern, { cwd: dirname(module) }).map((path) => resolve(dirname(module), path));
   if (files.length > 0) return files;
-  throw new BuildProblem(`${shown} names ${name}, which is not there`);
+  throw new BuildProblem(`${shown} refers to ${name}, which does not exist`);
 }
 
 function assetsBeside(module: string): string[] {
@@ -128,7 +128,7 @@ function copy(asset: string): void {
 
 try {
   const { modules, assets } = build();
-  // On standard error: npm prints what it packs on standard output.
+  // Printed to standard error, because npm prints the name of the package to standard output.
   console.error(
     `built ${modules} modules and ${assets} other files into ${relative(process.cwd(), dist) || '.'}`,
   );

@@ -163,7 +163,7 @@ describe('with faults on the way', () => {
       onRetry: ({ reason }) => reasons.push(reason),
     });
     assert.equal(counts.created, 3);
-    assert.deepEqual(reasons, ['no answer within 0.2 s']);
+    assert.deepEqual(reasons, ['no response within 0.2 s']);
   });
 
   test('what the store could not keep is sent again, and only that, as a new request', async () => {
@@ -257,20 +257,20 @@ describe('with faults on the way', () => {
       { status: 200, body: `<html>${'x'.repeat(5000)}</html>` },
       /^.*200.*<html>x{190,194}…"$/,
     ],
-    ['JSON of something else', { status: 200, body: '{"hello":"world"}' }, /none of Headgate's.*hello/],
-    ['JSON that is cut', { status: 200, body: '{"request_id":"x","batches":[{' }, /none of Headgate's/],
-    ['an upload answer about another number of records', uploadAnswer(200, 7, []), /none of Headgate's/],
+    ['JSON of something else', { status: 200, body: '{"hello":"world"}' }, /not from Headgate.*hello/],
+    ['JSON that is cut', { status: 200, body: '{"request_id":"x","batches":[{' }, /not from Headgate/],
+    ['an upload answer about another number of records', uploadAnswer(200, 7, []), /not from Headgate/],
     ...garbage.map(([name, body]): [string, Fault, RegExp] => [
       `an upload answer with ${name}`,
       { status: 200, body: JSON.stringify(body) },
-      /none of Headgate's/,
+      /not from Headgate/,
     ]),
     ['404 from elsewhere', { status: 404, body: 'no such page' }, /404.*no such page/],
-    ['nothing at all', { status: 200, body: '' }, /none of Headgate's/],
+    ['nothing at all', { status: 200, body: '' }, /not from Headgate/],
     [
       'a redirect',
       { status: 301, headers: { Location: 'https://elsewhere.example/' }, body: '' },
-      /leads elsewhere, to https:\/\/elsewhere\.example\/; give the client the address/,
+      /redirects to https:\/\/elsewhere\.example\/; give the client the address/,
     ],
     ['409 without Retry-After', refusal(409), /It is 409/],
   ];
@@ -343,7 +343,7 @@ describe('with faults on the way', () => {
     await closed.close();
     const client = newClient({ url: closed.url, retry: { attempts: 1 } });
     const error = await rejected(client.get('shops', randomUUID()), UnreachableError);
-    assert.match(error.message, /did not serve after one try: network error: .*ECONNREFUSED/);
+    assert.match(error.message, /failed after one try: network error: .*ECONNREFUSED/);
   });
 });
 

@@ -123,7 +123,7 @@ test('the rejected records of a load that was stopped are named, and so is the l
   await folder.write('shops.csv', `${good}x\n`);
   const stopped = await folder.run('load', 'shops.csv');
   assert.equal(stopped.exitCode, 2);
-  const part = /The records that were rejected so far are in\n {2}(rejected\/shops\.\w+\.part)\n/.exec(
+  const part = /The records rejected so far are in\n {2}(rejected\/shops\.\w+\.part)\n/.exec(
     stopped.out,
   )![1]!;
   assert.match(await folder.read(part), /"name":"Bad"/);
@@ -133,11 +133,8 @@ test('the rejected records of a load that was stopped are named, and so is the l
   await folder.write('tags.csv', csvOf(['tag_id', 'name'], [[randomUUID(), 'x']]));
   const next = await folder.run('load', 'tags.csv');
   assert.equal(next.exitCode, 0);
-  assert.match(
-    next.err,
-    /an earlier load has not come to its end: headgate load shops\.csv goes on with it.*--restart/,
-  );
-  assert.ok(next.err.includes(`what it has rejected so far is in ${part}`), next.err);
+  assert.match(next.err, /an earlier load has not finished: headgate load shops\.csv resumes it.*--restart/);
+  assert.ok(next.err.includes(`the records that it has rejected so far are in ${part}`), next.err);
   const { unfinished_loads } = await folder.json<
     LoadReport & { unfinished_loads: { command: string; rejected_files: string[] }[] }
   >('load', 'tags.csv');
@@ -146,7 +143,7 @@ test('the rejected records of a load that was stopped are named, and so is the l
   await folder.write('shops.csv', good);
   const ended = await folder.run('load', 'shops.csv');
   assert.equal(ended.exitCode, 1);
-  assert.doesNotMatch(ended.err, /has not come to its end/);
+  assert.doesNotMatch(ended.err, /has not finished/);
   assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
 });
 
@@ -157,7 +154,7 @@ test('another key does not go on where the first was: it may be that of another 
   const { key } = await running.headgate.newKey();
   await folder.write('key', key);
   const second = await folder.run('load', 'shops.csv', '--key-file', 'key');
-  assert.match(second.err, /the earlier run had another key.*; the load begins anew/);
+  assert.match(second.err, /the earlier run used another key.*; the load starts from the beginning/);
   assert.match(second.out, /^shops +2 +1 +0 +0 +1$/m);
   assert.equal((await readAllRecords(apiOf(running.headgate.url, key), 'shops')).length, 1);
   assert.equal((await folder.names('rejected')).length, 2, 'a journal and a file of rejected records');
@@ -171,18 +168,18 @@ test('with damaged notes, or without the rejected records that they tell of, a l
   const [journalPath, partPath] = [`rejected/${journal}`, `rejected/${part}`];
   const notes = await folder.read(journalPath);
   const damages: [damage: () => Promise<void>, reason: RegExp][] = [
-    [() => folder.write(journalPath, ''), /notes of an earlier run are damaged/],
-    [() => folder.write(journalPath, notes.slice(0, -20)), /notes of an earlier run are damaged/],
-    [() => folder.write(journalPath, '{"version":2}'), /notes of an earlier run are damaged/],
-    [() => rm(join(folder.path, partPath)), /had rejected are no longer there/],
-    [() => truncate(join(folder.path, partPath), 10), /had rejected are no longer there/],
+    [() => folder.write(journalPath, ''), /journal of an earlier run is damaged/],
+    [() => folder.write(journalPath, notes.slice(0, -20)), /journal of an earlier run is damaged/],
+    [() => folder.write(journalPath, '{"version":2}'), /journal of an earlier run is damaged/],
+    [() => rm(join(folder.path, partPath)), /had rejected no longer exist/],
+    [() => truncate(join(folder.path, partPath), 10), /had rejected no longer exist/],
   ];
   for (const [damage, reason] of damages) {
     await damage();
     const { exitCode, out, err } = await folder.run('load', 'shops.csv');
     assert.deepEqual([exitCode, noStack.test(err)], [2, false], err);
     assert.match(err, reason);
-    assert.match(err, /; the load begins anew/);
+    assert.match(err, /; the load starts from the beginning/);
     assert.equal(out, first.out.replace(/^shops .*$/m, /^shops .*$/m.exec(out)![0]));
     const rejected = await folder.read(partPath);
     assert.deepEqual([rejected.split('\n').length, rejected.includes('\0')], [2, false]);
@@ -228,7 +225,7 @@ test('a stop before anything is settled leaves nothing behind', async (t) => {
     proxy.fault = fault;
     const { exitCode, err } = await folder.run('load', 'shops.csv');
     assert.equal(exitCode, 2, err);
-    assert.match(err, /answered 403: .*none of Headgate's.*Access denied/);
+    assert.match(err, /answered 403: .*not from Headgate.*Access denied/);
     assert.doesNotMatch(err, /ask the operator/);
     assert.deepEqual(await folder.names('rejected'), []);
   }
@@ -275,7 +272,7 @@ test('where nothing can be written, one sentence says so at once', async (t) => 
   for (const place of ['/proc/rejected', 'shops.csv']) {
     const { exitCode, err } = await folder.run('load', 'shops.csv', '--rejected', place);
     assert.equal(exitCode, 2, err);
-    assert.match(err, new RegExp(`^headgate: the load cannot keep its notes in ${place}: `));
+    assert.match(err, new RegExp(`^headgate: the load cannot write to ${place}: `));
   }
   assert.equal((await readAllRecords(api, 'shops')).length, 0);
 });

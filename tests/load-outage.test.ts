@@ -49,7 +49,7 @@ function shopsCsv(count: number): string {
 const REJECTED = COUNT / 1000;
 
 function lineOf(message: string): number {
-  return numberIn(/going on at line ([\d,]+)/.exec(message)![1]!);
+  return numberIn(/resuming at line ([\d,]+)/.exec(message)![1]!);
 }
 
 function numberIn(shown: string): number {
@@ -119,7 +119,7 @@ test('Ctrl-C lets what is under way finish, and the same command goes on from th
   release.resolve(null);
   const stopped = await first.ended;
   assert.equal(stopped.exitCode, 2, stopped.err);
-  assert.match(stopped.err, /shops\.csv: it was interrupted\n.*Run the same command again to go on there/);
+  assert.match(stopped.err, /shops\.csv: it was interrupted\n.*Run the same command again to resume there/);
   const stored = (await readAllRecords(api, 'shops')).length;
   assert.ok(stored < COUNT - REJECTED, String(stored));
   assert.ok(uploads() <= 8, 'nothing new is begun');

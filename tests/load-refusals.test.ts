@@ -45,18 +45,18 @@ test('files that cannot be meant are named, each with its line and what is wrong
     [
       'shops.csv',
       'shop_id,nmae,region\n',
-      /, line 1: shops have no column "nmae" \(did you mean name\?\); required, and not there: name/,
+      /, line 1: shops have no column "nmae" \(did you mean name\?\); missing required columns: name/,
     ],
     [
       'branches.csv',
       transaction,
       /, line 1: its columns are those of transactions, not of branches; .*--type transactions/,
     ],
-    ['shops.1.csv', 'shop_id,name,region,name\n', /the column "name" is there twice/],
+    ['shops.1.csv', 'shop_id,name,region,name\n', /the column "name" appears twice/],
     ['shops.2.csv', 'shop_id;name;region\n', /separated by ";"/],
     ['shops.3.csv', '', /is empty/],
     ['tags.csv', Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0]), /no text file/],
-    ['tags.1.csv', gzipSync('tag_id,name\n'), /is gzip data; let its name end in \.gz/],
+    ['tags.1.csv', gzipSync('tag_id,name\n'), /is gzip data; rename it so that its name ends in \.gz/],
     ['tags.csv.gz', 'tag_id,name\n', /is not gzip data/],
     ['tags.2.csv', Buffer.from('\ufefftag_id,name\n', 'utf16le'), /UTF-16/],
     ['offers.ndjson', '{"offer_id":\n', /, line 1: the line is not JSON/],
@@ -97,9 +97,9 @@ test('a header of very many columns is read in seconds, and only the first few a
   assert.doesNotMatch(first, /"x5"/);
   assert.match(
     second,
-    /the column "x0" is there twice; .*"x4" is there twice; so are 99,995 more; shops have no/,
+    /the column "x0" appears twice; .*"x4" appears twice; so do 99,995 more; shops have no/,
   );
-  assert.match(third, /the column "x" is there twice; shops have no column "x"; the columns of shops are /);
+  assert.match(third, /the column "x" appears twice; shops have no column "x"; the columns of shops are /);
   assert.ok(err.length < 3000, `it has ${err.length} characters`);
 });
 

@@ -82,7 +82,7 @@ forEachStore((store) => {
 
     const { exitCode, out, err } = await folder.run('load', 'data');
     assert.equal(exitCode, 0, err);
-    assert.match(err, /^left alone.*: data\/notes\.txt$/m);
+    assert.match(err, /^skipped.*: data\/notes\.txt$/m);
     assert.match(out, /^total +29 +29 +0 +0 +0$/m);
     for (const [type, records] of Object.entries(expected)) {
       const stored = await readAllRecords(api, type, '&include_deleted=true');
@@ -168,7 +168,7 @@ describe('what is loaded and what is not', () => {
     await folder.write('shops.ndjson', own);
     const { exitCode, err } = await folder.run('load', '.', '--rejected', '.');
     assert.equal(exitCode, 2);
-    assert.match(err, /would be written to shops\.ndjson, which holds something else.*--rejected/);
+    assert.match(err, /would be written to shops\.ndjson, which contains something else.*--rejected/);
     assert.equal(await folder.read('shops.ndjson'), own);
     assert.equal((await readAllRecords(api, 'shops')).length, 0);
   });
@@ -196,7 +196,7 @@ describe('what is loaded and what is not', () => {
     const { exitCode, out } = await folder.run('load', 'data', '--dry-run');
     assert.equal(exitCode, 1);
     assert.match(out, /Dry run: nothing was stored/);
-    assert.match(out, /1 branches could not be tried out: they refer to records of this run/);
+    assert.match(out, /1 branches could not be checked: they refer to records of this run/);
   });
 
   test('interactions that are none at all are rejected like others', async (t) => {
@@ -245,14 +245,14 @@ describe('what is loaded and what is not', () => {
     );
     assert.match(
       broken.err,
-      /all 69998 records before that are settled.*Mend it, then run the same command again/,
+      /all 69998 records before that are settled.*Correct it, then run the same command again/,
     );
     assert.equal((await readAllRecords(api, 'shops')).length, 69_998);
 
     await folder.write('shops.csv', lines.join('\n'));
     const mended = await folder.run('load', 'shops.csv');
     assert.equal(mended.exitCode, 0, mended.err);
-    assert.match(mended.err, /going on at line 70,000/);
+    assert.match(mended.err, /resuming at line 70,000/);
     assert.match(mended.out, /^shops +70,010 +70,010 +0 +0 +0$/m);
     assert.equal((await readAllRecords(api, 'shops')).length, 70_010);
     assert.deepEqual(await folder.names('rejected'), []);
@@ -266,7 +266,10 @@ describe('what is loaded and what is not', () => {
     await folder.run('load', 'shops.csv');
     await folder.write('shops.csv', good.replace('Shop 0', 'Changed'));
     const changed = await folder.run('load', 'shops.csv');
-    assert.match(changed.err, /shops\.csv has changed since it was loaded in part; the load begins anew/);
+    assert.match(
+      changed.err,
+      /shops\.csv has changed since it was partly loaded; the load starts from the beginning/,
+    );
     assert.match(changed.out, /^shops +3 +0 +1 +2 +0$/m);
 
     await folder.write('shops.csv', `${good}bad,x,GB\nx\n`);
@@ -283,7 +286,7 @@ describe('what is loaded and what is not', () => {
     await folder.write('shops.csv.gz', packed.subarray(0, packed.length - 100_000));
     const { exitCode, err } = await folder.run('load', 'shops.csv.gz');
     assert.equal(exitCode, 2);
-    assert.match(err, /shops\.csv\.gz: its gzip data end too early: the file is cut/);
+    assert.match(err, /shops\.csv\.gz: its gzip data ends too early: the file is truncated/);
     const kept = (await readAllRecords(api, 'shops')).length;
     assert.ok(kept > 5000 && kept < 20_000, String(kept));
     await folder.write('shops.csv.gz', packed);
@@ -312,7 +315,7 @@ describe('what is loaded and what is not', () => {
     await wrong.write('shops.csv', csvOf(shopColumns, shopRows(1)));
     const refused = await wrong.run('load', 'shops.csv');
     assert.equal(refused.exitCode, 2);
-    assert.match(refused.err, /does not take the API key: it is wrong, expired or revoked/);
+    assert.match(refused.err, /does not accept the API key: it is wrong, expired or revoked/);
     await wrong.write('key', `${key}\n`);
     assert.equal((await wrong.run('load', 'shops.csv', '--key-file', 'key')).exitCode, 0);
     await wrong.write('key', 'two words');

@@ -153,7 +153,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     running.child.kill(signal);
     const { signal: endedBy, stderr } = await ended;
     assert.equal(endedBy, signal);
-    assert.equal(stderr, 'headgate: stopped before the sample was complete; nothing of it is left\n');
+    assert.equal(stderr, 'headgate: stopped before the sample was complete; the partial files are deleted\n');
     assert.ok(!existsSync(path));
   });
 }

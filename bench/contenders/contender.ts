@@ -1,4 +1,5 @@
-// What takes part: something that takes in records, started on a store of its own, measured, stopped.
+// The interface of a contender: a service or program that stores records. It is started on its own store, measured, and
+// stopped.
 
 import { type PreparedChild, prepareChild } from '../../tests/harness/prepared-child.ts';
 import { makeRecordTexts } from '../load/record-texts.ts';
@@ -6,17 +7,17 @@ import type { Timed, UploadJob, UploadOrder, UploadTarget } from '../load/upload
 
 export interface Contender {
   readonly name: string;
-  /** On a new store that holds so many transactions, and the shops that transactions refer to. */
+  /** Starts on a new store that contains `rowsPresent` transactions and the shops that transactions refer to. */
   start(rowsPresent: number): Promise<RunningContender>;
 }
 
 export interface RunningContender {
-  /** Uploads it all, and says how long that took. Called again with the same order, the records are there already. */
+  /** Uploads all records and measures the time. A second call with the same order uploads existing records. */
   upload(order: UploadOrder): Promise<Timed>;
   stop(): Promise<void>;
 }
 
-/** How one that takes records over HTTP is measured. `durationMs`: send the bodies, revised, again and again for so long. */
+/** Prepares an upload over HTTP. With `durationMs`, the bodies are sent repeatedly for that time, changed each time. */
 export function prepareUploadOverHttp(
   target: UploadTarget,
   order: UploadOrder,

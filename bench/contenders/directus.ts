@@ -1,5 +1,5 @@
-// Directus, the headless CMS that many put in front of a PostgreSQL database, as a contender. It takes an upload
-// whole or not at all, and refuses the ids that it has already: it is measured with new, good records only.
+// Directus, a popular headless CMS for PostgreSQL databases, as a contender. It accepts an upload only as a whole and
+// refuses existing ids, so it is measured only with new, valid records.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,7 +15,7 @@ export const directusPeer: Peer = {
   name: 'directus',
   version: '11.17.4',
   packages: { directus: '11.17.4' },
-  // Runs scripts of extensions, none of which are used. This version has binaries in the package.
+  // Needed only for extensions, which are not used. This version includes its binaries in the package.
   overrides: { 'isolated-vm': '6.2.0' },
 };
 
@@ -71,7 +71,7 @@ const collections: Readonly<Record<string, readonly Field[]>> = {
   ],
 };
 
-/** `folder`: where `directusPeer` is installed. */
+/** `folder` is where `directusPeer` is installed. */
 export function directus(folder: string, newDatabase: NewDatabase): Contender {
   const name = 'Directus 11 on PostgreSQL';
   return peerContender(name, async (cleanUp) => {
@@ -97,7 +97,7 @@ export function directus(folder: string, newDatabase: NewDatabase): Contender {
       TELEMETRY: 'false',
       CACHE_ENABLED: 'false',
       RATE_LIMITER_ENABLED: 'false',
-      // Otherwise it answers 503 while a large upload keeps it busy.
+      // Otherwise it responds 503 during a large upload.
       PRESSURE_LIMITER_ENABLED: 'false',
     };
     const cli = join(folder, 'node_modules', 'directus', 'cli.js');
@@ -105,7 +105,7 @@ export function directus(folder: string, newDatabase: NewDatabase): Contender {
     await runPeerCommand({ name, script: [cli, 'bootstrap'], folder: workFolder, env });
     await startPeer({ name, script: [cli, 'start'], folder: workFolder, env }, `${url}/server/ping`, cleanUp);
     for (const [collection, fields] of Object.entries(collections)) {
-      // No trail of activity and revisions, as befits bulk data: it would be two more rows for each record.
+      // No log of activity and revisions, which would add two rows for each record.
       await ask(`${url}/collections`, headers, {
         collection,
         meta: { accountability: null },
@@ -124,7 +124,7 @@ export function directus(folder: string, newDatabase: NewDatabase): Contender {
       if (order.workload === 'mixed')
         throw new Error(`${name} cannot take the good records of an upload without the bad`);
       const collection = workloads[order.workload].type;
-      // It answers with every record as stored, unless it is asked for less.
+      // By default the response contains every stored record, so only the id is requested.
       const [id] = collections[collection]!;
       const target = `${url}/items/${collection}?fields=${id!.field}`;
       return uploadOverHttp({ url: target, headers, opening: '[', closing: ']' }, order);

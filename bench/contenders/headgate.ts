@@ -1,4 +1,4 @@
-// Headgate itself: the real executable, over real HTTP, with a real key.
+// Headgate as a contender: the real executable, over HTTP, with an API key.
 
 import { openSync, unlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { type Contender, prepareUploadOverHttp, type RunningContender, uploadOve
 export interface RunningHeadgate extends RunningContender {
   readonly headgate: Headgate;
   readonly key: string;
-  /** `durationMs`: the bodies again and again for so long, each time with other values. */
+  /** With `durationMs`, the bodies are sent repeatedly for that time, with different values each time. */
   prepareUpload(order: UploadOrder, durationMs?: number): Promise<PreparedChild<Timed>>;
 }
 
@@ -21,7 +21,7 @@ export interface HeadgateContender extends Contender {
   start(rowsPresent: number): Promise<RunningHeadgate>;
 }
 
-/** Dry runs let the compiler learn what it needs, and leave the table as it is. */
+/** Dry runs warm up the JIT compiler without changing the table. */
 const warmUp: UploadOrder = {
   workload: 'transactions',
   seed: 5,
@@ -30,10 +30,10 @@ const warmUp: UploadOrder = {
   clients: 2,
 };
 
-/** Counted as usual, but never reached: all load comes under one key. */
+/** A limit that is never reached, because all load uses one key. Requests are still counted. */
 const environment = { HEADGATE_RATE_LIMIT: '1000000' };
 
-/** As under a supervisor. Read by this process, the lines would take of the cores that are measured. */
+/** The log goes to a file, as under a supervisor. Reading it in this process would disturb the measurement. */
 const logFile = newLogFile();
 
 function newLogFile(): number {

@@ -1,5 +1,5 @@
-// What Headgate is compared with comes from npm, into a folder outside the checkout: made once for each pinned
-// version, kept for the next run.
+// Installs the peers that Headgate is compared with from npm, in a folder outside the checkout. Each pinned version is
+// installed once and kept for later runs.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,19 +10,19 @@ import { join } from 'node:path';
 
 export interface Peer {
   readonly name: string;
-  /** Names the folder together with the name: change it whenever a package or an override changes. */
+  /** Part of the folder's name. Change it whenever a package or an override changes. */
   readonly version: string;
-  /** Exact versions. Install scripts are never run, so these must bring whatever binary they need. */
+  /** Exact versions. Install scripts are not run, so the packages must include their binaries. */
   readonly packages: Readonly<Record<string, string>>;
-  /** Exact versions that take the place of what the packages ask for. */
+  /** Exact versions that replace those that the packages require. */
   readonly overrides?: Readonly<Record<string, string>>;
 }
 
-/** The folder that has the packages in `node_modules`, or one sentence that says why there is none. */
+/** The folder with the packages in `node_modules`, or the reason why they could not be installed. */
 export type Installed = { readonly folder: string } | { readonly reason: string };
 
 const INSTALL_TIMEOUT_MS = 10 * 60_000;
-/** Written last: a folder without it is half made. */
+/** Written last. A folder without it is incomplete. */
 const MARKER = 'installed';
 const SHOWN_OUTPUT_CHARACTERS = 500;
 
@@ -73,7 +73,7 @@ async function npmInstall(folder: string): Promise<void> {
     );
 }
 
-/** The npm that runs this script, where one does, so that it is run by our Node and not by another on the path. */
+/** Returns the npm that runs this script, if any, so that it uses this Node and not another one on the PATH. */
 function npmCommand(): [string, ...string[]] {
   const { npm_execpath: script } = process.env;
   return script === undefined ? ['npm'] : [process.execPath, script];

@@ -1,4 +1,4 @@
-// The ceiling on PostgreSQL: COPY of the same rows into Headgate's own table, one durable commit per upload.
+// The upper bound on PostgreSQL: COPY of the same rows into Headgate's table, with one durable commit per upload.
 
 import pg from 'pg';
 import { prepareChild, takeOrder } from '../../tests/harness/prepared-child.ts';

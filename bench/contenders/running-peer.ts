@@ -1,5 +1,5 @@
-// A peer while it takes part: the contender around it, its server as a process of its own on a free port of the
-// loopback address, and what is said to that server to set it up.
+// Runs a peer as a contender: starts its server as a process on a free port of the loopback address, and sets it up
+// with requests.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import type { Contender, RunningContender } from './contender.ts';
 
 export type NewDatabase = () => Promise<{ readonly url: string; drop(): Promise<void> }>;
 
-/** `start` gives whatever it has made to `cleanUp`, which undoes it after the measurement or a failed start. */
+/** `start` registers everything that it creates with `cleanUp`, which runs after the measurement or a failed start. */
 export function peerContender(
   name: string,
   start: (cleanUp: AsyncDisposableStack) => Promise<RunningContender['upload']>,
@@ -29,7 +29,7 @@ export function peerContender(
 
 export interface PeerCommand {
   readonly name: string;
-  /** The script, and what it is given. */
+  /** The script and its arguments. */
   readonly script: readonly [string, ...string[]];
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
@@ -42,7 +42,7 @@ const STEP_MS = 50;
 const SHOWN_OUTPUT_CHARACTERS = 4000;
 
 interface Watched {
-  /** Resolves when it has ended, with the exit code, or null where a signal ended it. */
+  /** Resolves to the exit code when the process ends, or to null if it was ended by a signal. */
   readonly ended: Promise<number | null>;
   hasEnded(): boolean;
   output(): string;
@@ -76,7 +76,7 @@ function watch({ script, folder, env }: PeerCommand): Watched {
   };
 }
 
-/** Runs a command of the peer to its end; rejects with its output where it fails. */
+/** Runs a command of the peer. Rejects with its output if it fails. */
 export async function runPeerCommand(command: PeerCommand): Promise<void> {
   const child = watch(command);
   const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS);
@@ -88,7 +88,7 @@ export async function runPeerCommand(command: PeerCommand): Promise<void> {
   }
 }
 
-/** Resolves when the URL is answered with success. `cleanUp` ends it, by force if it must, and waits. */
+/** Resolves when a request to the URL succeeds. `cleanUp` ends the process, if necessary by force, and waits for it. */
 export async function startPeer(
   command: PeerCommand,
   readyUrl: string,
@@ -108,7 +108,7 @@ export async function startPeer(
   }
 }
 
-/** A server that is still starting refuses the connection, or does not answer in time. */
+/** Returns false while the server is starting: it refuses connections, or does not respond in time. */
 async function answers(url: string): Promise<boolean> {
   try {
     const { ok } = await fetch(url, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
@@ -118,7 +118,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** How a server is set up: GET, or POST where there is something to send. Rejects where that has no success. */
+/** Sends a GET request, or a POST request if there is a body. Rejects if the response is not a success. */
 export async function ask<Answer>(
   url: string,
   headers: Readonly<Record<string, string>>,

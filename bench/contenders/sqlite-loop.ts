@@ -1,5 +1,5 @@
-// The ceiling on SQLite: a bare loop of a prepared upsert over rows that are already parsed, into Headgate's own
-// table with its pragmas and its keeping of the log, one durable commit per upload.
+// The upper bound on SQLite: a bare loop of a prepared upsert over rows that are already parsed, into Headgate's table
+// with its pragmas and checkpointing, with one durable commit per upload.
 
 import type { SQLInputValue } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
@@ -53,7 +53,7 @@ if (import.meta.main) {
       for (const row of rows) upsert.run(...row);
       database.exec(end);
     };
-    // What the compiler learns in the first batches is no part of the ceiling.
+    // Warms up the JIT compiler before the measurement.
     write(batches[0]!, 'ROLLBACK');
     return async () => {
       const startedAtMs = performance.now();
@@ -61,7 +61,7 @@ if (import.meta.main) {
         write(rows, 'COMMIT');
         wal.noteCommitted(rows.length);
         wal.keepInBounds();
-        // That a checkpointer has failed is told through the event loop.
+        // Lets the event loop run, through which a failure of the checkpointer is reported.
         await setImmediate();
       }
       const elapsedMs = performance.now() - startedAtMs;

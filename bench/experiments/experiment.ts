@@ -1,4 +1,4 @@
-// What an experiment has to work with, and what it comes to.
+// The interface of an experiment: its input and its findings.
 
 import type { Contender } from '../contenders/contender.ts';
 import type { PostgresDatabases, SqliteDatabases } from '../databases.ts';
@@ -9,7 +9,7 @@ import type { Comparison, Figure } from '../report/results.ts';
 import type { Turn } from '../rounds.ts';
 import type { WorkloadName } from '../workloads.ts';
 
-/** Of uploads, where nothing else is said. */
+/** The default number of uploading clients. */
 export const CLIENTS = 4;
 const SEED = 1000;
 
@@ -23,11 +23,11 @@ export interface Bench {
 
 export interface Peer {
   readonly contender: Contender;
-  /** What is claimed of Headgate against it. */
+  /** The figure that compares Headgate with it, or null if nothing is claimed. */
   readonly claim: FigureId | null;
 }
 
-/** Those that could be installed. */
+/** The peers that could be installed. */
 export interface Peers {
   readonly onSqlite: readonly Peer[];
   readonly onPostgres: readonly Peer[];
@@ -48,7 +48,7 @@ export function perSecond({ count, elapsedMs }: Timed): number {
   return (count * 1000) / elapsedMs;
 }
 
-/** The same records in every round, each of which has stores of its own. */
+/** Returns an order with the same records in every round. Each round has new stores. */
 export function orderOf(
   { uploads, recordsPerUpload }: Plan,
   workload: WorkloadName,
@@ -58,8 +58,8 @@ export function orderOf(
 }
 
 /**
- * Starts the contender on a store with so many rows, uploads, and stops it. Where `again` is given, the same upload
- * follows once more, and its speed goes there.
+ * Starts the contender on a store with the given number of rows, uploads, and stops it. If `again` is given, the same
+ * upload is repeated, and its rate is added there.
  */
 export function uploadTurn(
   contender: Contender,

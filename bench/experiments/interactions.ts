@@ -1,6 +1,6 @@
-// Single interactions from many connections, each answered after a durable commit, against an echo that keeps nothing.
-// Both run through all rounds, because it takes tens of thousands of requests until the compiler has learnt. What Headgate
-// has stored grows from round to round.
+// Single interactions from many connections, each acknowledged after a durable commit, compared with an echo server
+// that stores nothing. Both servers run through all rounds, because the JIT compiler needs tens of thousands of requests
+// to warm up. Headgate's table therefore grows from round to round.
 
 import { prepareChild } from '../../tests/harness/prepared-child.ts';
 import { Random } from '../../tests/harness/random.ts';

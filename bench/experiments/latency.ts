@@ -1,4 +1,4 @@
-// How quickly others are answered while uploads come in as fast as they are taken.
+// The latency of other requests while clients upload at full speed.
 
 import { timesOfLivezDuring } from '../../tests/harness/livez.ts';
 import { headgate } from '../contenders/headgate.ts';

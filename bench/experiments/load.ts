@@ -1,4 +1,5 @@
-// `headgate load` of one large CSV file, beside the benchmark's own client, which has the same records ready as bodies.
+// `headgate load` of one large CSV file, compared with the benchmark's client, which sends the same records as prepared
+// bodies.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +19,7 @@ import { recordsOf } from '../workloads.ts';
 import { CLIENTS, type Experiment, figure, perSecond, uploadTurn } from './experiment.ts';
 
 const SEED = 1200;
-/** The peak that Linux keeps only grows, so that no more than the last moments can be missed. */
+/** Linux reports the peak so far, so only a peak in the last interval can be missed. */
 const SAMPLE_EVERY_MS = 25;
 
 export const load: Experiment = async ({ plan, sqlite, say }) => {
@@ -66,7 +67,7 @@ export const load: Experiment = async ({ plan, sqlite, say }) => {
   };
 };
 
-/** The records of the order's uploads, one after the other. */
+/** Writes the records of all uploads of the order. */
 async function writeCsv(
   path: string,
   { workload, seed, uploads, recordsPerUpload }: UploadOrder,
@@ -84,7 +85,7 @@ async function writeCsv(
 }
 
 interface Loading {
-  /** Of the whole command, its start included: that is what its user waits for. */
+  /** The time of the whole command, including its start, because that is how long a user waits. */
   readonly elapsedMs: number;
   readonly peakMb: number;
 }

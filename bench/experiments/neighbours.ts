@@ -1,5 +1,5 @@
-// How one organisation fares while another attacks on many connections: its uploads of one record, its reads of one, and
-// /readyz. Every attack meets a server of its own.
+// The latency for one organisation while another attacks on many connections: uploads of one record, reads of one
+// record, and /readyz. Every attack runs against a new server.
 
 import { closeSync, openSync } from 'node:fs';
 import { type Attack, attacks } from '../../tests/harness/neighbours/attacks.ts';
@@ -24,7 +24,7 @@ const kindsInWords: Readonly<Record<Kind, string>> = {
   ready: '/readyz',
 };
 
-/** Of every round what was measured. */
+/** The measurements of all rounds. */
 type Rounds = readonly Measured[];
 
 export const neighbours: Experiment = async (bench) => {
@@ -66,7 +66,7 @@ function peakMbOf({ peakMb }: Measured): number {
   return peakMb;
 }
 
-/** What was measured in the attack whose median is the highest. */
+/** Returns the values of the attack with the highest median. */
 function worst(attacked: readonly Rounds[], read: (measured: Measured) => number): readonly number[] {
   const byMedian = attacked
     .map((rounds) => rounds.map(read))

@@ -1,4 +1,4 @@
-// Throughput of uploads beside the services that one would use instead, each with the same records.
+// The throughput of uploads compared with alternative services, each with the same records.
 
 import type { Contender } from '../contenders/contender.ts';
 import { headgate } from '../contenders/headgate.ts';

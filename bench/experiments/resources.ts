@@ -1,4 +1,4 @@
-// What Headgate takes of the machine: memory under many concurrent uploads, and time to start on a large database.
+// Headgate's memory use with many concurrent uploads, and its start time on a large database.
 
 import { startHeadgate } from '../../tests/harness/headgate.ts';
 import { type ResidentMemory, residentMemory } from '../../tests/harness/resident-memory.ts';
@@ -10,7 +10,7 @@ import { type Experiment, figure } from './experiment.ts';
 
 const SAMPLE_EVERY_MS = 250;
 const BODIES_PER_CLIENT = 2;
-/** That memory does not grow is claimed of ten minutes. */
+/** The claim that memory does not grow is checked only in runs of at least ten minutes. */
 const SHORTEST_TO_JUDGE_GROWTH_MS = 600_000;
 
 async function memoryOf(pid: number): Promise<ResidentMemory> {

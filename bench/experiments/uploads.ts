@@ -1,4 +1,4 @@
-// Throughput of uploads: against the ceilings, by clients, by what is uploaded and by what is there already.
+// The throughput of uploads compared with the upper bounds, by number of clients, by workload, and by rows present.
 
 import { headgate } from '../contenders/headgate.ts';
 import { postgresCopy } from '../contenders/postgres-copy.ts';
@@ -8,7 +8,7 @@ import { ratioPerRound } from '../report/statistics.ts';
 import { inRounds } from '../rounds.ts';
 import { CLIENTS, type Experiment, type Findings, figure, orderOf, uploadTurn } from './experiment.ts';
 
-/** Headgate's first upload, the same again, and the other workloads, all in the same rounds as the ceiling. */
+/** Measures the first upload, the same upload again, and the other workloads in the same rounds as the upper bound. */
 export const uploadsToSqlite: Experiment = async ({ plan, sqlite, say }) => {
   const ours = headgate('SQLite', sqlite);
   const again: number[] = [];

@@ -1,5 +1,5 @@
-// The load of single interactions: a process with many connections, each of which sends its next request when the
-// last is answered. It speaks HTTP on bare sockets, because it shares the machine with what it measures.
+// Generates the load of single interactions: a process with many connections, each of which sends its next request
+// after the last response. It uses HTTP on bare sockets to save CPU time, because it runs on the measured machine.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -33,7 +33,7 @@ function requestBytes({ port, path, headers, body }: InteractionTarget): Buffer 
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** How long the answer at the beginning of the bytes is; null while its head is incomplete. Throws unless it is a 2xx. */
+/** Returns the length of the first response in the bytes, or null if its head is incomplete. Throws if it is not 2xx. */
 function answerLength(bytes: Buffer): number | null {
   const headEnd = bytes.indexOf(endOfHead);
   if (headEnd === -1) return null;
@@ -45,7 +45,7 @@ function answerLength(bytes: Buffer): number | null {
   return headEnd + endOfHead.length + Number(length[1]);
 }
 
-/** A connection whose answers all come through the same memory: one at a time is looked at, and none is kept. */
+/** A connection that reads all responses into the same buffer, one at a time, and keeps none. */
 class Connection {
   readonly #socket: Socket;
   #onBytes: (bytes: Buffer) => void = () => {};
@@ -71,7 +71,7 @@ class Connection {
     return connection;
   }
 
-  /** Sends requests, one after the other, while `mayGoOn` allows another. */
+  /** Sends requests one after the other while `mayGoOn` returns true. */
   sendAll(request: Buffer, mayGoOn: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       let begun: Buffer | null = null;

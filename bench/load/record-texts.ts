@@ -1,5 +1,5 @@
-// The records of uploads as JSON. A run makes them once and keeps them in a folder of its own: every contender is sent the
-// same ones, and making them takes longer than sending them. The processes that send them only read.
+// The records of uploads as JSON. A run creates them once in a folder, because creating them takes longer than sending
+// them. Every contender gets the same records, and the sending processes only read the files.
 
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export interface RecordsOrder {
   readonly recordsPerUpload: number;
 }
 
-/** For this process and those that it starts. */
+/** Sets the folder for this process and its child processes. */
 export function keepRecordTextsIn(folder: string): void {
   mkdirSync(folder);
   process.env[FOLDER_VARIABLE] = folder;
@@ -33,18 +33,18 @@ export function makeRecordTexts(order: RecordsOrder): void {
   for (const [upload, path] of pathsOf(order).entries()) {
     if (existsSync(path)) continue;
     const text = JSON.stringify(recordsOf(workload, seed, upload, recordsPerUpload));
-    // On disk at once, and not beside what is measured next.
+    // Flushed now, so that this does not disturb the next measurement.
     writeFileSync(`${path}.part`, text, { flush: true });
     renameSync(`${path}.part`, path);
   }
 }
 
-/** Each a JSON array. */
+/** Returns one JSON array per upload. */
 export function recordTexts(order: RecordsOrder): Buffer[] {
   return pathsOf(order).map((path) => readFileSync(path));
 }
 
-/** For contenders that take rows: the records of one upload after the other. */
+/** Yields the records of each upload, for contenders that need rows. */
 export function* keptRecords(order: RecordsOrder): Generator<BenchRecord[]> {
   for (const path of pathsOf(order)) yield JSON.parse(readFileSync(path, 'utf8'));
 }

@@ -1,12 +1,12 @@
-// The load of uploads: a process that has all bodies ready as bytes, and sends them from several connections.
+// Generates the load of uploads: a process that prepares all bodies as bytes and sends them on several connections.
 
 import { takeOrder } from '../../tests/harness/prepared-child.ts';
 import { sendUploads, type UploadAddress } from '../../tests/harness/upload-clients.ts';
 import { type RecordsOrder, recordTexts } from './record-texts.ts';
 
-/** Where and in which dress a contender takes a batch of records. */
+/** The address of a contender, and the form in which it accepts a batch of records. */
 export interface UploadTarget extends UploadAddress {
-  /** What stands around the records, which are separated by commas. */
+  /** The text before the records, which are separated by commas. */
   readonly opening: string;
   readonly closing: string;
 }
@@ -23,7 +23,7 @@ export interface Timed {
 export interface UploadJob {
   readonly target: UploadTarget;
   readonly order: UploadOrder;
-  /** Go on from the beginning until then, with other values each time; null: each body once, as it is. */
+  /** Repeats the bodies for this time, with different values each time. If null, each body is sent once, unchanged. */
   readonly durationMs: number | null;
 }
 
@@ -35,7 +35,7 @@ function bodiesOf({ opening, closing }: UploadTarget, order: UploadOrder): Buffe
 
 const revisedText = Buffer.from('Autumn offer ');
 
-/** Changes one digit of a text in every transaction, so that none is the same as before. */
+/** Changes one digit in every transaction, so that each differs from its previous version. */
 function revise(body: Buffer, pass: number): void {
   const digit = 0x30 + (pass % 10);
   for (let at = body.indexOf(revisedText); at !== -1; at = body.indexOf(revisedText, at + 1)) {

@@ -1,4 +1,4 @@
-// What the run was measured on, as far as it bears on speed, and nothing that names the machine or its user.
+// Describes the machine of the run as far as it affects speed. It contains nothing that identifies the machine or user.
 
 import { execFile } from 'node:child_process';
 import { readFile, statfs } from 'node:fs/promises';
@@ -7,16 +7,16 @@ import { promisify } from 'node:util';
 
 export interface Machine {
   readonly cpu: string;
-  /** That this process may use. */
+  /** The cores that this process may use. */
   readonly cores: number;
   readonly memoryBytes: number;
   readonly architecture: string;
   readonly kernel: string;
-  /** Of the disk that holds the stores; null where the system does not tell cheaply. */
+  /** The file system of the stores, or null if it cannot be found out cheaply. */
   readonly fileSystem: string | null;
 }
 
-/** From linux/magic.h. A store on tmpfs never waits for a disk, so the name belongs in the report. */
+/** From linux/magic.h. The file system is reported because a store on tmpfs never waits for a disk. */
 const fileSystems: ReadonlyMap<number, string> = new Map([
   [0xef53, 'ext2/3/4'],
   [0x58465342, 'xfs'],
@@ -30,7 +30,7 @@ const fileSystems: ReadonlyMap<number, string> = new Map([
   [0x65735546, 'fuse'],
 ]);
 
-/** `storesFolder`: where the measured stores are kept. */
+/** `storesFolder` is the folder of the measured stores. */
 export async function thisMachine(storesFolder: string): Promise<Machine> {
   return {
     cpu: os.cpus()[0]?.model.trim() || 'unknown',
@@ -43,7 +43,7 @@ export async function thisMachine(storesFolder: string): Promise<Machine> {
 }
 
 export interface GivenVersions {
-  /** As the server tells it; left out when no PostgreSQL took part. */
+  /** The version that the server reports; omitted if PostgreSQL was not measured. */
   readonly PostgreSQL?: string;
   readonly [name: string]: string | undefined;
 }
@@ -55,7 +55,7 @@ export function versionsOf(given: GivenVersions = {}): Record<string, string> {
   );
 }
 
-/** With the commit, and a plus where something was changed since; the package's version alone where git does not know. */
+/** Returns the version with the commit, and a plus if there are uncommitted changes. Without git, only the version. */
 export async function headgateVersion(): Promise<string> {
   const folder = new URL('../../', import.meta.url);
   const { version } = JSON.parse(await readFile(new URL('server/package.json', folder), 'utf8')) as {
@@ -72,7 +72,7 @@ export async function headgateVersion(): Promise<string> {
   }
 }
 
-/** The version only: what follows it is chosen by whoever built the kernel, and may name a machine. */
+/** Returns only the kernel's version number. The rest is chosen by its builder and may identify a machine. */
 export function kernelOf(type: string, release: string): string {
   return `${type} ${/^\d+(\.\d+)*/.exec(release)?.[0] ?? ''}`.trimEnd();
 }
@@ -83,7 +83,7 @@ function memoryBytes(): number {
 }
 
 async function fileSystemOf(folder: string): Promise<string | null> {
-  // Elsewhere the number is another one, or changes from release to release.
+  // On other systems the numbers differ, or change between releases.
   if (process.platform !== 'linux') return null;
   const { type } = await statfs(folder);
   return fileSystems.get(type) ?? `0x${type.toString(16)}`;

@@ -1,4 +1,4 @@
-// The results as a Markdown document, to be kept beside the code.
+// Formats the results as a Markdown document, which is committed with the code.
 
 import type { Comparison, Results } from './results.ts';
 import { figureCells, seriesCells } from './table.ts';

@@ -1,4 +1,4 @@
-// What a run of the benchmark found: the figures that are claimed, and the comparisons behind them.
+// The results of a run: the claimed figures, and the comparisons behind them.
 
 import type { Machine } from './machine.ts';
 import { median } from './statistics.ts';
@@ -10,12 +10,12 @@ export interface Series {
   readonly unit: 'records/s' | 'requests/s' | 'ms' | 'MB';
 }
 
-/** One question put to several contenders in the same interleaved rounds. */
+/** One measurement of several contenders in the same interleaved rounds. */
 export interface Comparison {
   readonly id: string;
   readonly title: string;
   readonly conditions: string;
-  /** The others are set against the first. */
+  /** The others are compared with the first. */
   readonly series: readonly Series[];
 }
 
@@ -28,7 +28,7 @@ export interface Figure {
   /** The value, or the ratio, of each round. */
   readonly values: readonly number[];
   readonly unit: 'ratio' | 'ms' | 'MB' | 's';
-  /** Null: for orientation. */
+  /** Null if the figure is for information only. */
   readonly bound: Bound | null;
 }
 
@@ -39,7 +39,7 @@ export interface Results {
   readonly startedAt: string;
   readonly elapsedMs: number;
   readonly mode: Mode;
-  /** What is typed to repeat the run. */
+  /** The command that repeats the run. */
   readonly command: string;
   readonly machine: Machine;
   readonly versions: Readonly<Record<string, string>>;
@@ -61,7 +61,7 @@ export function verdictOf(figure: Figure): Verdict {
 
 export class InvalidResults extends Error {}
 
-/** Throws InvalidResults when something cannot be reported truthfully: a value that is no number, a missing round. */
+/** Throws InvalidResults if the results are incomplete or invalid: a value that is not a number, or a missing round. */
 export function checkResults(results: Results): void {
   const { startedAt, elapsedMs, figures, comparisons } = results;
   if (Number.isNaN(Date.parse(startedAt))) throw new InvalidResults(`startedAt is no date: ${startedAt}`);
@@ -74,7 +74,7 @@ export function checkResults(results: Results): void {
     checkRounds(`figure ${id}`, values);
     if (bound === null) continue;
     const limit = 'atLeast' in bound ? bound.atLeast : bound.below;
-    // Figures are drawn as a share of their bound.
+    // Figures are shown as a share of their bound, so it must not be 0.
     if (!(Number.isFinite(limit) && limit > 0)) {
       throw new InvalidResults(`figure ${id}: its bound is ${limit}, which is no positive number`);
     }

@@ -1,4 +1,4 @@
-// The few numbers that sum up a series of rounds. A value that is no finite number is refused, never averaged.
+// Summarises a series of rounds. A value that is not a finite number throws an error.
 
 export interface Spread {
   readonly lowest: number;
@@ -22,7 +22,7 @@ interface Rounds {
   readonly values: readonly number[];
 }
 
-/** Each round's value divided by the other's of the same round: what both met in that round cancels out. */
+/** Returns the ratio of the two values in each round, so that disturbances that affect both cancel out. */
 export function ratioPerRound(series: Rounds, toSeries: Rounds): readonly number[] {
   const numerators = measured(series.values);
   const denominators = measured(toSeries.values);

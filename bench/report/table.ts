@@ -1,4 +1,4 @@
-// The results for the terminal.
+// Formats the results for the terminal.
 
 import { type Comparison, type Figure, type Results, type Series, verdictOf } from './results.ts';
 import { median, ratioPerRound } from './statistics.ts';
@@ -43,9 +43,9 @@ export function terminalReport(results: Results): string {
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }
 
-/** The cells of one contender: name, median, spread, ratio to the first. The document has the same. */
+/** Returns the cells of one contender: name, median, spread, and ratio to the first. The document uses them too. */
 export function seriesCells(series: Series, first: Series): [string, string, string, string] {
-  // Of the rounds' ratios, not of the medians, as the figures are.
+  // The median of the ratios, not the ratio of the medians, as in the figures.
   const ratio = median(ratioPerRound(series, first));
   return [
     series.contender,
@@ -79,7 +79,7 @@ function comparisonTable({ title, conditions, series }: Comparison): string[] {
   ];
 }
 
-/** The first column takes what the others leave, and is wrapped. */
+/** Aligns the columns. The first one is wrapped to the width that the others leave. */
 function aligned(
   head: readonly string[],
   rows: readonly (readonly string[])[],

@@ -2,7 +2,10 @@
 
 import { stripVTControlCharacters } from 'node:util';
 
-/** Broken at white space; a word that is itself too long is broken anywhere. At least one line, without control characters. */
+/**
+ * Breaks text at white space, and words that are too long anywhere. Returns at least one line, without control
+ * characters.
+ */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';
@@ -25,7 +28,7 @@ export function wrap(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** A name is given by code, but a reason may quote what a program printed: colours and line ends have no place here. */
+/** Removes colours and line breaks, because a reason may quote the output of a program. */
 export function oneLine(text: string): string {
   return stripVTControlCharacters(text)
     .toWellFormed()

@@ -1,12 +1,12 @@
-// Calendar facts that the date and date-time kinds share.
+// Checks of calendar dates for the date and date-time kinds.
 
 const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Of a date with a month that exists and a day that some month has, for JSON Schema; plain enough for any engine. */
+/** The pattern of a date for JSON Schema, in syntax that all regex engines support. It allows 31 days in any month. */
 export const datePattern =
   '(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])';
 
-/** Years 0001 to 9999: what ISO 8601's four digits and every SQL database can both say. */
+/** Returns whether the date exists. Years are 0001 to 9999, the range that ISO 8601 and every SQL database share. */
 export function isRealDate(year: number, month: number, day: number): boolean {
   if (year < 1 || month < 1 || month > 12 || day < 1) return false;
   if (day <= 28) return true;

@@ -1,5 +1,5 @@
-// Moments are kept as UTC text of one fixed width, so that comparing text compares time, and shown with
-// no more fraction digits than they need (none, 3 or 6).
+// Date-times. They are stored as UTC text of a fixed width, so that they sort as text, and returned with as few
+// fraction digits as possible (none, 3 or 6).
 
 import { datePattern, isRealDate } from './calendar.ts';
 import { Flaw, type JsonSchema, type Kind, quote, wrongType } from './kind.ts';
@@ -10,20 +10,20 @@ const shape = new RegExp(
     '(?:[Zz]|([+-])(\\d\\d)(?::?(\\d\\d))?)?$',
 );
 /**
- * What is accepted, as far as a pattern can tell. The format `date-time` of JSON Schema would forbid what is accepted:
- * a time without a zone, which is taken for UTC, or without seconds.
+ * The accepted forms, as far as a pattern can describe them. The format `date-time` of JSON Schema is not used, because
+ * it forbids times without a zone, which are accepted as UTC, and times without seconds.
  */
 const pattern =
   `^${datePattern}[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\\.[0-9]{1,${LONGEST_FRACTION_DIGITS}})?)?` +
   '(?:[Zz]|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?$';
-/** As it is shown: always in UTC, and so in the format of that name. */
+/** The schema of returned values, which are always in UTC and match the format `date-time`. */
 export const shownDateTimeSchema: JsonSchema = { type: 'string', format: 'date-time' };
 const earliestMs = Date.parse('0001-01-01T00:00:00Z');
 const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
 
 const NOT_DIGITS = -1;
 
-/** The number that the decimal digits from `from` to `to` write. */
+/** Returns the number that is written in decimal digits between the two positions. */
 function numberAt(text: string, from: number, to: number): number {
   let value = 0;
   for (let at = from; at < to; at++) {
@@ -35,8 +35,8 @@ function numberAt(text: string, from: number, to: number): number {
 }
 
 /**
- * How programs write date-times: in UTC, with no fraction or milliseconds. Most come so, and this reads them in a
- * fraction of a pattern's time. Null where it is written otherwise, or names no moment.
+ * Parses the form that programs usually write: in UTC, with milliseconds or no fraction. This is much faster than a
+ * regular expression. Returns null for any other form and for a time that does not exist.
  */
 function parseUsual(text: string): string | null {
   const hasMilliseconds = text.length === 24;
@@ -61,7 +61,7 @@ function isUpTo(most: number, value: number): boolean {
   return value !== NOT_DIGITS && value <= most;
 }
 
-/** The moment in its kept form, `YYYY-MM-DDTHH:MM:SS.ffffffZ`, or null where the text names none. */
+/** Returns the date-time in its stored form, `YYYY-MM-DDTHH:MM:SS.ffffffZ`, or null if the text is not valid. */
 export function parseDateTime(text: string): string | null {
   const usual = parseUsual(text);
   if (usual !== null) return usual;
@@ -82,11 +82,11 @@ export function parseDateTime(text: string): string | null {
 }
 
 const DAY_MS = 86_400_000;
-/** Days since 1970, with their dates as `YYYY-MM-DDT`: what is written is mostly of the same few days. */
+/** A cache of days since 1970 and their dates as `YYYY-MM-DDT`. Most values are of the same few days. */
 const dates = new Map<number, string>();
 const MOST_DATES = 1000;
 
-/** Of whole milliseconds. */
+/** Returns the stored form of a time in whole milliseconds. */
 export function dateTimeFromMs(epochMs: number): string {
   const day = Math.floor(epochMs / DAY_MS);
   let date = dates.get(day);

@@ -1,10 +1,10 @@
-// The moment of an interaction as the client tells it: seconds, milliseconds or a date-time.
-// It is kept and echoed as given; `occurredAt` says which moment it means.
+// The time of an interaction as the client sends it: seconds, milliseconds or a date-time.
+// It is stored and returned unchanged; `occurredAt` converts it to a date-time.
 
 import { dateTime, dateTimeFromMs, parseDateTime } from './date-time.ts';
 import { Flaw, type Kind, quote, wrongType } from './kind.ts';
 
-/** Below this an integer counts seconds (up to the year 5138), from here on milliseconds. */
+/** Integers below this value are seconds (up to the year 5138); others are milliseconds. */
 const FIRST_MILLISECONDS_VALUE = 100_000_000_000;
 const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
@@ -33,7 +33,7 @@ export const eventTimestamp: Kind<string | number> = {
   present: (kept) => (isInteger(kept as string) ? Number(kept) : (kept as string)),
 };
 
-/** The moment that a kept, and so already checked, event timestamp means, as a kept date-time. */
+/** Returns the date-time, in its stored form, of a stored event timestamp. It was checked before it was stored. */
 export function occurredAt(kept: string): string {
   if (!isInteger(kept)) return parseDateTime(kept)!;
   const count = Number(kept);

@@ -1,9 +1,9 @@
-// A kind is what a field's value may be: how it is checked, how it is kept, how it is shown.
-// One file per kind; a store maps each kind's name to a column type of its own.
+// A kind is the type of a field's value: how it is checked, stored and returned.
+// Each kind has its own file. A store maps each kind's name to one of its column types.
 
 import type { ProblemCode } from '../problem-codes.ts';
 
-/** A value in the form in which a store keeps it. */
+/** A value in its stored form. */
 export type ColumnValue = string | number | boolean | null;
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -19,7 +19,7 @@ export type KindName =
   | 'choice'
   | 'event-timestamp';
 
-/** Why a value was not accepted. Returned, never thrown: bad input is normal input. */
+/** Why a value is not valid. It is returned, not thrown, because invalid input is normal. */
 export class Flaw {
   readonly code: ProblemCode;
   readonly message: string;
@@ -31,22 +31,22 @@ export class Flaw {
 
 export interface Kind<Wire extends string | number | boolean = string | number | boolean> {
   readonly name: KindName;
-  /** What is accepted, in the words of the docs and of error messages: "must be …". */
+  /** The accepted values in words, for the docs and for error messages: "must be …". */
   readonly accepts: string;
   readonly schema: JsonSchema;
-  /** The value as the store keeps it, or the flaw. Never sees null or undefined. */
+  /** Returns the value in its stored form, or a Flaw. It is not called for null and undefined. */
   check(value: unknown, required: boolean): ColumnValue | Flaw;
-  /** The kept value as an answer shows it. */
+  /** Converts a stored value to the form in which it is returned to clients. */
   present(kept: string | number | boolean): Wire;
 }
 
 const QUOTE_LIMIT_CHARACTERS = 100;
 
-/** What a message quotes from the input: cut, and never recursing into a value of any depth. */
+/** Returns a short quote of the input for a message. It does not recurse, because a value may be nested deeply. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') {
     let shown = value.slice(0, QUOTE_LIMIT_CHARACTERS);
-    // Escapes count as they are shown: a text of control characters grows sixfold.
+    // The limit applies to the escaped text, because control characters grow sixfold.
     while (JSON.stringify(shown).length > QUOTE_LIMIT_CHARACTERS + 2) shown = shown.slice(0, -1);
     const quoted = JSON.stringify(shown.toWellFormed());
     return shown === value ? quoted : `${quoted.slice(0, -1)}…"`;

@@ -2,7 +2,7 @@ import { Flaw, type Kind, wrongType } from './kind.ts';
 
 export const LONGEST_TEXT_CHARACTERS = 10_000;
 
-/** No NUL and no lone surrogate, whether an engine reads code points or halves of them. */
+/** Excludes NUL and lone surrogates, in regex engines that match code points as well as in those that match UTF-16. */
 const pattern = '^(?:[^\\u0000\\uD800-\\uDFFF]|[\\uD800-\\uDBFF][\\uDC00-\\uDFFF])*$';
 
 export const text: Kind<string> = {
@@ -22,7 +22,7 @@ export const text: Kind<string> = {
   present: (kept) => kept as string,
 };
 
-/** Characters are code points: an emoji outside the basic plane counts once. */
+/** Counts code points, so an emoji outside the basic plane counts once. */
 function hasMoreCharactersThanAllowed(value: string): boolean {
   if (value.length > 2 * LONGEST_TEXT_CHARACTERS) return true;
   let characters = 0;

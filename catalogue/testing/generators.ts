@@ -1,5 +1,5 @@
-// Generators for property tests, derived from the declarations: good values of every kind together with
-// how they are shown, and every way to spoil a value together with the code that must name it.
+// Generators for property tests, derived from the declarations: valid values with their returned form, and invalid
+// values with the expected problem code.
 
 import fc, { type Arbitrary } from 'fast-check';
 import type { Field, Fields } from '../declaration.ts';
@@ -9,7 +9,7 @@ import type { NumberKind } from '../kinds/number.ts';
 import { LONGEST_TEXT_CHARACTERS } from '../kinds/text.ts';
 import type { ProblemCode } from '../problem-codes.ts';
 
-/** A value as a client sends it, and as it is shown when it is read back. */
+/** A value as a client sends it, and as it is returned. */
 export interface Sample {
   readonly sent: unknown;
   readonly shown: unknown;
@@ -23,7 +23,7 @@ export interface SampleObject {
 export interface Corruption {
   readonly field: string | null;
   readonly code: ProblemCode;
-  /** The good object with this one thing wrong. */
+  /** The valid object with one error. */
   readonly sent: unknown;
 }
 
@@ -238,7 +238,7 @@ function bad(code: ProblemCode, values: Arbitrary<unknown>): Arbitrary<BadValue>
   return values.map((sent) => ({ sent, code }));
 }
 
-/** A good value of the field; null and left out, too, where it is optional. */
+/** Generates a valid value of the field. An optional field may also be null or omitted. */
 function sampleOf({ kind, required, omitted }: Field): Arbitrary<Sample> {
   const values = samples[kind.name](kind, required);
   if (required) return values;
@@ -246,7 +246,7 @@ function sampleOf({ kind, required, omitted }: Field): Arbitrary<Sample> {
   return fc.oneof({ weight: 3, arbitrary: values }, { weight: 1, arbitrary: absent });
 }
 
-/** A good object; the fields named in `fixed` have the given values, which are sent as they are shown. */
+/** Generates a valid object. The fields in `fixed` have the given values, which are sent in their returned form. */
 export function sampleObject(
   fields: Fields,
   fixed: Readonly<Record<string, unknown>> = {},
@@ -267,7 +267,7 @@ export function sampleObject(
   });
 }
 
-/** The good object with exactly one thing wrong, and the field and code that must name it. */
+/** Generates the valid object with exactly one error, and the field and code that must be reported. */
 export function corruptionOf(fields: Fields, good: Record<string, unknown>): Arbitrary<Corruption> {
   const names = Object.keys(fields);
   const spoiledField = fc.constantFrom(...names).chain((field) => {

@@ -1,4 +1,4 @@
-// `headgate backup`: copies a SQLite database into one file that can be put in its place.
+// `headgate backup`: copies a SQLite database to one file, from which it can be restored.
 
 import { readSetting, SettingsProblem } from '../settings.ts';
 import { readPlace } from '../store/place.ts';
@@ -20,23 +20,23 @@ export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode
   if (place.kind === 'postgres') {
     return misused(
       io,
-      'the database is PostgreSQL, which is backed up with its own pg_dump --format=custom --file=FILE; ' +
-        'docs/backup.md says how, and how to restore',
+      'the database is PostgreSQL; back it up with pg_dump --format=custom --file=FILE; ' +
+        'docs/backup.md describes backup and restore',
     );
   }
   const { startBackup } = await import('../store/sqlite/backup.ts');
   const startedAtMs = performance.now();
   const line = progressLine(io);
-  // Not into the mail of a cron job, for which the result is enough.
+  // Without a terminal, as in a cron job, the result is enough.
   const onProgress = (progress: BackupProgress): void => {
     if (io.isTerminal) line.show(sentence(progress));
   };
   let running: RunningBackup | undefined;
-  // Before the first file is made, so that no moment is left in which a signal would leave it behind.
+  // The listener is set before the first file is created, so that a signal never leaves a file behind.
   const stopListening = onStopSignal(() => {
     line.end();
     running?.abandon();
-    io.err('headgate: stopped before the backup was complete; nothing of it is left');
+    io.err('headgate: stopped before the backup was complete; the partial backup is deleted');
   });
   let summary: BackupSummary;
   try {

@@ -1,8 +1,8 @@
-// What a command is run with.
+// The input that every command is run with.
 
 import type { Io } from './io.ts';
 
-/** A command's call, already checked: its arguments are there, and every option is one that it takes. */
+/** The validated input of a command: all required arguments are present, and every option is one that it takes. */
 export interface Call {
   readonly io: Io;
   readonly args: readonly string[];

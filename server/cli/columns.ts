@@ -1,4 +1,4 @@
-// Lays text out in aligned columns; the last one is wrapped, its further lines indented below itself.
+// Lays out text in aligned columns. The last column is wrapped, and its continuation lines are indented.
 
 const WIDTH_CHARACTERS = 100;
 const GAP = '  ';
@@ -17,7 +17,7 @@ export function columns(rows: readonly (readonly string[])[], indent = ''): stri
   });
 }
 
-/** The lines of the text, broken at spaces; a longer word stays whole. */
+/** Returns the text broken into lines at spaces. A word longer than the width is not broken. */
 export function wrap(text: string, width = WIDTH_CHARACTERS): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {

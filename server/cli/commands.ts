@@ -1,4 +1,4 @@
-// The table of commands: what each is called and takes, what its help says, and what it runs.
+// The table of commands: the name, arguments, options and help of each, and the function that it runs.
 
 import { backup } from './backup.ts';
 import type { Call } from './call.ts';
@@ -14,7 +14,7 @@ import { serve } from './serve.ts';
 
 export interface Command {
   readonly words: readonly string[];
-  /** Only the last one may be given several times. */
+  /** Only the last argument may repeat. */
   readonly args: readonly { readonly name: string; readonly help: string; readonly repeats?: true }[];
   readonly requiredOptions: readonly string[];
   readonly options: readonly string[];
@@ -34,9 +34,9 @@ export const commands: readonly Command[] = [
     options: ['host', 'port', 'database', 'workers'],
     summary: 'Start the service.',
     details:
-      'Prints `listening on URL` when it can answer. On an empty database on this machine it makes an ' +
-      'organisation `demo` with a key and shows how to try it. A first SIGTERM or Ctrl-C finishes what is in ' +
-      'flight and exits 0; a second one ends at once.',
+      'Prints `listening on URL` once it accepts requests. If it listens only on this machine and the database has ' +
+      'no organisation yet, it creates an organisation `demo` with a key and shows how to try it. The first SIGTERM ' +
+      'or Ctrl-C lets requests in flight finish and exits 0; a second one exits at once.',
     examples: [
       'headgate serve',
       'headgate serve --port 9000 --database /var/lib/headgate/headgate.db',
@@ -49,22 +49,24 @@ export const commands: readonly Command[] = [
     args: [],
     requiredOptions: [],
     options: ['host', 'port'],
-    summary: 'Ask the server on this machine whether it can serve.',
+    summary: 'Check whether the server on this machine is ready.',
     details:
-      'Reads the same settings as `serve`, asks its /readyz, and exits 0 if it is ready, 1 if it is not or does ' +
-      'not answer within 5 seconds. For the health check of a container, and for scripts that wait for a start.',
+      'Reads the same settings as `serve` and requests /readyz. Exits 0 if the server is ready, and 1 if it is ' +
+      'not ready or does not respond within 5 seconds. Use it for container health checks and for scripts that ' +
+      'wait until the server has started.',
     examples: ['headgate ready', 'headgate ready --port 9000'],
     run: ready,
   },
   {
     words: ['orgs', 'create'],
     args: [
-      { name: 'NAME', help: 'The name: 1 to 100 visible characters, not taken by another organisation.' },
+      { name: 'NAME', help: 'The name: 1 to 100 visible characters, not used by another organisation.' },
     ],
     requiredOptions: [],
     options: ['json', 'database'],
-    summary: 'Make an organisation.',
-    details: 'Records, interactions and keys belong to one organisation, which sees nothing of the others.',
+    summary: 'Create an organisation.',
+    details:
+      'Each record, interaction and key belongs to one organisation. Organisations cannot see each other’s data.',
     examples: ['headgate orgs create acme', 'headgate orgs create "Acme Student Discounts" --json'],
     run: createOrg,
   },
@@ -85,8 +87,7 @@ export const commands: readonly Command[] = [
     options: ['scope', 'name', 'expires', 'json', 'database'],
     summary: 'Issue an API key to an organisation.',
     details:
-      'The key is shown this once and never again: only a hash of it is stored. ' +
-      'A server that is running takes it at once.',
+      'The key is shown only once, because only its hash is stored. Running servers accept it at once.',
     examples: [
       'headgate keys issue --org acme',
       'headgate keys issue --org acme --name "nightly import" --scope data:write --expires 90d',
@@ -99,9 +100,10 @@ export const commands: readonly Command[] = [
     args: [],
     requiredOptions: ['org'],
     options: ['json', 'database'],
-    summary: "List an organisation's keys, never their secrets.",
+    summary: "List an organisation's keys, without their secrets.",
     details:
-      'A key whose status is `rotated` has a successor, which `--json` names, and still works until it expires.',
+      'A key with the status `rotated` has a successor and still works until it expires. `--json` shows the ' +
+      'successor.',
     examples: ['headgate keys list --org acme'],
     run: listKeys,
   },
@@ -110,12 +112,11 @@ export const commands: readonly Command[] = [
     args: [keyId],
     requiredOptions: [],
     options: ['overlap', 'json', 'database'],
-    summary: 'Replace a key by a new one; the old one works a while longer.',
+    summary: 'Replace a key with a new one; the old one works for a while longer.',
     details:
-      'The new key has the name and scopes of the old one and lives as long as that was meant to, counted from ' +
-      'now. The old key ends after the overlap, or at its own expiry where that is sooner. ' +
-      'A key is rotated once: the next time it is the turn of the new one. ' +
-      'Servers that are running follow within 5 seconds.',
+      'The new key has the name, scopes and lifetime of the old one; the lifetime starts now. The old key expires ' +
+      'after the overlap, or at its own expiry if that is sooner. A key can be rotated only once; after that, ' +
+      'rotate its successor. Running servers apply the change within 5 seconds.',
     examples: ['headgate keys rotate 1f0c3a5b7d9e', 'headgate keys rotate 1f0c3a5b7d9e --overlap 0s'],
     run: rotate,
   },
@@ -124,8 +125,8 @@ export const commands: readonly Command[] = [
     args: [keyId],
     requiredOptions: [],
     options: ['json', 'database'],
-    summary: 'End a key for good.',
-    details: 'Servers that are running refuse it within 5 seconds. It cannot be undone.',
+    summary: 'Revoke a key permanently.',
+    details: 'Running servers refuse the key within 5 seconds. This cannot be undone.',
     examples: ['headgate keys revoke 1f0c3a5b7d9e'],
     run: revoke,
   },
@@ -136,23 +137,24 @@ export const commands: readonly Command[] = [
         name: 'PATH',
         repeats: true,
         help:
-          'A file, or a folder of files. A name up to its first dot is the type, as in shops.csv, ' +
-          'transactions.2024.ndjson.gz, user-interactions.json; or the folder has the name of the type. Formats: ' +
-          '.csv, .ndjson, .jsonl, .json, each also with .gz, .zst, .br. A .json file is an array of at most 32 MiB, ' +
-          'unpacked; the others may have any size.',
+          'A file, or a folder of files. The part of the file name before the first dot is the type, as in shops.csv, ' +
+          'transactions.2024.ndjson.gz or user-interactions.json; or else the folder is named after the type. ' +
+          'Formats: .csv, .ndjson, .jsonl and .json, optionally compressed as .gz, .zst or .br. A .json file is an ' +
+          'array of at most 32 MiB uncompressed; files in the other formats can have any size.',
       },
     ],
     requiredOptions: [],
     options: ['type', 'dry-run', 'rejected', 'concurrency', 'lenient', 'restart', 'json', 'url', 'key-file'],
     summary: 'Upload files of records and interactions through the API.',
     details:
-      'They go in the order in which every reference is found. CSV has a line of field names first; an empty cell is an ' +
-      'absent value, "" an empty text. Rejected records are written to DIR/TYPE.ndjson, each with its errors, file ' +
-      'and line: mend what is under "record" and load the file again; what is still rejected then takes its ' +
-      'place. A load that was interrupted goes on where it was when the same command is run again (a file .load-… in ' +
-      'DIR remembers it); Ctrl-C lets what is under way finish. Loading twice is harmless: records replace ' +
-      'themselves, and interactions of the same line and content are recorded once within 24 hours. ' +
-      'Exit codes: 0 all accepted; 1 some rejected; 2 could not run, or not to the end.',
+      'Files are loaded in dependency order: a type comes after the types that it refers to. The first line of a CSV ' +
+      'file has the field names; an empty cell is a missing value, "" is an empty string. Rejected records are ' +
+      'written to DIR/TYPE.ndjson, each with its errors, file and line. Correct the "record" in each line and load ' +
+      'the file again; records that are rejected again replace the file. If a load is interrupted, run the same ' +
+      'command again to resume it; its progress is stored in DIR/.load-…. Ctrl-C lets requests in flight finish. ' +
+      'Loading a file twice is safe: records are replaced by the same records, and an interaction with the same ' +
+      'file name, line and content is recorded only once within 24 hours. ' +
+      'Exit codes: 0 all records accepted; 1 some rejected; 2 the load could not start or did not finish.',
     examples: [
       'headgate load shops.csv transactions.csv.gz',
       'headgate load ./data --dry-run',
@@ -166,11 +168,11 @@ export const commands: readonly Command[] = [
     args: [{ name: 'TYPE', help: 'A record type, such as shops, or user-interactions.' }],
     requiredOptions: [],
     options: ['format', 'out', 'force', 'include-deleted', 'spreadsheet-safe', 'url', 'key-file'],
-    summary: 'Write all records of a type, as `load` takes them back.',
+    summary: 'Export all records of a type, in a format that `load` accepts.',
     details:
-      'To standard output, or to a file, which is packed where its name ends in .gz. A file that exists is replaced only ' +
-      'with --force, a database never. Of interactions it leaves out what the server assigned (interaction_id, ' +
-      'occurred_at, created), so that they can be loaded elsewhere.',
+      'Writes to standard output or to a file, which is compressed if its name ends in .gz. An existing file is ' +
+      'replaced only with --force; a database is never replaced. Exported interactions omit the fields that the ' +
+      'server assigns (interaction_id, occurred_at, created), so that they can be loaded elsewhere.',
     examples: [
       'headgate export shops',
       'headgate export transactions --format csv --out transactions.csv --include-deleted',
@@ -184,9 +186,9 @@ export const commands: readonly Command[] = [
     options: ['json'],
     summary: 'Copy everything to another database.',
     details:
-      'Organisations, keys, records and interactions; kept answers of idempotency keys stay behind. Stop the ' +
-      'server first, so that nothing is written meanwhile. Can be interrupted and run again. Ends by comparing ' +
-      'both sides, and exits 1 where they differ.',
+      'Copies organisations, keys, records and interactions, but not idempotency records. Stop the server first, ' +
+      'so that nothing is written during the copy. The command can be interrupted and run again. At the end it ' +
+      'compares both databases, and exits 1 if they differ.',
     examples: [
       'headgate copy --from sqlite:./data/headgate.db --to postgres://headgate@db.internal/headgate',
     ],
@@ -194,14 +196,14 @@ export const commands: readonly Command[] = [
   },
   {
     words: ['backup'],
-    args: [{ name: 'FILE', help: 'The backup to make, in a folder that is there.' }],
+    args: [{ name: 'FILE', help: 'The backup file to create. Its folder must exist.' }],
     requiredOptions: [],
     options: ['force', 'json', 'database'],
-    summary: 'Back up a SQLite database, also while a server takes uploads.',
+    summary: 'Back up a SQLite database, even while a server is running.',
     details:
-      'FILE is one moment of the database, whole: organisations, hashes of keys, records, interactions and kept ' +
-      'answers of idempotency keys. It gets its name once it has passed the integrity check. To restore it, stop ' +
-      'the server and put it in the place of the database. PostgreSQL is backed up with pg_dump.',
+      'FILE is a complete snapshot of the database: organisations, key hashes, records, interactions and ' +
+      'idempotency records. It gets its name only after it has passed the integrity check. To restore it, stop the ' +
+      'server and replace the database with FILE. To back up PostgreSQL, use pg_dump.',
     examples: [
       'headgate backup backups/monday.db',
       'headgate backup /mnt/backups/headgate.db --force --database /var/lib/headgate/headgate.db',
@@ -210,20 +212,20 @@ export const commands: readonly Command[] = [
   },
   {
     words: ['sample'],
-    args: [{ name: 'DIR', help: 'The folder to write to, made if it is missing.' }],
+    args: [{ name: 'DIR', help: 'The folder to write to. It is created if it does not exist.' }],
     requiredOptions: [],
     options: ['customers', 'seed', 'until', 'format', 'gzip', 'force', 'json'],
-    summary: 'Write made-up data of every type, to try and to measure with.',
+    summary: 'Write sample data of every type, for trials and measurements.',
     details:
-      'One file per type, named as `headgate load` takes them; interactions are always NDJSON. A customer has about ' +
-      '10 transactions and 5 interactions in two years; there is a shop for every 100 customers, but no fewer than ' +
-      '60 and no more than 5000. All references hold. The same customers, seed and date give the same records on ' +
-      'every machine.',
+      'Writes one file per type, named so that `headgate load` accepts it; interactions are always NDJSON. A ' +
+      'customer has about 10 transactions and 5 interactions in two years. There is one shop for every 100 ' +
+      'customers, with a minimum of 60 and a maximum of 5000. All references are valid. The same customers, seed ' +
+      'and date produce the same records on every machine.',
     examples: [
       'headgate sample ./sample',
       'headgate sample ./large --customers 100000 --seed 7 --format ndjson --gzip',
     ],
-    // Imported when it is run: no other command needs what it is made of.
+    // Imported on demand, because no other command needs these modules.
     run: async (call) => (await import('./sample/sample.ts')).sample(call),
   },
   {
@@ -231,12 +233,12 @@ export const commands: readonly Command[] = [
     args: [],
     requiredOptions: [],
     options: ['json', 'database'],
-    summary: 'Bring a database up to date, and spread it over a Citus cluster.',
+    summary: 'Migrate a database to the current schema, and distribute it with Citus.',
     details:
-      'Every command brings the database up to date when it opens it. Only this one spreads tables that were ' +
-      'there before the database had Citus. Servers may run; what they ask of a table waits while it is being ' +
-      'moved. A step may take as long as it needs; one that takes more than two seconds shows its progress on ' +
-      'standard error. It can be interrupted and run again, and does nothing where there is nothing to do.',
+      'Every command migrates the database when it opens it. Only this one distributes tables that existed before ' +
+      'the database had Citus. Servers may keep running; their queries on a table wait while it is being moved. ' +
+      'There is no time limit; a step that takes more than two seconds shows its progress on standard error. The ' +
+      'command can be interrupted and run again, and does nothing if the database is up to date.',
     examples: ['headgate migrate', 'headgate migrate --json'],
     run: migrate,
   },

@@ -1,5 +1,4 @@
-// What the commands that speak to a server have in common: where it is, with which key, and what to say when it
-// does not serve.
+// Connects the commands that call a server: reads its URL and the API key, and explains errors.
 
 import { readFile } from 'node:fs/promises';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -15,7 +14,7 @@ import { readSetting, SettingsProblem } from '../settings.ts';
 import type { Call } from './call.ts';
 import { version } from './version.ts';
 
-/** At the start a server that is away is one that was not started: nobody should wait for it. */
+/** The first check has short limits: a server that is unreachable at the start was probably not started. */
 const FIRST_PATIENCE_MS = 3000;
 const FIRST_TIMEOUT_MS = 10_000;
 const NO_SUCH_ID = '00000000-0000-0000-0000-000000000000';
@@ -23,14 +22,14 @@ const USER_AGENT = `headgate-cli/${version}`;
 
 export interface Server {
   readonly url: string;
-  /** Of the key, without its secret. */
+  /** The id of the API key, which is not secret. */
   readonly keyId: string;
   readonly client: HeadgateClient;
-  /** A sentence where the server cannot be reached or does not take the key; null where it does. */
+  /** Returns a sentence if the server cannot be reached or does not accept the key, otherwise null. */
   whyNotServing(): Promise<string | null>;
 }
 
-/** A string is the sentence that says what is wrong with the settings. */
+/** Returns a sentence if a setting is wrong. */
 export async function connect({ io, option }: Call, command: string): Promise<Server | string> {
   const flags = { url: option('url'), 'key-file': option('key-file') };
   const url = readSetting('url', io.env, flags);
@@ -50,7 +49,7 @@ export async function connect({ io, option }: Call, command: string): Promise<Se
         await impatient.get('shops', NO_SUCH_ID);
         return null;
       } catch (error) {
-        // It knows the key; whether the key may do what will be asked is seen then.
+        // The key is valid. The command's own requests show whether it has the scopes they need.
         return error instanceof ForbiddenError && isOfHeadgate(error) ? null : whyFailed(error, url);
       }
     },
@@ -64,7 +63,7 @@ async function readKey(
 ): Promise<string | { readonly problem: string }> {
   const file = readSetting('apiKeyFile', env, flags);
   if (file instanceof SettingsProblem) return { problem: file.message };
-  // A file that is named on the command line is meant more than a variable.
+  // A file named on the command line takes precedence over the environment variable.
   const isMeant = file !== null && (flags['key-file'] !== undefined || !env.HEADGATE_KEY);
   const given = isMeant ? await keyIn(file) : readSetting('apiKey', env);
   if (given === null) {
@@ -90,10 +89,10 @@ async function keyIn(file: string): Promise<string | SettingsProblem> {
   return key;
 }
 
-/** In words for the person at the terminal; what is no answer of the server is thrown on. */
+/** Returns a sentence for the user. Rethrows errors that are neither responses nor connection failures. */
 export function whyFailed(error: unknown, url: string): string {
   if (error instanceof UnauthorizedError && isOfHeadgate(error)) {
-    return `${url} does not take the API key: it is wrong, expired or revoked. Give another in HEADGATE_KEY or with --key-file`;
+    return `${url} does not accept the API key: it is wrong, expired or revoked. Give another in HEADGATE_KEY or with --key-file`;
   }
   if (error instanceof ForbiddenError && isOfHeadgate(error)) {
     return `${error.message.replace(/\.$/, '')}; ask the operator for a key that has it`;
@@ -104,7 +103,7 @@ export function whyFailed(error: unknown, url: string): string {
   throw error;
 }
 
-/** A proxy in between has refusals of its own, about which nobody who gives out keys can do anything. */
+/** Returns false for a response of a proxy, which a different key would not change. */
 function isOfHeadgate({ error }: RefusedError): boolean {
   return error !== null;
 }

@@ -1,4 +1,4 @@
-// `headgate copy`: moves a database's content to another one, usually from SQLite up to PostgreSQL.
+// `headgate copy`: copies the content of a database to another one, usually from SQLite to PostgreSQL.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { type Comparison, copyEverything, type Progress } from '../copy.ts';
@@ -36,8 +36,8 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
       if (different === 0) return exitCodes.done;
       return failed(
         io,
-        `${different} of ${comparisons.length} comparisons differ; was one of the databases written to meanwhile? ` +
-          'Stop what writes to them and run the same command again',
+        `${different} of ${comparisons.length} comparisons differ; was one of the databases written to during the copy? ` +
+          'Stop all writers and run the same command again',
       );
     } finally {
       await target.close();

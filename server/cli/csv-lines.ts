@@ -1,11 +1,11 @@
-// Writes the lines of a CSV file as RFC 4180 describes them, but ended by a bare line feed, as the tools of a command
-// line expect. A cell with nothing in it is an absent value; a text of no characters is written as "".
+// Writes CSV lines as in RFC 4180, but with line feeds instead of CRLF, as command-line tools expect. Null is written
+// as an empty cell, an empty string as "".
 
 export type CsvValue = string | number | boolean | null;
 
 const mustBeQuoted = /[",\r\n]/;
 
-/** One line with its end; the names of the columns make the header. */
+/** Returns one line, including its line feed. The column names make the header. */
 export function csvLine(values: readonly CsvValue[]): string {
   let line = '';
   for (let column = 0; column < values.length; column++) {
@@ -17,12 +17,12 @@ export function csvLine(values: readonly CsvValue[]): string {
   return `${line}\n`;
 }
 
-/** What a spreadsheet takes for the start of a formula, in some of its languages also as full-width characters. */
+/** Characters that start a formula in spreadsheets, including the full-width forms of some languages. */
 const formulaStart = /^[=+\-@\t\r\n＝＋－＠]/;
 
 /**
- * Returns the value as a spreadsheet can open it without running it: an apostrophe makes a text of what begins like a
- * formula. A number needs none, negative or not.
+ * Returns the value with an apostrophe before it if a spreadsheet would run it as a formula. Numbers are safe, also
+ * negative ones.
  */
 export function spreadsheetSafe(value: CsvValue): CsvValue {
   return typeof value === 'string' && formulaStart.test(value) ? `'${value}` : value;

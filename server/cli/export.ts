@@ -1,4 +1,4 @@
-// `headgate export`: writes all records of a type, or the interactions, in a form that `load` takes back.
+// `headgate export`: writes all records of a type, or all interactions, in a format that `load` accepts.
 
 import { createWriteStream, lstatSync, realpathSync, statSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
@@ -36,10 +36,10 @@ interface Choices {
   readonly isForSpreadsheet: boolean;
 }
 
-/** So much text is collected before it is written. */
+/** Text is collected up to this length before it is written. */
 const PIECE_CHARACTERS = 64 * 1024;
 
-/** It is open already, and a socket could not be opened a second time. */
+/** These names mean standard output. They are not opened, because a socket cannot be opened a second time. */
 const namesOfOutput: readonly string[] = ['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1'];
 
 export async function exportRecords(call: Call): Promise<ExitCode> {
@@ -55,7 +55,7 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
 
   const interruption = new AbortController();
   const onSignal = (): void => interruption.abort();
-  // Once: the second one ends it whatever it waits for, such as a pipe that nobody reads.
+  // Only the first signal is handled. A second one kills the process, even if it waits for a pipe that nobody reads.
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
   const progress = progressOf(io, choices);
   let count = 0;
@@ -113,7 +113,7 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
   };
 }
 
-/** On a terminal, unless the records themselves go there. */
+/** Returns null if there is no terminal, or if the records are written to it. */
 function progressOf(io: Io, { out }: Choices): ProgressLine | null {
   const isInTheWay = out === null && process.stdout.isTTY === true;
   return io.isTerminal && !isInTheWay ? progressLine(io) : null;
@@ -133,7 +133,7 @@ async function* piecesOf(
   let total = 0;
   for await (const record of records) {
     const values = record as Readonly<Record<string, CsvValue>>;
-    // Only the declared fields: of an interaction, what the server assigned is left out.
+    // Only the declared fields are written, so the fields that the server assigns to an interaction are omitted.
     piece +=
       format === 'csv'
         ? csvLine(names.map((name) => cellOf(values[name] ?? null)))
@@ -148,9 +148,9 @@ async function* piecesOf(
   onWritten(total);
 }
 
-/** Never more than the reader of the output takes; standard output stays open for others. */
+/** Writes only as fast as the output is read, and leaves standard output open. */
 async function writeToOutput(pieces: AsyncGenerator<string, void>): Promise<void> {
-  // A program gets the records as they are; a terminal would carry out what they hold.
+  // A program gets the records unchanged. A terminal would run control sequences in them.
   const shownPieces = process.stdout.isTTY === true ? printablePieces(pieces) : pieces;
   await pipeline(shownPieces, process.stdout, { end: false });
 }
@@ -161,17 +161,17 @@ async function* printablePieces(pieces: AsyncIterable<string>): AsyncGenerator<s
 
 interface Place {
   readonly out: string;
-  /** The file itself if `out` is a link to it: the link stays one. */
+  /** The target if `out` is a symbolic link, so that the link itself is kept. */
   readonly path: string;
-  /** A pipe or a device, which is written to as it is. */
+  /** Whether it is a pipe or a device, which is written to directly. */
   readonly isStream: boolean;
 }
 
-/** Returns where the export goes, or a sentence on why it cannot go there. */
+/** Returns where the export is written, or a sentence if it cannot be written there. */
 function placeOf(out: string, mayReplace: boolean): Place | string {
   try {
     const found = statSync(out, { throwIfNoEntry: false });
-    // Only of files: the descriptor of a pipe, as in /dev/fd, has no path.
+    // Only files are resolved: a pipe such as /dev/fd/3 has no real path.
     const path = found?.isFile() ? realpathSync(out) : out;
     const isOfDatabase = isDatabase(path) ? 'is' : companionOf(path) === null ? null : 'belongs to';
     if (isOfDatabase !== null) {
@@ -181,7 +181,7 @@ function placeOf(out: string, mayReplace: boolean): Place | string {
       return { out, path: out, isStream: true };
     }
     if (found !== undefined && !found.isFile()) return `${out} cannot be written: it is not a file`;
-    // A link to nothing exists, too.
+    // lstat, because a dangling link counts as existing.
     if (!mayReplace && lstatSync(out, { throwIfNoEntry: false }) !== undefined) {
       return `${out} exists already; name another file, or give --force to replace it`;
     }
@@ -191,7 +191,7 @@ function placeOf(out: string, mayReplace: boolean): Place | string {
   }
 }
 
-/** Writes under another name until it is complete: a file of the name is a whole one. Returns why the name is taken. */
+/** Writes to a temporary name and renames the complete file. Returns a sentence if the name was taken meanwhile. */
 async function writeToFile(
   pieces: AsyncGenerator<string, void>,
   { out, path }: Place,
@@ -200,7 +200,6 @@ async function writeToFile(
   const part = `${path}.${process.pid}.part`;
   try {
     await writeTo(part, 'wx', pieces, isPacked);
-    // Others may have taken the name since the export began.
     const place = placeOf(out, mayReplace);
     if (typeof place === 'string') return place;
     await rename(part, path);
@@ -226,6 +225,6 @@ function whyNotWritten(error: unknown, url: string, out: string | null): string 
   if (error instanceof HeadgateError) return whyFailed(error, url);
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === undefined) throw error;
-  if (code === 'EPIPE') return 'whoever read the output has closed it';
+  if (code === 'EPIPE') return 'the reader of the output has closed it';
   return `${out ?? 'the output'} cannot be written: ${message}`;
 }

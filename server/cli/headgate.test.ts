@@ -188,7 +188,7 @@ test('a stop that cannot finish what it accepted is given up with a sentence, ex
   serving.child.kill('SIGTERM');
   const { exitCode, err } = await serving.ended;
   assert.equal(exitCode, 1);
-  assert.match(err, /^headgate: what was in flight did not end within 0\.5 s[^\n]*\n$/);
+  assert.match(err, /^headgate: requests in flight did not end within 0\.5 s[^\n]*\n$/);
 });
 
 test('a client that stalls does not make a stop fail', async (t) => {

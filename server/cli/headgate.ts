@@ -1,4 +1,4 @@
-// The `headgate` executable, which bin/headgate.js starts.
+// The entry point of the `headgate` executable. It is started by bin/headgate.js.
 
 import { printable } from '../printable.ts';
 import { keepNewFilesPrivate } from '../private-files.ts';
@@ -6,13 +6,13 @@ import { runHeadgate } from './run.ts';
 
 keepNewFilesPrivate();
 
-// A reader such as `head` may close the pipe early; that is its right and no error.
+// A reader such as `head` may close the pipe early. That is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit();
 });
 
-// Everything that a command says goes through here, and may hold text of others.
+// All output goes through `printable`, because it may contain text from clients or files.
 const exitCode = await runHeadgate(process.argv.slice(2), {
   out: (line) => process.stdout.write(`${printable(line)}\n`),
   err: (line) => process.stderr.write(`${printable(line)}\n`),
@@ -25,5 +25,5 @@ const exitCode = await runHeadgate(process.argv.slice(2), {
   nowMs: () => Date.now(),
 });
 
-// After a stop that did not wait, something may still be running; what was printed is let out first.
+// A forced stop may leave work running, so the process exits explicitly, once the output is flushed.
 process.stdout.write('', () => process.exit(exitCode));

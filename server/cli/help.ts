@@ -1,4 +1,4 @@
-// The help, derived from the tables of commands, options and settings.
+// Builds the help from the tables of commands, options and settings.
 
 import { settingDescriptions } from '../settings.ts';
 import { columns, wrap } from './columns.ts';
@@ -10,7 +10,7 @@ const everywhere = ['help', 'version'];
 export function overview(): string[] {
   return [
     ...wrap(
-      'Headgate takes in the records and interactions that organisations upload, checks them, and keeps them ' +
+      'Headgate receives the records and interactions that organisations upload, checks them, and stores them ' +
         'in a database.',
     ),
     '',
@@ -25,9 +25,9 @@ export function overview(): string[] {
     'First steps:',
     ...columns(
       [
-        ['headgate serve', 'start the service; on this machine it makes a key to try it with'],
-        ['headgate orgs create acme', 'make an organisation'],
-        ['headgate keys issue --org acme', 'issue a key to it, which its uploads carry'],
+        ['headgate serve', 'start the service; with a new database it creates a key to try it with'],
+        ['headgate orgs create acme', 'create an organisation'],
+        ['headgate keys issue --org acme', 'issue a key for its uploads'],
       ],
       '  ',
     ),
@@ -35,11 +35,11 @@ export function overview(): string[] {
     ...wrap(
       'Every command works while a server runs on the same database. `headgate serve --help` lists the settings.',
     ),
-    'Exit codes: 0 done; 1 could not be done; 2 the command line or a setting is wrong. `load` has its own.',
+    'Exit codes: 0 success; 1 failure; 2 wrong command line or setting. `load` has its own.',
   ];
 }
 
-const helpEntry = ['help [COMMAND]', 'Show this, or the help of a command.'];
+const helpEntry = ['help [COMMAND]', 'Show this help, or the help of a command.'];
 
 /** The help of a group of commands, such as `keys`. */
 export function groupHelp(group: readonly Command[]): string[] {
@@ -53,7 +53,7 @@ export function groupHelp(group: readonly Command[]): string[] {
       '  ',
     ),
     '',
-    `\`headgate ${word} COMMAND --help\` tells more of one.`,
+    `\`headgate ${word} COMMAND --help\` shows the details of a command.`,
   ];
 }
 
@@ -108,7 +108,7 @@ function optionLines(names: readonly string[]): string[] {
   return columns(rows, '  ');
 }
 
-/** For the commands whose settings are more than the options that they take. */
+/** Returns the settings for commands that have more settings than options, and nothing for the others. */
 function settingLines({ words: [word], options: taken }: Command): string[] {
   if (word !== 'serve' && !taken.includes('key-file')) return [];
   const settings = settingDescriptions.filter(({ isOfServer }) => isOfServer === (word === 'serve'));

@@ -1,21 +1,21 @@
-// What a command has of the world: a terminal, the environment and the time. And how it ends.
+// What a command can access outside the program (terminal, environment, time), and its exit codes.
 
 export interface Io {
-  /** To standard output, with a line break. */
+  /** Writes a line to standard output, with a line break. */
   out(line: string): void;
-  /** To standard error, with a line break. */
+  /** Writes a line to standard error, with a line break. */
   err(line: string): void;
-  /** Whether standard error is a terminal, on which a line can be written over. */
+  /** Whether standard error is a terminal, on which a line can be overwritten. */
   readonly isTerminal: boolean;
-  /** On a terminal: puts the text in the place of what was last put there. */
+  /** On a terminal: replaces the current line with the text. */
   rewrite(text: string): void;
-  /** How wide the terminal is, where that is known. */
+  /** The width of the terminal, if it is known. */
   readonly widthCharacters?: number | undefined;
   readonly env: { readonly [name: string]: string | undefined };
   nowMs(): number;
 }
 
-/** 2 says that the command line or a setting must be corrected; 1 that it was right and could not be done. */
+/** 2 means that the command line or a setting is wrong; 1 that it was valid, but the command failed. */
 export const exitCodes = { done: 0, failed: 1, misused: 2 } as const;
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];

@@ -1,4 +1,4 @@
-// `headgate keys …`
+// `headgate keys …`: issues, lists, rotates and revokes API keys.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
@@ -140,7 +140,7 @@ export async function revoke(call: Call): Promise<ExitCode> {
     io.out(
       revoked.kind === 'already'
         ? `The key ${keyId} was already revoked, at ${revokedAt}.`
-        : `Revoked the key ${keyId}. Servers that are running refuse it within 5 seconds.`,
+        : `Revoked the key ${keyId}. Servers refuse it within 5 seconds.`,
     );
     return exitCodes.done;
   });
@@ -162,7 +162,7 @@ function showIssued({ io, isOn }: Call, issued: IssuedKey, heading: string, more
   io.out('');
   io.out(`  ${apiKey}`);
   io.out('');
-  io.out('Keep it now: it will not be shown again.');
+  io.out('Save it now: it will not be shown again.');
   for (const line of more) io.out(line);
   io.out('');
   for (const line of columns(factsOf(key))) io.out(line);
@@ -178,11 +178,11 @@ function factsOf(key: ApiKey): string[][] {
   ];
 }
 
-/** The id, also where the whole key was pasted: whoever ends a leaked key is in a hurry. */
+/** Returns the key's id. It also accepts a whole key, because whoever revokes a leaked key is in a hurry. */
 function keyIdFrom(text: string): string | Misuse {
   const keyId = parseKey(text)?.keyId ?? text.trim();
   if (isKeyId(keyId)) return keyId;
-  // A longer text may be a mangled key, whose secret does not belong on a terminal.
+  // A longer text may be a mistyped key, whose secret must not be shown on a terminal.
   const shown = text.length <= 12 ? quote(text) : `${text.length} characters`;
   return new Misuse(
     `KEY_ID must be 12 lower-case hexadecimal digits, as headgate keys list shows, not ${shown}`,

@@ -1,11 +1,11 @@
-// Makes a folder and those above it.
+// Creates a folder and its parent folders.
 
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Whether it was made; false where it was there. Node's own way never ends where a folder exists and nothing can be
- * made in it, as in /proc.
+ * Returns true if the folder was created, false if it existed. Node's recursive mkdir is not used, because it never
+ * returns if a parent exists but nothing can be created in it, as in /proc.
  */
 export function makeFolder(path: string): boolean {
   try {

@@ -1,4 +1,4 @@
-// `headgate migrate`: brings a database up to date, and spreads it over a Citus cluster.
+// `headgate migrate`: migrates a database to the current schema, and distributes its tables over a Citus cluster.
 
 import { readSetting, SettingsProblem } from '../settings.ts';
 import type { Migrated } from '../store/open-store.ts';

@@ -1,4 +1,4 @@
-// The options that commands take, each declared once, and how a command line is read into them.
+// Declares the options of all commands, each once, and parses a command line into them.
 
 import { parseArgs } from 'node:util';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -8,11 +8,10 @@ import { durationForm, settingDescriptions } from '../settings.ts';
 import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './sample/defaults.ts';
 
 interface Option {
-  /** What stands for its value in help; null for a switch, which has none. */
+  /** The placeholder for the option's value in the help; null for a switch, which takes no value. */
   readonly value: string | null;
   readonly help: string;
   readonly short?: string;
-  /** May be given several times. */
   readonly repeats?: boolean;
 }
 
@@ -48,61 +47,67 @@ export const options: Readonly<Record<string, Option>> = {
     value: 'SCOPE',
     repeats: true,
     help:
-      `What the key may do: ${actions.join(', ')}; the data ones can be narrowed to a type, as in ` +
+      `What the key may do: ${actions.join(', ')}. A data scope can be limited to one type, as in ` +
       'data:write:shops. Can be given several times. Default: all four.',
   },
-  name: { value: 'LABEL', help: 'A label by which people tell the key from others.' },
-  expires: { value: 'DURATION', help: `When the key ends, from now: ${durationForm}. Default: never.` },
+  name: { value: 'LABEL', help: 'A label that helps people recognise the key.' },
+  expires: { value: 'DURATION', help: `How long the key is valid: ${durationForm}. Default: no limit.` },
   overlap: {
     value: 'DURATION',
-    help: `How long the old key goes on working: ${durationForm}; 0s ends it now. Default: 24h.`,
+    help: `How long the old key keeps working: ${durationForm}; 0s ends it now. Default: 24h.`,
   },
   from: { value: 'D', help: 'The database to copy from: sqlite:PATH or postgres://…. It is only read.' },
-  to: { value: 'D', help: 'The database to copy to. It is made ready if it is new.' },
+  to: { value: 'D', help: 'The database to copy to. Its tables are created if it is empty.' },
   customers: {
     value: 'N',
-    help: `How many customers; the rest follows from that. Default: ${DEFAULT_CUSTOMERS}.`,
+    help: `The number of customers, which determines all other numbers. Default: ${DEFAULT_CUSTOMERS}.`,
   },
-  seed: { value: 'S', help: `A whole number; another one gives other records. Default: ${DEFAULT_SEED}.` },
-  until: { value: 'DATE', help: `The last day on which anything happens. Default: ${DEFAULT_UNTIL}.` },
+  seed: {
+    value: 'S',
+    help: `A whole number; a different one produces different records. Default: ${DEFAULT_SEED}.`,
+  },
+  until: { value: 'DATE', help: `The last day of the data. Default: ${DEFAULT_UNTIL}.` },
   format: {
     value: 'csv|ndjson',
-    help: 'How records are written: csv or ndjson. Default: csv for sample, ndjson for export.',
+    help: 'The format of the records: csv or ndjson. Default: csv for sample, ndjson for export.',
   },
-  gzip: { value: null, help: 'Pack every file with gzip.' },
-  force: { value: null, help: 'Replace what is there already, once the new is complete.' },
+  gzip: { value: null, help: 'Compress every file with gzip.' },
+  force: { value: null, help: 'Replace existing files, once the new ones are complete.' },
   type: {
     value: 'TYPE',
-    help: 'The type of every file, instead of what their names say: a record type, or user-interactions.',
+    help: 'The type of all files, instead of the one in their names: a record type, or user-interactions.',
   },
-  'dry-run': { value: null, help: 'Have everything checked, and nothing stored.' },
+  'dry-run': { value: null, help: 'Check everything, but store nothing.' },
   rejected: { value: 'DIR', help: 'The folder to write rejected records to. Default: ./rejected.' },
   concurrency: {
     value: 'N',
-    help: 'How many requests are under way at once, 1 to 64. Default: 4, or 32 for interactions.',
+    help: 'The number of parallel requests, 1 to 64. Default: 4, or 32 for interactions.',
   },
-  lenient: { value: null, help: 'Drop fields that a type does not have, instead of rejecting the record.' },
-  restart: { value: null, help: 'Begin anew, even if an earlier run of the same load was interrupted.' },
-  out: { value: 'FILE', help: 'Write to this file, which is there only once it is complete.' },
+  lenient: { value: null, help: 'Drop unknown fields instead of rejecting the record.' },
+  restart: {
+    value: null,
+    help: 'Start from the beginning, even if an earlier run of the same load was interrupted.',
+  },
+  out: { value: 'FILE', help: 'Write to this file. It appears only when it is complete.' },
   'spreadsheet-safe': {
     value: null,
     help:
-      'In CSV, put an apostrophe before texts that a spreadsheet would run as formulas. Such a file is for people; it ' +
-      'is not meant to be loaded again.',
+      'In CSV, put an apostrophe before texts that a spreadsheet would run as formulas. Do not load such a file ' +
+      'again: the apostrophes would become part of the data.',
   },
-  'include-deleted': { value: null, help: 'Also write the records that are marked as deleted.' },
+  'include-deleted': { value: null, help: 'Also export the records that are marked as deleted.' },
   json: { value: null, help: 'Print one JSON value, for programs.' },
   help: { value: null, short: 'h', help: 'Show help, also after a command.' },
   version: { value: null, short: 'v', help: 'Show the version.' },
 };
 
-/** What was typed: words in order, and options by name. */
+/** A parsed command line: its words in order, and its options by name. */
 export interface Given {
   readonly words: readonly string[];
   readonly options: ReadonlyMap<string, readonly string[]>;
 }
 
-/** A command line that cannot be meant, in one sentence. Returned, not thrown. */
+/** An invalid command line, with the reason in one sentence. It is returned, not thrown. */
 export class Misuse {
   readonly message: string;
   constructor(message: string) {

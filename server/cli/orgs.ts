@@ -1,4 +1,4 @@
-// `headgate orgs …`
+// `headgate orgs …`: creates and lists organisations.
 
 import { createOrganisation, findOrganisation } from '../access/organisations.ts';
 import type { Organisation } from '../store/organisations.ts';
@@ -47,7 +47,7 @@ export async function listOrgs(call: Call): Promise<ExitCode> {
   });
 }
 
-/** The organisation that the person named, or the exit code after saying that there is none. */
+/** Returns the organisation with the name or id. If there is none, prints an error and returns the exit code. */
 export async function namedOrganisation(
   io: Io,
   store: Store,

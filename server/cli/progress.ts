@@ -1,4 +1,4 @@
-// One line of progress: rewritten in place on a terminal, printed now and then where it is a pipe or a file.
+// Shows progress: one line that is rewritten on a terminal, or a new line every few seconds elsewhere.
 
 import type { Io } from './io.ts';
 

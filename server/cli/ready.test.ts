@@ -76,8 +76,8 @@ test('a port that the server itself picks', async () => {
       exitCode: 2,
       out: [],
       err: [
-        'headgate: port 0 lets the server pick a free one, so it cannot be asked there; give --port the one that it ' +
-          'printed when it started',
+        'headgate: port 0 lets the server pick a free port, which is not known here; use --port with the port that ' +
+          'it printed when it started',
       ],
     });
   }

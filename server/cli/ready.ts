@@ -1,4 +1,4 @@
-// `headgate ready`: asks the server of these settings whether it can serve, for supervisors and scripts.
+// `headgate ready`: checks whether the server with these settings is ready, for health checks and scripts.
 
 import { request as requestByHttp } from 'node:http';
 import { request as requestByHttps } from 'node:https';
@@ -10,7 +10,7 @@ import { type ExitCode, exitCodes, failed, misused } from './io.ts';
 
 const PATIENCE_MS = 5000;
 const OK = 200;
-/** Addresses to listen on that stand for all of a machine's, and the one by which it reaches itself. */
+/** The loopback address to use if the server listens on all addresses. */
 const ownAddresses: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 export async function ready({ io, option }: Call): Promise<ExitCode> {
@@ -19,7 +19,7 @@ export async function ready({ io, option }: Call): Promise<ExitCode> {
   if (settings.port === 0) {
     return misused(
       io,
-      'port 0 lets the server pick a free one, so it cannot be asked there; give --port the one that it printed ' +
+      'port 0 lets the server pick a free port, which is not known here; use --port with the port that it printed ' +
         'when it started',
     );
   }
@@ -44,11 +44,11 @@ function readinessUrl({ host, port, tlsCertFile }: Settings): URL {
   return new URL(apiRoutes.getReadiness.path, `${scheme}://${shownAddress}:${port}`);
 }
 
-/** The status, or why there is none. */
+/** Resolves to the HTTP status, or to a sentence if there is no response. */
 function statusOf(url: URL): Promise<number | string> {
   const { promise, resolve } = Promise.withResolvers<number | string>();
   const deadline = { signal: AbortSignal.timeout(PATIENCE_MS) };
-  // The certificate is for the name by which clients know the server, not for the machine's own address.
+  // The certificate is not verified: it names the public host name, not the local address.
   const asking =
     url.protocol === 'https:'
       ? requestByHttps(url, { ...deadline, rejectUnauthorized: false })
@@ -59,7 +59,7 @@ function statusOf(url: URL): Promise<number | string> {
       resolve(response.statusCode!);
     })
     .on('error', (error) =>
-      resolve(deadline.signal.aborted ? `nothing came within ${PATIENCE_MS / 1000} s` : error.message),
+      resolve(deadline.signal.aborted ? `no response within ${PATIENCE_MS / 1000} s` : error.message),
     )
     .end();
   return promise;

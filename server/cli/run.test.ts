@@ -148,7 +148,7 @@ test('wrong usage is answered with one sentence that names the mistake and the n
     [['keys', 'rotate'], /keys rotate needs KEY_ID/],
     [['keys', 'rotate', 'abc'], /KEY_ID must be 12 lower-case hexadecimal digits.*"abc"/],
     [['keys', 'rotate', '0123456789ab', '--overlap', 'long'], /--overlap must be/],
-    [['orgs', 'list', 'acme'], /does not know what to do with "acme"/],
+    [['orgs', 'list', 'acme'], /does not take the argument "acme"/],
     [['orgs', 'create', 'a', '--port', '1'], /orgs create takes no --port/],
     [['serve', '--port', 'x'], /--port must be .*"x"/],
     [['serve', '--host', '0.0.0.0'], /no HTTPS/],

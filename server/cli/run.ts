@@ -1,4 +1,4 @@
-// Runs one command line: finds the command, checks what it was given, runs it, and says how it ended.
+// Runs one command line: finds the command, checks its arguments and options, runs it, and returns the exit code.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from '../near-name.ts';
@@ -81,7 +81,7 @@ function callOf(command: Command, given: Given, io: Io): Call | Misuse {
   if (missing !== undefined) return new Misuse(`${called} needs ${missing}: ${usage(command)}`);
   const surplus = args[command.args.length];
   if (surplus !== undefined && !command.args.at(-1)?.repeats) {
-    return new Misuse(`${called} does not know what to do with ${quote(surplus)}: ${usage(command)}`);
+    return new Misuse(`${called} does not take the argument ${quote(surplus)}: ${usage(command)}`);
   }
   return {
     io,

@@ -1,4 +1,4 @@
-// `headgate serve`: starts the service, and stops it when it is told to.
+// `headgate serve`: starts the service, and stops it on a signal.
 
 import type { RunningServer } from '../serve.ts';
 import { isWorker, notifyPrimary, startWorkers, WorkerFailed } from '../serve-many.ts';
@@ -14,9 +14,9 @@ import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { version } from './version.ts';
 
-/** npm passes on a Ctrl-C that the terminal had already delivered: so close together, two signals are one. */
+/** npm repeats a Ctrl-C that the terminal already delivered, so two signals within this time count as one. */
 const SAME_SIGNAL_MS = 300;
-/** Workers have the same patience as their primary, and are to be the ones who say that it has ended. */
+/** The primary waits this much longer than its workers, so that a worker reports a shutdown timeout first. */
 const WORKERS_HEAD_START_MS = 2000;
 
 export async function serve({ io, option }: Call): Promise<ExitCode> {
@@ -58,7 +58,7 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
     after(settings.shutdownTimeoutMs + (isPrimary(settings) ? WORKERS_HEAD_START_MS : 0)).then(() =>
       failed(
         io,
-        `what was in flight did not end within ${settings.shutdownTimeoutMs / 1000} s; stopped without waiting`,
+        `requests in flight did not end within ${settings.shutdownTimeoutMs / 1000} s; stopped without waiting`,
       ),
     ),
   ]);
@@ -68,7 +68,7 @@ function isPrimary({ workers }: Settings): boolean {
   return workers > 1 && !isWorker();
 }
 
-/** With several workers, this process only starts them; each is told by being one what it has to do. */
+/** With several workers, the primary only starts them, and each worker runs a server. */
 async function start(settings: Settings, tls: TlsPair | null, io: Io): Promise<RunningServer> {
   if (isPrimary(settings)) {
     const running = await startWorkers(settings, (sentence) => io.err(`headgate: ${sentence}`), io.out);
@@ -104,10 +104,10 @@ function after(delayMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, delayMs));
 }
 
-/** A worker listens through its primary, which tells of the call beneath. */
+/** A worker listens through its primary, so its error may name the underlying system call. */
 const listeningCalls = ['listen', 'bind', 'getaddrinfo'];
 
-/** A sentence for what an operator can put right; null for anything else, which is a bug. */
+/** Returns a sentence for an error that an operator can fix, and null for any other, which is a bug. */
 function whyNotStarted(error: unknown, settings: Settings): string | null {
   if (!(error instanceof Error)) return null;
   const { code, syscall } = error as NodeJS.ErrnoException;
@@ -116,20 +116,20 @@ function whyNotStarted(error: unknown, settings: Settings): string | null {
   if (code === 'EADDRINUSE')
     return `port ${port} on ${host} is taken by another program; give another with ${flag.port}`;
   if (code === 'EACCES')
-    return `port ${port} may not be listened on by this user; give one above 1023 with ${flag.port}`;
+    return `this user may not listen on port ${port}; give one above 1023 with ${flag.port}`;
   if (code === 'EADDRNOTAVAIL')
-    return `${host} is no address of this machine; give another with ${flag.host}`;
+    return `${host} is not an address of this machine; give another with ${flag.host}`;
   return `cannot listen on ${host} port ${port}: ${error.message}`;
 }
 
 interface WantedPlace {
   readonly host: string;
   readonly port: number;
-  /** How to ask for another. */
+  /** The option or variable that changes it. */
   readonly flag: { readonly host: string; readonly port: string };
 }
 
-/** What could not be listened on: the public address, or the one of the metrics, which the error then names. */
+/** Returns the address that could not be listened on: the public one, or that of the metrics if the error names it. */
 function wanted(error: Error, { host, port, metricsHost, metricsPort }: Settings): WantedPlace {
   const told = error as { readonly port?: number; readonly hostname?: string };
   const isMetrics =

@@ -1,8 +1,11 @@
-// What a command that leaves nothing half made does when it is stopped.
+// Lets a command delete its partial output when it is stopped by a signal.
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Ends by the signal itself, so that a shell or a timer sees what has ended the command. Answers how to listen no more. */
+/**
+ * Calls the function on a signal, then ends the process by the same signal, so that the parent process sees it.
+ * Returns a function that stops listening.
+ */
 export function onStopSignal(beforeTheEnd: () => void): () => void {
   const onSignal = (signal: NodeJS.Signals): void => {
     stopListening();

@@ -1,4 +1,4 @@
-// Opens the database that `--database` or the environment names, for as long as a command needs it.
+// Opens the database that `--database` or the environment names, and closes it after the command.
 
 import { existsSync } from 'node:fs';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -9,8 +9,8 @@ import type { Call } from './call.ts';
 import { type ExitCode, failed, misused } from './io.ts';
 
 /**
- * A SQLite file that does not exist is refused, unless it may be made: its name was mistyped, or the command runs in
- * another folder than the server.
+ * Fails if the SQLite file does not exist, unless it may be created: its name is probably mistyped, or the command
+ * runs in a different folder than the server.
  */
 export async function withStore(
   { io, option }: Call,
@@ -29,7 +29,7 @@ export async function withStore(
   }
 }
 
-/** If the log of a database exists without it, the store itself says what happened. */
+/** Returns false if only the write-ahead log exists: the store then reports what happened. */
 export function isMissingFile(database: string): boolean {
   const file = fileOf(database);
   return file !== null && !existsSync(file) && !existsSync(`${file}-wal`);
@@ -42,7 +42,7 @@ export function missingDatabase(database: string): string {
   );
 }
 
-/** Returns null for PostgreSQL. */
+/** Returns the path of a SQLite database, or null for PostgreSQL. */
 export function fileOf(database: string): string | null {
   const place = readPlace(database);
   return typeof place !== 'string' && place.kind === 'sqlite' ? place.path : null;

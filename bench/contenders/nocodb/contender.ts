@@ -1,6 +1,5 @@
-// NocoDB, the spreadsheet in front of a database, as a contender: connected to a PostgreSQL database that has the
-// tables already. It takes an upload whole or not at all, and refuses the ids that it has already: it is measured
-// with new, good records only.
+// NocoDB, a spreadsheet interface to databases, as a contender, on a PostgreSQL database with existing tables. It
+// accepts an upload only as a whole and refuses existing ids, so it is measured only with new, valid records.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -20,9 +19,9 @@ export const nocodbPeer: Peer = {
   version: '0.301.3',
   packages: { nocodb: '0.301.3', express: '4.22.3' },
   overrides: {
-    // Reads spreadsheets. NocoDB asks for a later one that is not on npm.
+    // Reads spreadsheets. NocoDB requires a later version, which is not on npm.
     xlsx: '0.18.5',
-    // Loaded at the start and never used on PostgreSQL. The one it asks for fetches its binary from elsewhere.
+    // Loaded at the start, but not used with PostgreSQL. The required version downloads its binary during installation.
     sqlite3: 'npm:better-sqlite3@13.0.3',
   },
 };
@@ -31,7 +30,7 @@ const server = fileURLToPath(new URL('server.ts', import.meta.url));
 const MAX_RECORDS = 5000;
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
-/** `folder`: where `nocodbPeer` is installed. `newDatabase` is asked twice: NocoDB has one for itself. */
+/** `folder` is where `nocodbPeer` is installed. `newDatabase` is called twice: NocoDB has a database of its own. */
 export function nocodb(folder: string, newDatabase: NewDatabase): Contender {
   const name = 'NocoDB on PostgreSQL';
   return peerContender(name, async (cleanUp) => {
@@ -43,7 +42,7 @@ export function nocodb(folder: string, newDatabase: NewDatabase): Contender {
     await client.connect();
     cleanUp.defer(() => client.end());
     await client.query(createPostgresTables);
-    // A column that NocoDB has seen as a link cannot be set by an upload, so it gets to see the tables without.
+    // NocoDB treats a foreign key as a link, which an upload cannot set, so the constraint is dropped first.
     await client.query('ALTER TABLE transactions DROP CONSTRAINT transactions_shop_id_fkey');
 
     const workFolder = await mkdtemp(join(tmpdir(), 'headgate-bench-nocodb-'));

@@ -1,5 +1,5 @@
-// Starts NocoDB, which comes from npm as a library: on PORT of the loopback address, from PEER_FOLDER. Its own
-// settings are in the environment too.
+// Starts NocoDB, which is a library on npm, from PEER_FOLDER on PORT of the loopback address. NocoDB reads its own
+// settings from the environment.
 
 import { createServer, type RequestListener } from 'node:http';
 import { createRequire } from 'node:module';

@@ -1,4 +1,4 @@
-// The textbook service as a contender: what people would write instead of taking Headgate.
+// The textbook service as a contender: the service that people would write instead of using Headgate.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -12,8 +12,8 @@ import type { Peer } from '../peers.ts';
 import { ask, type NewDatabase, peerContender, startPeer } from '../running-peer.ts';
 
 /**
- * Drizzle rather than Prisma: no generated code, and no engine that an install script fetches from elsewhere.
- * This better-sqlite3 brings its binaries in the package.
+ * Drizzle is used instead of Prisma, because it needs no generated code and no engine that an install script downloads.
+ * This version of better-sqlite3 includes its binaries.
  */
 export const textbookPeer: Peer = {
   name: 'textbook',
@@ -23,7 +23,7 @@ export const textbookPeer: Peer = {
 
 const service = fileURLToPath(new URL('service.ts', import.meta.url));
 
-/** `folder`: where `textbookPeer` is installed. */
+/** `folder` is where `textbookPeer` is installed. */
 export function textbook(store: 'sqlite', folder: string): Contender;
 export function textbook(store: 'postgres', folder: string, newDatabase: NewDatabase): Contender;
 export function textbook(store: 'sqlite' | 'postgres', folder: string, newDatabase = newSqlite): Contender {

@@ -20,7 +20,7 @@ interface Condition {
 }
 
 interface Statement extends PromiseLike<unknown> {
-  /** On SQLite only: at once. */
+  /** On SQLite only: runs the statement synchronously. */
   run(): void;
 }
 

@@ -1,5 +1,5 @@
 // The service that a good engineer writes in an afternoon: Fastify, its JSON Schema validation, and an ORM.
-// It is given PEER_FOLDER (where the ORM is), DATABASE (a PostgreSQL URL or a path), API_KEY and PORT.
+// It reads PEER_FOLDER (where the ORM is installed), DATABASE (a PostgreSQL URL or a path), API_KEY and PORT.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';

@@ -1,4 +1,4 @@
-// How the textbook service keeps records: through Drizzle, one upsert a record, one transaction a request.
+// The store of the textbook service. It uses Drizzle, with one upsert per record and one transaction per request.
 
 import type { Columns, Load, Queries, Row } from './drizzle.ts';
 import {

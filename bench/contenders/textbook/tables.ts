@@ -1,8 +1,8 @@
-// The tables of the textbook service: once for Drizzle, once as the statements that make them.
+// The tables of the textbook service: as Drizzle definitions, and as the statements that create them.
 
 import type { Column, Columns } from './drizzle.ts';
 
-/** What the two databases call the same kind of column. */
+/** The column types that both databases have. */
 export interface ColumnKinds {
   id(): Column;
   text(): Column;

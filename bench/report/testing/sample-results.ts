@@ -1,4 +1,4 @@
-// Results to report on in tests: ordinary ones, and ones that strain the layout.
+// Sample results for tests: ordinary ones, and extreme ones for the layout.
 
 import type { Machine } from '../machine.ts';
 import type { Comparison, Figure, Results, Series } from '../results.ts';

@@ -1,4 +1,4 @@
-// What the readers of all file formats hand over: some records at a time, each with its place in the file.
+// The common interface of the file readers. A reader returns records in chunks, each record with its place in the file.
 
 import type { Unreadable } from './source.ts';
 
@@ -11,21 +11,21 @@ export interface Chunk {
   /** The bytes of the chunk, which begin at `start` and hold all of its records. */
   readonly bytes: Buffer;
   readonly start: number;
-  /** Why nothing comes after this chunk, where that is not the end of the file. */
+  /** Why reading stopped after this chunk, or null if it did not stop, or only because the file ended. */
   readonly broken: Unreadable | null;
 }
 
-/** A record may not be longer: what is longer is a file without line breaks, or one with an open quote. */
+/** The longest record that is accepted. A longer one means a file without line breaks, or a missing closing quote. */
 export const LONGEST_RECORD_BYTES = 8 * 1024 * 1024;
 
-/** A rejected record has its errors beside it, and as JSON it takes up to six times the bytes that it had as CSV. */
+/** A rejected record also contains its errors, and as JSON it can be six times as long as it was as CSV. */
 export const LONGEST_REJECTED_BYTES = 7 * LONGEST_RECORD_BYTES;
 
 export function mebibytes(bytes: number): string {
   return `${bytes / 1024 / 1024} MiB`;
 }
 
-/** Where to go on in a file of which a part is done. */
+/** A position in a file at which reading resumes. */
 export interface Place {
   readonly offset: number;
   /** The line at that offset. */
@@ -33,6 +33,6 @@ export interface Place {
 }
 
 export interface Reader {
-  /** Null after the last chunk. */
+  /** Resolves to null after the last chunk. */
   next(): Promise<Chunk | null>;
 }

@@ -1,5 +1,5 @@
-// Reads CSV as RFC 4180 describes it, with line feeds or CRLF, and types its cells by the catalogue. It is written by
-// hand because a load waits for it: csv-parse takes seven times as long (bench/NOTES.md).
+// Reads CSV as in RFC 4180, with line feeds or CRLF, and converts cells to the types of the catalogue. It is written by
+// hand for speed: csv-parse takes seven times as long (bench/NOTES.md).
 
 import type { Fields } from '@headgate/catalogue/declaration.ts';
 import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
@@ -14,7 +14,7 @@ type Typing = 'text' | 'number' | 'boolean' | 'timestamp' | 'plain';
 export interface Column {
   readonly name: string;
   readonly typing: Typing;
-  /** What a JSON object has before the value, the comma included. */
+  /** The text before the value in a JSON object, including the comma. */
   readonly label: string;
 }
 
@@ -25,7 +25,7 @@ const typings: Readonly<Partial<Record<KindName, Typing>>> = {
   'event-timestamp': 'timestamp',
 };
 
-/** A name that is no field is a column of text, for the server to refuse or drop. */
+/** Returns the columns of a header. An unknown name becomes a text column, which the server refuses or drops. */
 export function columnsOf(header: readonly string[], fields: Fields): readonly Column[] {
   return header.map((name) => {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -65,8 +65,8 @@ export async function readHeader(source: Source): Promise<Header | Unreadable> {
 }
 
 /**
- * A record that is still its line: many are held while they are under way, and a line takes a seventh of the memory
- * of its values. It becomes JSON when it is sent.
+ * A record that is kept as its line of text and converted to JSON when it is sent. Many records are held while requests
+ * run, and a line takes a seventh of the memory of its parsed values.
  */
 class CsvRecord {
   readonly #row: Row;
@@ -90,7 +90,7 @@ class CsvRecord {
   }
 }
 
-/** Its records have a property for the key, for which whoever sends them may ask, and none for other columns. */
+/** Returns a class whose records have a property for the key, which the client reads, and for no other column. */
 function recordClassOf(columns: readonly Column[], key: string | null): typeof CsvRecord {
   class KeyedRecord extends CsvRecord {}
   const index = columns.findIndex(({ name }) => name === key);
@@ -108,7 +108,7 @@ export class CsvReader extends LineReader {
   readonly #columns: readonly Column[];
   readonly #Record: typeof CsvRecord;
 
-  /** The key is the name of the column that identifies a record, if there is one. */
+  /** `key` is the name of the column that identifies a record, or null if there is none. */
   constructor(source: Source, place: Place, columns: readonly Column[], key: string | null) {
     super(source, place);
     this.#columns = columns;
@@ -146,18 +146,18 @@ interface Row {
   readonly isQuoted: boolean;
 }
 
-/** In a row with quotes null is a cell with nothing in it, and '' one of two quotes with nothing between them. */
+/** In a row with quotes, null is an empty cell, and '' is a cell written as "". */
 type Cells = readonly (string | null)[];
 
 function cellsOf({ text, isQuoted }: Row): Cells {
   return isQuoted ? (quotedCells(text, 0) as QuotedCells).cells : text.split(',');
 }
 
-/** The rows of a block, one after the other; blank lines are skipped. */
+/** Iterates over the rows of a block. Blank lines are skipped. */
 class Rows {
   readonly #block: Block;
   #index = 0;
-  /** The next quote; it is searched anew when it is behind the index. */
+  /** The index of the next quote. It is searched again once the index has passed it. */
   #quote = -1;
   /** The place after the last row. */
   place: Place;
@@ -171,7 +171,7 @@ class Rows {
     this.place = block.place;
   }
 
-  /** Null if no whole row is left. */
+  /** Returns null if no complete row is left. */
   next(): Row | null {
     const { text } = this.#block;
     while (this.#index < text.length) {
@@ -188,14 +188,14 @@ class Rows {
     return null;
   }
 
-  /** A row with a quoted cell may have several lines. */
+  /** Reads a row with quotes, which may span several lines. */
   #quotedRow(): Row | null {
     const { text, isLast } = this.#block;
     const start = this.#index;
     this.line = this.place.line;
     const found = quotedCells(text, start);
     if ('reason' in found) {
-      // More may follow in the next block.
+      // The closing quote may be in the next block.
       if (found.isOpen && !isLast) return null;
       this.broken = new Unreadable(found.reason, this.line + countIn(text.slice(start, found.index), '\n'));
       return null;
@@ -223,16 +223,16 @@ interface QuotedCells {
 
 interface QuoteProblem {
   readonly reason: string;
-  /** The cell that begins here is to blame. */
+  /** Where the faulty cell begins. */
   readonly index: number;
-  /** Its quote is not closed in this text. */
+  /** Whether its quote is not closed within this text. */
   readonly isOpen: boolean;
 }
 
-/** Returns the cells of the row at an index, some of which may be in quotes. */
+/** Returns the cells, quoted or not, of the row that begins at an index. */
 function quotedCells(text: string, start: number): QuotedCells | QuoteProblem {
   const cells: (string | null)[] = [];
-  // It is not searched for every cell: a row may have as many cells as bytes.
+  // Cached, because searching it for every cell would take quadratic time in a row with many cells.
   let lineFeed = -1;
   for (let from = start; ; ) {
     let to: number;
@@ -298,7 +298,7 @@ function jsonOf(columns: readonly Column[], row: Row): string {
   return `${json}}`;
 }
 
-/** The same for nearly all rows, without an array of cells: half the time. */
+/** Does the same for rows without quotes and escapes, which are nearly all, in half the time: it needs no array. */
 function jsonOfPlainText(columns: readonly Column[], text: string): string {
   let json = '{';
   let from = 0;
@@ -315,12 +315,12 @@ function jsonOfPlainText(columns: readonly Column[], text: string): string {
 }
 
 const numberForm = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
-/** Digits that mean the same to JSON as to `Number`, and few enough to be a finite number. */
+/** Numbers that are valid JSON as they are, with few enough digits to be finite. */
 const jsonNumberForm = /^(?:0|-?[1-9]\d{0,14})(?:\.\d{1,15})?$/;
 const booleanForm = /^(?:true|false)$/i;
 const integerForm = /^\d{1,16}$/;
 
-/** What cannot be typed stays text, for the server to refuse. */
+/** Returns the JSON of a cell. A cell that cannot be converted stays text, which the server refuses. */
 function jsonOfCell(typing: Typing, cell: string): string {
   if (typing === 'boolean' && booleanForm.test(cell)) return cell.toLowerCase();
   if (typing === 'number' && jsonNumberForm.test(cell)) return cell;

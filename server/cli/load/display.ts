@@ -1,4 +1,4 @@
-// What a person sees while a load runs: a bar that is redrawn in place on a terminal, plain lines elsewhere.
+// Shows the progress of a load: a bar on a terminal, plain lines elsewhere.
 
 import type { RetryNotice } from '@headgate/client/patience.ts';
 import { printable } from '../../printable.ts';
@@ -8,10 +8,10 @@ import type { Counts } from './tally.ts';
 
 const BAR_CHARACTERS = 24;
 const USUAL_WIDTH_CHARACTERS = 80;
-/** A rate over less time than this would be a guess. */
+/** No rate is shown before this time, because it would be too inaccurate. */
 const LEAST_RATE_MS = 500;
 
-/** Elsewhere than on a terminal a file that is done sooner needs no line but the one that says so. */
+/** Without a terminal, a file that is loaded faster than this gets only its final line. */
 const FIRST_LINE_MS = 5000;
 
 const inWords = new Intl.NumberFormat('en');
@@ -29,7 +29,7 @@ export class Display {
   #startBytes = 0;
   #startMs = 0;
   #isRetrying = false;
-  /** Of one file's bar; it gives way to longer figures, and does not come back between shorter ones. */
+  /** The width of the current file's bar. It only shrinks, so that it does not flicker when figures change length. */
   #barCharacters = BAR_CHARACTERS;
 
   constructor(io: Io, isQuiet: boolean) {
@@ -38,16 +38,16 @@ export class Display {
     this.#bar = progressLine(io);
   }
 
-  /** `place` is where in the file it goes on, null at its beginning. */
+  /** `place` is where in the file the load resumes, or null if it starts at the beginning. */
   start(file: string, sizeBytes: number, startBytes: number, place: string | null): void {
-    // As it is shown, so that its width is known.
+    // Escaped here, so that its displayed width is known.
     this.#file = printable(file);
     this.#sizeBytes = sizeBytes;
     this.#startBytes = startBytes;
     this.#barCharacters = BAR_CHARACTERS;
     this.#startMs = performance.now();
     this.#isRetrying = false;
-    if (place !== null) this.note(`${file}: going on at ${place}`);
+    if (place !== null) this.note(`${file}: resuming at ${place}`);
   }
 
   update(counts: Counts, readBytes: number): void {
@@ -64,7 +64,7 @@ export class Display {
     this.#isRetrying = true;
   }
 
-  /** One line that stays, for the file that is done. */
+  /** Prints the final line of a file. */
   end(counts: Counts): void {
     const seconds = (performance.now() - this.#startMs) / 1000;
     const { received } = counts;
@@ -73,7 +73,7 @@ export class Display {
     );
   }
 
-  /** The bar goes; nothing stays of it. */
+  /** Removes the bar. */
   clear(): void {
     if (this.#io.isTerminal) this.#io.rewrite('');
   }
@@ -108,7 +108,7 @@ export class Display {
     return this.#fitted(`${file}  ${bar}${facts}`);
   }
 
-  /** A line that is wider than the terminal could not be drawn over. */
+  /** Shortens a line to the terminal's width, because a wrapped line cannot be overwritten. */
   #fitted(line: string): string {
     const characters = [...printable(line)];
     const width = this.#width();
@@ -116,7 +116,7 @@ export class Display {
   }
 
   #width(): number {
-    // A terminal that nobody has told its size says 0.
+    // A terminal of unknown size reports 0.
     return Math.max(20, (this.#io.widthCharacters || USUAL_WIDTH_CHARACTERS) - 1);
   }
 }

@@ -1,5 +1,5 @@
-// Provides the records of one file, one after the other, and remembers where in the file each one is until the server
-// has settled it.
+// Provides the records of one file in order, and keeps the position of each in the file until the server has accepted
+// or rejected it.
 
 import { crc32 } from 'node:zlib';
 import type { Chunk, Place, Reader } from './chunk.ts';
@@ -10,23 +10,23 @@ const LINE_FEED = 0x0a;
 
 interface HeldChunk {
   readonly chunk: Chunk;
-  /** Of its first record, among those that were handed over. */
+  /** The index of its first record among all records returned so far. */
   readonly firstIndex: number;
-  /** How much of the file itself was read when it came. */
+  /** The bytes of the file, possibly compressed, that had been read when the chunk was returned. */
   readonly readBytes: number;
 }
 
 export interface Settled {
   readonly offset: number;
   readonly crc32: number;
-  /** How much of the file itself, packed as it is. */
+  /** The bytes of the file as stored, possibly compressed. */
   readonly readBytes: number;
 }
 
 export class Feed {
   readonly #reader: Reader;
   readonly #source: Source;
-  /** The records may have the form of rejected ones. */
+  /** Whether records may have the form of rejected records, which are unwrapped. */
   readonly #mayBeRejected: boolean;
   readonly #isStopping: () => boolean;
   readonly #held: HeldChunk[] = [];
@@ -50,7 +50,7 @@ export class Feed {
     this.#settled = { ...from, readBytes: source.readBytes() };
   }
 
-  /** It is not a generator, and what was read comes without a promise: waiting for one costs more than reading. */
+  /** Is not a generator, so that available records need no promise: awaiting one costs more than reading a record. */
   records(): AsyncIterable<unknown> {
     let records: readonly unknown[] = [];
     let at = 0;
@@ -72,7 +72,7 @@ export class Feed {
     return { [Symbol.asyncIterator]: () => iterator as AsyncIterator<unknown> };
   }
 
-  /** Returns some records, or null at the end and if the load cannot continue. */
+  /** Returns some records, or null at the end of the file or if the load cannot continue. */
   async nextRecords(): Promise<readonly unknown[] | null> {
     if (this.broken !== null || this.isAtEnd || this.#isStopping()) return null;
     const chunk = await this.#reader.next();
@@ -86,12 +86,12 @@ export class Feed {
     return this.#mayBeRejected ? chunk.records.map(unwrapped) : chunk.records;
   }
 
-  /** It was told to provide no more. */
+  /** Whether the load is stopping, so that no more records are returned. */
   isStopping(): boolean {
     return this.#isStopping();
   }
 
-  /** The server may name an index at which there is no record; then both are null. */
+  /** Returns the position of a record. Both parts are null if the server names an index without a record. */
   placeOf(index: number): { readonly line: number | null; readonly origin: Origin | null } {
     const held = this.#held.findLast(({ firstIndex }) => firstIndex <= index);
     const place = index - (held?.firstIndex ?? 0);
@@ -101,7 +101,7 @@ export class Feed {
     };
   }
 
-  /** Everything before the index is settled. */
+  /** Marks all records before the index as settled, and returns the position in the file up to which all are. */
   settle(nextIndex: number): Settled {
     let { offset, crc32: checksum, readBytes } = this.#settled;
     for (;;) {
@@ -122,8 +122,8 @@ export class Feed {
 }
 
 /**
- * Skips the bytes before an offset. Returns the place there and a source for what follows, or null if the file does not
- * begin with what the checksum was made of.
+ * Skips the bytes before an offset. Returns the place there and a source for the rest, or null if the skipped bytes do
+ * not match the checksum.
  */
 export async function passOver(
   source: Source,

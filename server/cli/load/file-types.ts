@@ -1,4 +1,4 @@
-// What a file's name tells: what it holds, in which format, and how it is packed.
+// Derives the type, format and compression of a file from its name.
 
 import type { Fields } from '@headgate/catalogue/declaration.ts';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -21,14 +21,14 @@ const formats = { csv: 'csv', ndjson: 'ndjson', jsonl: 'ndjson', json: 'json' } 
 
 export type Format = (typeof formats)[keyof typeof formats];
 
-/** In the order in which every reference is found. */
+/** All types in dependency order: each comes after the types that it refers to. */
 export const loadOrder: readonly LoadType[] = [...uploadOrder(recordTypes), INTERACTIONS];
 
 export function fieldsOf(type: LoadType): Fields {
   return type === INTERACTIONS ? interaction : recordTypes[type].fields;
 }
 
-/** The type that a word names; `shop_tags` and `Shop-Tags` mean shop-tags. */
+/** Returns the type that a word names, or null. `shop_tags` and `Shop-Tags` mean shop-tags. */
 export function typeNamed(word: string): LoadType | null {
   const name = word.toLowerCase().replaceAll('_', '-');
   return name === INTERACTIONS || isRecordTypeName(name) ? name : null;
@@ -38,7 +38,7 @@ export function nearType(word: string): string | null {
   return nearName(word.toLowerCase().replaceAll('_', '-'), [...recordTypeNames, INTERACTIONS]);
 }
 
-/** What is said of a word that names no type. */
+/** Returns the end of an error message about a word that is not a type. */
 export function mustBeType(word: string): string {
   const near = nearType(word);
   const hint = near === null ? `there are ${loadOrder.join(', ')}` : `did you mean ${near}?`;
@@ -54,7 +54,7 @@ export interface NamedFile {
 
 export const knownEndings = `.${Object.keys(formats).join(', .')}, each also with .${compressions.join(', .')}`;
 
-/** Null where the name does not end as a data file's does. */
+/** Returns null if the name does not have the extension of a data file. */
 export function readFileName(name: string): NamedFile | null {
   const [stem, ...endings] = name.split('.') as [string, ...string[]];
   const last = endings.pop()?.toLowerCase();

@@ -1,14 +1,14 @@
-// Checks from the names of a file's columns, or of its first record's fields, that the file contains its type.
+// Checks that a file contains the expected type, by the names of its columns or of its first record's fields.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from '../../near-name.ts';
 import { shown } from './display.ts';
 import { fieldsOf, type LoadType, loadOrder } from './file-types.ts';
 
-/** This many columns with the same problem are named; the rest are counted. */
+/** The number of columns that are named for each problem; the rest are counted. */
 const MOST_NAMED = 5;
 
-/** Returns everything that is wrong with a CSV file's first line, each in a sentence. */
+/** Returns all problems of a CSV file's header, each as a sentence. */
 export function headerProblems(
   names: readonly string[],
   type: LoadType,
@@ -29,19 +29,19 @@ export function headerProblems(
   const repeated = repeatedIn(names).filter((name) => name !== '');
   return [
     ...(present.has('') ? ['a column has no name'] : []),
-    ...repeated.slice(0, MOST_NAMED).map((name) => `the column ${quote(name)} is there twice`),
-    ...(repeated.length > MOST_NAMED ? [`so are ${shown(repeated.length - MOST_NAMED)} more`] : []),
+    ...repeated.slice(0, MOST_NAMED).map((name) => `the column ${quote(name)} appears twice`),
+    ...(repeated.length > MOST_NAMED ? [`so do ${shown(repeated.length - MOST_NAMED)} more`] : []),
     ...unknown.slice(0, MOST_NAMED).map((name) => {
       const near = nearName(name.trim(), known);
       return `${type} have no column ${quote(name)}${near === null ? '' : ` (did you mean ${near}?)`}`;
     }),
     ...(unknown.length > MOST_NAMED ? [`nor ${shown(unknown.length - MOST_NAMED)} more`] : []),
-    ...(missing.length === 0 ? [] : [`required, and not there: ${missing.join(', ')}`]),
+    ...(missing.length === 0 ? [] : [`missing required columns: ${missing.join(', ')}`]),
     ...(unknown.length === 0 ? [] : [`the columns of ${type} are ${known.join(', ')}`]),
   ];
 }
 
-/** Returns each of them once. */
+/** Returns the names that occur more than once, each once. */
 function repeatedIn(names: readonly string[]): readonly string[] {
   const seen = new Set<string>();
   const repeated = new Set<string>();
@@ -49,7 +49,7 @@ function repeatedIn(names: readonly string[]): readonly string[] {
   return [...repeated];
 }
 
-/** Returns what is wrong with the names of a first record's fields; the server checks everything else. */
+/** Returns a sentence if the first record has the fields of another type. The server checks everything else. */
 export function firstRecordProblem(record: unknown, type: LoadType): string | null {
   if (typeof record !== 'object' || record === null) return null;
   const other = otherType(new Set(Object.keys(record)), type);
@@ -57,10 +57,10 @@ export function firstRecordProblem(record: unknown, type: LoadType): string | nu
 }
 
 function otherTypeRemedy(other: LoadType): string {
-  return `; let its name begin with ${other}, or give --type ${other}`;
+  return `; rename it so that its name begins with ${other}, or give --type ${other}`;
 }
 
-/** Returns another type that all names fit, if they do not fit this one. */
+/** Returns another type that all names fit, if they do not fit this one, or null. */
 function otherType(names: ReadonlySet<string>, type: LoadType): LoadType | null {
   const lacksRequired = (of: LoadType): boolean =>
     Object.entries(fieldsOf(of)).some(([name, { required }]) => required && !names.has(name));

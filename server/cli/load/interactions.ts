@@ -1,7 +1,8 @@
-// Sends interactions, which the server takes one by one. Each has an idempotency key made of the file's name, its line
-// and its content, which stays the same in a file of rejected ones. So loading a file again within 24 hours records
-// nothing twice. The server also keeps refusals, although their cause may be gone by then; after a kept refusal the next
-// key of a series is tried, and the series is the same in every run.
+// Sends interactions, which the server accepts one by one. The idempotency key of each is derived from the file name,
+// the line and the content, so loading a file again within 24 hours records nothing twice. A file of rejected
+// interactions keeps the original file name and line, and so the key.
+// The server also replays refusals, although their cause may have been fixed. After a replayed refusal the next key of
+// a series is tried; the series is the same in every run.
 
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
@@ -16,9 +17,9 @@ import type { RetryNotice } from '@headgate/client/patience.ts';
 import type { Feed } from './feed.ts';
 import type { Rejected, RejectedProblem } from './rejected-form.ts';
 
-/** So many are sent, whatever their order, before all of them are settled. */
+/** Interactions are sent in groups of this size, within which the order is arbitrary. */
 const GROUP_COUNT = 1000;
-/** So often within 24 hours can one that was refused be tried again. */
+/** The number of times that a refused interaction can be loaded again within 24 hours. */
 const MOST_KEYS = 50;
 
 export interface InteractionOptions {
@@ -27,18 +28,18 @@ export interface InteractionOptions {
   readonly concurrency: number;
   readonly signal: AbortSignal;
   onRetry(retry: RetryNotice): void;
-  /** `nextIndex` is that of the first interaction that is not settled. */
+  /** `nextIndex` is the index of the first interaction that is not settled. */
   onGroup(nextIndex: number, group: SentGroup): void;
 }
 
 export interface SentGroup {
   readonly count: number;
-  /** How many of them were recorded before. */
+  /** The number of interactions that were already recorded by an earlier run. */
   readonly unchanged: number;
   readonly rejected: readonly Rejected[];
 }
 
-/** Throws what the client throws when it cannot go on. */
+/** Throws the client's error if the load cannot continue. */
 export async function sendInteractions(
   client: HeadgateClient,
   feed: Feed,
@@ -66,7 +67,7 @@ async function sendGroup(
   const { path, isLenient, concurrency, signal } = options;
   const rejected: Rejected[] = [];
   let unchanged = 0;
-  // One that cannot go on ends the others, too.
+  // The first fatal error aborts the other requests.
   const ending = new AbortController();
   const either = AbortSignal.any([signal, ending.signal]);
   let next = 0;
@@ -96,7 +97,7 @@ async function sendGroup(
   return { count: group.length, unchanged, rejected };
 }
 
-/** Throws the first refusal that is not a remembered one. */
+/** Throws the first refusal that is not replayed. */
 async function send(
   client: HeadgateClient,
   record: unknown,
@@ -119,7 +120,7 @@ async function send(
           isReplayed = true;
         },
       });
-      // After a try without an answer it was most likely that try which recorded it.
+      // After a retry, the interaction was most likely recorded by the attempt whose response was lost.
       return isReplayed && !isRetried ? 'unchanged' : 'created';
     } catch (error) {
       const isRemembered = error instanceof RefusedError && error.replayed;
@@ -128,7 +129,7 @@ async function send(
   }
 }
 
-/** What is wrong with the interaction itself; null where it is not to blame. */
+/** Returns the problems of the interaction itself, or null if the error has another cause. */
 function problemsIn(error: unknown): readonly RejectedProblem[] | null {
   if (!(error instanceof RefusedError)) return null;
   if (error.details.length > 0) return error.details;
@@ -136,7 +137,7 @@ function problemsIn(error: unknown): readonly RejectedProblem[] | null {
   return code === undefined ? null : [{ field: null, code, message: error.message }];
 }
 
-/** For the refusals of a body as a whole, which have no details. */
+/** The codes for refusals of a whole body, which have no details. */
 const codesOfStatus: Readonly<Record<number, ProblemCode>> = { 400: 'not_an_object', 413: 'too_long' };
 
 function keyOf(path: string, line: number | null, record: unknown, isLenient: boolean): string {

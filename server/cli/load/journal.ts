@@ -1,5 +1,5 @@
-// The notes of a load that is not finished, so that the same command can resume it: how much of each file is
-// confirmed, what became of its records, and how long the files of rejected records were then. They begin with a digest.
+// The journal of an unfinished load, from which the same command resumes it. It stores how much of each file is
+// confirmed, the counts, and the sizes of the files of rejected records. It begins with a digest of its content.
 
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,19 +8,19 @@ import { makeFolder } from '../make-folder.ts';
 import type { LoadType } from './file-types.ts';
 import type { Tally } from './tally.ts';
 
-/** All unpacked bytes of a file before the offset are confirmed; the checksum recognises them. */
+/** All uncompressed bytes of a file before the offset are confirmed; the checksum is used to detect changes. */
 export interface Confirmed {
   readonly offset: number;
   readonly crc32: number;
   readonly isDone: boolean;
-  /** The size of the whole file, as it is packed. */
+  /** The size of the file as stored, possibly compressed. */
   readonly sizeBytes: number;
 }
 
 export interface JournalEntry {
-  /** As it is typed. */
+  /** The command line that resumes the load. */
   readonly command: string;
-  /** Of the key, without its secret. */
+  /** The id of the API key, which is not secret. */
   readonly keyId: string;
   readonly files: { readonly [realPath: string]: Confirmed };
   readonly rejectedBytes: { readonly [Type in LoadType]?: number };
@@ -39,7 +39,10 @@ export class Journal {
     this.#path = join(folder, `.load-${loadId}.json`);
   }
 
-  /** Null if none exists. A full disk or a loss of power can damage one, and another version may have written it. */
+  /**
+   * Returns null if there is no journal, and 'unreadable' if it was damaged, for example by a full disk or a power
+   * failure, or was written by another version.
+   */
   read(): JournalEntry | 'unreadable' | null {
     let text: string;
     try {
@@ -67,12 +70,12 @@ export class Journal {
   }
 }
 
-/** The loads that have a journal in the folder. */
+/** Returns the ids of the loads that have a journal in the folder. */
 export function loadIdsIn(folder: string): readonly string[] {
   return readdirSync(folder).flatMap((name) => journalName.exec(name)?.[1] ?? []);
 }
 
-/** The same for the same files, sent to the same place in the same way. */
+/** Returns the same id for the same files, server and options. */
 export function loadIdOf(parts: readonly unknown[]): string {
   return hash('sha256', JSON.stringify(parts)).slice(0, 12);
 }

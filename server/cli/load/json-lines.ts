@@ -1,16 +1,16 @@
-// A JSON file is parsed as a whole and then read like NDJSON, one line for each element of its array. The number of a
-// record's line is thus its number in the array.
+// Reads a JSON file: parses it as a whole and provides it as NDJSON, one line for each element of its array. The line
+// number of a record is therefore its number in the array.
 
 import { readJson } from '../../ingest/json.ts';
 import { mebibytes } from './chunk.ts';
 import { type Source, Unreadable } from './source.ts';
 
-/** Parsed, a file takes about eight times its bytes in memory. */
+/** A parsed file takes about eight times its size in memory. */
 const LONGEST_JSON_BYTES = 32 * 1024 * 1024;
 const RECORDS_PER_BLOCK = 1000;
 const noLimits = { containers: Number.POSITIVE_INFINITY, members: Number.POSITIVE_INFINITY, advice: '' };
 
-/** `name` is where an object has its array of records. */
+/** `name` is the property with the array of records, if the file contains an object. */
 export function jsonAsLines(source: Source, name: string): Source {
   let records: readonly unknown[] | null = null;
   let takenCount = 0;
@@ -48,17 +48,19 @@ async function recordsIn(source: Source, name: string): Promise<readonly unknown
       .replace(/^The body/, 'it')
       .replace(/\.$/, '')
       .replaceAll(/\s+/g, ' ');
-    // The engine names the line, or quotes the text around the mistake.
+    // V8's message names the line, or quotes the text around the error.
     const line = /\(line (\d+) column \d+\)/.exec(reason)?.[1];
     return new Unreadable(`${reason}; ${ndjsonHint}`, line === undefined ? null : Number(line));
   }
   const { value } = read;
   const array = Array.isArray(value) ? value : (value as Record<string, unknown> | null)?.[name];
   if (Array.isArray(array)) return array;
-  return new Unreadable(`it is no array of records, and no object with one under "${name}"; ${ndjsonHint}`);
+  return new Unreadable(
+    `it is neither an array of records nor an object with such an array under "${name}"; ${ndjsonHint}`,
+  );
 }
 
-const ndjsonHint = 'if each line is an object, let the name end in .ndjson';
+const ndjsonHint = 'if each line is an object, rename it so that its name ends in .ndjson';
 
 function tooLong(name: string): Unreadable {
   return new Unreadable(

@@ -1,4 +1,4 @@
-// Reads a file in blocks of whole lines, as text, for the formats whose records end with a line.
+// Reads a file as text, in blocks of whole lines, for the formats whose records end with a line break.
 
 import { isAscii, isUtf8 } from 'node:buffer';
 import { type Chunk, LONGEST_RECORD_BYTES, mebibytes, type Place, type Reader } from './chunk.ts';
@@ -10,22 +10,21 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 export interface Block {
   readonly bytes: Buffer;
   readonly text: string;
-  /** An index into the text is then also one into the bytes. */
+  /** If true, an index into the text is also an index into the bytes. */
   readonly isAscii: boolean;
   readonly place: Place;
-  /** Nothing comes after it. */
   readonly isLast: boolean;
-  /** Why nothing comes after it, if that is not the end of the file. */
+  /** Why reading stopped after this block, or null if it did not stop, or only because the file ended. */
   readonly broken: Unreadable | null;
 }
 
-/** What a format makes of a block. */
+/** The records that a format reads from a block. */
 export interface ReadBlock extends Pick<Chunk, 'records' | 'lines' | 'ends' | 'broken'> {
-  /** The place after what could be read; the rest comes again, with more after it. */
+  /** The place after the last complete record. The rest is passed again at the start of the next block. */
   readonly place: Place;
 }
 
-/** A reader of a format whose records end with a line. */
+/** The base class of readers for formats whose records end with a line break. */
 export abstract class LineReader implements Reader {
   readonly #blocks: LineBlocks;
   #isDone = false;
@@ -36,12 +35,12 @@ export abstract class LineReader implements Reader {
 
   protected abstract read(block: Block): ReadBlock;
 
-  /** How long a record that begins so may be. */
+  /** Returns the maximum length of a record that begins with these bytes. */
   protected longestBytes(_start: Buffer): number {
     return LONGEST_RECORD_BYTES;
   }
 
-  /** What is said of a record that is longer, as the end of a sentence. */
+  /** A hint for records that are too long, which ends the error message. */
   protected abstract readonly tooLong: string;
 
   async next(): Promise<Chunk | null> {
@@ -74,14 +73,14 @@ class LineBlocks {
   #held: Buffer = Buffer.alloc(0);
   #isAtEnd = false;
 
-  /** `longestBytes` returns how long a record that begins so may be. */
+  /** `longestBytes` returns the maximum length of a record that begins with these bytes. */
   constructor(source: Source, place: Place, longestBytes: (start: Buffer) => number) {
     this.#source = source;
     this.#longestBytes = longestBytes;
     this.#place = place;
   }
 
-  /** Returns the lines after what was used. What the caller could not use comes again, with more after it. */
+  /** Returns the lines after those that were used. Bytes that the caller did not use are returned again, with more. */
   async next(): Promise<Block> {
     let broken: Unreadable | null = null;
     let wholeBytes = this.#isAtEnd ? this.#held.length : 0;
@@ -101,13 +100,13 @@ class LineBlocks {
     return this.#block(wholeBytes === 0 ? 0 : wholeBytes - this.#passMark(), broken);
   }
 
-  /** Marks the first bytes of the last block, with so many line breaks, as used. */
+  /** Marks the first bytes of the last block, which contain this number of line breaks, as used. */
   use(bytes: number, lines: number): void {
     this.#held = this.#held.subarray(bytes);
     this.#place = { offset: this.#place.offset + bytes, line: this.#place.line + lines };
   }
 
-  /** More bytes are held than a record may have, and the caller can use none of them. */
+  /** Whether more bytes are held than a record may have. */
   get isTooLong(): boolean {
     return this.#held.length > this.longestBytes;
   }
@@ -120,7 +119,7 @@ class LineBlocks {
     this.#held = this.#held.length === 0 ? more : Buffer.concat([this.#held, more]);
   }
 
-  /** Skips the byte-order mark that may begin a file. Returns its length. */
+  /** Skips a byte-order mark at the start of the file. Returns its length, or 0 if there is none. */
   #passMark(): number {
     if (this.#place.offset !== 0 || !this.#held.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)) {
       return 0;

@@ -1,4 +1,4 @@
-// Loads one file from its beginning, or from where an earlier run of the same load stopped.
+// Loads one file, from its beginning or from where an earlier run of the same load stopped.
 
 import { dependenciesOf } from '@headgate/catalogue/references.ts';
 import {
@@ -19,7 +19,7 @@ import type { Rejected, RejectedProblem } from './rejected-form.ts';
 import { Unreadable } from './source.ts';
 import { type Counts, noCounts } from './tally.ts';
 
-/** What became of some consecutive records of the file. */
+/** The result for some consecutive records of the file. */
 export interface Outcome {
   readonly counts: Counts;
   readonly rejected: readonly Rejected[];
@@ -30,12 +30,12 @@ export interface Outcome {
 export interface LoadingFile {
   readonly client: HeadgateClient;
   readonly file: PlannedFile;
-  /** What an earlier run had confirmed. */
+  /** The part of the file that an earlier run confirmed. */
   readonly confirmed: Confirmed | null;
   readonly isDryRun: boolean;
   readonly isLenient: boolean;
   readonly concurrency: number | null;
-  /** The types of which a dry run has not stored what a real one would have. */
+  /** In a dry run, the types whose records a real run would have stored. */
   readonly notStored: ReadonlySet<LoadType>;
   readonly signal: AbortSignal;
   isStopping(): boolean;
@@ -45,7 +45,7 @@ export interface LoadingFile {
   onOutcome(outcome: Outcome): void;
 }
 
-/** It ended at the file's end, because it was told to stop, at a broken line, or with an error. */
+/** Loading ended at the end of the file, because it was stopped, at an unreadable line, or with an error. */
 export type FileEnd =
   | { readonly kind: 'whole' }
   | { readonly kind: 'stopped' }
@@ -57,7 +57,7 @@ const INTERACTIONS_AT_ONCE = 32;
 export async function loadFile(loading: LoadingFile): Promise<FileEnd> {
   const { file, confirmed } = loading;
   const begun = await begin(file, confirmed);
-  if (begun === null) return { kind: 'broken', broken: new Unreadable('it was changed just now') };
+  if (begun === null) return { kind: 'broken', broken: new Unreadable('it was changed during the load') };
   if (begun instanceof Unreadable) return { kind: 'broken', broken: begun };
   const { source, rest, place, crc32 } = begun;
   loading.onStart({ line: place.line, readBytes: source.readBytes() });
@@ -81,7 +81,7 @@ export async function loadFile(loading: LoadingFile): Promise<FileEnd> {
   return feed.broken === null ? { kind: 'whole' } : { kind: 'broken', broken: feed.broken };
 }
 
-/** Whether the file still begins with what was confirmed; a finished file must also have its old size. */
+/** Resolves to whether the confirmed part of the file is unchanged. A finished file must also have the same size. */
 export async function isStillConfirmed(file: PlannedFile, confirmed: Confirmed): Promise<boolean> {
   if (confirmed.isDone && confirmed.sizeBytes !== file.sizeBytes) return false;
   const begun = await begin(file, confirmed);
@@ -90,7 +90,7 @@ export async function isStillConfirmed(file: PlannedFile, confirmed: Confirmed):
   return true;
 }
 
-/** Returns null if the file no longer begins with what was confirmed. */
+/** Resolves to null if the confirmed part of the file has changed. */
 async function begin(file: PlannedFile, confirmed: Confirmed | null) {
   const source = openFile(file);
   const offset = confirmed?.offset ?? file.start.offset;
@@ -139,7 +139,7 @@ function outcomeOf(
   };
 }
 
-/** Whether a problem is only that a dry run has not stored what the record refers to. */
+/** Returns a function that checks whether a problem exists only because a dry run stores no referenced records. */
 function unstoredReferences(
   type: LoadType,
   notStored: ReadonlySet<LoadType>,

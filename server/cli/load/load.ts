@@ -1,4 +1,4 @@
-// `headgate load`: uploads files through the API, in the order in which every reference is found.
+// `headgate load`: uploads files through the API in dependency order, and resumes an interrupted load.
 
 import { setFlagsFromString } from 'node:v8';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -23,7 +23,7 @@ import {
 } from './report.ts';
 import { addCounts, addRejected, countsOf, newTally, noCounts, type Tally, totalOf } from './tally.ts';
 
-/** What an exit code means here; the help says so, too. */
+/** The meaning of the exit codes of this command. They are documented in its help. */
 const loadCodes = {
   allAccepted: exitCodes.done,
   someRejected: exitCodes.failed,
@@ -41,7 +41,7 @@ interface Choices {
   readonly isLenient: boolean;
   readonly isRestart: boolean;
   readonly isJson: boolean;
-  /** What was typed, so far as it matters to go on with the same load. */
+  /** The command line that resumes the load. */
   readonly command: string;
 }
 
@@ -53,15 +53,15 @@ export async function load(call: Call): Promise<ExitCode> {
   if (typeof server === 'string') return misused(io, server);
 
   const { files, leftAlone, problems } = await planLoad(args, choices);
-  for (const path of leftAlone) io.err(`left alone, because it is no data file named by a type: ${path}`);
+  for (const path of leftAlone) io.err(`skipped, because it is not a data file named after a type: ${path}`);
   if (problems.length > 0) {
     for (const problem of problems) io.err(`headgate: ${sentenceOf(problem)}`);
-    return misused(io, 'nothing was sent; put that right, then run the same command again');
+    return misused(io, 'nothing was sent; correct this, then run the same command again');
   }
   if (files.length === 0) {
     return misused(
       io,
-      `there is nothing to load in ${args.map(quote).join(', ')}: no file is named by a type`,
+      `there is nothing to load in ${args.map(quote).join(', ')}: no file is named after a type`,
     );
   }
   const obstacle = choices.isDryRun
@@ -70,7 +70,7 @@ export async function load(call: Call): Promise<ExitCode> {
   if (obstacle !== null) {
     return misused(
       io,
-      `rejected records would be written to ${obstacle}, which holds something else; give another folder with --rejected`,
+      `rejected records would be written to ${obstacle}, which contains something else; give another folder with --rejected`,
     );
   }
   keepMemoryFlat();
@@ -86,8 +86,8 @@ export async function load(call: Call): Promise<ExitCode> {
 }
 
 /**
- * V8 would let the space for young objects grow to more than all that a load needs: a third more memory in all, for a
- * tenth less work.
+ * Keeps V8's space for new objects from growing. Without this a load takes a third more memory, for a tenth less CPU
+ * time.
  */
 function keepMemoryFlat(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -132,17 +132,20 @@ function sentenceOf({ path, line, reason }: FileProblem): string {
   return `${path}${line === null ? '' : `, line ${line}`}: ${reason}`;
 }
 
-/** A disk or a folder that does not take what a load writes beside its files; null for anything else. */
+/** Returns a sentence if the load could not write to its folder, and null for any other error. */
 function whyNotWritten(error: unknown, folder: string): string | null {
   const { code, syscall, path, message } = error as NodeJS.ErrnoException;
   if (code === undefined || syscall === undefined) return null;
   return (
-    `the load cannot keep its notes in ${folder}: ${path === undefined ? '' : `${path}: `}${message}. ` +
-    'Make room or give another folder with --rejected, then run the same command again'
+    `the load cannot write to ${folder}: ${path === undefined ? '' : `${path}: `}${message}. ` +
+    'Free some space or give another folder with --rejected, then run the same command again'
   );
 }
 
-/** A loader that is killed sends at most so much again; writing after every request took a tenth of a load's work. */
+/**
+ * How often the journal is written. A load that is killed repeats at most this much; writing after every request took a
+ * tenth of a load's CPU time.
+ */
 const WRITE_EVERY_MS = 250;
 
 /** One run over all files. */
@@ -224,11 +227,11 @@ class Load {
     }
   }
 
-  /** Takes up an earlier run of the same load, unless that would leave something out. */
+  /** Resumes an earlier run of the same load, unless records would be missed. */
   async #goOn(): Promise<void> {
     const entry = this.#choices.isRestart ? null : this.#journal.read();
     const reason = entry === null ? null : await this.#whyAnew(entry);
-    if (reason !== null) this.#display.note(`${reason}; the load begins anew`);
+    if (reason !== null) this.#display.note(`${reason}; the load starts from the beginning`);
     if (entry === null || entry === 'unreadable' || reason !== null) {
       this.#journal.remove();
       this.#rejected.goOn({});
@@ -240,16 +243,17 @@ class Load {
   }
 
   async #whyAnew(entry: JournalEntry | 'unreadable'): Promise<string | null> {
-    if (entry === 'unreadable') return 'the notes of an earlier run are damaged, or of another version';
+    if (entry === 'unreadable')
+      return 'the journal of an earlier run is damaged, or was written by another version';
     if (entry.keyId !== this.#server.keyId) {
-      // Only the server knows whose a key is: another organisation has none of what was confirmed.
-      return 'the earlier run had another key, which may be that of another organisation';
+      // Only the server knows which organisation a key belongs to. Another one has none of the confirmed records.
+      return 'the earlier run used another key, which may belong to another organisation';
     }
     if (!this.#rejected.have(entry.rejectedBytes)) {
-      return 'some records that an earlier run had rejected are no longer there';
+      return 'some records that an earlier run had rejected no longer exist';
     }
     const changed = await this.#changedSince(entry);
-    return changed === null ? null : `${changed} has changed since it was loaded in part`;
+    return changed === null ? null : `${changed} has changed since it was partly loaded`;
   }
 
   async #changedSince({ files }: JournalEntry): Promise<string | null> {
@@ -334,10 +338,10 @@ class Load {
     });
   }
 
-  /** The first lets what is under way finish; the second, or one while the server is away, ends it. */
+  /** The first signal lets requests in flight finish. The second, or one during a retry, aborts them. */
   #onSignal(): void {
     if (this.#isStopping || this.#isRetrying) this.#interruption.abort();
-    if (!this.#isStopping) this.#display.note('stopping: what is under way is finished first');
+    if (!this.#isStopping) this.#display.note('stopping once the requests in flight have finished');
     this.#isStopping = true;
   }
 
@@ -383,14 +387,14 @@ class Load {
 
   #howToGoOn({ line }: Stop): string {
     const { received } = totalOf(this.#tally);
-    if (this.#choices.isDryRun) return 'headgate: nothing was stored, for it was a dry run';
-    const first = line === null ? 'Run' : 'Mend it, then run';
-    if (received === 0) return `headgate: no record before that was sent. ${first} the same command again`;
-    return `headgate: all ${received} records before that are settled and stay. ${first} the same command again to go on there`;
+    if (this.#choices.isDryRun) return 'headgate: nothing was stored, because this was a dry run';
+    const first = line === null ? 'Run' : 'Correct it, then run';
+    if (received === 0) return `headgate: no records were sent before that. ${first} the same command again`;
+    return `headgate: all ${received} records before that are settled. ${first} the same command again to resume there`;
   }
 }
 
-/** Those in the folder that nobody is at. */
+/** Returns the other unfinished loads in the folder that no process is running. */
 function unfinishedLoads(folder: string, ownId: string): readonly UnfinishedLoad[] {
   return loadIdsIn(folder).flatMap((id) => {
     if (id === ownId || heldByAnother(folder, id) !== null) return [];

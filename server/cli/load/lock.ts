@@ -1,5 +1,5 @@
-// Keeps two processes from running the same load at once. A lock is a file whose name has the id of its process; it is
-// void if that process has ended.
+// Prevents two processes from running the same load at once. A lock is a file whose name contains the process id. It is
+// ignored if that process has ended.
 
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,13 +9,13 @@ export interface Lock {
   release(): void;
 }
 
-/** The lock of another process. */
+/** A lock that another process holds. */
 export interface Held {
   readonly pid: number;
   readonly path: string;
 }
 
-/** Of two processes that ask at the same moment neither may get it, but never both. */
+/** If two processes try at the same time, it is possible that neither gets the lock, but never that both do. */
 export function takeLock(folder: string, loadId: string): Lock | Held {
   makeFolder(folder);
   const path = join(folder, lockName(loadId, process.pid));
@@ -48,7 +48,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // It runs as another user.
+    // EPERM means that the process exists, but belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

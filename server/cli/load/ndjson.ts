@@ -1,4 +1,4 @@
-// Reads one JSON value from each line; blank lines are skipped.
+// Reads NDJSON: one JSON value from each line. Blank lines are skipped.
 
 import { LONGEST_RECORD_BYTES, LONGEST_REJECTED_BYTES } from './chunk.ts';
 import { type Block, LineReader, type ReadBlock } from './line-blocks.ts';
@@ -45,7 +45,7 @@ function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
-    // The engine quotes the text around the mistake, and a line may be very long.
+    // V8's quote of the text around the error is removed, because a line may be very long.
     const reason = (error as SyntaxError).message.replace(/, (?:\.\.\.)?".*$| in JSON at position.*$/s, '');
     const start = json.trim();
     const shown = start.length > QUOTED_CHARACTERS ? `${start.slice(0, QUOTED_CHARACTERS)}…` : start;

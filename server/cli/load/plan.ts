@@ -1,4 +1,4 @@
-// Which files a load is made of, in which order: all of them are looked at before the first record is sent.
+// Finds the files of a load, checks the beginning of each before any record is sent, and puts them in dependency order.
 
 import { existsSync, realpathSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
@@ -26,18 +26,18 @@ import { PART_ENDING, unwrapped } from './rejected-form.ts';
 import { type Compression, notText, openSource, type Source, Unreadable, whyUnreadable } from './source.ts';
 
 export interface PlannedFile {
-  /** As the user would write it. */
+  /** The path as the user would write it, for messages. */
   readonly path: string;
   readonly realPath: string;
   readonly type: LoadType;
   readonly format: Format;
   readonly compression: Compression | null;
   readonly sizeBytes: number;
-  /** Of CSV. */
+  /** The columns of a CSV file; empty for other formats. */
   readonly columns: readonly Column[];
-  /** Where its records begin. */
+  /** Where the records begin. */
   readonly start: Place;
-  /** Its first record has the form in which rejected records are written. */
+  /** Whether the first record has the form in which rejected records are written. */
   readonly isOfRejected: boolean;
 }
 
@@ -49,7 +49,7 @@ export interface FileProblem {
 
 export interface Plan {
   readonly files: readonly PlannedFile[];
-  /** Files in folders that are none of a load. */
+  /** Files and folders that were skipped, because they are not data files named after a type. */
   readonly leftAlone: readonly string[];
   readonly problems: readonly FileProblem[];
 }
@@ -88,12 +88,12 @@ export async function planLoad(
 
 type FoundSome = { readonly found: readonly Found[]; readonly leftAlone: readonly string[] };
 
-/** However it is reached; one that is not there has its own path only. */
+/** Returns the path with symbolic links resolved, or the absolute path if it does not exist. */
 function realPathOrOwn(path: string): string {
   return existsSync(path) ? realpathSync(path) : resolve(path);
 }
 
-/** The folder of rejected records is passed over where it is within another: what is in it was loaded before. */
+/** Returns the files at a path. Skips the folder of rejected records inside another folder: they were loaded before. */
 async function findFiles(
   path: string,
   type: LoadType | null,
@@ -117,11 +117,11 @@ async function findFiles(
   return {
     path,
     line: null,
-    reason: `a file's name begins with the type that it holds, and there is no type ${quote(name.stem)}; ${hint}`,
+    reason: `a file's name must begin with its type, and there is no type ${quote(name.stem)}; ${hint}`,
   };
 }
 
-/** Files are named by their type, or are in a folder that is. */
+/** Returns the files in a folder that are named after their type, or are in a folder named after it. */
 async function filesInFolder(
   folder: string,
   type: LoadType | null,
@@ -194,7 +194,7 @@ async function lookAt(
     if (wrong !== null) return problem(wrong, format === 'json' ? null : chunk.lines[0]);
     return {
       ...planned,
-      // The mark of UTF-8 text is no part of the first chunk.
+      // The byte-order mark is not part of the first chunk.
       start: { offset: chunk.start, line: 1 },
       isOfRejected: record !== chunk.records[0],
     };
@@ -203,7 +203,7 @@ async function lookAt(
   }
 }
 
-/** The source with what was already taken from it. */
+/** Returns the source with the block that was already read put back. */
 function withFirst(first: Buffer | null, source: Source): Source {
   let isTaken = false;
   return {
@@ -216,7 +216,7 @@ function withFirst(first: Buffer | null, source: Source): Source {
   };
 }
 
-/** The source of a JSON file becomes one of NDJSON; others stay as they are. */
+/** Converts the source of a JSON file to NDJSON. Returns other sources unchanged. */
 function asLines({ type, format }: Pick<PlannedFile, 'type' | 'format'>, source: Source): Source {
   return format === 'json' ? jsonAsLines(source, type === INTERACTIONS ? 'interactions' : 'records') : source;
 }

@@ -1,5 +1,5 @@
-// Writes the rejected records of a load, one file for each type. The files get their names when the load has finished,
-// so that rejected records can be loaded from the folder to which those that are still wrong are written.
+// Writes the rejected records of a load, one file for each type. The files get their final names when the load has
+// finished, so that rejected records can be loaded from the same folder to which new ones are written.
 
 import {
   appendFileSync,
@@ -19,7 +19,7 @@ import type { PlannedFile } from './plan.ts';
 import { PART_ENDING, type Rejected, rejectedLine, unwrapped } from './rejected-form.ts';
 import { openSource } from './source.ts';
 
-/** Returns a file of the folder that rejected records must not replace, or null. */
+/** Returns the path of a file that rejected records would replace although it contains something else, or null. */
 export async function inTheWay(folder: string, types: ReadonlySet<LoadType>): Promise<string | null> {
   for (const type of types) {
     const path = join(folder, `${type}.ndjson`);
@@ -46,7 +46,7 @@ export class RejectedFiles {
     this.#loadId = loadId;
   }
 
-  /** Whether the files have at least the bytes that a journal names. */
+  /** Returns whether the files are at least as long as the journal states. */
   have(bytes: RejectedBytes): boolean {
     return loadOrder.every((type) => {
       const known = bytes[type] ?? 0;
@@ -54,7 +54,7 @@ export class RejectedFiles {
     });
   }
 
-  /** Resumes where a journal says; what was written after it is dropped. */
+  /** Cuts the files to the lengths in the journal, so that records rejected after it are not written twice. */
   goOn(bytes: RejectedBytes): void {
     for (const type of loadOrder) {
       const known = bytes[type] ?? 0;
@@ -78,14 +78,14 @@ export class RejectedFiles {
     return Object.fromEntries(this.#bytes);
   }
 
-  /** The files that are still being written. */
+  /** Returns the files that are still being written. */
   parts(): readonly string[] {
     return loadOrder.map((type) => this.#part(type)).filter((path) => existsSync(path));
   }
 
   /**
-   * Ends a load: its rejected records replace those that it loaded from the same folder, and files of other loads are
-   * set aside.
+   * Gives the files their final names. They replace the files that were loaded from the same folder; files of other
+   * loads are renamed.
    */
   finish(loaded: readonly PlannedFile[]): Finished {
     const setAside: string[] = [];
@@ -94,7 +94,7 @@ export class RejectedFiles {
     for (const type of loadOrder) {
       if (!existsSync(this.#part(type))) continue;
       const path = join(this.#folder, `${type}.ndjson`);
-      // What was loaded is deleted after the new file is in its place, so that one of them always exists.
+      // Loaded files are deleted after the new files have their names, so that the records always exist in one of them.
       if (existsSync(path) && !done.delete(realpathSync(path))) setAside.push(setFileAside(path));
       renameSync(this.#part(type), path);
       written.push(path);
@@ -109,7 +109,6 @@ export class RejectedFiles {
     return new Set(here.map(({ realPath }) => realPath));
   }
 
-  /** Leaves no empty folder behind. */
   removeFolderIfEmpty(): void {
     try {
       rmdirSync(this.#folder);

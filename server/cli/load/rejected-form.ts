@@ -1,4 +1,4 @@
-// The form in which rejected records are written, and taken back once they are mended:
+// The form in which rejected records are written, and loaded again after they are corrected:
 // {"record": {…}, "errors": […], "file": "shops.csv", "line": 7}
 
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
@@ -12,9 +12,9 @@ export interface RejectedProblem {
 export interface Rejected {
   readonly record: unknown;
   readonly errors: readonly RejectedProblem[];
-  /** Null where it is not known. */
+  /** Null if it is not known. */
   readonly line: number | null;
-  /** Where it was when it was rejected for the first time, if that is not here. */
+  /** Where it was rejected for the first time, or null if this is the first time. */
   readonly origin: Origin | null;
 }
 
@@ -28,7 +28,7 @@ export const PART_ENDING = '.part';
 
 const OPENING = Buffer.from('{"record":');
 
-/** Whether a line begins as those that are written here do. */
+/** Returns whether a line begins like a rejected record. */
 export function beginsAsRejected(line: Buffer): boolean {
   return line.subarray(0, OPENING.length).equals(OPENING);
 }
@@ -38,14 +38,14 @@ export function rejectedLine({ record, errors, line, origin }: Rejected, file: s
   return `${JSON.stringify({ record, errors: shown, ...(origin ?? { file, line }) })}\n`;
 }
 
-/** The record in it where the value is a rejected one, otherwise the value itself: no type has such fields. */
+/** Returns the record within a rejected record, or any other value unchanged. No type has fields with these names. */
 export function unwrapped(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const { record, errors } = value as { record?: unknown; errors?: unknown };
   return record !== undefined && Array.isArray(errors) ? record : value;
 }
 
-/** Where a rejected record was at first; null for any other value. */
+/** Returns where a rejected record was rejected for the first time, or null for any other value. */
 export function originOf(value: unknown): Origin | null {
   if (unwrapped(value) === value) return null;
   const { file, line } = value as { file?: unknown; line?: unknown };

@@ -1,4 +1,4 @@
-// What a load says at its end: to people in tables and sentences, to programs as one JSON value.
+// Builds the final report of a load: tables and sentences for people, or one JSON value for programs.
 
 import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import { shellWord } from '../../shell-word.ts';
@@ -8,7 +8,7 @@ import { INTERACTIONS } from './file-types.ts';
 import type { Finished } from './rejected-files.ts';
 import { type Counts, type Tally, totalOf, typesIn } from './tally.ts';
 
-/** Why a load did not come to its end. */
+/** Why a load did not finish. */
 export interface Stop {
   readonly file: string;
   readonly line: number | null;
@@ -21,24 +21,24 @@ export interface Report {
   readonly isDryRun: boolean;
   readonly stop: Stop | null;
   readonly finished: Finished | null;
-  /** Of a load that was stopped: where its rejected records are until it comes to its end. */
+  /** The files with the rejected records of a load that has not finished. */
   readonly parts: readonly string[];
   readonly leftAlone: readonly string[];
   readonly unfinished: readonly UnfinishedLoad[];
 }
 
-/** Another load that has not come to its end. */
+/** Another load that has not finished. */
 export interface UnfinishedLoad {
   readonly command: string;
-  /** The rejected records that it has met so far. */
+  /** The files with the records that it has rejected so far. */
   readonly parts: readonly string[];
 }
 
-/** For the start of a load. */
+/** Returns the notice that is shown at the start of a load. */
 export function unfinishedLines({ command, parts }: UnfinishedLoad): readonly string[] {
   return [
-    `an earlier load has not come to its end: ${command} goes on with it, and begins it anew with --restart`,
-    ...parts.map((path) => `what it has rejected so far is in ${path}`),
+    `an earlier load has not finished: ${command} resumes it, or starts it again with --restart`,
+    ...parts.map((path) => `the records that it has rejected so far are in ${path}`),
   ];
 }
 
@@ -71,7 +71,7 @@ function uncheckedLines(tally: Tally): readonly string[] {
       type === INTERACTIONS
         ? 'interactions are only read in a dry run, not sent'
         : 'they refer to records of this run, which a dry run does not store';
-    return ['', ...wrap(`${shown(unchecked)} ${type} could not be tried out: ${why}.`)];
+    return ['', ...wrap(`${shown(unchecked)} ${type} could not be checked: ${why}.`)];
   });
 }
 
@@ -95,7 +95,7 @@ function problemLines({ problems }: Tally): readonly string[] {
   ]);
 }
 
-/** A newer server may have codes that are not known here; their messages then speak for themselves. */
+/** Returns an empty string for an unknown code, which a newer server may send; its message is shown anyway. */
 function meaningOf(code: string): string {
   return Object.hasOwn(problemCodes, code) ? problemCodes[code as keyof typeof problemCodes].meaning : '';
 }
@@ -103,10 +103,10 @@ function meaningOf(code: string): string {
 function partLines(parts: readonly string[]): readonly string[] {
   return [
     '',
-    'The records that were rejected so far are in',
+    'The records rejected so far are in',
     ...parts.map((path) => `  ${path}`),
     ...wrap(
-      'When the load has come to its end, they are in a file of the type’s name that can be loaded again.',
+      'When the load has finished, they are in a file named after the type, which can be loaded again.',
     ),
   ];
 }
@@ -115,7 +115,7 @@ function finishedLines({ written, setAside }: Finished): readonly string[] {
   return [
     ...setAside.flatMap((path) => [
       '',
-      ...wrap(`Rejected records of an earlier load were there already; they are now in ${path}.`),
+      ...wrap(`The rejected records of an earlier load were moved to ${path}.`),
     ]),
     ...(written.length === 0
       ? []
@@ -123,7 +123,7 @@ function finishedLines({ written, setAside }: Finished): readonly string[] {
           '',
           'The rejected records are in',
           ...written.map((path) => `  ${path}`),
-          'Mend what is under "record" in their lines, then load them again:',
+          'Correct the "record" in each line, then load them again:',
           `  headgate load ${written.map(shellWord).join(' ')}`,
         ]),
   ];

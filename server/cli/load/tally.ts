@@ -1,5 +1,5 @@
-// What became of the records of a load so far, by type, and why some were rejected. It is kept in the journal, so it
-// is plain data.
+// Counts the results of a load by type, and groups the reasons for rejections. The tally is stored in the journal, so
+// it is plain data.
 
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
 import { type LoadType, loadOrder } from './file-types.ts';
@@ -11,7 +11,7 @@ export interface Counts {
   updated: number;
   unchanged: number;
   rejected: number;
-  /** In a dry run: fine but for references to records that the same run would have stored before. */
+  /** In a dry run: records whose only problem is a reference to a type that the same run would have stored before. */
   unchecked: number;
 }
 
@@ -25,7 +25,7 @@ export interface Example {
 export interface ProblemGroup {
   readonly type: LoadType;
   readonly code: ProblemCode;
-  /** How many records had it; each may have several. */
+  /** The number of records with this problem. A record may have several problems. */
   records: number;
   readonly examples: Example[];
 }
@@ -33,7 +33,7 @@ export interface ProblemGroup {
 export interface Tally {
   readonly types: { [Type in LoadType]?: Counts };
   readonly problems: ProblemGroup[];
-  /** Fields that lenient uploads dropped, with how often. */
+  /** How often each field was dropped by lenient uploads. */
   readonly dropped: { [typeAndField: string]: number };
 }
 
@@ -70,7 +70,7 @@ export function addRejected(tally: Tally, type: LoadType, file: string, { errors
   }
 }
 
-/** The types that were loaded, in the order of loading. */
+/** Returns the loaded types with their counts, in the order of loading. */
 export function typesIn(tally: Tally): readonly { readonly type: LoadType; readonly counts: Counts }[] {
   return loadOrder.flatMap((type) => (tally.types[type] ? [{ type, counts: tally.types[type] }] : []));
 }

@@ -1,5 +1,5 @@
-// Writes the files of a sample. They get their names when all of them are complete, so that an interrupted sample
-// never looks whole.
+// Writes the files of a sample. They get their final names when all of them are complete, so that an interrupted sample
+// never looks complete.
 
 import { once } from 'node:events';
 import { createWriteStream, readdirSync, rmdirSync, rmSync } from 'node:fs';
@@ -19,14 +19,14 @@ export interface FileSummary {
   readonly bytes: number;
 }
 
-/** So many characters of all files are collected before they are written. */
+/** Text of all files is collected up to this many characters before it is written. */
 const FULL_LENGTH = 1_000_000;
 
 class SampleFile {
   readonly type: SampleType;
   readonly name: string;
   readonly partialPath: string;
-  /** What waits to be written. */
+  /** The text to be written next. */
   #text: string;
   records = 0;
   readonly #lineOf: (record: object) => string;
@@ -98,7 +98,7 @@ export class SampleFiles {
     for (const file of this.#files.values()) await file.write();
   }
 
-  /** Completes the files, and only then gives them their names. */
+  /** Completes all files, then gives them their final names. */
   async finish(): Promise<FileSummary[]> {
     for (const file of this.#files.values()) await file.close();
     for (const name of this.#found.earlier) await rm(join(this.#folder, name));
@@ -111,7 +111,7 @@ export class SampleFiles {
     return summary;
   }
 
-  /** Leaves the folder as it was found. It is synchronous because the process may be about to end. */
+  /** Restores the folder to its earlier state. It is synchronous because the process may be about to exit. */
   discard(): void {
     for (const file of this.#files.values()) file.discard();
     if (this.#found.isNew && readdirSync(this.#folder).length === 0) rmdirSync(this.#folder);

@@ -16,7 +16,7 @@ export class Unwritable {
   }
 }
 
-/** Files that are not complete have names with this ending. */
+/** The extension of incomplete files. */
 export const PARTIAL = '.partial';
 
 export function fileName(type: SampleType, wanted: Format, isPacked: boolean): string {
@@ -36,11 +36,11 @@ function isLeftOver(name: string): boolean {
 export interface SampleFolder {
   /** The files of an earlier sample, which the new one replaces. */
   readonly earlier: readonly string[];
-  /** It was made for this sample. */
+  /** Whether the folder was created for this sample. */
   readonly isNew: boolean;
 }
 
-/** Makes the folder if it does not exist. Returns why it cannot take a sample if it cannot. */
+/** Creates the folder if it does not exist. Returns an Unwritable if the sample cannot be written to it. */
 export async function prepareFolder(folder: string, mayReplace: boolean): Promise<SampleFolder | Unwritable> {
   let entries: Dirent[];
   let isNew: boolean;
@@ -66,12 +66,12 @@ export async function prepareFolder(folder: string, mayReplace: boolean): Promis
         'with --force',
     );
   }
-  // An earlier run left them when it was killed.
+  // Deletes the files of an earlier run that was killed.
   for (const { name } of entries) if (isLeftOver(name)) await rm(join(folder, name), { force: true });
   return { earlier, isNew };
 }
 
-/** Returns the error in words for the person who named the folder. */
+/** Returns a sentence for the user. */
 export function whyUnwritable(
   { code, message }: { readonly code?: string | undefined; readonly message: string },
   folder: string,
@@ -81,7 +81,7 @@ export function whyUnwritable(
     return `this user may not write to ${shown}; choose another folder, or change its permissions`;
   }
   if (code === 'EEXIST' || code === 'ENOTDIR') return `${shown} is not a folder; choose another name`;
-  // For example in /proc, where only the system makes folders.
+  // For example in /proc, where only the system creates folders.
   if (code === 'ENOENT') return `no folder can be made at ${shown}; choose another`;
   if (code === 'EROFS') return `${shown} is on a file system that can only be read; choose another folder`;
   if (code === 'ENOSPC' || code === 'EDQUOT') {

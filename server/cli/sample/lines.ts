@@ -1,4 +1,4 @@
-// A record of a sample as one line of its file.
+// Formats a record of a sample as one line of its file.
 
 import { type CsvValue, csvLine } from '../csv-lines.ts';
 import { fieldsOf, type SampleType } from './records.ts';
@@ -11,12 +11,12 @@ export function formatFor(type: SampleType, wanted: Format): Format {
   return type === 'user-interactions' ? 'ndjson' : wanted;
 }
 
-/** Empty if the format has no header. */
+/** Returns the header of a file, or an empty string if the format has none. */
 export function headerLine(type: SampleType, wanted: Format): string {
   return formatFor(type, wanted) === 'csv' ? csvLine(Object.keys(fieldsOf(type))) : '';
 }
 
-/** Fields without a value are empty in CSV and left out of JSON. */
+/** Returns a function that formats records. Fields without a value are empty in CSV and omitted from JSON. */
 export function lineWriter(type: SampleType, wanted: Format): (record: object) => string {
   const names = Object.keys(fieldsOf(type));
   if (formatFor(type, wanted) === 'csv') {

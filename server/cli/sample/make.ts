@@ -1,4 +1,4 @@
-// Makes a whole sample, record by record: the same plan gives the same records, in the same order.
+// Generates a whole sample. The same plan gives the same records in the same order.
 
 import type { SamplePlan } from './plan.ts';
 import { Random } from './random.ts';
@@ -6,7 +6,7 @@ import type { Put } from './records.ts';
 import { makeReferenceData } from './reference-data.ts';
 import { Students } from './students.ts';
 
-/** Puts everything; yields how many customers are done, often enough to write what was put. */
+/** Calls `put` with every record. Yields the number of finished customers, so that the caller can write in between. */
 export function* makeSample(plan: SamplePlan, put: Put): Generator<number> {
   const random = new Random(plan.seed);
   const making = makeReferenceData(plan, random, put);

@@ -1,4 +1,4 @@
-// How large a sample is, and the time that it covers.
+// The size of a sample, and the time that it covers.
 
 export const DAY_MS = 86_400_000;
 /** Students buy during these days, the last of which is the day `until`. */
@@ -8,7 +8,7 @@ export const JOINING_DAYS = 2 * HISTORY_DAYS;
 
 const CUSTOMERS_PER_SHOP = 100;
 const LEAST_SHOPS = 60;
-/** Shops and what belongs to them are held in memory; students are not. */
+/** Limited, because shops with their branches and offers are kept in memory; students are not. */
 const MOST_SHOPS = 5000;
 const CUSTOMERS_PER_INSTITUTE = 400;
 
@@ -25,7 +25,7 @@ export interface SamplePlan {
   readonly untilMs: number;
 }
 
-/** `untilDay`: the last day, as days since 1970. */
+/** `untilDay` is the last day, in days since 1970. */
 export function samplePlan(seed: number, customers: number, untilDay: number): SamplePlan {
   return {
     seed,
@@ -38,7 +38,7 @@ export function samplePlan(seed: number, customers: number, untilDay: number): S
   };
 }
 
-/** A date-time of whole seconds. */
+/** Returns the date-time in whole seconds. */
 export function moment(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 'YYYY-MM-DDThh:mm:ss'.length)}Z`;
 }

@@ -26,12 +26,12 @@ export class Random {
     return drawn >>> 0;
   }
 
-  /** At least 0, below 1. */
+  /** Returns a number of at least 0 and below 1. */
   fraction(): number {
     return this.#next() / TWO_TO_32;
   }
 
-  /** Both ends are included. */
+  /** Returns a whole number between the two, both included. */
   integer(least: number, most: number): number {
     return least + Math.floor(this.fraction() * (most - least + 1));
   }
@@ -44,13 +44,13 @@ export class Random {
     return items[Math.floor(this.fraction() * items.length)]!;
   }
 
-  /** One of the items; the first ones come up often and the last ones seldom. */
+  /** Returns one of the items: the first ones often, the last ones seldom. */
   oneOfRanked<T>(items: readonly T[]): T {
     const fraction = this.fraction();
     return items[Math.floor(fraction * fraction * fraction * items.length)]!;
   }
 
-  /** `count` different items in their order; all of them if there are no more. */
+  /** Returns `count` different items in their order, or all items if there are fewer. */
   someOf<T>(items: readonly T[], count: number): T[] {
     let wanted = count;
     return items.filter((_, index) => {
@@ -60,7 +60,7 @@ export class Random {
     });
   }
 
-  /** An index of the weights, each as often as its weight says. */
+  /** Returns an index into the weights, with a probability in proportion to its weight. */
   weighted(weights: readonly number[]): number {
     let rest = this.fraction() * weights.reduce((sum, weight) => sum + weight, 0);
     let index = 0;
@@ -68,7 +68,7 @@ export class Random {
     return index;
   }
 
-  /** A whole number of the range, each accepted as often as `shareOf` says, from 0 to 1. */
+  /** Returns a whole number of the range. `shareOf` returns the probability of accepting a drawn number. */
   integerBy(least: number, most: number, shareOf: (drawn: number) => number): number {
     for (;;) {
       const drawn = this.integer(least, most);
@@ -76,12 +76,12 @@ export class Random {
     }
   }
 
-  /** A whole second; both ends are included. */
+  /** Returns a time in whole seconds between the two, both included. */
   momentMs(firstMs: number, lastMs: number): number {
     return firstMs + this.integer(0, Math.floor((lastMs - firstMs) / 1000)) * 1000;
   }
 
-  /** Lower case, of version 4. */
+  /** Returns a lower-case UUID of version 4. */
   uuid(): string {
     for (let byte = 0; byte < idBytes.length; byte += 4) idBytes.writeUInt32BE(this.#next(), byte);
     idBytes[6] = (idBytes[6]! & 0x0f) | 0x40;

@@ -17,7 +17,7 @@ export type SampleRecords = { [T in RecordTypeName]: ShownRecord<T> } & {
 
 export type SampleType = keyof SampleRecords;
 
-/** Takes a record of the sample. */
+/** Receives a record of the sample. */
 export type Put = <T extends SampleType>(type: T, record: SampleRecords[T]) => void;
 
 export const sampleTypes: readonly SampleType[] = [...recordTypeNames, 'user-interactions'];

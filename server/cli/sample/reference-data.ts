@@ -1,5 +1,5 @@
-// What exists before any student: institutes, courses, categories, tags, keywords and shops. Students choose from
-// it, so all of it is held in memory.
+// Generates the records that students refer to: institutes, courses, categories, tags, keywords and shops. All of them
+// are kept in memory.
 
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import type { SamplePlan } from './plan.ts';
@@ -11,9 +11,9 @@ import { courses, trades } from './trades.ts';
 
 const LEAST_SHOPS_PER_REGION = 4;
 const LEAST_INSTITUTES_PER_REGION = 2;
-/** Fewer than faker has names. */
+/** Less than the number of names that faker has. */
 const MOST_INSTITUTES_PER_REGION = 100;
-/** One shop of this many has closed; even the smallest sample has one. */
+/** One shop in this many has closed. Even the smallest sample has a closed shop. */
 const SHOPS_PER_CLOSED = 20;
 
 export interface RegionData {
@@ -31,7 +31,7 @@ export interface ReferenceData {
 /** Ids by name. */
 export type Ids = ReadonlyMap<string, string>;
 
-/** Puts everything and returns what students choose from. It yields now and then, so that records can be written. */
+/** Calls `put` with every record, and returns the data that students refer to. Yields so that the caller can write. */
 export function* makeReferenceData(
   plan: SamplePlan,
   random: Random,
@@ -55,7 +55,7 @@ export function* makeReferenceData(
   const made: RegionData[] = [];
   const spareShops = plan.shops - regions.length * LEAST_SHOPS_PER_REGION;
   let shopCount = 0;
-  // The first region comes last: it gets the shops that rounding leaves over.
+  // The first region comes last, because it gets the shops that are left over by rounding.
   for (const region of regions.toReversed()) {
     const { code, cities, faker, share } = region;
     const categories = named(

@@ -18,7 +18,7 @@ export interface City {
 export interface Region {
   readonly code: string;
   readonly country: string;
-  /** How many of the students live there, as a share of all. */
+  /** The share of all students who live there. */
   readonly share: number;
   readonly faker: Faker;
   /** The largest comes first: most students live there. */

@@ -1,4 +1,4 @@
-// `headgate sample`: writes made-up records of every type, and interactions, for trying and for benchmarks.
+// `headgate sample`: writes sample records of every type, and interactions, for trials and benchmarks.
 
 import { date } from '@headgate/catalogue/kinds/date.ts';
 import { Flaw, quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -20,7 +20,7 @@ import { DAY_MS, type SamplePlan, samplePlan } from './plan.ts';
 
 const MOST_CUSTOMERS = 10_000_000;
 const LARGEST_SEED = 2 ** 32 - 1;
-/** Interactions count seconds or milliseconds since 1970; their size tells which, in the years between. */
+/** Within these days, seconds and milliseconds since 1970 can be distinguished by their size (event-timestamp.ts). */
 const EARLIEST_UNTIL = '1980-01-01';
 const LATEST_UNTIL = '2999-12-31';
 const KILOBYTE = 1000;
@@ -70,7 +70,7 @@ async function write(
   const stopListening = onStopSignal(() => {
     line.end();
     files.discard();
-    io.err('headgate: stopped before the sample was complete; nothing of it is left');
+    io.err('headgate: stopped before the sample was complete; the partial files are deleted');
   });
   try {
     for (const customersDone of makeSample(plan, files.put)) {
@@ -102,7 +102,7 @@ function wholeNumber(
   return new Misuse(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
 }
 
-/** Days since 1970. */
+/** Returns the day as days since 1970. */
 function dayOf(text: string): number | Misuse {
   const isInTime = text >= EARLIEST_UNTIL && text <= LATEST_UNTIL;
   if (date.check(text, true) instanceof Flaw || !isInTime) {
@@ -118,7 +118,7 @@ function formatOf(text: string): Format | Misuse {
   return known ?? new Misuse(`--format must be ${formats.join(' or ')}, not ${quote(text)}`);
 }
 
-/** In the order of upload, interactions last. */
+/** Returns the summaries in the order of upload, interactions last. */
 function uploadOrdered(summaries: readonly FileSummary[]): FileSummary[] {
   const order: readonly string[] = uploadOrder(recordTypes);
   const placeOf = ({ type }: FileSummary): number =>

@@ -1,4 +1,4 @@
-// A shop of a sample with its branches, its offers, and its links to categories, tags and keywords.
+// Generates a shop with its branches, offers, and links to categories, tags and keywords.
 
 import { DAY_MS, moment, type SamplePlan } from './plan.ts';
 import type { Random } from './random.ts';
@@ -24,7 +24,7 @@ export interface Offer {
 export interface Shop {
   readonly id: string;
   readonly trade: Trade;
-  /** What a purchase usually costs. */
+  /** The usual price of a purchase. */
   readonly price: number;
   readonly openedMs: number;
   readonly closedMs: number | null;

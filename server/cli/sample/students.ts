@@ -1,5 +1,4 @@
-// The students of a sample, one after the other: who they are, what they buy, which shops they mark as favourites, and
-// what they look at before they buy.
+// Generates the students of a sample one by one, with their purchases, favourite shops and interactions.
 
 import { DAY_MS, HISTORY_DAYS, JOINING_DAYS, moment, type SamplePlan } from './plan.ts';
 import type { Random } from './random.ts';
@@ -11,7 +10,7 @@ import { type Rhythm, term } from './trades.ts';
 
 type Interaction = SampleRecords['user-interactions'];
 
-/** Students who are there all the time make about this many purchases on average. */
+/** The average number of purchases of a student who is a member during the whole history. */
 const PURCHASES_SCALE = 15;
 const MOST_PURCHASES = 400;
 const MOST_SHOPS = 6;
@@ -21,9 +20,9 @@ const LEFT_SHARE = 0.01;
 const FAVOURITE_SHARE = 0.55;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** From 17 years on. */
+/** The weights of ages, starting at 17 years. */
 const ageWeights = [6, 20, 20, 18, 13, 8, 5, 3, 2, 2, 1, 1, 1];
-/** No weight of a month or a weekday is larger. */
+/** The largest weight of any month or weekday. */
 const MOST_WEIGHT = 18;
 
 interface Student {
@@ -68,7 +67,7 @@ export class Students {
     this.#joiningMs = plan.historyMs - (JOINING_DAYS - HISTORY_DAYS) * DAY_MS;
   }
 
-  /** Puts a student with everything that belongs to it. */
+  /** Calls `put` with a student and all records that belong to it. */
   putStudent(): void {
     const student = this.#putCustomer();
     const purchases = this.#purchasesOf(student);
@@ -95,7 +94,7 @@ export class Students {
     const leftMs = random.chance(LEFT_SHARE) ? random.momentMs(joinedMs, untilMs) : null;
     const customerId = random.uuid();
     const userId = random.uuid();
-    // A share has left out what is not required.
+    // Some students have not given the optional fields.
     this.#put('customers', {
       customer_id: customerId,
       user_id: userId,
@@ -112,19 +111,19 @@ export class Students {
       here,
       city: institute.city,
       platform: random.oneOf(platforms),
-      // Nothing that leads up to the first purchase comes before the student has joined.
+      // The day after joining, because the interactions before the first purchase must not precede joining.
       firstDay: Math.max(0, dayOf(joinedMs, historyMs) + 1),
       lastDay: leftMs === null ? HISTORY_DAYS - 1 : dayOf(leftMs, historyMs) - 1,
     };
   }
 
-  /** Between 17 and 29 years before the student joined. */
+  /** Returns a date 17 to 29 years before the student joined. */
   #birthdate(joinedMs: number): string {
     const ageDays = (17 + this.#random.weighted(ageWeights)) * 365.25 + this.#random.integer(0, 364);
     return moment(joinedMs - Math.floor(ageDays) * DAY_MS).slice(0, 'YYYY-MM-DD'.length);
   }
 
-  /** In the order of time. */
+  /** Returns the purchases in chronological order. */
   #purchasesOf(student: Student): Purchase[] {
     const random = this.#random;
     const share = Math.max(0, student.lastDay - student.firstDay + 1) / HISTORY_DAYS;
@@ -144,7 +143,7 @@ export class Students {
     const { historyMs, untilMs } = this.#plan;
     const openedDay = Math.max(firstDay, dayOf(wanted.openedMs, historyMs) + 1);
     const closedDay = Math.min(lastDay, dayOf(wanted.closedMs ?? untilMs + 1000, historyMs) - 1);
-    // If it was never open while the student could buy, the student buys at the shop that always is.
+    // If that shop was never open while the student could buy, the student buys at the shop that is always open.
     const isOpen = openedDay <= closedDay;
     const shop = isOpen ? wanted : here.shops[0]!;
     const { rhythm, inStoreShare } = shop.trade;
@@ -162,7 +161,7 @@ export class Students {
     return { shop, atMs, priceCents, branch, offer };
   }
 
-  /** Some time on a day of the history, both ends included. */
+  /** Returns a time on a day of the history between the two days, both included. */
   #momentMs({ months, weekdays, hours }: Rhythm, firstDay: number, lastDay: number): number {
     const day = this.#random.integerBy(firstDay, lastDay, (drawn) => {
       const date = new Date(this.#plan.historyMs + drawn * DAY_MS);
@@ -199,7 +198,7 @@ export class Students {
     });
   }
 
-  /** What leads up to a purchase, and sometimes follows it. */
+  /** Adds the interactions before a purchase, and sometimes after it. */
   #addEventsAround(student: Student, { shop, atMs, offer, branch }: Purchase, events: Event[]): void {
     const random = this.#random;
     const recommendation = random.chance(0.15) ? random.uuid() : null;
@@ -225,7 +224,7 @@ export class Students {
     }
   }
 
-  /** Students who have bought nothing look, too. */
+  /** Adds interactions that are not connected with a purchase. */
   #addEventsOfLooking(student: Student, events: Event[]): void {
     const { here, firstDay, lastDay } = student;
     if (firstDay > lastDay) return;
@@ -296,7 +295,7 @@ const platforms = [
   'OTHER',
 ] as const;
 
-/** Each kind of client writes the time in its own way. */
+/** Returns the time in the format of the platform; each platform uses its own. */
 function timestampOf(platform: Interaction['platform'], atMs: number): string | number {
   if (platform === 'ANDROID') return atMs;
   return platform === 'IOS' ? atMs / 1000 : moment(atMs);

@@ -1,14 +1,14 @@
-// The kinds of shop in a sample: what they are called, what things cost there, and when students buy.
+// The kinds of shops in a sample, with their names, prices and times of purchases.
 
 export interface Trade {
   readonly category: string;
-  /** Shops are called by a family and one of these. */
+  /** A shop's name is a family name and one of these. */
   readonly kinds: readonly string[];
   readonly tags: readonly string[];
   readonly keywords: readonly string[];
-  /** What a purchase usually costs before any discount. */
+  /** The usual price of a purchase before any discount. */
   readonly usualPrice: number;
-  /** The share of purchases that are made over the counter, in shops that have one. */
+  /** The share of purchases made in a branch, in shops that have branches. */
   readonly inStoreShare: number;
   readonly rhythm: Rhythm;
 }
