@@ -355,7 +355,7 @@ const noRecords: Refusal = {
 };
 const saidTwice: Refusal = {
   refusal: 'bad_request',
-  message: 'The body says the key "city" twice in one object; say each key once.',
+  message: 'The body has the key "city" twice in one object; use each key once.',
 };
 const noQueryTaken: Refusal = {
   refusal: 'bad_request',
