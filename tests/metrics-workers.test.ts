@@ -59,7 +59,7 @@ describe('/metrics of several workers', () => {
       assert.equal(samples.get(counted), 2 * REQUESTS);
       return (
         samples.get('headgate_workers') === WORKERS &&
-        server.headgate.output().includes('serves in its place')
+        server.headgate.output().includes('replaces it')
       );
     });
     await sendRequests();
