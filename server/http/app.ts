@@ -120,7 +120,11 @@ export function buildApp(service: Service): FastifyInstance {
     const progress = closeConnections(service.shutdownTimeoutMs);
     app.server.once('close', () => {
       if (progress.cut === 0) return;
-      service.log('warn', { connections: progress.cut }, 'closed the connections of stalled clients while stopping');
+      service.log(
+        'warn',
+        { connections: progress.cut },
+        'closed the connections of stalled clients while stopping',
+      );
     });
     done();
   });

@@ -23,7 +23,7 @@ export const unreadablePath: Refusal = {
 export const noSuchPath: Refusal = {
   refusal: 'not_found',
   message:
-    'There is nothing at this path; upload to POST /v1/data/{type} or POST /user-interactions. See /docs for all paths.',
+    'There is nothing at this path; upload to POST /v1/data/{type} or POST /user-interactions, or see /docs.',
 };
 
 const everyMethod = 'HEAD, GET, POST';
@@ -54,8 +54,7 @@ export const tooManyLists: Refusal = {
 
 export const tooManyLookUps: Refusal = {
   refusal: 'service_unavailable',
-  message:
-    'Your organisation is reading too many single records at the moment; request fewer at once.',
+  message: 'Your organisation is reading too many single records at the moment; request fewer at once.',
   headers: { 'Retry-After': '1' },
 };
 

@@ -99,7 +99,8 @@ export const refusals = {
     status: 500,
     error: 'Internal Server Error',
     meaning: 'The store did not confirm the interaction, or something unexpected happened.',
-    remedy: 'Send it again as it is, with a growing pause. If it keeps failing, give the operator the `request_id`.',
+    remedy:
+      'Send it again as it is, with a growing pause. If it keeps failing, give the operator the `request_id`.',
   },
   service_unavailable: {
     status: 503,

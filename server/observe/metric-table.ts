@@ -62,12 +62,7 @@ export const metricTable = {
     ['outcome'],
     'Interactions that were checked: recorded, refused, failed, replayed.',
   ),
-  requestsInProgress: metric(
-    'gauge',
-    'requests_in_progress',
-    [],
-    'Requests that have begun and not ended.',
-  ),
+  requestsInProgress: metric('gauge', 'requests_in_progress', [], 'Requests that have begun and not ended.'),
   bodiesWaiting: metric(
     'gauge',
     'bodies_waiting',

@@ -161,8 +161,8 @@ says. After a 207, send only the corrected records again, and those whose proble
 const pagination = `
 ## Pagination
 
-Lists return up to ${DEFAULT_PAGE_RECORDS} entries at a time; set \`limit\` to a number from 1 to ${LARGEST_PAGE_RECORDS}
-for another page size. To get the next page, send \`next_cursor\` as \`cursor\`, with the same other parameters. Only a
+Lists return up to ${DEFAULT_PAGE_RECORDS} entries at a time; \`limit\` changes that to 1 to ${LARGEST_PAGE_RECORDS}.
+To get the next page, send \`next_cursor\` as \`cursor\`, with the same other parameters. Only a
 \`next_cursor\` of null means the end of the list. A page before the end may have fewer entries than \`limit\`, or none:
 it also ends at about ${inUnits(PAGE_BYTES)}, or after many deleted records or filtered-out interactions were skipped.
 Records are ordered by id, interactions newest first. Uploads in the meantime never make an entry appear twice.

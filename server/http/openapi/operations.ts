@@ -347,8 +347,7 @@ function getOpenApi(): Operation {
 }
 
 const BAD_QUERY = 'A query parameter is unknown or has a bad value. Correct what `message` names.';
-const NO_HOST =
-  'The headers violate HTTP/1.1: `Host` is missing, for example. Correct what `message` names.';
+const NO_HOST = 'The headers violate HTTP/1.1: `Host` is missing, for example. Correct what `message` names.';
 
 const noRecords: Refusal = {
   refusal: 'bad_request',

@@ -27,7 +27,8 @@ export const headers = {
     example: exampleIds.request,
   },
   RateLimit: {
-    description: 'The number of requests that are left (`r`), and the seconds until all are available again (`t`).',
+    description:
+      'The number of requests that are left (`r`), and the seconds until all are available again (`t`).',
     schema: { type: 'string' },
     example: '"key";r=999;t=1',
   },
@@ -43,7 +44,8 @@ export const headers = {
     example: '1',
   },
   'Idempotency-Replayed': {
-    description: '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`.',
+    description:
+      '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`.',
     schema: { type: 'string', const: 'true' },
   },
   'Preference-Applied': {

@@ -89,7 +89,7 @@ function count(description: string): JsonSchema {
 }
 
 const nextCursor = textOrNull(
-  'The `cursor` of the next page, or null at the end. A page before the end may have fewer entries than `limit`, or none.',
+  'The `cursor` of the next page, or null at the end. Earlier pages may have fewer entries than `limit`, or none.',
 );
 
 function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<string, JsonSchema> {
