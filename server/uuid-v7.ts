@@ -18,7 +18,7 @@ let counter = 0;
 
 export function uuidV7(nowMs: number = Date.now()): string {
   if (nowMs > lastMs) moveTo(nowMs);
-  // After 4096 ids in a millisecond, or after the clock was set back, the next millisecond is used early.
+  // If the clock was set back, ids continue in the last millisecond. After 4096 ids in one, the next is used early.
   else if (++counter === COUNTER_LIMIT) moveTo(lastMs + 1);
   if (poolUsedBytes + RANDOM_BYTES_PER_ID > POOL_BYTES) {
     pool = randomBytes(POOL_BYTES);

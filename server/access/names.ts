@@ -17,7 +17,7 @@ export function parseName(text: string): ParsedName {
     const codePoint = found.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
     return {
       kind: 'refused',
-      reason: `must not contain the invisible character U+${codePoint}; type the name again`,
+      reason: `must not contain U+${codePoint}, which is invisible; type the name again`,
     };
   }
   const characters = [...name].length;

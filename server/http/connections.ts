@@ -164,7 +164,7 @@ export function sentBytes(socket: Socket): number {
   return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);
 }
 
-/** Returns whether the client is waiting for the server: the request is complete, and the response is not. */
+/** Returns whether the client waits for the server: its request is complete, and no part of a response is unread. */
 function isAccepted({ req, writableEnded, writableNeedDrain }: ServerResponse): boolean {
   return req.complete && !writableEnded && !writableNeedDrain;
 }

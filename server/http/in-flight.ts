@@ -21,9 +21,8 @@ export class InFlight {
   }
 
   /**
-   * Counts bytes of a body and returns true if there is room for them. An organisation may always hold one body.
-   * Otherwise it may hold at most as much as it leaves free, so that there is room for an organisation that holds
-   * nothing.
+   * Counts bytes of a body and returns true if there is room for them. An organisation may hold as much as it leaves
+   * free, or one body if that is more, so that there is room for an organisation that holds nothing yet.
    */
   take(organisation: OrganisationNumber, bytes: number): boolean {
     const ofOne = (this.#bytesOf.get(organisation) ?? 0) + bytes;

@@ -27,7 +27,7 @@ export const notJson: Refusal = {
   headers: { Accept: 'application/json' },
 };
 
-/** Returns the body's Content-Encoding, null if it has none, or a refusal if the headers do not allow to read it. */
+/** Returns the body's Content-Encoding, null if it has none, or a refusal if the type or encoding is not supported. */
 export function bodyEncoding(request: IncomingMessage): ContentEncoding | null | Refusal {
   const contentType = request.headers['content-type'];
   if (contentType === undefined || !isJson(contentType)) return notJson;

@@ -79,7 +79,7 @@ async function takeBody(
   }
 }
 
-/** Refuses a request whose idempotency key is in use. The body is read before, because it might never be complete. */
+/** Refuses a request whose idempotency key is in use. A key is in use only once the body is complete. */
 async function takeOnce(
   service: Service,
   request: FastifyRequest,

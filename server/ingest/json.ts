@@ -76,7 +76,7 @@ function textOf(buffer: Buffer): string {
 /**
  * Returns false if no object can have the same key twice. JSON.parse keeps only one of two equal keys, so the bytes
  * then have more keys than the value. The fast check compares the number of quotes: each key and each text has two.
- * Bodies with escapes need the slower count of keys. Keys of nested values are not counted, so nested values give true.
+ * Bodies with escapes need the slower count of keys. Keys of nested values are not counted, so nested ones give true.
  */
 function mayHaveLostKeys(
   value: unknown,
