@@ -206,7 +206,7 @@ for (const from of testStores) {
         const copied = await copyEverything(source.store, target.store, () => {});
         assert.deepEqual(copied, {
           kind: 'refused',
-          reason: 'the source has no organisation, and so nothing to copy',
+          reason: 'the source has no organisations, so there is nothing to copy',
         });
       });
     });

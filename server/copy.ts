@@ -1,6 +1,6 @@
-// Copies everything from one store to another through the port, so that it works between any two kinds of
-// database: organisations, keys, records and interactions. All writes are repeatable: an interrupted copy is
-// simply run again. It ends by reading both sides and comparing counts and checksums.
+// Copies organisations, keys, records and interactions from one store to another, of any kind. All writes are
+// idempotent, so an interrupted copy can simply be run again. At the end, counts and checksums of both sides are
+// compared.
 
 import { createHash } from 'node:crypto';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
@@ -12,7 +12,7 @@ import type { Store } from './store/store.ts';
 
 const PAGE_ROWS = 5000;
 
-/** What is copied and compared: a record type's records, the interactions, or the keys. */
+/** A unit that is copied and compared: a record type's records, the interactions, or the keys. */
 export type Part = RecordTypeName | 'interactions' | 'keys';
 
 export interface Progress {
@@ -67,7 +67,7 @@ const interactionPart: RowPart = {
     Promise.all(rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null }))),
 };
 
-/** In the order in which every reference is to something that was copied before. */
+/** Ordered so that every reference is to a record that was copied before. */
 const parts: readonly RowPart[] = [...uploadOrder(recordTypes).map(recordPart), interactionPart];
 
 async function* everyPage<Position>(
@@ -114,13 +114,13 @@ export async function copyEverything(
   return { kind: 'copied', comparisons };
 }
 
-/** The organisations on both sides, or a sentence on why they cannot be brought together. */
+/** Resolves to the organisations of both sides, or to a sentence on why they cannot be matched. */
 async function copyOrganisations(from: Store, to: Store): Promise<readonly Pair[] | string> {
   const present = await to.organisations();
   const idsByName = new Map(present.map(({ name, orgId }) => [name, orgId]));
   const numbers = new Map(present.map(({ orgId, organisation }) => [orgId, organisation]));
   const organisations = await from.organisations();
-  if (organisations.length === 0) return 'the source has no organisation, and so nothing to copy';
+  if (organisations.length === 0) return 'the source has no organisations, so there is nothing to copy';
   const clash = organisations.find(({ name, orgId }) => (idsByName.get(name) ?? orgId) !== orgId);
   if (clash !== undefined) return nameTaken(clash.name);
   const pairs: Pair[] = [];
@@ -136,7 +136,7 @@ function nameTaken(name: string): string {
   return `the target has another organisation named "${name}"; copy into an empty database`;
 }
 
-/** Keys that an earlier copy has brought are brought up to date: they may have been revoked or rotated since. */
+/** Copies the keys. Keys from an earlier copy are updated, because they may have been revoked or rotated since. */
 async function copyKeys(from: Store, to: Store, pair: Pair): Promise<void> {
   const present = new Set((await to.keysOf(pair.to)).map(({ keyId }) => keyId));
   const keys = await from.keysOf(pair.from);
@@ -148,7 +148,7 @@ async function copyKeys(from: Store, to: Store, pair: Pair): Promise<void> {
   for (const { keyId, expiresAtMs, revokedAtMs, replacedBy } of keys) {
     if (!present.has(keyId)) continue;
     const successor = replacedBy === null ? undefined : missing.get(replacedBy);
-    // A key that has a successor has an end, too.
+    // A key with a successor always has an expiry.
     if (successor !== undefined && (await to.replaceKey(keyId, expiresAtMs!, successor))) {
       missing.delete(successor.keyId);
     }
@@ -203,7 +203,9 @@ async function digestOf(
   return { count, checksum: hash.digest('hex') };
 }
 
-/** All but the number, which is each database's own, and the last use, which goes on wherever a key is used. */
+/**
+ * Leaves out the organisation number, which differs between databases, and the last use, which changes with every use.
+ */
 function digestOfKeys(keys: readonly ApiKey[]): Digest {
   const lines = keys
     .map(({ organisation: _, lastUsedAtMs: __, ...key }) => JSON.stringify(Object.entries(key).sort()))

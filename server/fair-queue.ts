@@ -1,18 +1,20 @@
-// A queue in which organisations take turns by cost: the next item belongs to the organisation that has been served
-// least. However much one organisation puts in, another waits for the item at work and no more.
+// A queue that shares cost fairly between organisations: the next item is from the organisation that has been served
+// least. However many items one organisation adds, another waits only for the item that is being served.
 
 interface Line<Item> {
   readonly items: Item[];
-  /** The cost of everything that was served to the organisation, on the scale of `#servedAtLeast`. */
+  /** The total cost that was served to the organisation, on the scale of `#servedAtLeast`. */
   served: number;
 }
 
 type MayBeServed<Item> = (organisation: number, item: Item) => boolean;
 
 export class FairQueue<Item> {
-  /** Of organisations that wait, and of those that were served more than others, which must be remembered. */
+  /**
+   * The organisations with items, and those without whose `served` is above `#servedAtLeast` and must be remembered.
+   */
   readonly #lines = new Map<number, Line<Item>>();
-  /** Where a new organisation, or one that comes back, starts: time without requests earns no credit. */
+  /** The starting value of `served` for a new or returning organisation, so that idle time earns no credit. */
   #servedAtLeast = 0;
   #size = 0;
 
@@ -27,7 +29,7 @@ export class FairQueue<Item> {
     this.#size++;
   }
 
-  /** Removes and returns the next item, of those that may be served now. An organisation's items keep their order. */
+  /** Removes and returns the next item for which `mayBeServed` is true. An organisation's items keep their order. */
   shift(mayBeServed: MayBeServed<Item> = () => true): Item | undefined {
     const next = this.#next(mayBeServed);
     if (next === null) return undefined;
@@ -36,7 +38,7 @@ export class FairQueue<Item> {
     return next.items.shift();
   }
 
-  /** Puts back what was taken, before everything else of the organisation. */
+  /** Puts an item back, before all other items of the organisation. */
   unshift(organisation: number, item: Item): void {
     this.#lineOf(organisation).items.unshift(item);
     this.#size++;
@@ -49,12 +51,12 @@ export class FairQueue<Item> {
       .some(([organisation, { items }]) => items.length > 0 && test(organisation, items[0]!));
   }
 
-  /** Returns what `shift` would. */
+  /** Returns the item that `shift` would return, without removing it. */
   peek(mayBeServed: MayBeServed<Item> = () => true): Item | undefined {
     return this.#next(mayBeServed)?.items[0];
   }
 
-  /** Counts a cost, which may be known only when an item has been worked on, or in parts. */
+  /** Charges a cost to the organisation. It is separate from `shift`, because a cost may be known only afterwards. */
   charge(organisation: number, cost: number): void {
     this.#lineOf(organisation).served += cost;
   }

@@ -1,6 +1,6 @@
-// Finds the name that a mistyped one probably meant, for messages that say so.
+// Finds the name that was probably meant by a mistyped one, for "did you mean" messages.
 
-/** The known name nearest to the given one, or null where none is near enough to be meant. */
+/** Returns the known name nearest to the given one, or null if none is near enough. */
 export function nearName<Name extends string>(given: string, known: Iterable<Name>): Name | null {
   let nearest: Name | null = null;
   let fewestEdits = mostEditsFor(given) + 1;
@@ -15,12 +15,12 @@ export function nearName<Name extends string>(given: string, known: Iterable<Nam
   return nearest;
 }
 
-/** A third of the letters may be wrong; beyond forty letters nothing was mistyped, it is something else. */
+/** A third of the letters may be wrong. A name of more than forty letters must match except for case. */
 function mostEditsFor(given: string): number {
   return given.length > 40 ? 0 : Math.max(1, Math.floor(given.length / 3));
 }
 
-/** How many letters must be added, dropped, replaced or swapped with their neighbour. */
+/** Returns how many letters must be added, removed, replaced or swapped with their neighbour. */
 function editsBetween(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);

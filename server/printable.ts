@@ -1,11 +1,11 @@
-// Text that is not ours, such as the names of files and the messages of servers, on its way to a terminal.
+// Makes text from other sources, such as file names and messages of servers, safe to print on a terminal.
 
-/** What makes a terminal act, ends a line, or changes the order in which the rest is read. */
+/** Characters that control a terminal, end a line, or change the direction of the text after them. */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}]/gu;
 
 /**
- * Returns the line with such characters shown as \u001b and the like. Within JSON that means the same character, so
- * what is printed for programs keeps its meaning.
+ * Returns the line with unprintable characters escaped, as in \u001b. JSON has the same escapes, so printed JSON keeps
+ * its meaning.
  */
 export function printable(line: string): string {
   return line.replace(
@@ -14,7 +14,7 @@ export function printable(line: string): string {
   );
 }
 
-/** The same for a text of several lines, which keeps its line breaks. */
+/** Escapes a text of several lines, and keeps its line breaks. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }

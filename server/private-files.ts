@@ -1,19 +1,19 @@
-// What Headgate writes is for its owner's eyes only: databases, copies, exports and rejected records hold what
-// organisations have uploaded.
+// Keeps the files that Headgate writes private to their owner, because databases, copies, exports and rejected records
+// contain the data of organisations.
 
 import { statSync } from 'node:fs';
 
 const GROUP_AND_OTHERS = 0o077;
 
 /**
- * Makes every file that this process creates from now on 600 and every folder 700. The umask does that for
- * SQLite, too. Files and folders that exist keep their modes.
+ * Makes every file that this process creates from now on 600 and every folder 700. It sets the umask, so it applies to
+ * SQLite's files too. Existing files and folders keep their modes.
  */
 export function keepNewFilesPrivate(): void {
   process.umask(GROUP_AND_OTHERS);
 }
 
-/** Returns those of the files that exist and that group or others may use in any way. */
+/** Returns the existing files to which the group or other users have any access. */
 export function openToOthers(paths: readonly string[]): readonly string[] {
   return paths.filter((path) => {
     const found = statSync(path, { throwIfNoEntry: false });

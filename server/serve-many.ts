@@ -1,5 +1,5 @@
-// One port, several processes: a primary that starts workers, starts again one that ended, and stops them all.
-// The workers share nothing but the port and the database.
+// Serves one port with several processes. The primary starts the workers, restarts one that ended, and stops them all.
+// The workers share only the port and the database.
 
 import cluster, { type Worker } from 'node:cluster';
 import type { RunningServer } from './serve.ts';
@@ -9,12 +9,12 @@ const FIRST_RESTART_AFTER_MS = 200;
 const LONGEST_RESTART_PAUSE_MS = 10_000;
 const STOP_SIGNAL = 'SIGTERM';
 
-/** What a worker tells the primary when it can answer. */
+/** The message that a worker sends to the primary when it is serving. */
 interface Listening {
   readonly listening: string;
 }
 
-/** A worker could not start, or not stop in good order; it has said why on standard error. */
+/** A worker could not start, or did not stop properly. It has printed the reason on standard error. */
 export class WorkerFailed extends Error {
   override readonly name = 'WorkerFailed';
 }
@@ -28,8 +28,8 @@ export function notifyPrimary(url: string): void {
 }
 
 /**
- * Resolves when all workers can answer; later losses and replacements are told of. The first one starts alone:
- * what keeps it from starting (a taken port, an unusable database) would keep the others, and is said once.
+ * Resolves when all workers are serving. Calls `tell` when a worker is lost or replaced later. The first worker starts
+ * alone, so that a problem that affects all of them (a port in use, an unusable database) is reported once.
  */
 export async function startWorkers(
   { workers: count, metricsHost, metricsPort }: Settings,
@@ -59,7 +59,7 @@ export async function startWorkers(
       if (isClosing) return;
       start().then(
         ({ worker }) => {
-          tell(`worker ${worker.process.pid} serves in its place`);
+          tell(`worker ${worker.process.pid} replaces it`);
           restartPauseMs = FIRST_RESTART_AFTER_MS;
         },
         (error: Error) => {
@@ -95,7 +95,7 @@ export async function startWorkers(
   }
 }
 
-/** What all workers count, as one. Answers how to stop. */
+/** Serves the merged metrics of all workers. Resolves to a function that stops it. */
 async function showMetrics(
   serving: ReadonlySet<Worker>,
   host: string,
@@ -113,13 +113,13 @@ async function showMetrics(
   };
 }
 
-/** Resolves with the URL that the worker serves, whatever else it says before. */
+/** Resolves to the URL that the worker serves. Ignores its other messages. */
 function listening(worker: Worker): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const onMessage = ({ listening: url }: Partial<Listening>): void => {
     if (url !== undefined) resolve(url);
   };
-  const onExit = (): void => reject(new WorkerFailed(`${endOf(worker)} before it could answer`));
+  const onExit = (): void => reject(new WorkerFailed(`${endOf(worker)} before it was ready`));
   const onError = ({ message }: Error): void =>
     reject(new WorkerFailed(`a worker could not be started: ${message}`));
   worker.on('message', onMessage).on('exit', onExit).on('error', onError);
@@ -128,7 +128,7 @@ function listening(worker: Worker): Promise<string> {
   });
 }
 
-/** A worker that has not yet learnt to listen to the signal ends by it, with nothing in flight. */
+/** Stops a worker with a signal. A worker without a signal handler yet is killed by it, but has no requests either. */
 async function stop(worker: Worker): Promise<void> {
   if (worker.isDead()) return;
   const ended = Promise.withResolvers<void>();

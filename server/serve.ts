@@ -1,4 +1,4 @@
-// The wiring: opens the store, starts the threads, and serves until told to stop.
+// Connects all parts of the server: opens the store, starts the threads, and serves until it is closed.
 
 import type { AddressInfo } from 'node:net';
 import { Gatekeeper } from './access/gatekeeper.ts';
@@ -29,24 +29,24 @@ import type { TlsPair } from './tls.ts';
 
 const DELETE_EXPIRED_EVERY_MS = 3_600_000;
 const DEMO_ORGANISATION = 'demo';
-/** New connections that wait to be accepted. The system drops others, whose clients try again after a second. */
+/** The most new connections that wait to be accepted. The system drops further ones; their clients retry after 1 s. */
 const BACKLOG_CONNECTIONS = 4096;
 
 export interface ServeOutput {
   /** Prints a line for the person or program that started the server. */
   out(line: string): void;
   readonly version: string;
-  /** Whether standard error, where the log goes, is a terminal. */
+  /** True if standard error, where the log is written, is a terminal. */
   readonly isTerminal: boolean;
-  /** For the variables that are not Headgate's own: OpenTelemetry's, NO_COLOR. */
+  /** Used for the variables that are not Headgate's own: OpenTelemetry's and NO_COLOR. */
   readonly env: { readonly [name: string]: string | undefined };
-  /** One of several processes that serve the port together. */
+  /** True if this is one of several processes that serve the port together. */
   readonly isWorker: boolean;
 }
 
 export interface RunningServer {
   readonly url: string;
-  /** Finishes what is in flight, then ends. */
+  /** Finishes the requests in flight, then stops the server. */
   close(): Promise<void>;
 }
 
@@ -126,7 +126,7 @@ async function serveObserved(
   };
   const forgetting = deleteExpiredRegularly(store, (err) => {
     observer.metrics?.storeFailed('upkeep');
-    log.write('warn', { err }, 'expired answers were not dropped');
+    log.write('warn', { err }, 'expired idempotency records could not be deleted');
   });
   let stopShowing = async (): Promise<void> => {};
   const close = async (): Promise<void> => {
@@ -159,7 +159,7 @@ async function serveObserved(
   }
 }
 
-/** Only warns: who may read an existing file is its owner's decision, and backups may depend on it. */
+/** Only warns, because the mode of an existing file is its owner's decision, and backups may depend on it. */
 function warnIfOpenToOthers({ database }: Settings, log: Log): void {
   const place = readPlace(database);
   if (typeof place === 'string' || place.kind === 'postgres') return;
@@ -169,7 +169,7 @@ function warnIfOpenToOthers({ database }: Settings, log: Log): void {
   log.write('warn', {}, `the database is open to other users of this machine; to close it, run ${command}`);
 }
 
-/** Null where metrics are off; then nothing of them is loaded either. */
+/** Resolves to null, without loading the modules for metrics, if metrics are off. */
 async function openMetrics(
   { metricsPort, database }: Settings,
   { version }: ServeOutput,
@@ -191,7 +191,7 @@ function gaugesOf(observer: Observer, { ingest, inFlight }: Pick<Service, 'inges
   };
 }
 
-/** Answers how to stop. */
+/** Serves the metrics of this process. Resolves to a function that stops it. */
 async function showMetrics(
   metrics: Metrics,
   { metricsHost, metricsPort }: Settings,
@@ -203,7 +203,7 @@ async function showMetrics(
   return close;
 }
 
-/** The primary shows the sum of all workers. Answers how to stop. */
+/** Sends the metrics to the primary, which serves the sum of all workers. Resolves to a function that stops it. */
 async function sendMetricsToPrimary(metrics: Metrics): Promise<() => Promise<void>> {
   const { sendMetrics } = await import('./observe/merged-metrics.ts');
   const stop = sendMetrics(() => metrics.values());
@@ -223,7 +223,7 @@ function urlOf({ port }: AddressInfo, host: string, isTls: boolean): string {
   return `${isTls ? 'https' : 'http'}://${shownHost}:${port}`;
 }
 
-/** On an empty database that only this machine can reach: something to try, at once. */
+/** Creates a demo organisation and prints its key and a first command, if the database is empty and the host local. */
 async function greetNewcomer(
   store: OpenedStore,
   { host }: Settings,
@@ -233,7 +233,7 @@ async function greetNewcomer(
   if (!isLoopback(host) || (await store.organisations()).length > 0) return;
   const nowMs = Date.now();
   const created = await createOrganisation(store, DEMO_ORGANISATION, nowMs);
-  // Another server on the same new database was a moment faster and greets instead.
+  // Another server on the same new database was faster and prints the greeting.
   if (created.kind !== 'created') return;
   const { organisation, orgId } = created.organisation;
   const name = 'first key';
@@ -252,6 +252,6 @@ async function greetNewcomer(
     `    -d '{"records":[{"shop_id":"8d7ce2ca-5c5b-4ef6-9b1e-3b7d9a0f4c11","name":"Corner Books","region":"GB"}]}'`,
   );
   out('');
-  out(`What else there is: ${url}${routes.reference.path}`);
+  out(`Documentation: ${url}${routes.reference.path}`);
   out('');
 }

@@ -252,8 +252,8 @@ test('a variable that is no setting is warned of with the near name, tests’ ow
     HOME: '/',
   });
   assert.equal(warnings.length, 2);
-  assert.match(warnings[0]!, /^HEADGATE_PROT is no setting .*did you mean HEADGATE_PORT\?$/);
-  assert.match(warnings[1]!, /^HEADGATE_COLOUR is no setting of Headgate and has no effect$/);
+  assert.match(warnings[0]!, /^HEADGATE_PROT is not a setting .*did you mean HEADGATE_PORT\?$/);
+  assert.match(warnings[1]!, /^HEADGATE_COLOUR is not a setting of Headgate and has no effect$/);
 });
 
 test('the docs’ table has one row for every setting, with its flag and default', () => {

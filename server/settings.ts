@@ -1,4 +1,4 @@
-// Every setting is declared here, once: the reader, the warnings, `--help` and the docs derive from the table.
+// Declares every setting. Reading them, the warnings, `--help` and the docs are derived from the table.
 
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -6,13 +6,13 @@ import { nearName } from './near-name.ts';
 import { logFormats, logLevels } from './observe/log.ts';
 import { isPostgres, readPlace } from './store/place.ts';
 
-/** What a setting's value may be. Values are written as text, in the environment and on the command line. */
+/** A kind of value. Values are given as text, in the environment or on the command line. */
 interface ValueKind<Value> {
-  /** In the words of messages and docs: "must be …". */
+  /** The end of the sentence "must be …" in messages and docs. */
   readonly accepts: string;
-  /** Undefined where the text is not accepted; null is a value. */
+  /** Returns undefined if the text is not accepted. Null is a value. */
   parse(text: string): Value | undefined;
-  /** How a refused text is quoted, where quoting it whole could show a password. */
+  /** Returns a refused text as messages quote it. Needed if the whole text could contain a password. */
   quoted?(text: string): string;
 }
 
@@ -21,7 +21,7 @@ interface Setting<Value = unknown, Default extends string | null = string | null
   /** The option of `headgate serve`, without its dashes. */
   readonly flag: string | null;
   readonly kind: ValueKind<Value>;
-  /** As a user would write it; null where there is none, and the value is then null. */
+  /** The default as a user would write it. If it is null, the value is null too. */
   readonly default: Default;
   readonly help: string;
 }
@@ -39,7 +39,7 @@ function setting<Value, Default extends string | null>(
 const UNIT_BYTES = { b: 1, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3 };
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** The milliseconds that a duration such as `90d`, `24h`, `30m`, `45s` or `250ms` means, or null. */
+/** Returns the milliseconds of a duration such as `90d`, `24h`, `30m`, `45s` or `250ms`, or null if it is none. */
 export function parseDurationMs(text: string): number | null {
   const parts = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text);
   return parts === null ? null : Number(parts[1]) * UNIT_MS[parts[2] as keyof typeof UNIT_MS];
@@ -107,12 +107,12 @@ const host: ValueKind<string> = {
 };
 
 const database: ValueKind<string> = {
-  accepts: 'sqlite:PATH, a bare path, which means the same, or postgres://…',
+  accepts: 'sqlite:PATH, just the path, or postgres://…',
   parse: (text) => (typeof readPlace(text) === 'string' ? undefined : text),
   quoted: (text) => quote(text.replace(/(:\/\/).+$/s, '$1…')),
 };
 
-/** The origins whose pages may speak to Headgate, or all. */
+/** The origins whose pages may call Headgate, or `*` for all. */
 export type AllowedOrigins = '*' | readonly string[];
 
 const origins: ValueKind<AllowedOrigins> = {
@@ -124,7 +124,7 @@ const origins: ValueKind<AllowedOrigins> = {
   },
 };
 
-/** As browsers write it; null for what is more or less than an origin. */
+/** Returns the origin as browsers write it, or null if the text is not exactly an origin. */
 function originOf(text: string): string | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isBare =
@@ -148,17 +148,17 @@ const serverUrl: ValueKind<string> = {
 };
 
 const apiKey: ValueKind<string> = {
-  accepts: 'an API key, hg_…, without blanks',
+  accepts: 'an API key, hg_…, without spaces',
   parse: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
-  quoted: () => 'what was given',
+  quoted: () => 'the given text',
 };
 
 const keyFile: ValueKind<string> = {
-  accepts: 'the path of a file that holds nothing but the key',
+  accepts: 'the path of a file that contains only the key',
   parse: file.parse,
 };
 
-/** What a server goes by. */
+/** The settings of a server. */
 const ofServer = {
   host: setting('HEADGATE_HOST', 'host', host, '127.0.0.1', 'The address to listen on.'),
   port: setting(
@@ -173,7 +173,7 @@ const ofServer = {
     'database',
     database,
     'sqlite:./data/headgate.db',
-    'Where everything is kept: a SQLite file, which is made if missing, or a PostgreSQL database.',
+    'The database: a SQLite file, which is created if it does not exist, or a PostgreSQL database.',
   ),
   workers: setting(
     'HEADGATE_WORKERS',
@@ -187,127 +187,126 @@ const ofServer = {
     null,
     integer(1, 1_000_000),
     '1000',
-    'How many records of an upload make a batch, which is stored in one piece.',
+    'The number of records in a batch. The response to an upload has one result for each batch.',
   ),
   maxRecords: setting(
     'HEADGATE_MAX_RECORDS',
     null,
     integer(1, 1_000_000),
     '5000',
-    'The most records that one upload may carry.',
+    'The most records in one upload.',
   ),
   maxBodyBytes: setting(
     'HEADGATE_MAX_BODY',
     null,
-    // The longest text that the JavaScript engine can hold is a little below 512 MiB.
+    // V8's longest string is a little below 512 MiB.
     bytes('500MiB'),
     '32MiB',
-    'The largest request body, measured after decompression.',
+    'The largest request body after decompression.',
   ),
   maxInFlightBytes: setting(
     'HEADGATE_MAX_IN_FLIGHT',
     null,
     bytes('1024GiB'),
     '256MiB',
-    'The bytes of request bodies and large responses that each process holds at once; above it requests are answered ' +
-      '503. One organisation may hold as much as it leaves free for the others. Never less than HEADGATE_MAX_BODY.',
+    'The most bytes of request bodies and large responses that each process keeps in memory. Further requests get a ' +
+      '503. One organisation can use at most as much as it leaves free. Never less than HEADGATE_MAX_BODY.',
   ),
   stallTimeoutMs: setting(
     'HEADGATE_STALL_TIMEOUT',
     null,
     duration('1s', '1h'),
     '30s',
-    'How long a client may send nothing of a body that it has begun, or read nothing of its response, before the ' +
-      'connection is closed.',
+    'How long a client may stall while it sends a body or reads a response before the connection is closed.',
   ),
   rateLimitPerSecond: setting(
     'HEADGATE_RATE_LIMIT',
     null,
     requestsPerSecond,
     '1000',
-    'The requests a second that each key may make, or off. Each process counts by itself.',
+    'The requests per second that each key may make, or off. Each process counts separately.',
   ),
   tlsCertFile: setting(
     'HEADGATE_TLS_CERT',
     null,
     file,
     null,
-    'The certificate chain to serve HTTPS with. Goes with HEADGATE_TLS_KEY.',
+    'The certificate chain for HTTPS. Needs HEADGATE_TLS_KEY.',
   ),
   tlsKeyFile: setting(
     'HEADGATE_TLS_KEY',
     null,
     file,
     null,
-    'The private key of the certificate. Goes with HEADGATE_TLS_CERT.',
+    'The private key of the certificate. Needs HEADGATE_TLS_CERT.',
   ),
   behindProxy: setting(
     'HEADGATE_BEHIND_PROXY',
     null,
     trueOrFalse,
     'false',
-    'True where a proxy ends TLS in front: any address may then be listened on, ' +
-      'and a request whose X-Forwarded-Proto is not https is refused.',
+    'True if a proxy in front terminates TLS. The server may then listen on any address, and refuses requests ' +
+      'whose X-Forwarded-Proto is not https.',
   ),
   allowedOrigins: setting(
     'HEADGATE_ALLOWED_ORIGINS',
     null,
     origins,
     null,
-    'The origins whose pages may call the API from a browser. Without it browsers let none but its own.',
+    'The origins whose pages may call the API from a browser. Without it, browsers allow only pages of the same origin.',
   ),
   logLevel: setting(
     'HEADGATE_LOG_LEVEL',
     null,
     oneOf(...logLevels),
     'info',
-    'How much is logged on standard error: info has a line for every request, warn only for those answered 5xx.',
+    'How much is logged on standard error. info logs every request, warn only those with a 5xx response.',
   ),
   logFormat: setting(
     'HEADGATE_LOG_FORMAT',
     null,
     oneOf(...logFormats),
     'auto',
-    'How it is written: as JSON, or pretty for people. auto is pretty on a terminal.',
+    'The format of the log: json for programs, pretty for people. auto is pretty on a terminal, otherwise json.',
   ),
   metricsPort: setting(
     'HEADGATE_METRICS_PORT',
     null,
     integer(0, 65_535),
     null,
-    'The port to serve /metrics for Prometheus on; 0 picks a free one. Without it nothing is counted.',
+    'The port of /metrics for Prometheus; 0 picks a free one. Without it, metrics are off.',
   ),
   metricsHost: setting(
     'HEADGATE_METRICS_HOST',
     null,
     host,
     '127.0.0.1',
-    'The address to serve /metrics on, without a key and by plain HTTP: one that only Prometheus can reach.',
+    'The address of /metrics. It is served without a key and over plain HTTP, so only Prometheus should reach it.',
   ),
   shutdownTimeoutMs: setting(
     'HEADGATE_SHUTDOWN_TIMEOUT',
     null,
     duration('1ms', '24h'),
     '30s',
-    'How long a stop may wait for what is in flight. Clients that stall are cut off sooner.',
+    'How long a stop waits for requests in flight. Clients that stall are disconnected sooner.',
   ),
 };
 
-/** What the commands go by that speak to a server. */
+/** The settings of the commands that call a server. */
 const ofCallers = {
   url: setting(
     'HEADGATE_URL',
     'url',
     serverUrl,
     'http://127.0.0.1:8080',
-    'The server that `load` and `export` speak to.',
+    'The server that `load` and `export` call.',
   ),
   apiKey: setting(
     'HEADGATE_KEY',
     null,
     apiKey,
     null,
-    'The API key that `load` and `export` use. There is no flag for it: it would show in the list of processes.',
+    'The API key for `load` and `export`. It has no flag, because the list of processes would show it.',
   ),
   apiKeyFile: setting(
     'HEADGATE_KEY_FILE',
@@ -329,12 +328,12 @@ type ValueOf<S> = S extends Setting<infer Value, infer Default> ? Value | (Defau
 /** The settings of a server. */
 export type Settings = { readonly [Name in ServerSettingName]: ValueOf<Declared[Name]> };
 
-/** Texts given on the command line, by flag name; they beat the environment. */
+/** Values from the command line, by flag name. They take precedence over the environment. */
 export type SettingFlags = { readonly [flag: string]: string | undefined };
 
 export type Environment = { readonly [name: string]: string | undefined };
 
-/** Why Headgate cannot start with these settings, in one sentence. Returned, not thrown. */
+/** Explains in one sentence why Headgate cannot start with these settings. It is returned, not thrown. */
 export class SettingsProblem {
   readonly message: string;
   constructor(message: string) {
@@ -342,7 +341,7 @@ export class SettingsProblem {
   }
 }
 
-/** The variable that gives the setting, for messages about its value. */
+/** Returns the setting's environment variable, for messages about its value. */
 export function environmentName(name: SettingName): string {
   return declared[name].env;
 }
@@ -376,11 +375,11 @@ export function readSettings(env: Environment, flags: SettingFlags = {}): Settin
   return new SettingsProblem(
     `${declared.maxInFlightBytes.env} must be at least ${declared.maxBodyBytes.env} ` +
       `(${settings.maxBodyBytes} bytes), not ${settings.maxInFlightBytes}: ` +
-      'otherwise the largest allowed body could never be taken in',
+      'otherwise the largest allowed body could never be accepted',
   );
 }
 
-/** One setting alone, for commands that need no other. */
+/** Reads a single setting, for commands that need no other. */
 export function readSetting<Name extends SettingName>(
   name: Name,
   env: Environment,
@@ -396,7 +395,7 @@ export function readSetting<Name extends SettingName>(
   return new SettingsProblem(`${found?.where ?? place.env} must be ${kind.accepts}, not ${shown}`);
 }
 
-/** A text and where it was given; an empty variable counts as not given. */
+/** Returns the given text and its source, or null if there is none. An empty variable counts as not given. */
 function given(
   { env: variable, flag }: Pick<Setting, 'env' | 'flag'>,
   env: Environment,
@@ -421,19 +420,19 @@ function problemAcross(settings: Settings): SettingsProblem | null {
     return new SettingsProblem(
       `${declared.host.env} (--host) is ${quote(settings.host)}, which others can reach, and there is no HTTPS: ` +
         `give ${declared.tlsCertFile.env} and ${declared.tlsKeyFile.env}, or set ${declared.behindProxy.env}=true ` +
-        'where a proxy ends TLS in front, or listen on 127.0.0.1',
+        'if a proxy in front terminates TLS, or listen on 127.0.0.1',
     );
   }
   if (settings.metricsPort !== null && settings.metricsPort !== 0 && settings.metricsPort === settings.port) {
     return new SettingsProblem(
       `${declared.metricsPort.env} and ${declared.port.env} (--port) are both ${settings.port}: ` +
-        'metrics are served on a port of their own',
+        'metrics need a separate port',
     );
   }
   if (settings.workers > 1 && !isPostgres(settings.database)) {
     return new SettingsProblem(
-      `${declared.workers.env} (--workers) is ${settings.workers}, and the database is a SQLite file, which one ` +
-        `process writes: set ${declared.database.env}=postgres://…, or leave the workers at 1`,
+      `${declared.workers.env} (--workers) is ${settings.workers}, but only one process can write to a SQLite file: ` +
+        `set ${declared.database.env}=postgres://…, or leave the workers at 1`,
     );
   }
   return null;
@@ -443,7 +442,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** Whether only this machine can reach the host. A name other than localhost may lead anywhere. */
+/** Returns whether only this machine can reach the host. False for every name except localhost. */
 export function isLoopback(host: string): boolean {
   const version = isIP(host);
   return version === 0 ? host.toLowerCase() === 'localhost' : loopback.check(host, `ipv${version as 4 | 6}`);
@@ -452,7 +451,7 @@ export function isLoopback(host: string): boolean {
 const PREFIX = 'HEADGATE_';
 const TEST_PREFIX = 'HEADGATE_TEST_';
 
-/** A sentence for each variable that looks like a setting and is none. */
+/** Returns a sentence for each variable that looks like a setting but is not one. */
 export function settingWarnings(env: Environment): readonly string[] {
   const known = settingDescriptions.map((fact) => fact.env.slice(PREFIX.length));
   return Object.keys(env)
@@ -462,11 +461,11 @@ export function settingWarnings(env: Environment): readonly string[] {
     .map((name) => {
       const near = nearName(name, known);
       const hint = near === null ? '' : `; did you mean ${PREFIX}${near}?`;
-      return `${PREFIX}${name} is no setting of Headgate and has no effect${hint}`;
+      return `${PREFIX}${name} is not a setting of Headgate and has no effect${hint}`;
     });
 }
 
-/** The table of settings for the docs, in Markdown. */
+/** Returns the table of settings for the docs, in Markdown. */
 export function settingsTable(): string {
   const rows = settingDescriptions.map(({ env, flag, accepts, default: defaultText, help }) => [
     `\`${env}\``,

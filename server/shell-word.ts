@@ -1,8 +1,8 @@
-// Text in commands that are shown to be pasted.
+// Quotes text for shell commands that are shown to the user.
 
 import { printable } from './printable.ts';
 
-/** As a shell takes it for one word; what cannot be printed as Bash and Zsh take it escaped. */
+/** Returns the text as one shell word. Unprintable characters are escaped as Bash and Zsh accept them. */
 export function shellWord(text: string): string {
   if (printable(text) !== text) return `$'${printable(text.replaceAll(/[\\']/g, '\\$&'))}'`;
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

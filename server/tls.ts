@@ -1,4 +1,4 @@
-// Reads the certificate and the private key that the settings name, and checks them before anything is started.
+// Reads the certificate and the private key that the settings name, and checks them before the server starts.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ export interface TlsPair {
   readonly key: Buffer;
 }
 
-/** Suites with forward secrecy and authenticated encryption only, which excludes RSA key exchange and CBC. */
+/** Allows only suites with forward secrecy and authenticated encryption, which excludes RSA key exchange and CBC. */
 export const tlsProtocol = {
   minVersion: 'TLSv1.2',
   ciphers: [
@@ -29,7 +29,7 @@ export const tlsProtocol = {
 
 type TlsSetting = 'tlsCertFile' | 'tlsKeyFile';
 
-/** Null where TLS is not asked for. */
+/** Resolves to null if the settings do not ask for TLS. */
 export async function readTls({
   tlsCertFile,
   tlsKeyFile,
@@ -46,8 +46,7 @@ export async function readTls({
     (bytes) => createSecureContext({ key: bytes }),
   );
   if (key instanceof SettingsProblem) return key;
-  // A secure context takes a certificate and a key of different algorithms without a word, and then fails
-  // every handshake.
+  // A secure context silently accepts a certificate and a key of different algorithms, and then fails every handshake.
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
     return problem(
       'tlsKeyFile',

@@ -1,5 +1,5 @@
-// UUIDv7: ids that rise with time, also within one millisecond of this thread, so that sorting by id sorts
-// by age and new rows land at the end of an index.
+// Makes UUIDv7 ids. They increase with time, on one thread also within a millisecond, so that sorting by id sorts by
+// age and new rows are added at the end of an index.
 
 import { randomBytes } from 'node:crypto';
 
@@ -7,7 +7,7 @@ const COUNTER_LIMIT = 0x1000;
 const POOL_BYTES = 4096;
 const RANDOM_BYTES_PER_ID = 8;
 
-/** Every byte as two hexadecimal digits. */
+/** The two hexadecimal digits of every byte. */
 const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
 let pool = randomBytes(POOL_BYTES);
@@ -18,7 +18,7 @@ let counter = 0;
 
 export function uuidV7(nowMs: number = Date.now()): string {
   if (nowMs > lastMs) moveTo(nowMs);
-  // More than 4096 in a millisecond, or a clock set back: borrow from the next one rather than go back.
+  // If the clock was set back, ids continue in the last millisecond. After 4096 ids in one, the next is used early.
   else if (++counter === COUNTER_LIMIT) moveTo(lastMs + 1);
   if (poolUsedBytes + RANDOM_BYTES_PER_ID > POOL_BYTES) {
     pool = randomBytes(POOL_BYTES);

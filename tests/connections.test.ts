@@ -122,7 +122,7 @@ describe('a transfer coding', () => {
       const [answer] = await exchange(
         headWith(`Transfer-Encoding: chunked${between}chunked\r\n`) + chunked(body),
       );
-      assertRefused(answer!, 400, /not a request/);
+      assertRefused(answer!, 400, /not a valid HTTP/);
     }
   });
 
@@ -291,7 +291,7 @@ describe('a client that says that it has sent everything', () => {
       [headOf({ 'Content-Length': length }), /cut off/],
       [headOf({ 'Content-Length': length }) + body.slice(0, -1), /cut off/],
       ['GET /li', /cut off/],
-      ['hello?\r\n\r\n', /not a request/],
+      ['hello?\r\n\r\n', /not a valid HTTP/],
     ] as const) {
       const record = leastRecord('shops');
       const connection = await connectRaw(headgate.url);
@@ -351,7 +351,7 @@ test('a client that is refused and goes on holding its connection loses it', {
   let received = '';
   socket.on('data', (bytes) => (received += bytes)).on('error', () => {});
   socket.write('hello?\r\n\r\n');
-  await waitUntil('it is refused', () => received.includes('not a request'));
+  await waitUntil('it is refused', () => received.includes('not a valid HTTP'));
   await waitUntil('its connection is closed', async () => (await openSockets()) <= before);
   socket.destroy();
 });
@@ -360,6 +360,6 @@ test('a client that sends on while it is refused gets the answer', async () => {
   const connection = await connectRaw(headgate.url);
   connection.write('hello?\r\n\r\n');
   for (let sent = 0; sent < 50; sent++) connection.write('x'.repeat(100_000));
-  assertRefused(await connection.answer(), 400, /not a request/);
+  assertRefused(await connection.answer(), 400, /not a valid HTTP/);
   connection.destroy();
 });

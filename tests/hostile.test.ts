@@ -536,7 +536,7 @@ function hostileSuite(store: TestStore): void {
       const [answer] = await exchange([headOf({ 'Content-Length': '9007199254740993' })]);
       assertRawRefusal(answer!, 413, /larger than/);
       const [overflow] = await exchange([headOf({ 'Content-Length': '9'.repeat(30) })]);
-      assertRawRefusal(overflow!, 400, /not a request/);
+      assertRawRefusal(overflow!, 400, /not a valid HTTP/);
     });
 
     test('a body of just the largest size is read', async () => {
@@ -700,7 +700,7 @@ function hostileSuite(store: TestStore): void {
     for (const [what, parts] of Object.entries(refused)) {
       test(`${what} gets 400 and the end of the connection`, async () => {
         const [answer] = await exchange(parts);
-        assertRawRefusal(answer!, 400, /not a request that HTTP\/1\.1 knows/);
+        assertRawRefusal(answer!, 400, /not a valid HTTP\/1\.1 request/);
         assert.equal(answer!.headers.get('connection'), 'close');
       });
     }
@@ -738,7 +738,7 @@ function hostileSuite(store: TestStore): void {
         connection.write(`${requestHead}${body}${smuggled}`);
         const answer = await connection.answer();
         statuses.push(answer.status);
-        assertRawRefusal(answer, 400, /not a request that HTTP\/1\.1 knows|Transfer-Encoding/);
+        assertRawRefusal(answer, 400, /not a valid HTTP\/1\.1 request|Transfer-Encoding/);
         await connection.ended;
         await assert.rejects(connection.answer());
         connection.destroy();

@@ -66,7 +66,7 @@ describe('several workers on one port', () => {
     const output = headgate.output();
     assert.equal(output.match(/^listening on /gm)?.length, 1, output);
     assert.equal(output.match(/^ *hg_\S+$/gm)?.length, 1, output);
-    assert.equal(output.match(/HEADGATE_WORKRES is no setting/g)?.length, 1, output);
+    assert.equal(output.match(/HEADGATE_WORKRES is not a setting/g)?.length, 1, output);
     const keys = [...new Set(output.match(keyPattern))];
     assert.equal(keys.length, 1);
     assert.ok(output.includes(`curl ${headgate.url}/v1/data/`), output);
@@ -96,7 +96,7 @@ describe('several workers on one port', () => {
       await waitUntil('another serves in its place', async () => {
         const replacements = (await workers()).filter((pid) => !first.includes(pid));
         return replacements.some((pid) => {
-          const isTold = headgate.output().includes(`headgate: worker ${pid} serves in its place`);
+          const isTold = headgate.output().includes(`headgate: worker ${pid} replaces it`);
           return isTold && !seen.has(pid) && seen.add(pid);
         });
       });
@@ -151,7 +151,7 @@ describe('several workers on one port', () => {
       body: '{"records":[]}',
     });
     assert.equal(await headgate.stop(), 0, headgate.output());
-    assert.match(headgate.output(), /the stop cut off clients that stalled/);
+    assert.match(headgate.output(), /closed the connections of stalled clients while stopping/);
     await stuck.ended;
   });
 

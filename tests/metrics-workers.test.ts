@@ -57,10 +57,7 @@ describe('/metrics of several workers', () => {
     await waitUntil('another serves in its place', async () => {
       const samples = await scrape(server.headgate);
       assert.equal(samples.get(counted), 2 * REQUESTS);
-      return (
-        samples.get('headgate_workers') === WORKERS &&
-        server.headgate.output().includes('serves in its place')
-      );
+      return samples.get('headgate_workers') === WORKERS && server.headgate.output().includes('replaces it');
     });
     await sendRequests();
     await waitUntil(

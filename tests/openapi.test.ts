@@ -67,7 +67,7 @@ describe('the API description', () => {
     };
     assert.equal(upload.properties.records.maxItems, 7);
     assert.match(document.info.description, /up to 7 records/);
-    assert.match(document.info.description, /batches of\s+3;/);
+    assert.match(document.info.description, /batches of\s+3,/);
     assert.match(document.info.description, /64 KiB/);
     assert.match(document.info.description, /not limited/);
   });

@@ -82,7 +82,7 @@ describe('an outage under a running server', () => {
     if (reply.status < 500) return reply;
     const { batches, details, message } = reply.body as Partial<UploadBody & RefusalBody>;
     if (reply.status === 503) {
-      assert.match(message ?? '', /store does not answer/);
+      assert.match(message ?? '', /store does not respond/);
       assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
       return null;
     }
@@ -184,7 +184,7 @@ describe('an outage under a running server', () => {
       ]),
     ];
     for (const reply of await Promise.all(refused)) {
-      assertRefusal(reply, 503, /store does not answer/);
+      assertRefusal(reply, 503, /store does not respond/);
       assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     }
     await judge(api.upload('shops', [shop]));
@@ -316,7 +316,7 @@ describe('an outage under a running server', () => {
           ['store_unavailable'],
         );
       }
-      assertRefusal(await api.request('/readyz'), 503, /store does not answer/);
+      assertRefusal(await api.request('/readyz'), 503, /store does not respond/);
       assert.equal((await api.request('/livez')).status, 200);
       assert.match(headgate.output(), /"cause":"PostgreSQL is not available: .*read-only transaction/);
       assert.deepEqual(await readAllRecords(api, 'shops'), shown);

@@ -268,7 +268,7 @@ describe('/docs', () => {
       await part.getByText('Copied').waitFor();
       assert.equal(await copied(), post!['x-codeSamples'][0]!.source);
       await part.getByRole('tab', { name: '207' }).click();
-      await part.getByRole('button', { name: 'Copy: Answer' }).click();
+      await part.getByRole('button', { name: 'Copy: Response' }).click();
       await part.getByText('Copied').nth(1).waitFor();
       assert.match(await copied(), /unknown_reference/);
     });

@@ -259,7 +259,7 @@ describe('traces', () => {
         {
           message: 'the last spans could not be sent, and are lost',
           spans: 3,
-          cause: 'no answer within 2 s',
+          cause: 'no response within 2 s',
         },
       );
     } finally {

@@ -1,51 +1,51 @@
-// Tells whose key was presented. Almost every answer comes from memory, synchronously; what other processes
-// did to a key (the command line revokes and rotates) is seen within seconds.
+// Identifies the API key of a request. Almost every lookup is synchronous, from a cache. Changes by other processes,
+// such as the command line revoking or rotating a key, take effect within seconds.
 
 import { timingSafeEqual } from 'node:crypto';
 import type { ApiKey } from '../store/keys.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
 import { endedBy, HASH_CHARACTERS, hashSecret, parseKey } from './keys.ts';
 
-/** From this age on an entry is still used, and read again in the background. */
+/** An older entry is still used, but is read again in the background. */
 const REFRESH_AFTER_MS = 1000;
-/** From this age on an entry is not used. With a second for the request itself, changes hold within five. */
+/** An older entry is not used. With one second for the request itself, changes take effect within five seconds. */
 const UNUSABLE_AFTER_MS = 4000;
-/** How long "there is no such key" is believed. */
+/** How long the cache remembers that a key does not exist. */
 const UNKNOWN_FOR_MS = 1000;
 const NOTE_USE_EVERY_MS = 10_000;
 const MOST_KNOWN_KEYS = 50_000;
 const MOST_UNKNOWN_KEY_IDS = 10_000;
-/** A flood of made-up key ids keeps the store no busier than this; keys in memory are served meanwhile. */
+/** Limits the store's load during a flood of invented key ids. Cached keys are not affected. */
 const MOST_FIRST_LOOKUPS_AT_ONCE = 256;
 
 export interface Clock {
   /** The time of day, for expiry and for noting use. */
   nowMs(): number;
-  /** Time that only ever runs forward, for the age of what is in memory. */
+  /** A monotonic time, for the age of cache entries. */
   elapsedMs(): number;
 }
 
 const systemClock: Clock = { nowMs: () => Date.now(), elapsedMs: () => performance.now() };
 
 export interface GatekeeperOptions {
-  /** Told when last-used times could not be written; they are kept and tried again. */
+  /** Called if last-used times could not be written. They are kept, and the write is retried. */
   readonly onError: (error: unknown) => void;
   readonly clock?: Clock;
 }
 
-/** One for all: it is filled and compared at one go. */
+/** Shared by all calls, because it is filled and compared synchronously. */
 const presentedHash = Buffer.alloc(HASH_CHARACTERS);
 
 interface KnownKey {
   readonly key: ApiKey;
   readonly secretHash: Buffer;
-  /** When the read began that found it so. */
+  /** When the read of this entry began. */
   readonly readAtMs: number;
-  /** When reading it again was last begun. */
+  /** When the last attempt to refresh the entry began. */
   triedAtMs: number;
 }
 
-/** A read under way; whoever wants the same key meanwhile shares it. */
+/** A running read, shared by all requests with the same key. */
 interface Lookup {
   readonly beganAtMs: number;
   readonly found: Promise<KnownKey | null>;
@@ -55,9 +55,9 @@ export class Gatekeeper {
   readonly #store: Pick<Store, 'findKey' | 'noteKeysUsed'>;
   readonly #clock: Clock;
   readonly #onError: (error: unknown) => void;
-  /** In the order of the last read, so that the first is the one to forget. */
+  /** In the order of the last read, so that the first entry is the one to evict. */
   readonly #known = new Map<string, KnownKey>();
-  /** Key ids that the store did not have, with when that read began. */
+  /** Key ids that do not exist in the store, with the time when that read began. */
   readonly #unknown = new Map<string, number>();
   readonly #lookups = new Map<string, Lookup>();
   #firstLookups = 0;
@@ -76,8 +76,8 @@ export class Gatekeeper {
   }
 
   /**
-   * The key that was presented, or null where it is malformed, unknown, wrong, expired or revoked.
-   * Rejects when only the store could tell and it does not answer.
+   * Returns the key, or null if it is malformed, unknown, wrong, expired or revoked. Returns a promise if the store has
+   * to be read, which rejects if the store does not respond.
    */
   identify(presented: string): ApiKey | null | Promise<ApiKey | null> {
     const parsed = parseKey(presented);
@@ -94,7 +94,7 @@ export class Gatekeeper {
     } else if (this.#isUnknown(keyId, elapsedMs)) {
       return null;
     }
-    // The secret must not wait in memory for the store, so its hash does.
+    // Only the hash of the secret is kept in memory while the store is read.
     const secretHash = hashSecret(secret);
     return this.#lookUp(keyId, elapsedMs).then((found) => found && this.#admit(found, secretHash));
   }
@@ -139,7 +139,7 @@ export class Gatekeeper {
     return false;
   }
 
-  /** In the background. A failure is told to whoever comes when the entry has become too old to use. */
+  /** Reads an entry again in the background. Errors are ignored until the entry is too old to use. */
   #refresh(known: KnownKey, elapsedMs: number): void {
     const { keyId } = known.key;
     if (elapsedMs - known.triedAtMs < REFRESH_AFTER_MS || this.#lookups.has(keyId)) return;
@@ -149,7 +149,7 @@ export class Gatekeeper {
 
   #lookUp(keyId: string, elapsedMs: number): Promise<KnownKey | null> {
     const underway = this.#lookups.get(keyId);
-    // A read that began too long ago may have missed a revocation, however late it answers.
+    // A read that began too long ago may have missed a revocation, even if it has not finished yet.
     if (underway !== undefined && elapsedMs - underway.beganAtMs < UNUSABLE_AFTER_MS) return underway.found;
     if (this.#known.has(keyId)) return this.#read(keyId, elapsedMs);
     if (this.#firstLookups >= MOST_FIRST_LOOKUPS_AT_ONCE) {

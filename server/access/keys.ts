@@ -1,5 +1,5 @@
-// API keys: `hg_<key id>_<secret>`. The id finds the key; only the secret's SHA-256 is stored. A fast hash
-// is enough here, where it would not be for a password: nobody can guess 192 random bits.
+// Makes, rotates and revokes API keys: `hg_<key id>_<secret>`. Only the SHA-256 of the secret is stored. A fast hash is
+// enough, unlike for a password, because 192 random bits cannot be guessed.
 
 import { hash, randomBytes } from 'node:crypto';
 import type { ApiKey, NewApiKey } from '../store/keys.ts';
@@ -16,7 +16,7 @@ export interface PresentedKey {
   readonly secret: string;
 }
 
-/** Null where the text cannot be a key of ours. */
+/** Returns null if the text does not have the form of a key. */
 export function parseKey(presented: string): PresentedKey | null {
   const parts = form.exec(presented);
   return parts === null ? null : { keyId: parts[1]!, secret: parts[2]! };
@@ -28,18 +28,18 @@ export function isKeyId(text: string): boolean {
 
 export const HASH_CHARACTERS = 64;
 
-/** In hex, as the store keeps it; it comes from the hash function three times as fast as bytes do. */
+/** Returns the hash in hex, as it is stored. The hash function returns hex three times as fast as bytes. */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-/** Null while the key is accepted. */
+/** Returns why the key is no longer accepted, or null if it is. */
 export function endedBy(key: ApiKey, nowMs: number): 'expired' | 'revoked' | null {
   if (key.revokedAtMs !== null) return 'revoked';
   return key.expiresAtMs !== null && key.expiresAtMs <= nowMs ? 'expired' : null;
 }
 
-/** A `rotated` key is still accepted, beside its successor. */
+/** A `rotated` key is still accepted, as is its successor. */
 export type KeyStatus = 'active' | 'rotated' | 'expired' | 'revoked';
 
 export function statusOf(key: ApiKey, nowMs: number): KeyStatus {
@@ -47,7 +47,7 @@ export function statusOf(key: ApiKey, nowMs: number): KeyStatus {
 }
 
 export interface IssuedKey {
-  /** The whole key in plain text. It exists only here: show it, and let go of it. */
+  /** The whole key in plain text. It is never stored: show it once and discard it. */
   readonly apiKey: string;
   readonly key: ApiKey;
 }
@@ -73,13 +73,10 @@ export type RotatedKey =
   | { readonly kind: 'replaced'; readonly successorId: string };
 
 /**
- * Issues a successor with the same name and scopes, and lets the old key live for the overlap, though never
- * past its own expiry. The successor lives as long as the old key was meant to, counted from now: a key made
- * for 90 days is followed by one of 90 days. With the old key's own last day it would soon have to be rotated
- * again, and without any it would quietly outlive what the operator had decided.
+ * Issues a successor with the same name and scopes. The old key stays valid for the overlap, but never past its own
+ * expiry. The successor gets the lifetime that the old key was issued with, counted from now: 90 days after 90 days.
  *
- * A key is rotated once. From then on its expiry is the end of the overlap and no longer tells how long it was
- * meant to live.
+ * A key can be rotated only once, because its expiry is then the end of the overlap and its original lifetime is lost.
  */
 export async function rotateKey(
   store: Pick<Store, 'findKey' | 'replaceKey'>,
@@ -104,7 +101,7 @@ export async function rotateKey(
   if (await store.replaceKey(keyId, oldEndsAtMs, withoutOrgId(issued.key))) {
     return { kind: 'rotated', oldEndsAtMs, ...issued };
   }
-  // Another rotation was a moment faster.
+  // A concurrent rotation was faster.
   const replaced = await store.findKey(keyId);
   return { kind: 'replaced', successorId: replaced!.replacedBy! };
 }

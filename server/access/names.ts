@@ -1,14 +1,14 @@
-// The rule for names that an operator gives and that others read in tables and messages.
+// Checks the names that an operator gives to organisations and keys.
 
 const LONGEST_NAME_CHARACTERS = 100;
-/** Two names that look equal must be equal, and none may change how what stands beside it is read. */
+/** Refused, because names that look equal must be equal, and a name must not change how the text around it is shown. */
 const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 
 export type ParsedName =
   | { readonly kind: 'name'; readonly name: string }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** The name, trimmed and in one spelling of its characters, so that what looks equal is equal. */
+/** Returns the name, trimmed and in Unicode's form NFC, so that names that look equal are equal. */
 export function parseName(text: string): ParsedName {
   const name = text.trim().normalize('NFC');
   if (name === '') return { kind: 'refused', reason: 'must not be empty' };
@@ -17,7 +17,7 @@ export function parseName(text: string): ParsedName {
     const codePoint = found.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
     return {
       kind: 'refused',
-      reason: `must not contain U+${codePoint}, which cannot be seen; type the name anew`,
+      reason: `must not contain U+${codePoint}, which is invisible; type the name again`,
     };
   }
   const characters = [...name].length;

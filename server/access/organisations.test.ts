@@ -44,7 +44,7 @@ test('a name that could not be told apart or read is refused', async (t) => {
     ['a\u001b[31mb', /^must not contain U\+001B/],
     ['a\u2028b', /^must not contain U\+2028/],
     ['a\ud800', /^must not contain U\+D800/],
-    ['acme\u200b', /^must not contain U\+200B, which cannot be seen/],
+    ['acme\u200b', /^must not contain U\+200B, which is invisible/],
     ['\u202eemca', /^must not contain U\+202E/],
     ['a\u00adb', /^must not contain U\+00AD/],
     ['a\u{e0061}b', /^must not contain U\+E0061/],

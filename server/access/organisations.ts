@@ -1,4 +1,4 @@
-// Organisations: made by the operator, and found again by the name or the id that a person types.
+// Creates organisations, and finds them by the name or id that an operator types.
 
 import { randomUUID } from 'node:crypto';
 import { Flaw } from '@headgate/catalogue/kinds/kind.ts';
@@ -22,7 +22,7 @@ export async function createOrganisation(
   if (parsed.kind === 'refused') return parsed;
   const { name } = parsed;
   if (isUuid(name)) {
-    return { kind: 'refused', reason: 'must not have the form of a UUID, which would read as an id' };
+    return { kind: 'refused', reason: 'must not have the form of a UUID, because it would look like an id' };
   }
   const organisation = await store.createOrganisation(name, randomUUID(), nowMs);
   return organisation === null ? { kind: 'taken', name } : { kind: 'created', organisation };

@@ -1,20 +1,20 @@
-// How often a key may ask: a token bucket per key that holds one second's worth of requests.
+// Limits the request rate of each key, with a token bucket that holds the requests of one second.
 
 export interface RateDecision {
   readonly allowed: boolean;
   /** Requests per second. */
   readonly limit: number;
-  /** Requests that could be made at once, after this one. */
+  /** The number of requests that are still allowed at once after this one. */
   readonly remaining: number;
-  /** Until the bucket is full again, rounded up. */
+  /** The time until the bucket is full again, rounded up. */
   readonly resetSeconds: number;
-  /** Until the next request can be allowed, rounded up; 0 when this one was. */
+  /** The time until the next request is allowed, rounded up; 0 if this one was allowed. */
   readonly retryAfterSeconds: number;
 }
 
 export interface RateLimiter {
   take(keyId: string, nowMs: number): RateDecision;
-  /** How many buckets are in memory. */
+  /** The number of buckets in memory. */
   readonly size: number;
 }
 
@@ -25,13 +25,13 @@ interface Bucket {
 
 const FULL_AFTER_MS = 1000;
 
-/** Null where the rate is off. */
+/** Returns null if the rate limit is off. */
 export function rateLimiter(perSecond: number | null): RateLimiter | null {
   if (perSecond === null) return null;
   // In the order of last use: every use moves its bucket to the end.
   const buckets = new Map<string, Bucket>();
 
-  /** A bucket unused for a second is full, and a full bucket says no more than a missing one. */
+  /** Deletes the buckets that were unused for a second: they are full, and a missing bucket counts as full. */
   const dropFullBuckets = (nowMs: number): void => {
     for (const [keyId, { atMs }] of buckets) {
       if (nowMs - atMs < FULL_AFTER_MS) return;

@@ -55,8 +55,8 @@ test('every record type can be narrowed to, for writing and for reading', () => 
 });
 
 test('what is no scope is refused with the near name', () => {
-  assert.match(refusalOf('data:wirte'), /"data:wirte" is no scope.*did you mean data:write\?$/);
-  assert.match(refusalOf('data:write:shosp'), /names no record type; did you mean data:write:shops\?$/);
+  assert.match(refusalOf('data:wirte'), /"data:wirte" is not a scope.*did you mean data:write\?$/);
+  assert.match(refusalOf('data:write:shosp'), /has an unknown record type; did you mean data:write:shops\?$/);
   assert.match(refusalOf('data:write:colours'), /the types are customers, transactions/);
   for (const text of [
     '',

@@ -1,4 +1,4 @@
-// What a key may do. A scope is an action, or an action on records narrowed to one type: `data:write:shops`.
+// Defines the scopes of keys. A scope is an action, or an action on records of one type: `data:write:shops`.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { isRecordTypeName, type RecordTypeName, recordTypeNames } from '@headgate/catalogue/record-types.ts';
@@ -10,14 +10,14 @@ export type Action = (typeof actions)[number];
 type DataAction = Extract<Action, `data:${string}`>;
 export type Scope = Action | `${DataAction}:${RecordTypeName}`;
 
-/** What a key may do unless it is told otherwise: everything. */
+/** A key may do everything by default. */
 export const defaultScopes: readonly Scope[] = actions;
 
 export type ParsedScopes =
   | { readonly kind: 'scopes'; readonly scopes: readonly Scope[] }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** The scopes, each once; none given means the default ones. */
+/** Returns the scopes without duplicates, or the default ones if none are given. */
 export function parseScopes(texts: readonly string[]): ParsedScopes {
   const scopes = new Set<Scope>();
   for (const text of texts) {
@@ -48,17 +48,17 @@ function whyNoScope(text: string): string {
     const near = nearName(type, recordTypeNames);
     const known =
       near === null ? `the types are ${recordTypeNames.join(', ')}` : `did you mean ${action}:${near}?`;
-    return `the scope ${quote(text)} names no record type; ${known}`;
+    return `the scope ${quote(text)} has an unknown record type; ${known}`;
   }
   const near = nearName(text, actions);
   const hint = near === null ? '' : `; did you mean ${near}?`;
   return (
-    `${quote(text)} is no scope: the scopes are ${actions.join(', ')}, ` +
+    `${quote(text)} is not a scope: the scopes are ${actions.join(', ')}, ` +
     `and data:write and data:read can be narrowed to a type, as in data:write:shops${hint}`
   );
 }
 
-/** Whether a key with these scopes may do this, for `data:` actions to records of the type. */
+/** Returns whether the scopes allow the action; a `data:` action on records of the type. */
 export function permits(scopes: readonly string[], action: DataAction, type: RecordTypeName): boolean;
 export function permits(scopes: readonly string[], action: Exclude<Action, DataAction>): boolean;
 export function permits(scopes: readonly string[], action: Action, type?: RecordTypeName): boolean {

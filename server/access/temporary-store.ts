@@ -1,4 +1,4 @@
-// For tests: a real database in a folder of its own, gone at the end.
+// For tests: a real database in a temporary folder, which is deleted at the end.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,13 +11,15 @@ import { createOrganisation } from './organisations.ts';
 export interface TemporaryStore {
   readonly store: Store;
   readonly folder: string;
-  /** A new organisation: `acme`, then `acme 2`, and so on. */
+  /** Creates an organisation: `acme`, then `acme 2`, and so on. */
   newOrganisation(): Promise<Organisation>;
-  /** The same database opened a second time, as another process has it. */
+  /** Opens the same database again, as another process would. */
   openAgain(): Promise<Store>;
 }
 
-/** Lives as long as the test, or as the file where it is given the file's own `after`. */
+/**
+ * Creates a store that is deleted by `life.after`: at the end of the test, or of the file if it is the file's `after`.
+ */
 export async function temporaryStore(life: {
   after(hook: () => Promise<void>): void;
 }): Promise<TemporaryStore> {

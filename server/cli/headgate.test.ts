@@ -271,5 +271,5 @@ test('a variable that is no setting is warned of, and the server starts', async 
   child.kill('SIGTERM');
   const { exitCode, err } = await ended;
   assert.equal(exitCode, 0);
-  assert.match(err, /^headgate: warning: HEADGATE_PROT is no setting [^\n]*HEADGATE_PORT\?\n$/);
+  assert.match(err, /^headgate: warning: HEADGATE_PROT is not a setting [^\n]*HEADGATE_PORT\?\n$/);
 });

@@ -1,4 +1,4 @@
-// From what ingest says of a request to the answer that is sent: status, headers and body.
+// Converts the result of ingesting a request into the HTTP response: status, headers and body.
 
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import type { KeyRunning, KeyTaken } from '../ingest/idempotency.ts';
@@ -10,15 +10,15 @@ import type { IngestSummary } from '../observe/ended-request.ts';
 import { summaryOfInteraction, summaryOfUpload, type Watching } from './ingest-summary.ts';
 import { type Refusal, refusalBody, refusals } from './refusals.ts';
 
-/** Rendered whole, so that the thread that did the work also pays for writing a large answer. */
+/** A complete response, so that the ingest thread and not the serving thread serialises a large body. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A large answer crosses threads as bytes: they are handed over without a copy. */
+  /** A large body is sent between threads as bytes, because these are transferred without a copy. */
   readonly json: string | Uint8Array<ArrayBuffer>;
-  /** Why the store did not keep what was sent: for the log, never for the client. */
+  /** Why the store did not store the request: for the log, never for the client. */
   readonly failure: string | null;
-  /** Null for what was not looked into. */
+  /** Null if the request was refused before its content was checked. */
   readonly summary: IngestSummary | null;
 }
 
@@ -28,7 +28,7 @@ const batchStatuses: Record<BatchResult, { readonly status: number; readonly wor
   refused: { status: 400, word: 'error' },
   failed: { status: 500, word: 'error' },
 };
-/** What is smaller is in the kernel's buffer as soon as it is sent. */
+/** A smaller response fits into the kernel's send buffer, so it is not counted as held in memory. */
 const LARGE_ANSWER_CHARACTERS = 64 * 1024;
 const MIXED_STATUS = 207;
 const CREATED_STATUS = 201;
@@ -40,7 +40,7 @@ export const keyTaken: Refusal = {
 
 export const keyRunning: Refusal = {
   refusal: 'conflict',
-  message: 'A request with this Idempotency-Key is still running; wait for its answer.',
+  message: 'A request with this Idempotency-Key is still running; wait for its response.',
   headers: { 'Retry-After': '1' },
 };
 
@@ -117,7 +117,7 @@ export function answerOfInteraction(
   }
 }
 
-/** For what was not looked into. */
+/** Returns the refusal of a request whose content was not checked. */
 function refusalOf(taken: Unreadable | KeyTaken | KeyRunning): Refusal {
   switch (taken.kind) {
     case 'unreadable':

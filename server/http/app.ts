@@ -1,4 +1,4 @@
-// The HTTP floor put together: routes, the gate before them, and one answer for everything that goes wrong.
+// Builds the HTTP server: its routes, the checks before them, and the responses to all errors.
 
 import { type IncomingMessage, METHODS } from 'node:http';
 import type { Socket } from 'node:net';
@@ -46,13 +46,13 @@ import { reportUnparsed, watch } from './watching.ts';
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
 
 const HEADERS_TIMEOUT_MS = 20_000;
-/** A whole request must have arrived by then: 32 MiB at less than 1 Mbit/s. */
+/** A whole request must arrive within this time, which is enough for 32 MiB at 1 Mbit/s. */
 const REQUEST_TIMEOUT_MS = 300_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-/** More than the HTTP parser lets through, so that a handler answers for every path. */
+/** More than the HTTP parser allows, so that every path reaches a handler. */
 const LONGEST_PATH_PART_CHARACTERS = 64 * 1024;
 
-/** A missing host is refused here instead of by Node, which would say nothing. */
+/** A missing Host header is refused here, because Node's own response has no body. */
 const parsing = { headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false };
 
 export function buildApp(service: Service): FastifyInstance {
@@ -67,12 +67,12 @@ export function buildApp(service: Service): FastifyInstance {
     requestIdHeader: false,
     logger: false,
     routerOptions: { maxParamLength: LONGEST_PATH_PART_CHARACTERS },
-    // Refused below instead, in the shape and with the headers of every other refusal.
+    // The hook below refuses these requests instead, so that the response looks like every other refusal.
     return503OnClosing: false,
     clientErrorHandler(error, socket) {
       answerUnparsed(service, error, socket, securityHeaders);
     },
-    // Routed again, to a path that does not exist, so that the request passes the hooks like any other.
+    // The request is routed again, to a path that does not exist, so that it passes the hooks like any other.
     frameworkErrors(_, { raw }, reply) {
       withUnreadablePath.add(raw);
       raw.url = isGuarded(raw.url!) ? '/v1/unreadable' : '/unreadable';
@@ -80,13 +80,13 @@ export function buildApp(service: Service): FastifyInstance {
     },
   }) as unknown as FastifyInstance;
 
-  // The headers are limited in bytes; those after the first thousand would be hidden from all checks.
+  // No limit, because Node would drop further headers and hide them from all checks. Their bytes are limited anyway.
   app.server.maxHeadersCount = 0;
   answerHalfClosed(app.server);
   limitConnections(app.server);
   handleExpectations(app.server);
   app.server.on('connect', (_, socket) => {
-    // From here on the connection is nobody's but ours: its errors, and its end.
+    // After CONNECT, Node no longer handles the connection's errors and end.
     socket.on('error', () => socket.destroy()).on('finish', () => socket.destroy());
     refuseRaw(service, socket as Socket, methodUnknown, securityHeaders);
   });
@@ -105,7 +105,7 @@ export function buildApp(service: Service): FastifyInstance {
     done();
   });
   addGate(app, service);
-  // Handlers read the body themselves, once they know that they want it.
+  // The handlers read the body themselves, after their checks.
   for (const method of app.supportedMethods) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   }
@@ -120,7 +120,11 @@ export function buildApp(service: Service): FastifyInstance {
     const progress = closeConnections(service.shutdownTimeoutMs);
     app.server.once('close', () => {
       if (progress.cut === 0) return;
-      service.log('warn', { connections: progress.cut }, 'the stop cut off clients that stalled');
+      service.log(
+        'warn',
+        { connections: progress.cut },
+        'closed the connections of stalled clients while stopping',
+      );
     });
     done();
   });
@@ -130,7 +134,7 @@ export function buildApp(service: Service): FastifyInstance {
     if (methods.length === 0) return refuse(reply, noSuchPath);
     return refuse(reply, {
       refusal: 'method_not_allowed',
-      message: `${request.method} is not known here; use ${methods.join(', ')}.`,
+      message: `This path does not support ${request.method}; use ${methods.join(', ')}.`,
       headers: { Allow: methods.join(', ') },
     });
   });
@@ -174,7 +178,7 @@ function methodsOf(routes: readonly Route[], path: string): readonly string[] {
   return methods.includes('GET') ? ['HEAD', ...methods] : methods;
 }
 
-/** Fastify makes names lower case; those that are already cost it nothing. */
+/** Returns the headers of every response. Their names are lower case, so that Fastify need not convert them. */
 function securityHeadersFor({ tls, behindProxy }: Service): Readonly<Record<string, string>> {
   return {
     'x-content-type-options': 'nosniff',
@@ -205,17 +209,17 @@ function answerError(
   return refuse(reply, unexpected);
 }
 
-/** Connections of which the parser can make no more requests. */
+/** Connections on which the HTTP parser has failed. */
 const failed = new WeakSet<Socket>();
 
-/** For what the HTTP parser itself refuses, before there is a request. */
+/** Responds to data that the HTTP parser itself refuses, before a request exists. */
 function answerUnparsed(
   service: Service,
   error: NodeJS.ErrnoException,
   socket: Socket,
   headers: Readonly<Record<string, string>>,
 ): void {
-  // The parser fails again with everything that arrives on the connection; the first time counts.
+  // The parser fails again with all further data on the connection. Only the first failure counts.
   if (failed.has(socket)) return;
   failed.add(socket);
   const isAnswered = isAnsweredEarly(socket);
@@ -224,14 +228,15 @@ function answerUnparsed(
     else if (isAnswered) endConnection(socket, '');
     else refuseRaw(service, socket, unparsed(error), headers);
   };
-  // The client takes the next answer for that to its first request, which may be a whole one. Node's own listener may
-  // close the connection once the response is finished.
+  // A response that is due to an earlier, complete request must come first, because the client matches responses to
+  // requests by their order. `end` is prepended, because Node's own listener may close the connection after the
+  // response.
   const due = lastResponseDue(socket);
   if (due === undefined) end();
   else due.prependOnceListener('finish', end);
 }
 
-/** Answers on a connection that has no request which a handler could answer, and ends it. */
+/** Sends a refusal on a connection without a request that a handler could respond to, and ends the connection. */
 function refuseRaw(
   service: Service,
   socket: Socket,
@@ -252,7 +257,7 @@ function unparsed({ code, rawPacket }: NodeJS.ErrnoException & { readonly rawPac
     case 'HPE_INVALID_EOF_STATE':
       return requestCutOff;
     default: {
-      // To the parser, whatever is no method that it knows is an invalid one, be it a request or not.
+      // The parser reports an invalid method both for an unknown method and for data that is not HTTP.
       const method = /^([A-Z-]+) \S+ HTTP\/1\.[01]\r\n/.exec(rawPacket?.toString('latin1') ?? '')?.[1];
       const isUnknown = code === 'HPE_INVALID_METHOD' && method !== undefined && !METHODS.includes(method);
       return isUnknown ? methodUnknown : notHttp;

@@ -1,5 +1,5 @@
-// Bounds what a client can have worked on at once on one connection. Node hands over everything that is in a chunk of
-// 64 KiB before anybody else has a turn: two thousand requests, or ten thousand pieces of a body.
+// Limits how much work one connection can cause at once. Node handles everything in a received chunk of 64 KiB before
+// it reads from another connection: up to two thousand requests, or ten thousand pieces of a body.
 
 import type { RequestListener, Server } from 'node:http';
 import { ConnectionTurns } from './connection-turns.ts';
@@ -9,7 +9,7 @@ import { refuseTinyChunks } from './tiny-chunks.ts';
 
 export const MOST_UNANSWERED_REQUESTS = 16;
 
-/** Puts the limits before the listener that the server has; to be called once. */
+/** Wraps the server's request listener with the limits. Call it once per server. */
 export function limitConnections(server: Server): void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);

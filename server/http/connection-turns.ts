@@ -1,18 +1,18 @@
-// Lets connections take turns on the serving thread. In each turn of the event loop Node accepts one new connection and
-// reads from all that have sent something. If all of their requests were handled at once, a client with hundreds of
-// connections would make a new one wait for seconds.
+// Lets connections take turns on the serving thread. In each turn of the event loop, Node accepts one new connection
+// and reads from every connection that has data. If all those requests were handled at once, a client with hundreds of
+// connections would delay a new one by seconds.
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { unfinishedResponses } from './connections.ts';
 
-/** Requests are handled for so long before the next turn of the event loop. */
+/** The longest time for which requests are handled in one turn of the event loop. */
 const TURN_MS = 4;
-/** A new connection is seldom the only one that waits: after it the next turn comes after so many requests. */
+/** The most requests that are handled after a new connection was accepted, because more new ones are likely to wait. */
 const AFTER_ACCEPTING = 2;
 
 export class ConnectionTurns {
-  /** The connection that was served longest ago is first. */
+  /** The first connection is the one that was served longest ago. */
   readonly #waiting = new Map<Socket, (() => void)[]>();
   #isTurnEndDue = false;
   #turnStartedAtMs = 0;
@@ -25,9 +25,8 @@ export class ConnectionTurns {
   }
 
   /**
-   * Calls `handle` now, or when the connection has its turn, and not at all if the connection is gone by then. A request
-   * that did not wait for the answer to the one before it always waits for a turn: the rest of what was received may show
-   * that the connection is to be closed.
+   * Calls `handle` now or when the connection has its turn; never, if the connection is closed by then. A pipelined
+   * request always waits for a turn, because the rest of the received data may cause the connection to be closed.
    */
   take(socket: Socket, handle: () => void): void {
     if (!this.#isTurnEndDue) {

@@ -1,20 +1,20 @@
-// Knows which connections wait for the server and which for their client, so that a stop waits for the former only, and
-// no connection stays open after its last answer.
+// Tracks which connections wait for the server and which wait for their client. A stop waits only for the former, and
+// no connection stays open after its last response.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 const SWEEP_EVERY_MS = 50;
-/** The time that a client may take, during a stop, without sending or reading a byte. */
+/** How long a client may go without sending or reading a byte during a stop. */
 const LONGEST_STALL_MS = 5000;
-/** The time that a client has to read the last answer: data that arrive after the close could destroy it on its way. */
+/** How long a client has to read the last response. Closing earlier could lose it, if the client is still sending. */
 const LINGER_MS = 2000;
 
 const unfinished = Symbol('unfinished responses');
 const answeredEarly = Symbol('request that was answered before its end');
 
 interface HttpSocket extends Socket {
-  /** More than one if the client sends requests without waiting for answers. */
+  /** More than one if the client sends requests without waiting for responses. */
   [unfinished]?: Set<ServerResponse>;
   [answeredEarly]?: IncomingMessage;
 }
@@ -24,65 +24,65 @@ export function responseBegan(socket: HttpSocket, response: ServerResponse): voi
   socket[unfinished].add(response);
 }
 
-/** For a response that was sent to its end, or whose connection was closed. */
+/** Call this when a response has been sent to its end, or when its connection was closed. */
 export function responseEnded(socket: HttpSocket, response: ServerResponse): void {
   socket[unfinished]?.delete(response);
   if (!response.req.complete) socket[answeredEarly] = response.req;
 }
 
-/** Returns how many requests on the connection have begun and are not over. */
+/** Returns the number of requests on the connection that have begun and not ended. */
 export function unfinishedResponses(socket: HttpSocket): number {
   return socket[unfinished]?.size ?? 0;
 }
 
-/** Returns whether a request on the connection has begun and is not over. */
+/** Returns whether a request on the connection has begun and not ended. */
 export function isInRequest(socket: HttpSocket): boolean {
   return someResponse(socket, () => true);
 }
 
-/** Returns the last response that is made, or is due to a request which has arrived as a whole, and is not sent. */
+/** Returns the last unsent response that is complete or whose request has arrived completely. */
 export function lastResponseDue(socket: HttpSocket): ServerResponse | undefined {
   return [...(socket[unfinished] ?? [])].findLast(
     ({ req, writableEnded, writableFinished }) => (req.complete || writableEnded) && !writableFinished,
   );
 }
 
-/** Returns whether the request that is arriving has its response, such as a refusal, already. */
+/** Returns whether the request that is still arriving already has its response, such as a refusal. */
 export function isAnsweredEarly(socket: HttpSocket): boolean {
   if (socket[answeredEarly]?.complete === false) return true;
   return someResponse(socket, ({ req, writableEnded }) => !req.complete && writableEnded);
 }
 
-/** Sends the last bytes of a connection, and closes it when the client has done so, or after a while. */
+/** Sends the last bytes of a connection. Closes it when the client has closed its side, or after `LINGER_MS`. */
 export function endConnection(socket: Socket, lastBytes: string): void {
   const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once('close', () => clearTimeout(lingering)).end(lastBytes);
 }
 
 /**
- * Lets a client that has sent its last request close its side and still get the answer. Node would close the other side
- * at once, although it had handed the request to its handler.
+ * Lets a client close its side after its last request and still get the response. By default Node closes the connection
+ * at once, even if a handler is working on the request.
  */
 export function answerHalfClosed(server: Server): void {
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-  // Not before the handshake is done: an unfinished one would stay open after the client has left.
+  // Set only after the handshake: a connection with an unfinished one would stay open after the client has left.
   server.on('secureConnection', (socket: Socket) => {
     socket.allowHalfOpen = true;
   });
 }
 
-/** How a stop went on. */
+/** The progress of a stop. */
 export interface Closing {
-  /** Connections that were closed because of their clients, with a request or an answer under way. */
+  /** The number of connections that were closed in the middle of a request or response because the client stalled. */
   readonly cut: number;
 }
 
 /**
  * Returns a function that starts to close the connections of a server that takes no new ones.
- * - Connections without a request are closed as soon as they are.
- * - What was accepted, that is, has arrived as a whole, is finished.
- * - Clients that stall while they send a request or read an answer are cut off. Shortly before `timeoutMs` have passed,
- *   so are those that are only slow.
+ * - Connections without a request are closed at once.
+ * - Requests that have arrived completely get their response.
+ * - Clients that stall while they send a request or read a response are cut off. Shortly before `timeoutMs` has passed,
+ *   clients that are only slow are cut off too.
  */
 export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: number) => Closing {
   const open = new Map<Socket, Tracked>();
@@ -95,7 +95,7 @@ export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: nu
     if (connection !== undefined) connection.http = http;
   });
 
-  // Node calls this, too. It considers a connection idle when its response is made, and would cut the response off.
+  // Node calls this too. It considers a connection idle once its response is complete, and would cut the response off.
   const closeIdleConnections = server.closeIdleConnections.bind(server);
   server.closeIdleConnections = () => {
     const isSending = ({ http }: Tracked): boolean =>
@@ -134,11 +134,14 @@ export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: nu
 
 interface Tracked {
   readonly tcp: Socket;
-  /** Carries the requests: the connection itself, or TLS over it; null until the handshake is done. */
+  /** The socket of the requests: the connection itself, or the TLS socket over it. Null until the handshake is done. */
   http: HttpSocket | null;
   bytesRead: number;
   bytesSent: number;
-  /** How long the server has waited for the client. Counted by sweeps: a server that was busy has not waited. */
+  /**
+   * How long the server has waited for the client. Counted in sweeps, so that time when the server was busy is left
+   * out.
+   */
   waitedMs: number;
 }
 
@@ -152,7 +155,7 @@ function noteProgress(connection: Tracked): boolean {
   return hasMoved;
 }
 
-/** What the kernel has taken of what was written. What Node shows publicly changes only when a whole write is done. */
+/** Returns how many bytes the kernel has accepted. Node's public counter changes only when a whole write is done. */
 export function sentBytes(socket: Socket): number {
   const tcp = (socket as { readonly _parent?: Socket })._parent ?? socket;
   const { _handle: handle } = tcp as {
@@ -161,12 +164,12 @@ export function sentBytes(socket: Socket): number {
   return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);
 }
 
-/** The request has arrived as a whole, and the server has not made the whole response although it could. */
+/** Returns whether the client waits for the server: its request is complete, and no part of a response is unread. */
 function isAccepted({ req, writableEnded, writableNeedDrain }: ServerResponse): boolean {
   return req.complete && !writableEnded && !writableNeedDrain;
 }
 
-/** The server has not begun to read a body, or lets the client wait until there is room for it. */
+/** Returns whether the server has paused a body or has not begun to read it. */
 function keepsWaiting(socket: HttpSocket): boolean {
   return someResponse(
     socket,

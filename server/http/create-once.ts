@@ -1,6 +1,6 @@
-// What is made when it is first asked for, and then kept.
+// Makes a value on its first use and caches it.
 
-/** What failed once may succeed the next time: only what was made is kept. */
+/** Returns a function that calls `make` at most once at a time and caches the result. A failure is not cached. */
 export function createOnce<Made>(make: () => Promise<Made>): () => Promise<Made> {
   let making: Promise<Made> | null = null;
   return () => {

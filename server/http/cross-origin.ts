@@ -1,5 +1,5 @@
-// Lets pages of other origins speak to Headgate (CORS), if origins are allowed. @fastify/cors took more lines than this
-// file: it adds a route for OPTIONS that the gate must know, and sends Vary and preflight answers that must be undone.
+// Lets web pages of allowed origins call Headgate (CORS). @fastify/cors took more lines than this file: it adds a route
+// for OPTIONS that needs an exception in the gate, and its Vary and preflight responses had to be undone.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { notByHttps } from './gate.ts';
@@ -19,7 +19,7 @@ const preflightHeaders = {
 const exposedHeaders =
   'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Preference-Applied';
 
-/** Adds the CORS headers. Returns true if the request was a preflight: it carries no key, and is answered here. */
+/** Adds the CORS headers. Returns true if the request was a preflight, which has no key and gets its response here. */
 export function passCrossOrigin(service: Service, request: FastifyRequest, reply: FastifyReply): boolean {
   const { allowedOrigins, behindProxy } = service;
   if (allowedOrigins === null) return false;

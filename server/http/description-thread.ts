@@ -1,5 +1,5 @@
-// Makes the API's description and the reference page, and ends. They take some hundred milliseconds, during which the
-// serving thread would answer nobody.
+// A thread that makes the API description and the reference page, and then ends. Making them takes a few hundred
+// milliseconds, which would block the serving thread.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { openApiDocument } from './openapi/document.ts';

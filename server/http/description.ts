@@ -1,5 +1,5 @@
-// The API's description and the reference page: seldom asked for, and made together, on a thread of their own, when
-// one of them first is.
+// Provides the API description and the reference page. They are seldom requested, so they are made together, on their
+// own thread, at the first request for one of them.
 
 import { startWorker } from '../workers/supervised-worker.ts';
 import { createOnce } from './create-once.ts';
@@ -9,7 +9,7 @@ import type { ApiLimits } from './openapi/limits.ts';
 export type Describe = () => Promise<Description>;
 
 export function describer({ maxRecords, batchSize, maxBodyBytes, rateLimitPerSecond }: ApiLimits): Describe {
-  // Only what is named: settings hold more, and nothing of that has to go to another thread.
+  // The caller passes all settings. Only the named ones are sent to the other thread.
   const limits: ApiLimits = { maxRecords, batchSize, maxBodyBytes, rateLimitPerSecond };
   return createOnce(() => make(limits));
 }
@@ -17,7 +17,7 @@ export function describer({ maxRecords, batchSize, maxBodyBytes, rateLimitPerSec
 function make(limits: ApiLimits): Promise<Description> {
   const script = new URL('./description-thread.ts', import.meta.url);
   const { worker, ended } = startWorker(script, { workerData: limits });
-  // A server that stops does not wait for it.
+  // A server that stops does not wait for this thread.
   worker.unref();
   const made = new Promise<Description>((resolve) => worker.once('message', resolve));
   return Promise.race([made, ended.then((reason) => Promise.reject(reason))]);

@@ -1,5 +1,5 @@
-// Leaves requests with the header Expect to the handlers: Node would answer them before their key is looked at.
-// `100 Continue` is sent when a handler starts to read the body, so that clients do not send a body that is refused.
+// Passes requests with the header Expect to the handlers; Node would respond before their key is checked. `100
+// Continue` is sent when a handler starts to read the body, so that clients do not send a body that is refused.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
@@ -13,12 +13,12 @@ export function handleExpectations(server: Server): void {
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
 }
 
-/** HTTP/1.0 does not have the header, and must ignore it. */
+/** Returns whether Expect is not `100-continue`. HTTP/1.0 does not have the header, so it is ignored there. */
 export function expectsTheUnknown(request: IncomingMessage): boolean {
   return request.headers.expect !== undefined && request.httpVersion === '1.1' && !waiting.has(request);
 }
 
-/** Has no effect if the client does not wait to be asked. */
+/** Sends `100 Continue` if the client waits for it. */
 export function askForBody(request: IncomingMessage): void {
   if (request.headers.expect === undefined) return;
   waiting.get(request)?.writeContinue();

@@ -1,4 +1,4 @@
-// Refusals in which nothing depends on the request.
+// Defines the refusals that do not depend on the request's content.
 
 import type { Refusal } from './refusals.ts';
 
@@ -7,11 +7,11 @@ export const hostMissing: Refusal = {
   message: 'The header Host is missing; HTTP/1.1 requires it.',
 };
 
-/** The connection ends with it: another server on the way may see the end of such a request elsewhere. */
+/** It closes the connection, because a proxy in front may disagree about where such a request ends. */
 export const transferCoding: Refusal = {
   refusal: 'bad_request',
   message:
-    'The only Transfer-Encoding taken is chunked, in HTTP/1.1; compress a body with Content-Encoding instead.',
+    'Transfer-Encoding must be chunked, and needs HTTP/1.1; to compress a body use Content-Encoding instead.',
   headers: { Connection: 'close' },
 };
 
@@ -23,46 +23,44 @@ export const unreadablePath: Refusal = {
 export const noSuchPath: Refusal = {
   refusal: 'not_found',
   message:
-    'There is nothing at this path; uploads go to POST /v1/data/{type} and POST /user-interactions, and /docs ' +
-    'describes everything.',
+    'There is nothing at this path; upload to POST /v1/data/{type} or POST /user-interactions, or see /docs.',
 };
 
 const everyMethod = 'HEAD, GET, POST';
 
-/** For a method that no path here knows. */
+/** For a method that no path supports. */
 export const methodUnknown: Refusal = {
   refusal: 'method_not_allowed',
-  message: `This method is not known here; use one of ${everyMethod}.`,
+  message: `This method is not supported; use one of ${everyMethod}.`,
   headers: { Allow: everyMethod },
 };
 
 export const unmetExpectation: Refusal = {
   refusal: 'expectation_failed',
-  message: 'The header Expect can only ask for 100-continue.',
+  message: 'The header Expect may only be 100-continue.',
 };
 
 export const storeSilent: Refusal = {
   refusal: 'service_unavailable',
-  message: 'The store does not answer at this moment; try again shortly.',
+  message: 'The store does not respond at the moment; try again shortly.',
   headers: { 'Retry-After': '1' },
 };
 
 export const tooManyLists: Refusal = {
   refusal: 'service_unavailable',
-  message: 'Too many lists of your organisation are being read at this moment; ask for fewer at once.',
+  message: 'Your organisation is reading too many lists at the moment; request fewer at once.',
   headers: { 'Retry-After': '1' },
 };
 
 export const tooManyLookUps: Refusal = {
   refusal: 'service_unavailable',
-  message:
-    'Too many single records of your organisation are being read at this moment; ask for fewer at once.',
+  message: 'Your organisation is reading too many single records at the moment; request fewer at once.',
   headers: { 'Retry-After': '1' },
 };
 
 export const listBusy: Refusal = {
   refusal: 'service_unavailable',
-  message: 'The list could not be read in time because the store has too much to do; try again shortly.',
+  message: 'The list could not be read in time because the store is busy; try again shortly.',
   headers: { 'Retry-After': '2' },
 };
 
@@ -77,7 +75,7 @@ export const headersTooLarge: Refusal = {
   message: 'The headers are larger than 16 KiB.',
 };
 
-/** The connection is closed after it: the rest of the request may still come. */
+/** It closes the connection, because the rest of the request may still arrive. */
 export const requestTimedOut: Refusal = {
   refusal: 'request_timeout',
   message: 'The request took too long to arrive; nothing was stored, send it again.',
@@ -91,18 +89,18 @@ export const requestCutOff: Refusal = {
 
 export const notHttp: Refusal = {
   refusal: 'bad_request',
-  message: 'This is not a request that HTTP/1.1 knows.',
+  message: 'This is not a valid HTTP/1.1 request.',
 };
 
 export const tooManyWaiting: Refusal = {
   refusal: 'service_unavailable',
   message:
-    'This organisation has too many requests waiting at this moment; nothing was stored, send it again shortly.',
+    'Your organisation has too many requests waiting at the moment; nothing was stored, send it again shortly.',
   headers: { 'Retry-After': '1' },
 };
 
 export const unexpected: Refusal = {
   refusal: 'internal_error',
   message:
-    'Something went wrong inside; nothing more is known to the outside. Quote request_id to the operator.',
+    'An unexpected error occurred. Give request_id to the operator, who can find the cause in the log.',
 };

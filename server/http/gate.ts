@@ -1,4 +1,4 @@
-// What every request passes before anything else is looked at: how it came, whose it is, how often.
+// Checks HTTPS, the API key and the rate limit of every request before anything else.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -16,11 +16,11 @@ export const unauthorized: Refusal = {
 };
 export const notByHttps: Refusal = {
   refusal: 'forbidden',
-  message: 'Use HTTPS: the proxy in front did not say X-Forwarded-Proto: https.',
+  message: 'Use HTTPS: the proxy in front did not send X-Forwarded-Proto: https.',
 };
 const guarded = /^\/(?:v\d+|user-interactions)(?:[/?]|$)/;
 
-/** Lets a request through that came by HTTPS, with a good key and within its rate. Others are refused. */
+/** Refuses requests that did not use HTTPS, have no valid key or exceed the key's rate limit. */
 export function addGate(app: FastifyInstance, service: Service): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', (request, reply, done) => {
@@ -35,7 +35,7 @@ export function addGate(app: FastifyInstance, service: Service): void {
   });
 }
 
-/** Paths need a key unless they are marked; a path that does not exist may say so where nothing is guarded. */
+/** Returns whether a path that does not exist needs a key all the same, because it lies in a part that needs one. */
 export function isGuarded(url: string): boolean {
   return guarded.test(url);
 }
@@ -68,7 +68,7 @@ export function overRate(requestsPerSecond: number, retryAfterSeconds: number): 
   };
 }
 
-/** Null when the caller may; otherwise the refusal that names the scope it lacks. */
+/** Returns null if the caller has the scope, otherwise the refusal that names the missing one. */
 export function lacksScope(
   caller: Pick<ApiKey, 'scopes'>,
   action: Action,

@@ -1,5 +1,5 @@
-// Counts the bytes that requests hold in memory, by organisation: bodies from their first byte until they are answered,
-// and large answers until they are sent.
+// Counts the bytes that requests hold in memory, by organisation: bodies from their first byte until their response is
+// made, and large responses until they are sent.
 
 import type { OrganisationNumber } from '../store/rows.ts';
 import { ReadingTurns } from './reading-turns.ts';
@@ -21,8 +21,8 @@ export class InFlight {
   }
 
   /**
-   * Counts bytes of a body if there is room for them. An organisation may hold as much as it leaves free for the
-   * others, so that there is always room for one that comes anew, and at least one body.
+   * Counts bytes of a body and returns true if there is room for them. An organisation may hold as much as it leaves
+   * free, or one body if that is more, so that there is room for an organisation that holds nothing yet.
    */
   take(organisation: OrganisationNumber, bytes: number): boolean {
     const ofOne = (this.#bytesOf.get(organisation) ?? 0) + bytes;
@@ -32,7 +32,7 @@ export class InFlight {
     return true;
   }
 
-  /** Counts bytes of an answer, which has to be sent in any case. */
+  /** Counts bytes of a response without a limit, because the response has to be sent in any case. */
   hold(organisation: OrganisationNumber, bytes: number): void {
     this.#bytes += bytes;
     this.#bytesOf.set(organisation, (this.#bytesOf.get(organisation) ?? 0) + bytes);

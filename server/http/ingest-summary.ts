@@ -1,4 +1,4 @@
-// What an answer tells in numbers, beside what it tells the client: for metrics, the log and traces.
+// Summarises the result of an upload or interaction in numbers, for metrics, the log and traces.
 
 import type { InteractionTaken } from '../ingest/interaction.ts';
 import type { Outcome } from '../ingest/outcome.ts';
@@ -10,10 +10,10 @@ import type {
 } from '../observe/ended-request.ts';
 import type { WorkWatch } from '../observe/work-watch.ts';
 
-/** How the thread that takes requests in watches its own work. */
+/** How the ingest thread measures its own work. */
 export interface Watching {
   readonly work: WorkWatch;
-  /** Whether somebody wants to know when each step began and ended. */
+  /** True if the summary includes the start and end of each step. */
   readonly isTraced: boolean;
 }
 

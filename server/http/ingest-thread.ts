@@ -1,5 +1,5 @@
-// A thread on which uploads and interactions are unpacked, parsed, checked and answered, so that the thread that serves
-// connections only ever moves bytes. Organisations take turns by the time that their requests take.
+// A thread that unpacks, parses, checks and stores uploads and interactions, so that the serving thread only moves
+// bytes. Organisations share the thread's time fairly.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -42,15 +42,15 @@ export type IngestJob = readonly [
 ];
 
 export interface IngestMessage {
-  /** IngestJob[]; as text it crosses threads in half the time. */
+  /** IngestJob[] as JSON, which is sent between threads in half the time. */
   readonly jobsJson: string;
-  /** Their bodies. */
+  /** The bodies of all jobs. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
 /**
- * Null for a body that is too large for the thread for small requests. `bug`: the job threw, which nothing that a client
- * sends should make it do.
+ * `answer` is null if the body turned out to be too large for the thread for small requests. `bug` is set if the job
+ * threw, which no input should cause.
  */
 export type JobResult =
   | readonly [id: number, answer: Answer | null]
@@ -58,29 +58,30 @@ export type JobResult =
 
 interface WaitingJob {
   readonly job: IngestJob;
-  /** The job's body as it came. */
+  /** The body as it was received, before decompression. */
   readonly packed: Uint8Array<ArrayBuffer>;
 }
 
 /**
- * Parsed uploads take several times the room of their unpacked bytes, so only so many of these are worked on at
- * once; the rest waits as it came. Enough for the store to find several uploads waiting and commit them together.
+ * The unpacked bytes of one organisation's uploads that are worked on at once; further uploads wait as they were
+ * received. Parsed uploads take several times their unpacked bytes. It is enough for the store to commit several
+ * uploads together.
  */
 const ORGANISATION_WORKED_ON_BYTES = 8 * 1024 * 1024;
 /**
- * Everything else that the thread does, such as handing rows to the store, happens between turns. So no large request
- * is started in the same turn as another one, and no further small one after so long.
+ * Limits what is started in one turn, because everything else that the thread does, such as handing rows to the store,
+ * happens between turns. A turn starts one large request, or small ones for at most `TURN_MS`.
  */
 const MOST_STARTED_PER_TURN: Readonly<Record<ThreadLabel, number>> = { small: 32, large: 1 };
 const TURN_MS = 5;
-/** What is done after a call of the store is not measured but counted by the bytes that come and go, at this rate. */
+/** Work after a call of the store cannot be measured. It is charged by the bytes of body and response at this rate. */
 const BYTES_PER_MS = 50_000;
 
 const { label, store: handle, limits, maxBodyBytes, writeCount, isTraced } = workerData as IngestThreadData;
 const port = parentPort!;
 const store = await attachStore(handle);
 const known = new KnownRecords(store);
-/** More than one organisation can hold: one whose store does not answer leaves room for the others. */
+/** More than one organisation can hold, so that one whose writes hang leaves room for the others. */
 const ALL_WORKED_ON_BYTES = maxBodyBytes + 2 * ORGANISATION_WORKED_ON_BYTES;
 const waiting = new FairQueue<WaitingJob>();
 const workedOnBytes = new Map<OrganisationNumber, number>();
@@ -100,8 +101,8 @@ port.on('message', ({ jobsJson, bytes }: IngestMessage) => {
 });
 
 /**
- * Each job of a turn is started by an immediate of its own: all that it does before it waits for the store is done when
- * the next immediate runs, and can be measured.
+ * Starts the jobs of a turn, each in its own immediate: when the next immediate runs, the job has done all its work
+ * until it waits for the store, so that this work can be measured.
  */
 function takeTurn(): void {
   if (isTurnDue || waiting.size === 0) return;
@@ -113,7 +114,7 @@ function takeTurn(): void {
 }
 
 function beginTurn(): void {
-  // Who is done must not wait for who begins.
+  // Finished jobs must not wait for the ones that start now.
   report();
   turnStartedAtMs = performance.now();
 }
@@ -131,11 +132,11 @@ function endTurn(): void {
   chargeForTime();
   isTurnDue = false;
   if (allWorkedOnBytes >= ALL_WORKED_ON_BYTES || waiting.peek(hasRoom) === undefined) return;
-  // The next turn is asked for in a turn of its own, so that what was started reaches the store before it.
+  // Scheduled one event-loop turn later, so that the jobs that were started reach the store first.
   setImmediate(takeTurn);
 }
 
-/** Returns the time. */
+/** Charges the organisation whose job ran last for its time, and returns the current time. */
 function chargeForTime(): number {
   const nowMs = performance.now();
   if (atWork !== null) waiting.charge(atWork.organisation, nowMs - atWork.startedAtMs);
@@ -191,12 +192,12 @@ function start({ job, packed }: WaitingJob): void {
     });
 }
 
-/** Frees a body that has a buffer to itself now instead of when the collector comes. */
+/** Frees a body that has its own buffer, without waiting for the garbage collector. */
 function giveBack({ buffer, byteLength }: Uint8Array<ArrayBuffer>): void {
   if (buffer.byteLength === byteLength && !buffer.detached) buffer.transfer(0);
 }
 
-/** What was committed together is reported together. */
+/** Collects the results of jobs that were committed together, so that they are reported in one message. */
 function finish(result: JobResult): void {
   if (finished.push(result) === 1) setImmediate(report);
 }

@@ -1,6 +1,6 @@
-// The serving thread's end of the threads that take requests in: hands over requests with their bodies and gets answers
-// back. Small requests have a thread of their own, so that they never wait for the parsing of a large one. They are
-// many, and a message for each would cost more than the work: those of one event-loop turn travel together.
+// The serving thread's interface to the ingest threads: sends them requests with their bodies, and receives responses.
+// Small requests have their own thread, so that they never wait for the parsing of a large one. A message for each of
+// them would cost more than its work, so the requests of one event-loop turn are sent together.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Handling } from '../ingest/check-fields.ts';
@@ -22,7 +22,7 @@ import { isSmall, SMALL_BODY_BYTES } from './small-body.ts';
 export interface IngestRequest {
   readonly requestId: string;
   readonly organisation: OrganisationNumber;
-  /** Of the records that are uploaded; null for an interaction. */
+  /** The type of the uploaded records; null for an interaction. */
   readonly type: RecordTypeName | null;
   readonly handling: Handling;
   readonly dryRun: boolean;
@@ -37,11 +37,11 @@ export interface IngestOptions {
 }
 
 /**
- * A turn can bring in the next request of every connection. If all were handed over at its end, this thread would be
- * idle until all are committed, and the others until the next turn's end.
+ * One turn can receive a request on every connection. If they were all sent in one message, this thread would be idle
+ * until all are committed, and the ingest threads would then be idle until the end of the next turn.
  */
 const MOST_JOBS_PER_MESSAGE = 16;
-/** Bodies begin at such multiples in their buffer, so that they can be read four bytes at a time. */
+/** Bodies begin at multiples of this in their shared buffer, so that they can be read four bytes at a time. */
 const ALIGNMENT_BYTES = 4;
 
 export class IngestThreads {
@@ -52,7 +52,7 @@ export class IngestThreads {
     this.#threads = { small: start('small'), large: start('large') };
   }
 
-  /** Takes the body's bytes away: they belong to another thread from now on. */
+  /** Resolves to the response. The body's bytes are transferred to another thread and must not be used afterwards. */
   answer(request: IngestRequest, body: Body): Promise<Answer> {
     const { small, large } = this.#threads;
     const { bytes, encoding } = body;
@@ -62,19 +62,19 @@ export class IngestThreads {
       : (large.answer(request, body) as Promise<Answer>);
   }
 
-  /** Only who unpacks a body sees whether it is small. */
+  /** Tries the thread for small requests first, because only unpacking shows whether a compressed body is small. */
   async #answerPacked(request: IngestRequest, body: Body): Promise<Answer> {
     const { small, large } = this.#threads;
     const copy = { ...body, bytes: new Uint8Array(body.bytes) };
     return (await small.answer(request, body)) ?? (large.answer(request, copy) as Promise<Answer>);
   }
 
-  /** Requests that the thread has been given and has not answered. */
+  /** Returns the number of requests that the thread has been sent and has not finished. */
   jobsAt(thread: ThreadLabel): number {
     return this.#threads[thread].jobs;
   }
 
-  /** Writes that the store has been asked for and that are not durable yet. */
+  /** Returns the number of the thread's writes that are not durable yet. */
   writesOf(thread: ThreadLabel): number {
     return this.#threads[thread].writes;
   }
@@ -113,7 +113,7 @@ class IngestThread {
 
   #start(label: ThreadLabel, store: OpenedStore, options: IngestOptions): StartedWorker {
     const { limits, maxBodyBytes, isTraced } = options;
-    // A thread that died takes what it was writing with it; its successor counts from 0.
+    // The writes of a thread that died are lost, so its successor counts from 0.
     this.#writeCount = newWriteCount();
     const writeCount = this.#writeCount;
     const handle = store.handle();
@@ -179,11 +179,11 @@ class IngestThread {
     this.#jobs = [];
     this.#bodies = [];
     this.#packedBytes = 0;
-    // What is sent while the thread is missing is lost: its jobs have been rejected.
+    // Without a running thread nothing is sent: the jobs have already been rejected.
     this.#worker.running?.postMessage(message, [bytes.buffer]);
   }
 
-  /** A single body that has a buffer to itself is handed over as it is. */
+  /** Returns all bodies in one buffer. A single body that has its own buffer is not copied. */
   #packed(): Uint8Array<ArrayBuffer> {
     const [first] = this.#bodies as [Uint8Array<ArrayBuffer>];
     if (this.#bodies.length === 1 && first.byteLength === first.buffer.byteLength) return first;

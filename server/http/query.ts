@@ -1,5 +1,5 @@
-// Query parameters, strictly: a mistyped name or a bad value is refused, since ignoring it would answer
-// another question than the one that was asked.
+// Reads query parameters strictly. A mistyped name or a bad value is refused, because ignoring it would return a result
+// that the client did not ask for.
 
 import { Flaw, type Kind, quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { FastifyRequest } from 'fastify';
@@ -44,13 +44,13 @@ export function readLimit(value: string | undefined): number | Refusal {
   return badQuery(`limit must be a whole number from 1 to ${LARGEST_PAGE_RECORDS}, not ${quote(value)}.`);
 }
 
-/** A filter value in the form in which the kind keeps it. */
+/** Returns a filter value in the form in which the kind stores it. */
 export function readFilter(name: string, kind: Kind, value: string): string | Refusal {
   const kept = kind.check(value, false);
   return kept instanceof Flaw ? badQuery(`${name} ${kept.message}.`) : (kept as string);
 }
 
-/** Cursors are opaque to clients: the values of the last record that was shown. */
+/** Returns a cursor, which is opaque to clients. It holds the values that identify the last record of a page. */
 export function writeCursor(values: readonly string[]): string {
   return Buffer.from(values.join(' ')).toString('base64url');
 }
@@ -60,5 +60,5 @@ export function readCursor(cursor: string, kinds: readonly Kind[]): readonly str
   const isOurs = values.length === kinds.length && writeCursor(values) === cursor;
   const kept = isOurs ? values.map((value, at) => kinds[at]!.check(value, true)) : [];
   if (isOurs && kept.every((value) => typeof value === 'string')) return kept as string[];
-  return badQuery('cursor is not one that this service gave; use next_cursor of the page before.');
+  return badQuery('cursor was not issued by this service; use next_cursor of the previous page.');
 }

@@ -1,5 +1,5 @@
 // Reads a request's body into memory, within the limit for one body and the limit for all bodies together.
-// Bytes are only moved here: unpacking and parsing them is the ingest thread's work.
+// The ingest threads unpack and parse it.
 
 import type { IncomingMessage } from 'node:http';
 import type { OrganisationNumber } from '../store/rows.ts';
@@ -14,7 +14,9 @@ export const contentEncodings = ['gzip', 'br', 'zstd'] as const;
 export type ContentEncoding = (typeof contentEncodings)[number];
 
 export interface Body {
-  /** A small body may be part of a larger buffer, which is not its own to hand to another thread. */
+  /**
+   * The bytes of a small body may be part of a larger, shared buffer, which must not be transferred to another thread.
+   */
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly encoding: ContentEncoding | null;
 }
@@ -25,7 +27,7 @@ export const notJson: Refusal = {
   headers: { Accept: 'application/json' },
 };
 
-/** What the headers say about the body, or why it cannot be read. */
+/** Returns the body's Content-Encoding, null if it has none, or a refusal if the type or encoding is not supported. */
 export function bodyEncoding(request: IncomingMessage): ContentEncoding | null | Refusal {
   const contentType = request.headers['content-type'];
   if (contentType === undefined || !isJson(contentType)) return notJson;
@@ -58,13 +60,13 @@ export function tooLarge(maxBytes: number): Refusal {
   };
 }
 
-/** A buffer takes some hundred bytes beside its content, so small ones are joined before they are many. */
+/** A buffer takes some hundred bytes in addition to its content, so many small ones in a row are joined. */
 const SMALL_CHUNK_BYTES = 1024;
 const SMALL_CHUNKS_JOINED = 256;
 
 /**
- * Resolves to the bytes, or to a refusal; to null if the client went away in the middle. What was taken from `inFlight`
- * is given back for a refusal, and is the caller's to give back for a body.
+ * Resolves to the bytes, to a refusal, or to null if the client disconnected before the end. If it resolves to bytes,
+ * they count in `inFlight` until the caller gives them back.
  */
 export function readBytes(
   request: IncomingMessage,
@@ -72,7 +74,7 @@ export function readBytes(
   inFlight: InFlight,
   organisation: OrganisationNumber,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal | null> {
-  // It left while its key was looked up: nothing more will be heard of it.
+  // The client disconnected while its key was looked up, so no further event will come.
   if (request.destroyed) return Promise.resolve(null);
   if (hasTinyChunks(request)) return Promise.resolve(chunksTooSmall);
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
@@ -84,7 +86,7 @@ export function readBytes(
     let chunks: Buffer[] = [];
     let smallInARow = 0;
     let length = 0;
-    /** Null while the body is small: most are, and need no turn. */
+    /** Null while the body is small: it then needs no turn. */
     let reader: Reader | null = null;
     let isWaiting = false;
     let isOver = false;
@@ -94,7 +96,7 @@ export function readBytes(
       const isWhole = result instanceof Uint8Array;
       if (!isWhole) {
         inFlight.give(organisation, length);
-        // The rest is read and thrown away: a client that is still sending would not see the answer otherwise.
+        // The rest is read and discarded, because a client that is still sending would not read the response.
         if (result === chunksTooSmall) request.pause();
         else request.resume();
       }
@@ -103,7 +105,7 @@ export function readBytes(
     };
     const readOn = (): void => {
       isWaiting = false;
-      // The time that the client was kept waiting is not its own.
+      // Restarts the stall timeout: the time for which the client had to wait does not count.
       request.socket.setTimeout(request.socket.timeout ?? 0);
       request.resume();
     };
@@ -153,7 +155,7 @@ export function readBytes(
 
 export const tooMuchInFlight: Refusal = {
   refusal: 'service_unavailable',
-  message: 'Too much is being uploaded at this moment; nothing was stored, send it again shortly.',
+  message: 'Too much is being uploaded at the moment; nothing was stored, send it again shortly.',
   headers: { 'Retry-After': '1' },
 };
 
@@ -169,7 +171,7 @@ function joined(chunks: readonly Buffer[], length: number): Uint8Array<ArrayBuff
   return bytes;
 }
 
-/** Gives memory back now; the collector would let tens of megabytes of such small objects lie about. */
+/** Frees the memory now. The garbage collector would leave tens of megabytes of such buffers unfreed for a while. */
 function release({ buffer, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }

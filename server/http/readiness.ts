@@ -1,14 +1,14 @@
-// Whether the service can take requests: it can unless the store is broken. Being busy is not being broken.
+// Decides whether the service is ready for requests. It is, unless the store is broken; a busy store is not broken.
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../store/store.ts';
 import type { Service } from './service.ts';
 
-/** Stores say at once whether they can serve; one that does not say it within this time cannot. */
+/** A healthy store responds at once, so one that takes longer than this counts as broken. */
 const PING_TIMEOUT_MS = 2000;
-const late = `the store did not say within ${PING_TIMEOUT_MS / 1000} s whether it can serve`;
+const late = `the store did not respond to a ping within ${PING_TIMEOUT_MS / 1000} s`;
 
-/** Returns a function that resolves to whether the store can serve. A change, and its reason, is logged once. */
+/** Returns a function that resolves to whether the store can serve. It logs every change once, with the reason. */
 export function readinessOf({
   store,
   observer,
@@ -31,7 +31,7 @@ export function readinessOf({
 async function causeOf(store: Service['store']): Promise<string | null> {
   const timer = new AbortController();
   const timeout = sleep(PING_TIMEOUT_MS, null, { signal: timer.signal })
-    // If this thread was held up itself, the response is here already and comes before the next turn.
+    // If this thread itself was blocked, the store's response has already arrived and is handled before the next turn.
     .then(() => nextTurn(late))
     .catch(() => late);
   try {

@@ -1,14 +1,15 @@
-// Lets large bodies be read a few at a time, those of one organisation in the order in which they came and the
-// organisations in turn, and only until there is enough to keep the ingest thread busy. The rest stays with the clients.
+// Limits how many large bodies are read at once. Organisations take turns; the bodies of one organisation are read in
+// the order in which they came. Reading stops while enough is read to keep the ingest thread busy, so that the rest
+// waits at the clients instead of in memory.
 
 import type { OrganisationNumber } from '../store/rows.ts';
 
-/** Up to here a body is read at once: small requests never wait for large ones. */
+/** A body up to this size is read without a turn, so that small requests never wait for large ones. */
 export const READ_AT_ONCE_BYTES = 128 * 1024;
 const MOST_READ_AT_A_TIME = 2;
-/** Of one organisation's bodies that have been read and are not answered yet. */
+/** While an organisation has this many bytes of bodies read and without a response, it gets no further turn. */
 const ENOUGH_READ_BYTES = 8 * 1024 * 1024;
-/** Whoever sends less than this in a period is slow: it is read on, but nobody waits for it any longer. */
+/** A client that sends fewer bytes than this in a period is slow: it is read further, but its turn goes to the next. */
 const PERIOD_MS = 20;
 const LEAST_BYTES_PER_PERIOD = 64 * 1024;
 
@@ -16,7 +17,7 @@ export interface Reader {
   readonly organisation: OrganisationNumber;
   /** How much of the body has arrived. */
   readBytes(): number;
-  /** Its turn has come: it may be read to its end. */
+  /** Called when its turn has come: the body may be read to its end. */
   readOn(): void;
 }
 
@@ -26,14 +27,14 @@ export class ReadingTurns {
   readonly #reading = new Map<Reader, NodeJS.Timeout>();
   readonly #readBytes = new Map<OrganisationNumber, number>();
 
-  /** How many wait for their turn. */
+  /** The number of readers that wait for their turn. */
   get waiting(): number {
     let waiting = 0;
     for (const ofOne of this.#waiting.values()) waiting += ofOne.size;
     return waiting;
   }
 
-  /** True where it may be read on at once; otherwise it is told when. */
+  /** Returns true if the reader may continue at once. Otherwise its `readOn` is called when its turn has come. */
   begin(reader: Reader): boolean {
     const ofOne = this.#waiting.get(reader.organisation);
     if (ofOne === undefined && this.#hasRoom(reader.organisation)) {
@@ -44,7 +45,10 @@ export class ReadingTurns {
     return false;
   }
 
-  /** `reader`: null where it never needed a turn. `readBytes`: of the whole body, until it is answered; 0 where it will not come. */
+  /**
+   * Ends a turn. `reader` is null if the body never needed one. `readBytes` is the size of the whole body, which counts
+   * until `answered` is called, or 0 if the body was not read completely.
+   */
   end(reader: Reader | null, readBytes: number): void {
     if (reader !== null) {
       clearTimeout(this.#reading.get(reader));
@@ -55,7 +59,7 @@ export class ReadingTurns {
     this.#startWaiting();
   }
 
-  /** What needed no turn does not count, so that small bodies cannot keep large ones waiting. */
+  /** Stops counting a body. Bodies that needed no turn are not counted, so that small ones cannot delay large ones. */
   answered(organisation: OrganisationNumber, readBytes: number): void {
     if (readBytes <= READ_AT_ONCE_BYTES) return;
     this.#count(organisation, -readBytes);
@@ -78,7 +82,7 @@ export class ReadingTurns {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const { organisation } = next;
       this.#leave(next);
-      // The organisation goes to the end of the line.
+      // The organisation moves to the end of the queue.
       const others = this.#waiting.get(organisation);
       this.#waiting.delete(organisation);
       if (others !== undefined) this.#waiting.set(organisation, others);
@@ -101,7 +105,7 @@ export class ReadingTurns {
   #start(reader: Reader): void {
     const bytesBefore = reader.readBytes();
     const timer = setTimeout(() => {
-      // What came while this thread was busy is heard of first.
+      // Data that arrived while this thread was busy is handled first.
       setImmediate(() => {
         if (this.#reading.get(reader) !== timer) return;
         if (reader.readBytes() - bytesBefore >= LEAST_BYTES_PER_PERIOD) this.#start(reader);

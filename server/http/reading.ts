@@ -1,4 +1,4 @@
-// GET: records and interactions as they are stored, one or page by page.
+// Handles the GET requests for stored records and interactions, single ones and pages of lists.
 
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import { Flaw, type Kind } from '@headgate/catalogue/kinds/kind.ts';
@@ -147,7 +147,9 @@ function sendPage(
   });
 }
 
-/** Reads when it is the organisation's turn, which ends when the response has been sent or the client has left. */
+/**
+ * Calls `read` once the organisation has a slot. The slot is free again when the response is sent or the client leaves.
+ */
 async function inTurn(
   slots: WorkSlots,
   tooMany: Refusal,
@@ -161,7 +163,7 @@ async function inTurn(
   try {
     return request.watched!.isClosed ? reply.hijack() : await read();
   } finally {
-    // Not before the store is done with it: a client that leaves must not make room for another read at once.
+    // Only after `read` has settled: a client that disconnects must not free the slot while the store is still reading.
     whenClosed(request, () => slots.leave(organisation));
   }
 }
@@ -171,7 +173,7 @@ function readableType(request: FastifyRequest): RecordTypeName | Refusal {
   return isRefusal(type) ? type : (lacksScope(request.caller!, 'data:read', type) ?? type);
 }
 
-/** Null where the path holds no UUID: then there is nothing that it could name. */
+/** Returns null if the id in the path is not a UUID, in which case no such record can exist. */
 function pathId(request: FastifyRequest): string | null {
   const id = uuid.check((request.params as { id: string }).id, true);
   return id instanceof Flaw ? null : (id as string);

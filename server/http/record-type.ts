@@ -1,4 +1,4 @@
-// The {type} of a path.
+// Reads the {type} of a path.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { isRecordTypeName, type RecordTypeName, recordTypeNames } from '@headgate/catalogue/record-types.ts';

@@ -1,5 +1,5 @@
-// Every way in which a request is refused as a whole, with its status; answers.ts has those of what was taken in.
-// The body is always {error, message, request_id} and, where useful, details.
+// Lists every way in which a whole request is refused, with its status; answers.ts has the statuses of uploads.
+// The body is always {error, message, request_id}, and sometimes details.
 
 import type { FastifyReply } from 'fastify';
 
@@ -15,12 +15,12 @@ export const refusals = {
     status: 400,
     error: 'Bad Request',
     meaning:
-      'The request cannot be read: not JSON, a key said twice in one object, no `records`, none or too many of ' +
-      'them, many times more objects, arrays, keys or elements than so many records have, thousands of keys ' +
-      'that are written with escapes, a bad query ' +
-      'parameter, a header that occurs twice although it may occur only once, a `Transfer-Encoding` other than ' +
-      '`chunked`, a body in very many tiny chunks, or a request that was cut off; or the interaction is not accepted.',
-    remedy: 'Correct what `message` and `details` name, then send it again.',
+      'The request cannot be read: it is not JSON, an object has the same key twice, `records` is missing, empty or ' +
+      'too long, there are far more objects, arrays, keys or elements than records need, there are thousands of ' +
+      'keys with escapes, a query parameter is wrong, a header is repeated that may occur only once, ' +
+      '`Transfer-Encoding` is not `chunked`, the body comes in very many tiny chunks, or the request was cut off. ' +
+      'Or the interaction was not accepted.',
+    remedy: 'Correct what `message` and `details` name, then send the request again.',
   },
   unauthorized: {
     status: 401,
@@ -31,26 +31,26 @@ export const refusals = {
   forbidden: {
     status: 403,
     error: 'Forbidden',
-    meaning: 'The key lacks the scope that `message` names, or the request did not come by HTTPS.',
+    meaning: 'The key lacks the scope that `message` names, or the request did not use HTTPS.',
     remedy: 'Ask the operator for a key with that scope; use HTTPS.',
   },
   not_found: {
     status: 404,
     error: 'Not Found',
     meaning: 'There is no such path, no such type, or no such record in the organisation.',
-    remedy: 'Look at the path; for an unknown type `message` lists the known ones.',
+    remedy: 'Check the path. If the type is unknown, `message` lists the known ones.',
   },
   method_not_allowed: {
     status: 405,
     error: 'Method Not Allowed',
-    meaning: 'The path does not know this method.',
+    meaning: 'The path does not support this method.',
     remedy: 'Use one of the methods that the header `Allow` lists.',
   },
   request_timeout: {
     status: 408,
     error: 'Request Timeout',
     meaning: 'The request took too long to arrive; nothing was stored.',
-    remedy: 'Send it again, with fewer records where the line is slow.',
+    remedy: 'Send it again, with fewer records if the connection is slow.',
   },
   conflict: {
     status: 409,
@@ -61,20 +61,20 @@ export const refusals = {
   content_too_large: {
     status: 413,
     error: 'Content Too Large',
-    meaning: 'The body is too large, measured after decompression.',
+    meaning: 'The body is too large after decompression.',
     remedy: 'Send fewer records in each request.',
   },
   unsupported_media_type: {
     status: 415,
     error: 'Unsupported Media Type',
     meaning:
-      'The body is not `application/json` in UTF-8, or compressed with something else than gzip, br or zstd.',
+      'The body is not `application/json` in UTF-8, or its compression is not one of gzip, br and zstd.',
     remedy: 'Send JSON, with `Content-Type: application/json`.',
   },
   expectation_failed: {
     status: 417,
     error: 'Expectation Failed',
-    meaning: '`Expect` asks for something else than `100-continue`.',
+    meaning: 'The header `Expect` is not `100-continue`.',
     remedy: 'Leave the header out.',
   },
   unprocessable_content: {
@@ -86,8 +86,8 @@ export const refusals = {
   too_many_requests: {
     status: 429,
     error: 'Too Many Requests',
-    meaning: 'The key makes more requests a second than it may.',
-    remedy: 'Wait for the seconds that `Retry-After` gives; put more records into each request.',
+    meaning: 'The key exceeds its limit of requests per second.',
+    remedy: 'Wait for the seconds that `Retry-After` gives. Send more records in each request.',
   },
   header_fields_too_large: {
     status: 431,
@@ -99,13 +99,14 @@ export const refusals = {
     status: 500,
     error: 'Internal Server Error',
     meaning: 'The store did not confirm the interaction, or something unexpected happened.',
-    remedy: 'Send it again as it is, with a growing pause; quote `request_id` to the operator if it stays.',
+    remedy:
+      'Send it again as it is, with a growing pause. If it keeps failing, give the operator the `request_id`.',
   },
   service_unavailable: {
     status: 503,
     error: 'Service Unavailable',
     meaning:
-      'Too much is being uploaded or listed at this moment, the store does not answer, or the service is stopping.',
+      'Too much is being uploaded or listed at the moment, the store does not respond, or the service is stopping.',
     remedy: 'Wait for the seconds that `Retry-After` gives, then send it again.',
   },
 } as const satisfies Record<string, RefusalDescription>;
@@ -144,7 +145,7 @@ export function refuse(reply: FastifyReply, refusal: Refusal): FastifyReply {
     .send(refusalBody(refusal, reply.request.id));
 }
 
-/** The bytes of a whole refusal, for a connection whose request could not even be parsed. */
+/** Returns a whole HTTP response with the refusal, for a connection whose request could not be parsed. */
 export function rawRefusal(
   refusal: Refusal,
   requestId: string,

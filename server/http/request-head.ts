@@ -1,12 +1,12 @@
-// What HTTP requires of the head of every request. Node's parser lets through what is refused here.
+// Checks the head of every request for violations of HTTP that Node's parser lets through.
 
 import type { IncomingMessage } from 'node:http';
 import { hostMissing, transferCoding } from './fixed-refusals.ts';
 import type { Refusal } from './refusals.ts';
 
 /**
- * Headers that may occur only once. Of two, Node uses the first or joins them; another server on the way may use the last.
- * The parser itself refuses a second Content-Length. Lists, such as X-Forwarded-Proto, may go on in a second header.
+ * Headers that may occur only once. Node uses the first of two or joins them; a proxy in front may use the last.
+ * The parser itself refuses a second Content-Length. List headers, such as X-Forwarded-Proto, may be repeated.
  */
 const single = ['Host', 'Authorization', 'Content-Type', 'Idempotency-Key'];
 
@@ -18,7 +18,7 @@ export function headProblem(request: IncomingMessage): Refusal | null {
   if (coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked')) {
     return transferCoding;
   }
-  // In most requests no header occurs twice; only for the others is it worth collecting the values of each.
+  // Most requests repeat no header, so the cost of `headersDistinct` is paid only for those that do.
   if (Object.keys(headers).length * 2 === rawHeaders.length) return null;
   const { headersDistinct } = request;
   const repeated = single.find((name) => (headersDistinct[name.toLowerCase()]?.length ?? 0) > 1);

@@ -1,4 +1,4 @@
-// What a request's headers ask for.
+// Reads the request headers that change how a request is handled.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Handling } from '../ingest/check-fields.ts';
@@ -9,7 +9,7 @@ const bearer = /^ *bearer +([^ ]+) *$/i;
 const visibleAscii = /^[\x21-\x7e]+$/;
 const lenient = /(?:^|,)\s*handling\s*=\s*"?lenient"?\s*(?:$|[,;])/i;
 
-/** The key of `Authorization: Bearer <key>`, or null. */
+/** Returns the key of `Authorization: Bearer <key>`, or null if there is none. */
 export function presentedKey({ authorization }: IncomingHttpHeaders): string | null {
   const parts = bearer.exec(authorization ?? '');
   return parts === null ? null : parts[1]!;
@@ -36,7 +36,7 @@ export function idempotencyKey(headers: IncomingHttpHeaders): string | null | Re
   };
 }
 
-/** Where several proxies tell, all must: the first entry may be the client's own claim. */
+/** Returns whether every proxy reported HTTPS. One entry is not enough, because the client may have sent the first. */
 export function cameByHttps(headers: IncomingHttpHeaders): boolean {
   const protocols = String(headers['x-forwarded-proto'] ?? '').split(',');
   return protocols.every((protocol) => protocol.trim().toLowerCase() === 'https');

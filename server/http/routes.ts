@@ -1,9 +1,9 @@
-// Every route of the service, once. app.ts gives each a handler, the API description gives each of the API's its
-// words; a route that lacks either does not compile.
+// Lists every route of the service. app.ts has a handler for each, and the API description a text for each API route;
+// a route that lacks either does not compile.
 
 /**
- * `key`: with a good API key only. `open`: without one, but by HTTPS like everything else. `probe`: asked by the
- * machine's own supervisor, at any time and by plain HTTP, too.
+ * `key`: needs a valid API key. `open`: needs no key, but HTTPS. `probe`: needs neither, and is served during a stop
+ * too, for health checks.
  */
 export type Access = 'key' | 'open' | 'probe';
 
@@ -25,7 +25,7 @@ export const apiRoutes = {
   getOpenApi: { method: 'GET', path: '/openapi.json', access: 'open' },
 } as const satisfies Record<string, Route>;
 
-/** The reference page and what it loads: for people, and so no part of the API. */
+/** The reference page and the files that it loads. They are for people and not part of the API. */
 export const pageRoutes = {
   reference: { method: 'GET', path: '/docs', access: 'open' },
   referenceStyle: { method: 'GET', path: '/docs/reference.css', access: 'open' },

@@ -1,4 +1,4 @@
-// What the routes work with. Built once, in serve.ts.
+// Declares the dependencies that the routes share. They are built once, in serve.ts.
 
 import type { Gatekeeper } from '../access/gatekeeper.ts';
 import type { RateLimiter } from '../access/rate-limit.ts';
@@ -24,13 +24,13 @@ export interface Service {
   readonly lookUpSlots: WorkSlots;
   readonly stallTimeoutMs: number;
   readonly maxBodyBytes: number;
-  /** What the API description tells of the limits that uploads meet. */
+  /** The limits that the API description states. */
   readonly limits: ApiLimits;
-  /** Served over TLS by this process. */
+  /** Null if this process does not serve TLS. */
   readonly tls: TlsPair | null;
   readonly behindProxy: boolean;
   readonly allowedOrigins: AllowedOrigins | null;
-  /** The time that a stop may take. */
+  /** The longest time that a stop may take. */
   readonly shutdownTimeoutMs: number;
   readonly observer: Observer;
   log(level: LogLevel, fields: LogFields, message: string): void;
@@ -38,13 +38,13 @@ export interface Service {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whose request it is; null only on public paths. */
+    /** The API key of the request; null only on public paths. */
     caller: ApiKey | null;
   }
   interface FastifyContextConfig {
-    /** Answered without a key. Every other path needs one. */
+    /** True if the path needs no key. */
     isPublic?: boolean;
-    /** Answered by plain HTTP and while shutting down, too. */
+    /** True if the path is also served over plain HTTP and while the server is shutting down. */
     isProbe?: boolean;
   }
 }

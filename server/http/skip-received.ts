@@ -1,20 +1,20 @@
-// Skips what has been received on a connection and not been looked at.
+// Skips the received bytes of a connection that have not been parsed yet.
 
 import type { Socket } from 'node:net';
 
-/** The number of the call at the end of a chunk, after which everything is as before. */
+/** The index of the parser's callback for the end of a chunk. Only the callbacks before it are disabled. */
 const END_OF_CHUNK = 5;
 
 interface HttpSocket extends Socket {
-  /** Node's parser, which calls its functions of these numbers for every header and every piece of a body. */
+  /** Node's parser. It calls its callbacks, stored under these indexes, for every header and every piece of a body. */
   readonly parser?: Record<number, unknown> | null;
 }
 
 /**
- * Makes Node's parser go through the rest of the chunk that it is at without calling anybody. A chunk of 64 KiB can hold two
- * thousand requests, or ten thousand pieces of a body, and neither a pause nor the end of the connection stops the parser
- * before all of them have been handed over. Parsers are used for other connections later, so what is taken from this one
- * is given back when it is done with the chunk.
+ * Makes Node's parser go through the rest of the current chunk without calling its callbacks. A chunk of 64 KiB can
+ * hold two thousand requests, or ten thousand pieces of a body, and neither pausing nor destroying the connection stops
+ * the parser before the end of the chunk. Node reuses parsers for other connections, so the callbacks are restored
+ * afterwards.
  */
 export function skipReceived({ parser }: HttpSocket): void {
   if (!parser) return;

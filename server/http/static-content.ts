@@ -1,5 +1,5 @@
-// Answers with content that stays the same as long as the process runs: made at the first request, kept, and sent
-// again only to those who do not have it yet.
+// Serves content that does not change while the process runs. It is made at the first request and cached; a client that
+// already has it gets a 304.
 
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -18,7 +18,7 @@ interface Kept {
 
 const NOT_MODIFIED_STATUS = 304;
 const ETAG_CHARACTERS = 27;
-/** Kept by browsers and proxies, but asked for again each time: a new version shows at once. */
+/** Browsers and proxies may cache the content but must revalidate it each time, so a new version shows at once. */
 const CACHE_CONTROL = 'public, no-cache';
 
 export function staticContent(
@@ -41,7 +41,9 @@ async function keep(make: () => Content | Promise<Content>): Promise<Kept> {
   return { type, bytes, etag: `"${hash}"` };
 }
 
-/** Proxies that compress an answer mark its tag as weak; the content is the same. */
+/**
+ * Returns whether the client has the content. Weak tags match too: a proxy that compresses a response weakens its tag.
+ */
 function hasIt(ifNoneMatch: string | undefined, etag: string): boolean {
   const known = (ifNoneMatch ?? '').split(',').map((entry) => entry.trim().replace(/^W\//, ''));
   return known.includes(etag) || known.includes('*');

@@ -1,11 +1,11 @@
-// A self-signed certificate for tests of TLS.
+// Makes a self-signed certificate for tests of TLS.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The reason for skipping a test that needs a certificate, or false. */
+/** The reason to skip tests that need a certificate, or false if openssl is installed. */
 export const withoutOpenssl =
   spawnSync('openssl', ['version']).status === 0 ? false : 'there is no openssl here';
 

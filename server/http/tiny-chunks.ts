@@ -1,5 +1,5 @@
-// Refuses bodies that are sent in very many tiny chunks. Each chunk takes the serving thread some microseconds and some
-// hundred bytes, however small it is, and Node reads on as long as their content is small.
+// Refuses bodies that are sent in very many tiny chunks. Each chunk, even of one byte, takes the serving thread some
+// microseconds and some hundred bytes, and Node's backpressure counts only the content.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Refusal } from './refusals.ts';
@@ -14,21 +14,21 @@ export const chunksTooSmall: Refusal = {
 };
 
 const refused = new WeakSet<IncomingMessage>();
-/** What a request emits when its body is refused. */
+/** The event that a request emits when its body is refused. */
 export const TINY_CHUNKS = 'tiny chunks';
 
 export function hasTinyChunks(request: IncomingMessage): boolean {
   return refused.has(request);
 }
 
-/** To be called before the first chunk of the body arrives. */
+/** Counts the chunks of a body and refuses it if they are too small. Call it before the first chunk arrives. */
 export function refuseTinyChunks(request: IncomingMessage, response: ServerResponse): void {
   if (request.headers['transfer-encoding'] === undefined) return;
   let chunks = 0;
   let bytes = 0;
   const push = request.push.bind(request);
   request.push = (chunk: Buffer | null): boolean => {
-    // False makes Node stop reading from the connection.
+    // Returning false makes Node stop reading from the connection.
     if (refused.has(request)) return false;
     if (chunk === null) return push(null);
     chunks++;
@@ -36,7 +36,7 @@ export function refuseTinyChunks(request: IncomingMessage, response: ServerRespo
     if (chunks <= FREE_CHUNKS || bytes >= chunks * LEAST_CHUNK_BYTES) return push(chunk);
     refused.add(request);
     skipReceived(request.socket);
-    // The rest is never read, so the connection is of no further use.
+    // The rest of the body is never read, so the connection cannot be reused.
     response.shouldKeepAlive = false;
     if (response.writableFinished) request.socket.destroy();
     else response.once('finish', () => request.socket.destroySoon());

@@ -1,11 +1,11 @@
-// Undoes a body's Content-Encoding, never producing more than the limit.
+// Decompresses a body according to its Content-Encoding, and never produces more bytes than the limit.
 
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import type { Body, ContentEncoding } from './read-body.ts';
 import { tooLarge } from './read-body.ts';
 import type { Refusal } from './refusals.ts';
 
-/** What `info: true` makes the unpackers answer; `bytesWritten` is how much of the input they took in. */
+/** The unpackers' result with `info: true`; `bytesWritten` is the number of input bytes that they consumed. */
 interface Unpacked {
   readonly buffer: Buffer<ArrayBuffer>;
   readonly engine: { readonly bytesWritten: number };
@@ -13,10 +13,10 @@ interface Unpacked {
 
 type Unpacker = (bytes: Uint8Array, options: { maxOutputLength: number; info: boolean }) => unknown;
 
-/** Every frame costs the start of an unpacker, however small it is. */
+/** Each frame costs the start of an unpacker, even if the frame is tiny. */
 const MOST_ZSTD_FRAMES = 16;
 const MOST_GZIP_MEMBERS = 1000;
-/** Every member begins with it. Elsewhere it occurs about once in 16 MB. */
+/** Every member begins with these bytes. By chance they also occur about once in 16 MB. */
 const gzipMagic = Buffer.from([0x1f, 0x8b, 0x08]);
 
 const unpackers: Record<ContentEncoding, Unpacker> = {
@@ -36,8 +36,8 @@ export function unpack({ bytes, encoding }: Body, maxBytes: number): Uint8Array<
 }
 
 /**
- * gzip reads all members of its input and throws on what is none; the others stop, without a word, at the end
- * of the first. Zstandard allows further frames, Brotli nothing at all.
+ * Unpacks the whole input. gunzip reads all members and throws if anything else follows. The other two silently stop
+ * after the first frame: Zstandard allows further frames, Brotli allows nothing after its end.
  */
 function unpackWhole(
   bytes: Uint8Array,

@@ -1,4 +1,5 @@
-// POST /v1/data/{type} and POST /user-interactions: reads the request, has it taken in, sends the answer.
+// Handles POST /v1/data/{type} and POST /user-interactions: reads the request, passes it to an ingest thread and sends
+// the response.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IdempotencyKey } from '../ingest/idempotency.ts';
@@ -17,13 +18,13 @@ import type { Service } from './service.ts';
 import { isSmall } from './small-body.ts';
 import { noteAnswer, noteBody, noteWork, whenClosed } from './watching.ts';
 
-/** A key is looked at again if it was looked at longer ago than this. */
+/** A key is checked again if its last check is older than this. */
 const KEY_TRUSTED_MS = 1000;
 
 /** The requests with an idempotency key that are running in this process. */
 const running = new Set<string>();
 
-/** What the path and the query ask for; null for the type of an interaction. */
+/** What the path and the query ask for. `type` is null for an interaction. */
 type Wanted = Pick<IngestRequest, 'type' | 'dryRun'> & { readonly path: string };
 
 export function postRecords(service: Service) {
@@ -68,7 +69,7 @@ async function takeBody(
   if (isRefusal(bytes)) return refuse(reply, bytes);
   const { byteLength } = bytes;
   noteBody(request, byteLength, readAtMs);
-  // A dry run does nothing that could be done twice: it neither waits for a key nor takes one.
+  // A dry run stores nothing, so it needs no idempotency.
   const idempotency = key === null || wanted.dryRun ? null : { path: wanted.path, key };
   try {
     return await takeOnce(service, request, reply, wanted, idempotency, { bytes, encoding });
@@ -78,7 +79,7 @@ async function takeBody(
   }
 }
 
-/** Refuses a request whose idempotency key is in use. The key is taken only now: a body may never be complete. */
+/** Refuses a request whose idempotency key is in use. A key is in use only once the body is complete. */
 async function takeOnce(
   service: Service,
   request: FastifyRequest,
@@ -98,7 +99,7 @@ async function takeOnce(
   }
 }
 
-/** Waits until the organisation may have one more request worked on. Small interactions cost too little to wait. */
+/** Waits for one of the organisation's slots. Small interactions need none, because they cost too little. */
 async function takeInTurn(
   service: Service,
   request: FastifyRequest,
@@ -110,7 +111,7 @@ async function takeInTurn(
   if (wanted.type === null && body.encoding === null && isSmall(body.bytes))
     return takeIn(service, request, reply, wanted, idempotency, body);
   const { organisation } = request.caller!;
-  // A client that leaves gives up its place, and its idempotency key with it.
+  // A client that disconnects gives up its place, and with it its idempotency key.
   const hasSlot = await service.workSlots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
   if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooManyWaiting);
   try {
@@ -145,7 +146,7 @@ async function takeIn(
   }
 }
 
-/** Sending a body and waiting for a turn can take minutes, in which the key may have been revoked. */
+/** Checks the key again, because it may have been revoked while the body was sent and the request waited for a slot. */
 async function isStillAllowed(service: Service, { headers, watched }: FastifyRequest): Promise<boolean> {
   if (performance.now() - watched!.startedAtMs < KEY_TRUSTED_MS) return true;
   return (await service.gatekeeper.identify(presentedKey(headers)!)) !== null;
@@ -155,7 +156,7 @@ function send(service: Service, request: FastifyRequest, reply: FastifyReply, an
   const { caller, id } = request;
   if (answer.failure !== null) {
     const fields = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: answer.failure };
-    service.log('error', fields, 'the store could not keep what was sent');
+    service.log('error', fields, 'the store could not store a request');
   }
   const { status, headers, json } = answer;
   const isLarge = json instanceof Uint8Array;
@@ -165,7 +166,7 @@ function send(service: Service, request: FastifyRequest, reply: FastifyReply, an
     service.inFlight.hold(organisation, byteLength);
     whenClosed(request, () => {
       service.inFlight.give(organisation, byteLength);
-      // Freed now instead of when the collector comes. What was cut off may still be in use.
+      // Frees the memory without waiting for the garbage collector. A response that was cut off may still be in use.
       if (reply.raw.writableFinished) json.buffer.transfer(0);
     });
   }

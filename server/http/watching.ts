@@ -1,4 +1,4 @@
-// Watches every request from its headers to the end of its answer, and tells the observer once what became of it.
+// Watches every request from its headers to the end of its response, and reports its result to the observer once.
 
 import type { Socket } from 'node:net';
 import { isRecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -15,24 +15,24 @@ const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', '
 const UNMATCHED = 'unmatched';
 const UNPARSED = 'unparsed';
 
-/** Every refusal has a status of its own. */
+/** The status identifies the refusal, because no two refusals share one. */
 const codeByStatus = new Map(Object.entries(refusals).map(([name, { status }]) => [status as number, name]));
 const shownRoutes = new Map<string, string>();
 
-/** What is noted of a request while it runs. */
+/** The state of a request while it runs. */
 export class Watched {
   readonly startedAtMs = performance.now();
   readonly traceId: string | null;
   readonly span: RequestSpan | null;
   bodyBytes = 0;
-  /** Only where the request is traced. */
+  /** Null if the request is not traced. */
   bodyTimes: BodyTimes | null = null;
   summary: IngestSummary | null = null;
-  /** A thread has been given the request: what becomes of it counts even if the client has left. */
+  /** True while an ingest thread has the request. Its result is reported even if the client has disconnected. */
   isWorkedOn = false;
   isClosed = false;
   isTold = false;
-  /** What is given back when the answer is sent, or the connection is gone. */
+  /** Called when the response has been sent or the connection is closed. */
   onClose: (() => void)[] = [];
 
   constructor(traceId: string | null, span: RequestSpan | null) {
@@ -68,24 +68,26 @@ export function watch(observer: Observer, request: FastifyRequest, reply: Fastif
   });
 }
 
-/** Calls `giveBack` when the answer has been sent or the connection is gone, at once if that has happened. */
+/**
+ * Calls `giveBack` when the response has been sent or the connection is closed; at once if that has already happened.
+ */
 export function whenClosed({ watched }: FastifyRequest, giveBack: () => void): void {
   if (watched!.isClosed) giveBack();
   else watched!.onClose.push(giveBack);
 }
 
-/** Notes a body that has arrived. */
+/** Notes that the body has arrived completely. */
 export function noteBody({ watched }: FastifyRequest, byteLength: number, readAtMs: number): void {
   watched!.bodyBytes = byteLength;
   if (watched!.span !== null) watched!.bodyTimes = { readAtMs, readUntilMs: epochMs() };
 }
 
-/** Notes that a thread is about to be given the request. `noteAnswer` must follow. */
+/** Notes that an ingest thread is about to get the request. `noteAnswer` must follow. */
 export function noteWork({ watched }: FastifyRequest): void {
   watched!.isWorkedOn = true;
 }
 
-/** `summary`: null where it was refused as a whole, or where the thread came to no answer. */
+/** Notes that the ingest thread is done. `summary` is null if the whole request was refused or the thread failed. */
 export function noteAnswer(
   observer: Observer,
   request: FastifyRequest,
@@ -131,7 +133,7 @@ function endOf(request: FastifyRequest, { raw }: FastifyReply, watched: Watched)
   };
 }
 
-/** For what is refused before there is a request. What ends in the middle of a request's body is told of by that request. */
+/** Reports a connection that was refused before it had a request. An error within a body is reported by its request. */
 export function reportUnparsed(observer: Observer, socket: Socket, requestId: string, status: number): void {
   if (!observer.isWatching || isInRequest(socket)) return;
   observer.requestEnded({
@@ -152,7 +154,7 @@ export function reportUnparsed(observer: Observer, socket: Socket, requestId: st
   });
 }
 
-/** As the docs write it: /v1/data/{type}. */
+/** Returns the route as the documentation writes it: /v1/data/{type}. */
 export function shownRoute(path: string): string {
   const known = shownRoutes.get(path);
   if (known !== undefined) return known;

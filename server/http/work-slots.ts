@@ -1,33 +1,33 @@
-// Limits how many requests of one organisation are worked on at once, from the moment that their bodies are complete
-// until their answers are sent. The others wait here, where they cost their bodies and nothing else. A client that does
-// not read its answers thus keeps only its own organisation waiting.
+// Limits how many requests of one organisation are worked on at once, from the end of their bodies until their
+// responses are sent. The others wait here, where they take no memory except for their bodies. A client that does not
+// read its responses therefore delays only its own organisation.
 
 import type { OrganisationNumber } from '../store/rows.ts';
 
 interface Line {
   working: number;
-  /** Each is called with whether it may be worked on. */
+  /** Each function is called with true when its request gets a slot, or with false when it has to give up. */
   readonly waiting: Set<(mayWork: boolean) => void>;
 }
 
 export interface WorkSlotsOptions {
-  /** For one organisation. */
+  /** The number of requests of one organisation that are worked on at once. */
   readonly slots: number;
   readonly mostWaiting: number;
   readonly longestWaitMs: number;
 }
 
 /**
- * For uploads, and interactions that are not small. Enough requests at once for the store to commit several together; few
- * enough that their answers, of some megabytes each if thousands of records are wrong, fit into memory while nobody reads
- * them.
+ * For uploads, and for interactions that are not small. The slots are enough for the store to commit several requests
+ * together, and few enough that unread responses fit into memory: one takes some megabytes if thousands of records are
+ * wrong.
  */
 export const uploadSlots: WorkSlotsOptions = { slots: 16, mostWaiting: 1000, longestWaitMs: 30_000 };
-/** For pages of lists, which the serving thread writes one after the other. */
+/** For pages of lists, which the serving thread serialises one after the other. */
 export const listSlots: WorkSlotsOptions = { slots: 1, mostWaiting: 100, longestWaitMs: 30_000 };
 /**
- * For single records and interactions. One with the longest texts is a quarter of a MiB of JSON, which the serving thread
- * reads and writes in four milliseconds.
+ * For single records and interactions. One with the longest texts is 256 KiB of JSON, which takes the serving thread
+ * four milliseconds to read and serialise.
  */
 export const lookUpSlots: WorkSlotsOptions = { slots: 8, mostWaiting: 1000, longestWaitMs: 30_000 };
 
@@ -40,8 +40,8 @@ export class WorkSlots {
   }
 
   /**
-   * Resolves to whether the request has a slot, which is then given back with `leave`. A request that has to wait hands
-   * `onWait` the function that ends its waiting.
+   * Resolves to true if the request has a slot; the caller then gives it back with `leave`. If the request has to wait,
+   * `onWait` is called with a function that ends the wait.
    */
   async enter(
     organisation: OrganisationNumber,

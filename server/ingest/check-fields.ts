@@ -1,5 +1,5 @@
-// Checks one object against the declared fields of a record type or of the interaction, and brings its
-// values into the form in which they are kept. Reports every problem, not just the first.
+// Checks one object against the declared fields of a record type or of the interaction, and converts its values into
+// the form in which they are stored. Reports every problem, not just the first.
 
 import type { Fields, Reference } from '@headgate/catalogue/declaration.ts';
 import { type ColumnValue, Flaw, type Kind, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
@@ -7,7 +7,7 @@ import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import { nearName } from '../near-name.ts';
 
-/** `lenient` drops fields that the type does not have, `strict` refuses the record for them. */
+/** `lenient` drops fields that the type does not have; `strict` rejects a record that has one. */
 export type Handling = 'strict' | 'lenient';
 
 export interface FieldProblem {
@@ -26,39 +26,39 @@ interface PlannedField {
 export interface PlannedReference {
   readonly field: string;
   readonly column: number;
-  /** The type that a row refers to; undefined while the field that tells is itself flawed. */
+  /** Returns the type that a row refers to, or undefined if the field that names the type is itself invalid. */
   targetOf(row: readonly ColumnValue[]): RecordTypeName | undefined;
 }
 
-/** A declaration laid out for speed: what is looked up per record is here an index into an array. */
+/** A declaration in a form that is fast to check: lookups by name become indexes into arrays. */
 export interface Plan {
   readonly fields: readonly PlannedField[];
   readonly columnOf: ReadonlyMap<string, number>;
   readonly references: readonly PlannedReference[];
-  /** Unknown names with the field that is suggested instead: the same ones come again and again. */
+  /** A cache of the suggested field for each unknown name, because the same names come repeatedly. */
   readonly suggestions: Map<string, string | null>;
 }
 
-/** `problems` is null for a good object. A flawed field's value is null in the row. */
+/** The result of checking an object. `problems` is null if it is valid. An invalid field's value is null in the row. */
 export interface Checked {
   readonly row: ColumnValue[];
-  /** At least one of a bad object, and at most 20. */
+  /** At least one and at most 20 problems if the object is invalid. */
   problems: FieldProblem[] | null;
   readonly room: ProblemRoom;
-  /** How many more there are than `problems` lists. */
+  /** How many problems `problems` does not list. */
   omittedProblems: number;
 }
 
-/** How many more problems may be listed, beside the first of each object. */
+/** How many more problems may be listed, in addition to the first of each object. */
 export interface ProblemRoom {
   further: number;
 }
 
-/** Unknown fields that lenient handling leaves out of a batch. */
+/** Counts the unknown fields that lenient handling drops from a batch. */
 export class DroppedFields {
   /** How often each name occurred. */
   readonly named = new Map<string, number>();
-  /** How often names occurred that are not listed: a hostile body can hold very many. */
+  /** How often other names occurred. They are not listed, because a hostile body can have very many. */
   others = 0;
 
   add(name: string): void {
@@ -71,7 +71,7 @@ export class DroppedFields {
 const MOST_NAMED_FIELDS = 100;
 const MOST_PROBLEMS_PER_OBJECT = 20;
 const LONGEST_SHOWN_NAME_CHARACTERS = 100;
-/** The names are kept for good, so their number and their length are bounded. */
+/** The cached names stay in memory, so their number and length are limited. */
 const MOST_SUGGESTIONS = 1000;
 const LONGEST_REMEMBERED_NAME_CHARACTERS = 64;
 
@@ -97,7 +97,7 @@ function targetOf(
   return (row) => reference.types[String(row[column])] as RecordTypeName | undefined;
 }
 
-/** Unknown fields are problems if `dropped` is null; otherwise they are left out and counted in it. */
+/** Checks an object. Unknown fields are problems if `dropped` is null; otherwise they are dropped and counted in it. */
 export function checkFields(
   plan: Plan,
   value: unknown,

@@ -1,5 +1,5 @@
-// Idempotency: a response is stored together with what its request wrote, so that the same request gets the same
-// response again instead of being carried out twice.
+// Implements idempotency keys. A response is stored together with the data that its request wrote, so that a repeated
+// request gets the same response and does not run twice.
 
 import { hash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
@@ -12,12 +12,12 @@ export interface IdempotencyKey {
   readonly key: string;
 }
 
-/** The idempotency key already stands for another request. */
+/** The idempotency key was already used for a different request. */
 export interface KeyTaken {
   readonly kind: 'key_taken';
 }
 
-/** A request under the same idempotency key is being written at this moment. */
+/** A request with the same idempotency key is being written at the moment. */
 export interface KeyRunning {
   readonly kind: 'key_running';
 }
@@ -42,14 +42,14 @@ export function idempotencyRecordOf(
   };
 }
 
-/** `unavailable`: it cannot be known now whether the request has a response. */
+/** `unavailable`: the store could not be read, so it is unknown whether a response exists. */
 export type EarlierResponse =
   | { readonly kind: 'first'; readonly fingerprint: string }
   | { readonly kind: 'replay'; readonly stored: StoredResponse }
   | { readonly kind: 'unavailable'; readonly reason: string }
   | KeyTaken;
 
-/** Looks for a response that this very request got earlier. Without a key every request is the first. */
+/** Looks for the response that the same request got earlier. Without a key every request is the first. */
 export async function findEarlierResponse(
   { organisation, body, handling }: { organisation: OrganisationNumber; body: Uint8Array; handling: string },
   idempotency: IdempotencyKey | null,
@@ -66,7 +66,7 @@ export async function findEarlierResponse(
   }
 }
 
-/** What is stored under the key is the response to this request only if it is the same request. */
+/** Returns the stored response if it belongs to the same request, otherwise `key_taken`. */
 export function matchEarlierResponse(
   stored: StoredResponse,
   fingerprint: string,
@@ -74,12 +74,12 @@ export function matchEarlierResponse(
   return stored.fingerprint === fingerprint ? { kind: 'replay', stored } : { kind: 'key_taken' };
 }
 
-/** Differs between different bodies, and between ways of handling the same one. */
+/** Returns a fingerprint of the body and its handling, which identifies the request. */
 function fingerprintOf(body: Uint8Array, handling: string): string {
   return `${handling}:${hash('sha256', body)}`;
 }
 
-/** Compressed, because the errors of 5000 records say nearly the same thousands of times. */
+/** Compresses a response, because the errors of 5000 records are thousands of nearly identical texts. */
 function packResponse(response: unknown): Uint8Array {
   return deflateRawSync(JSON.stringify(response));
 }

@@ -1,4 +1,4 @@
-// Takes in one user interaction: read → validate → resolve references → write → the stored object.
+// Ingests one user interaction: read → validate → resolve references → write → the stored object.
 
 import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
@@ -29,7 +29,7 @@ export interface InteractionRequest {
   readonly idempotency: IdempotencyKey | null;
 }
 
-/** What is kept under an idempotency key: the whole answer, since no tally adds to it. */
+/** The result that is stored under an idempotency key. It is complete; unlike an upload it has no tallies. */
 type InteractionAnswer =
   | { readonly kind: 'recorded'; readonly interaction: ShownInteraction }
   | { readonly kind: 'refused'; readonly problems: readonly FieldProblem[]; readonly requestId: string };
@@ -41,7 +41,7 @@ export type InteractionTaken =
   | KeyTaken
   | KeyRunning;
 
-/** A good interaction is one object of eleven keys; this leaves room for a wrong one to be told what is wrong. */
+/** A valid interaction is one object of eleven keys. The limits leave room to report the problems of a wrong one. */
 const jsonLimits: JsonLimits = {
   containers: 200_000,
   members: 20_000,
@@ -80,7 +80,7 @@ async function carryOut(
   const nowMs = Date.now();
   const checked = checkFields(plan, value, handling === 'lenient' ? new DroppedFields() : null);
   await resolveReferences(plan, [checked], organisation, known);
-  // In the order in which the catalogue adds these behind what the client sent.
+  // The order must be that of the fields which the catalogue adds after the client's.
   const row = [
     ...checked.row,
     uuidV7(nowMs),

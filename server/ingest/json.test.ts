@@ -15,7 +15,7 @@ function assertRepeated(text: string, key: string): void {
   assert.ok('unreadable' in result, `was read as if no key were said twice: ${text}`);
   assert.equal(
     result.unreadable,
-    `The body says the key ${JSON.stringify(key)} twice in one object; say each key once.`,
+    `The body has the key ${JSON.stringify(key)} twice in one object; use each key once.`,
   );
 }
 

@@ -1,9 +1,9 @@
-// Bytes to a JSON value, stricter than JSON.parse: the text must be UTF-8, no object may say a key twice, since
-// which of the two was meant is a guess, and the number of objects, arrays, keys and elements is limited.
+// Parses JSON more strictly than JSON.parse. The text must be UTF-8. An object must not have the same key twice,
+// because it is unclear which one was meant. The number of objects, arrays, keys and elements is limited.
 
 import { isAscii, isUtf8 } from 'node:buffer';
 
-/** The body is nothing that can be looked into; the message says why, to its sender. */
+/** The body cannot be parsed. The message tells the client why. */
 export interface Unreadable {
   readonly kind: 'unreadable';
   readonly message: string;
@@ -16,26 +16,28 @@ const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
-/** What `[` becomes, too, once its bit 0x20 is set. */
+/** `[` becomes the same byte when its bit 0x20 is set. */
 const BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 const EVERY_BYTE_CASE_BIT = 0x20202020;
 const EVERY_BYTE_ONE = 0x01010101;
-/** So many words are counted together before a byte of the sum could overflow. */
+/** The most words that can be added up before a byte of the sum could overflow. */
 const WORDS_PER_SUM = 255;
 const QUOTE_LIMIT_CHARACTERS = 100;
-/** Keys with escapes are decoded one by one. Names of fields need none; the room is for unknown fields. */
+/** Keys with escapes are limited because they are decoded one by one. Only unknown fields can need escapes. */
 const MOST_ESCAPED_KEYS = 20_000;
 const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
 const byteOrderMark = '\uFEFF';
 
-/** A few megabytes of `[],[],…` or `0,0,…`, or millions of keys, would otherwise keep a thread busy for seconds. */
+/**
+ * Without limits, a few megabytes of `[],[],…` or `0,0,…`, or millions of keys, would keep a thread busy for seconds.
+ */
 export interface JsonLimits {
   /** Objects and arrays. */
   readonly containers: number;
-  /** Keys of objects and elements of arrays. They are counted by the commas between them. */
+  /** Keys of objects and elements of arrays, counted by the commas between them. */
   readonly members: number;
-  /** What to do instead, as the end of a sentence. */
+  /** Advice for the client, as the end of a sentence. */
   readonly advice: string;
 }
 
@@ -60,7 +62,7 @@ export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
     const twice = findRepeatedKey(buffer);
     if (twice !== null) {
       const shown = JSON.stringify(twice.slice(0, QUOTE_LIMIT_CHARACTERS));
-      return { unreadable: `The body says the key ${shown} twice in one object; say each key once.` };
+      return { unreadable: `The body has the key ${shown} twice in one object; use each key once.` };
     }
   }
   return { value };
@@ -72,9 +74,9 @@ function textOf(buffer: Buffer): string {
 }
 
 /**
- * Of a key that was said twice only one is in the value. Every key and every text has two quotes: if there are just as
- * many quotes as these need, nothing is lost. Texts with escapes need a look at what is outside texts, and nested
- * values, whose keys are not counted, need the closest look of all.
+ * Returns false if no object can have the same key twice. JSON.parse keeps only one of two equal keys, so the bytes
+ * then have more keys than the value. The fast check compares the number of quotes: each key and each text has two.
+ * Bodies with escapes need the slower count of keys. Keys of nested values are not counted, so nested ones give true.
  */
 function mayHaveLostKeys(
   value: unknown,
@@ -87,8 +89,8 @@ function mayHaveLostKeys(
 }
 
 /**
- * Parses JSON with every key spelt without escapes that it can do without. JSON.parse may read an escaped key as
- * another one that it met in an earlier text (nodejs/node#63785), and that text may have been another organisation's.
+ * Parses JSON after removing unnecessary escapes from its keys. JSON.parse may confuse an escaped key with one from an
+ * earlier text (nodejs/node#63785), which may belong to another organisation.
  */
 function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly Place[]): unknown {
   const parts: Buffer[] = [];
@@ -101,20 +103,20 @@ function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly Place[]): unknow
     }
     return JSON.parse(textOf(Buffer.concat([...parts, buffer.subarray(copied)])));
   } catch {
-    // The message is to name the position in the body as it was sent.
+    // Parses the original text, so that the error message names the position in the body as it was sent.
     return JSON.parse(textOf(buffer));
   }
 }
 
-/** How often these bytes occur, in texts too. */
+/** How often these bytes occur, including those inside texts. */
 interface Marks {
   readonly quotes: number;
-  /** Of objects and arrays. */
+  /** Opening brackets of objects and arrays. */
   readonly openings: number;
   readonly commas: number;
 }
 
-/** Four bytes at a time and without a branch, because this looks at every byte of every upload. */
+/** Counts four bytes at a time and without a branch, because it reads every byte of every upload. */
 function countMarks(bytes: Uint8Array): Marks {
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2);
   let quotes = 0;
@@ -142,7 +144,7 @@ function countMarks(bytes: Uint8Array): Marks {
   return { quotes, openings, commas };
 }
 
-/** A word with a one in each byte that is the wanted one, and zeros elsewhere. */
+/** Returns a word with 1 in each byte that equals `wanted`, and 0 in the others. */
 function bytesThatAre(wanted: number, word: number): number {
   const differing = word ^ (wanted * EVERY_BYTE_ONE);
   const isDifferent = ((differing & 0x7f7f7f7f) + 0x7f7f7f7f) | differing;
@@ -153,7 +155,7 @@ function sumOfBytes(word: number): number {
   return (word & 0xff) + ((word >>> 8) & 0xff) + ((word >>> 16) & 0xff) + (word >>> 24);
 }
 
-/** Returns what there is too much of, and what to do instead, or null. */
+/** Returns which limit is exceeded and what to do instead, or null if none is. */
 function surplusOf(found: Structure, { containers, members, advice }: JsonLimits): string | null {
   if (found.containers > containers) return `${containers} objects and arrays; ${advice}`;
   if (found.commas > members) return `${members} keys and elements; ${advice}`;
@@ -162,18 +164,18 @@ function surplusOf(found: Structure, { containers, members, advice }: JsonLimits
   return `${MOST_ESCAPED_KEYS} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
 }
 
-/** From the opening quote to behind the closing one. */
+/** The position of a text, from its opening quote to after its closing quote. */
 interface Place {
   readonly start: number;
   readonly end: number;
 }
 
-/** What is outside texts. */
+/** What the JSON contains outside of texts. */
 interface Structure {
   readonly containers: number;
   readonly keys: number;
   readonly commas: number;
-  /** Not all of them if they are too many. */
+  /** Incomplete if there are more than the limit allows. */
   readonly escapedKeys: readonly Place[];
   readonly escapedKeyBytes: number;
 }
@@ -190,8 +192,8 @@ function structureOf(bytes: Uint8Array): Structure {
 }
 
 /**
- * Calls `onKey` for every key and `onBrace` for every brace outside texts. There every colon belongs to the text before
- * it. Bytes that are no JSON are walked to their end, too.
+ * Calls `onKey` for every key and `onBrace` for every brace outside texts. A colon outside texts means that the text
+ * before it is a key. Does not throw if the bytes are not valid JSON.
  */
 function walk(
   bytes: Uint8Array,
@@ -236,7 +238,7 @@ function walk(
   return { containers, keys, commas };
 }
 
-/** The keys and texts of the object and of the objects in its arrays: all there are in a well-formed request. */
+/** Counts the keys and texts of an object and of the objects in its arrays. A valid request has no others. */
 function countShallow(value: unknown): { keys: number; texts: number } {
   let keys = 0;
   let texts = 0;
@@ -258,7 +260,9 @@ function isObject(value: unknown): value is object {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-/** Looks into valid JSON of any depth without recursion. */
+/**
+ * Returns the first key that occurs twice in one object, or null. Works on valid JSON of any depth without recursion.
+ */
 function findRepeatedKey(buffer: Buffer): string | null {
   const open: (Set<string> | null)[] = [];
   let repeated: string | null = null;

@@ -1,19 +1,19 @@
-// Which referenced records exist. A record that was seen to exist exists forever, so what is found once is
-// never asked for again; what is not found always is.
+// Finds out which referenced records exist, and caches the ones that do. Records are never removed, so a cached id
+// stays valid. Missing records are not cached, because they may be uploaded at any time.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { IngestStore } from '../store/store.ts';
 
-/** Half of what is remembered at most; an id and its place in a set take about 100 bytes. */
+/** The most ids in one of the two generations. An id and its entry in a set take about 100 bytes. */
 const GENERATION_LIMIT_IDS = 250_000;
 
 type Generation = Map<string, Set<string>>;
 
 export class KnownRecords {
   readonly #store: Pick<IngestStore, 'existing'>;
-  // Two generations make a bounded memory without bookkeeping per id: what is used moves to the young one,
-  // and when that is full the old one is dropped.
+  // Two generations bound the memory without bookkeeping per id: an id that is used moves to the young generation. When
+  // that is full, it becomes the old one and the previous old one is discarded.
   #young: Generation = new Map();
   #old: Generation = new Map();
   #youngIds = 0;
@@ -22,7 +22,7 @@ export class KnownRecords {
     this.#store = store;
   }
 
-  /** Those of the ids that are no records of the type. */
+  /** Resolves to the ids for which no record of the type exists. */
   async missing(
     organisation: OrganisationNumber,
     type: RecordTypeName,

@@ -1,4 +1,4 @@
-// What became of an upload, batch by batch and record by record, in the domain's words.
+// Describes the outcome of an upload by batch and record, independent of HTTP.
 
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -16,9 +16,9 @@ export interface Problem {
 
 export interface Warning {
   readonly code: 'unknown_field';
-  /** Null for what a batch with very many unknown names does not list one by one. */
+  /** Null for the fields that are only counted, because the batch has too many unknown names. */
   readonly field: string | null;
-  /** How often in the batch. */
+  /** How often the field occurred in the batch. */
   readonly count: number;
   readonly message: string;
 }
@@ -28,7 +28,7 @@ export interface Counts extends Tally {
   readonly rejected: number;
 }
 
-/** `failed`: the store did not confirm the batch: all of it is stored, or nothing. It may be sent again as it is. */
+/** `failed`: the store did not confirm the batch. All of it is stored, or nothing; it is safe to send it again. */
 export type BatchResult = 'accepted' | 'partly_accepted' | 'refused' | 'failed';
 
 interface Batch {
@@ -52,15 +52,15 @@ interface UploadOf<B extends Batch> {
 }
 
 export interface Outcome extends UploadOf<BatchOutcome> {
-  /** What the store said when it could not keep the upload: for the operator's log. */
+  /** The store's error if it could not store the upload: for the operator's log. */
   readonly failure: string | null;
 }
 
-/** A batch as validation and references left it, before the store has told what it did. */
+/** A batch after validation and before the store has written it. */
 export interface CheckedBatch extends Batch {
   readonly received: number;
   readonly rejected: number;
-  /** Good records that another of the same request replaces. */
+  /** The number of valid records that another record of the same request replaces. */
   readonly superseded: number;
 }
 
@@ -79,7 +79,7 @@ export function problem(
 export function outcomeOf(upload: CheckedUpload, tallies: readonly Tally[]): Outcome {
   const { requestId, type, dryRun } = upload;
   const batches = upload.batches.map((batch, number): BatchOutcome => {
-    // An answer that an earlier version kept under an idempotency key has no `omittedProblems`.
+    // A response that an earlier version stored under an idempotency key has no `omittedProblems`.
     const { batchId, received, rejected, superseded, problems, omittedProblems = 0, warnings } = batch;
     const { created, updated, unchanged } = tallies[number]!;
     return {

@@ -1,4 +1,4 @@
-// From a kept row to the object that an answer shows.
+// Converts a stored row into the object that a response contains.
 
 import type { Fields } from '@headgate/catalogue/declaration.ts';
 import type { Row } from '../store/rows.ts';

@@ -1,5 +1,5 @@
-// Resolves the references of checked objects: asks once per referenced type, then names every reference
-// that leads nowhere as a problem of its object.
+// Resolves the references of checked objects with one query per referenced type, and reports every reference to a
+// record that does not exist.
 
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
@@ -25,7 +25,7 @@ export async function resolveReferences(
   }
 }
 
-/** What is said of a field that names a record which is not there. */
+/** Returns the message for a field that refers to a record which does not exist. */
 export function unknownReference(target: RecordTypeName, id: string): string {
   const title = recordTypes[target].title.toLowerCase();
   return `names no ${title} of this organisation: ${id}; upload it to ${target} first`;

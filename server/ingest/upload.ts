@@ -1,6 +1,6 @@
-// Takes in one upload: read → validate → resolve references → decide between duplicates → write → outcome.
-// All batches of an upload are written in one transaction, so which of two duplicates stays is decided for
-// the whole request and holds whatever happens to the store.
+// Ingests one upload: read → validate → resolve references → decide between duplicates → write → outcome.
+// All batches of an upload are written in one transaction, so the decision between two duplicates holds for the whole
+// request, even if the store fails.
 
 import { quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
@@ -68,14 +68,14 @@ interface UploadPlan extends Plan {
 }
 
 /**
- * A good record is one object of some fifteen keys; this leaves room for wrong ones to be named one by one. V8 keeps
- * different names for every record in hundreds of megabytes, so there is not much more room.
+ * A valid record is one object of about fifteen keys. The limits leave room for wrong fields to be reported one by one.
+ * They are not larger, because V8 takes hundreds of megabytes for records that all have different keys.
  */
 const CONTAINERS_PER_RECORD = 40;
 const MEMBERS_PER_RECORD = 40;
 /**
- * Every rejected record is reported with at least one problem. Its further problems are reported up to this number in an
- * upload, and counted beyond it: all of them could fill a response of 30 MB.
+ * Every rejected record is reported with at least one problem. This is the limit for all further problems of an upload;
+ * beyond it they are only counted, because all of them could take a response of 30 MB.
  */
 const MOST_FURTHER_PROBLEMS = 5000;
 const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
@@ -89,7 +89,7 @@ const plans = Object.fromEntries(
   }),
 ) as Record<RecordTypeName, UploadPlan>;
 
-/** `onBodyRead`: from then on the body's bytes are not needed any more. */
+/** Resolves to the outcome of an upload. Calls `onBodyRead` when the body's bytes are no longer needed. */
 export async function takeUpload(
   request: UploadRequest,
   store: Pick<Store, 'storedResponse' | 'write'>,
@@ -97,7 +97,7 @@ export async function takeUpload(
   limits: UploadLimits,
   onBodyRead: () => void = () => {},
 ): Promise<UploadTaken> {
-  // A dry run does nothing that could be done twice, and its answer must never stand in for a real one.
+  // A dry run stores nothing, and its response must never be replayed for a real upload.
   const idempotency = request.dryRun ? null : request.idempotency;
   const earlier = await findEarlierResponse(request, idempotency, store);
   if (earlier.kind === 'replay' || earlier.kind === 'key_taken') return replay(earlier);
@@ -120,12 +120,12 @@ interface Failed {
 }
 
 /**
- * What is kept of an upload until it is written, beside what the store keeps of it. The records are not: held by every
- * upload that waits for the store, they would be most of the memory, and most of what the collector has to move about.
+ * The data that an upload needs while it waits for the store. It leaves out the records: those of all waiting uploads
+ * would take most of the memory, and most of the garbage collector's time.
  */
 interface Begun {
   readonly upload: CheckedUpload;
-  /** Of every record, null where it has none that can be read. */
+  /** The id of every record; null if the record has no valid one. */
   readonly ids: readonly (string | null)[];
   readonly fingerprint: string;
   readonly writing: Written | Failed | Promise<Written | Failed>;
@@ -191,7 +191,7 @@ function replay(again: ReturnType<typeof matchEarlierResponse>): UploadTaken {
   return { kind: 'taken', outcome: outcomeOf(upload, stored.tallies), replayed: true };
 }
 
-/** The records of the body, or a sentence on why it has none that can be looked at. */
+/** Returns the records of the body, or a sentence on why the body cannot be read. */
 function readRecords(
   { body, type, handling }: UploadRequest,
   { maxRecords }: UploadLimits,
@@ -220,7 +220,7 @@ function readRecords(
   return records;
 }
 
-/** `dropped`: per batch, what lenient handling leaves out; empty if handling is strict. */
+/** Checks all records. `dropped` holds the unknown fields of each batch; it is empty if the handling is strict. */
 function checkRecords(
   plan: UploadPlan,
   records: readonly unknown[],
@@ -237,8 +237,8 @@ function checkRecords(
 }
 
 /**
- * The good records that lose to another of the request with the same id: the one with the older `updated`
- * where both carry it, otherwise the earlier one.
+ * Returns the indexes of the valid records that are replaced by another record of the request with the same id. The one
+ * with the older `updated` loses if both have it, otherwise the earlier one.
  */
 function findSuperseded(
   { keyColumn, updatedColumn }: UploadPlan,
@@ -288,8 +288,8 @@ function describe(
 }
 
 /**
- * Nothing was stored: every record that had no problem of its own is named with the store's. A batch in which none
- * was good is refused for what it is, since sending it again would not help.
+ * Returns the outcome of an upload that the store did not confirm: every valid record is reported as
+ * `store_unavailable`. A batch without a valid record is refused instead, because sending it again would not help.
  */
 function failedOutcome(
   { requestId, type, dryRun, batches }: CheckedUpload,

@@ -1,5 +1,5 @@
-// What is known of a request when it is over, for metrics, the log and traces. It holds nothing that a client can
-// fill at will: no key, no body, no header, no part of a path beyond the route's pattern and a known record type.
+// Describes a request that has ended, for metrics, the log and traces. It contains no text that a client can choose
+// freely: no key, body or header, and of the path only the route's pattern and a known record type.
 
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -25,7 +25,7 @@ export interface RecordCounts {
   readonly rejected: number;
 }
 
-/** When a request's work was done on the thread that took it in; milliseconds since 1970. Zero: it was not. */
+/** When the ingest thread did a request's work, in milliseconds since 1970. Zero means that the step did not happen. */
 export interface WorkTimes {
   readonly beganAtMs: number;
   readonly writeAskedAtMs: number;
@@ -33,39 +33,42 @@ export interface WorkTimes {
   readonly endedAtMs: number;
 }
 
-/** What became of what was sent. Told with the answer, so it is kept small: every field costs on the serving thread. */
+/** The result of an upload or interaction. It is kept small, because every field costs time on the serving thread. */
 export interface IngestSummary {
   readonly outcome: UploadOutcome | InteractionOutcome;
-  /** From handing the rows to the store until they were durable; null where there was nothing to write. */
+  /** The time from handing the rows to the store until they were durable; null if there was nothing to write. */
   readonly writeMs: number | null;
-  /** Of all batches together; only of uploads. */
+  /** The sums over all batches. Only uploads have them. */
   readonly counts?: RecordCounts;
-  /** How often each reason was given; absent where none was. */
+  /** How often each problem was reported; absent if there were none. */
   readonly codes?: Readonly<Partial<Record<ProblemCode, number>>>;
-  /** Only where traces are made. */
+  /** Present only if tracing is on. */
   readonly times?: WorkTimes;
 }
 
 export interface EndedRequest {
   readonly requestId: string;
-  /** Of the trace that the request is part of, where it is part of one. */
+  /** The trace of the request; null if it has none. */
   readonly traceId: string | null;
-  /** One of the methods that routes have, or OTHER. */
+  /** A known method, or OTHER. */
   readonly method: string;
-  /** The pattern, such as /v1/data/{type}; `unmatched` for any path that has no route, `unparsed` for what has none yet. */
+  /**
+   * The route's pattern, such as /v1/data/{type}. `unmatched` if the path has no route, `unparsed` if the request was
+   * refused before it had one.
+   */
   readonly route: string;
-  /** Null where the client went away before there was an answer. */
+  /** Null if the client disconnected before the response began. */
   readonly status: number | null;
-  /** The client went away before it had the whole answer. */
+  /** True if the client disconnected before the whole response was sent. */
   readonly isCutOff: boolean;
   readonly isProbe: boolean;
   readonly orgId: string | null;
   readonly keyId: string | null;
   readonly type: RecordTypeName | null;
   readonly summary: IngestSummary | null;
-  /** The name of the refusal, where the request was refused as a whole. */
+  /** The name of the refusal if the whole request was refused, otherwise null. */
   readonly code: string | null;
-  /** Of the body as it came. */
+  /** The size of the body as it was received, before decompression. */
   readonly bodyBytes: number;
   readonly durationMs: number;
 }

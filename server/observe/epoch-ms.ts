@@ -1,6 +1,6 @@
-// The clock of spans.
+// The clock for the spans of traces.
 
-/** The time of day, at the precision of the monotonic clock. */
+/** Returns the milliseconds since 1970, with the precision of the monotonic clock. */
 export function epochMs(): number {
   return performance.timeOrigin + performance.now();
 }

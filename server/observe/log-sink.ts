@@ -1,39 +1,39 @@
-// Where log lines go: gathered in memory, and written to a descriptor without ever holding up whoever logs. A reader
-// that stands still costs lines, which are counted, not memory.
+// Buffers log lines in memory and writes them to a file descriptor without ever blocking the caller. If the reader of
+// the descriptor stalls, further lines are dropped and counted, so that memory stays bounded.
 
 import { closeSync, constants, fstatSync, openSync, write, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 
 const WRITE_AFTER_MS = 50;
-/** Less than goes at once, so that nothing is left over for a second write. */
+/** Less than `LARGE_WRITE_BYTES`, so that one write is enough. */
 const WRITE_AT_LENGTH = 48 * 1024;
 const TRY_AGAIN_AFTER_MS = 10;
-/** For a disk that is full: it will hardly have room a moment later. */
+/** The pause after a failure such as a full disk, which is unlikely to end soon. */
 const TRY_AGAIN_AFTER_FAILURE_MS = 1000;
 const LAST_WORDS_MS = 500;
 const LINE_BREAK = 0x0a;
 const HELD_LIMIT_LENGTH = 4 * 1024 * 1024;
-/** So much goes to a pipe in one piece, whoever else writes to it (PIPE_BUF). */
+/** The largest write to a pipe that is atomic even if other processes write to it (PIPE_BUF). */
 export const WHOLE_ON_A_PIPE_BYTES = 4096;
 export const LARGE_WRITE_BYTES = 64 * 1024;
 
 export interface LogSink {
-  /** A whole line, with its line break. */
+  /** Adds a whole line, which includes its line break. */
   write(line: string): void;
-  /** Begins to write what is held, instead of in a moment. */
+  /** Starts to write the buffered lines now instead of after `WRITE_AFTER_MS`. */
   hurry(): void;
-  /** Resolves when all is written, or when the reader has stood still for too long. */
+  /** Resolves when everything is written, or when the reader has stalled for too long. */
   close(): Promise<void>;
 }
 
-/** What is written in one piece. */
+/** Lines that are written with one call. */
 interface Chunk {
   readonly text: string;
-  /** How many dropped lines it tells of, where it is the note that does. */
+  /** The number of dropped lines that this chunk reports; 0 if it is not such a note. */
   readonly toldDrops: number;
 }
 
-/** `dropNote`: the line that tells how many are missing. */
+/** Opens a sink. `dropNote` returns the line that reports how many lines were dropped. */
 export function openLogSink(
   givenFd: number,
   mostBytesAtOnce: number,
@@ -44,12 +44,12 @@ export function openLogSink(
   let current = '';
   let heldLength = 0;
   let dropped = 0;
-  /** Taken from `chunks` and not yet written to its end. */
+  /** The chunk that was taken from `chunks` and is not completely written. */
   let leaving: { readonly rest: Buffer; readonly toldDrops: number } | null = null;
-  /** A line was begun, and its end could not be written. */
+  /** True if only the beginning of a line could be written. */
   let isLineBroken = false;
   let isInSystemCall = false;
-  /** The reader is behind, or the disk is full: it is tried again when the timer says so. */
+  /** True while the reader is slow or the disk is full. The timer starts the next try. */
   let isStalled = false;
   let timer: NodeJS.Timeout | null = null;
   let isOver = false;
@@ -91,7 +91,7 @@ export function openLogSink(
     leaving = rest.byteLength > bytes ? { rest: rest.subarray(bytes), toldDrops } : null;
   };
 
-  /** The other end is closed: nobody will ever read a line. */
+  /** Called when the other end is closed, so that no line will ever be read. */
   const giveUp = (): void => {
     isOver = true;
     chunks = [];
@@ -147,7 +147,7 @@ export function openLogSink(
     timer = null;
   };
 
-  /** The process ends now: what a system call has in hand ends by itself, the rest is written here. */
+  /** Called when the process ends. A running system call completes by itself; the rest is written here. */
   const writeLastWords = (): void => {
     const deadlineMs = performance.now() + LAST_WORDS_MS;
     if (isInSystemCall) leaving = null;
@@ -194,16 +194,16 @@ export function openLogSink(
 }
 
 /**
- * A terminal that stands still (Ctrl-S), or a pipe that nobody reads, holds up whoever writes to it, and with that the
- * end of the process. The descriptor is shared with other programs, so it is not changed: the same terminal or pipe is
- * opened once more, in a way that never waits. Null where that is not needed, or not possible.
+ * Opens the same terminal or pipe again in non-blocking mode. A paused terminal (Ctrl-S) or an unread pipe would block
+ * a write, and with it the end of the process. The given descriptor is shared with other programs, so its mode must not
+ * change. Returns null if this is not needed or not possible.
  */
 function openWithoutBlocking(fd: number): number | null {
   try {
     if (!isatty(fd) && !fstatSync(fd).isFIFO()) return null;
     return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch {
-    // No such folder on this system, or a terminal of another user.
+    // The system has no /proc, or the terminal belongs to another user.
     return null;
   }
 }
@@ -214,7 +214,7 @@ function linesIn(bytes: Buffer): number {
   return count;
 }
 
-/** A terminal or pipe that is full for now. */
+/** Returns whether the error means that the terminal or pipe is full for now. */
 function isBusy(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === 'EAGAIN' || code === 'EBUSY';

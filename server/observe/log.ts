@@ -1,5 +1,5 @@
-// The log: one line per request, and one for everything an operator should hear of. JSON for programs, a short form
-// for people at a terminal. Request lines are put together by hand, because each costs on the serving thread.
+// Writes the log: one line per request and per event that matters to an operator, as JSON for programs or in a short
+// form for people at a terminal. Request lines are concatenated by hand, because they cost time on the serving thread.
 
 import type { EndedRequest } from './ended-request.ts';
 import { LARGE_WRITE_BYTES, type LogSink, openLogSink, WHOLE_ON_A_PIPE_BYTES } from './log-sink.ts';
@@ -17,7 +17,7 @@ export type LogFields = Readonly<Record<string, unknown>>;
 export interface Log {
   write(level: LogLevel, fields: LogFields, message: string): void;
   request(ended: EndedRequest): void;
-  /** Whether lines of requests are written at all. */
+  /** False if the log level excludes all request lines. */
   readonly hasRequests: boolean;
   close(): Promise<void>;
 }
@@ -53,7 +53,7 @@ export function openLog({ threshold, format, isTerminal, isShared, env }: LogOpt
     STANDARD_ERROR,
     isShared ? WHOLE_ON_A_PIPE_BYTES : LARGE_WRITE_BYTES,
     (dropped) =>
-      lineOf('warn', { dropped }, 'log lines were dropped: nobody took them in time, or the disk is full'),
+      lineOf('warn', { dropped }, 'log lines were dropped: the reader was too slow, or the disk is full'),
   );
   return {
     hasRequests: isOn('warn'),
@@ -69,13 +69,13 @@ export function openLog({ threshold, format, isTerminal, isShared, env }: LogOpt
   };
 }
 
-/** Probes come every few seconds, and say something only when they fail. */
+/** Returns the level of a request's line. Probes come every few seconds, so they matter only if they fail. */
 export function levelOf({ status, isProbe }: EndedRequest): LogLevel {
   if (status !== null && status >= 500) return 'warn';
   return isProbe ? 'debug' : 'info';
 }
 
-/** Nothing in it needs escaping: ids are ours, and everything else is of a closed set of words, or a number. */
+/** Returns the line as JSON. Nothing needs escaping: all values are our own ids, words of a closed set, or numbers. */
 function jsonRequest(ended: EndedRequest): string {
   const { requestId, traceId, method, route, status, isCutOff, orgId, keyId, type, summary, code } = ended;
   let line = `{"time":"${utcTime()}","level":"${levelOf(ended)}","request_id":"${requestId}"`;
@@ -94,7 +94,7 @@ function jsonRequest(ended: EndedRequest): string {
   return `${line},"bytes":${ended.bodyBytes},"duration_ms":${ended.durationMs.toFixed(2)}}\n`;
 }
 
-/** JSON leaves out all that is in an error. */
+/** Converts errors, because JSON.stringify leaves out their properties. */
 function plainError(_name: string, value: unknown): unknown {
   return value instanceof Error ? { name: value.name, message: value.message, stack: value.stack } : value;
 }
@@ -102,7 +102,7 @@ function plainError(_name: string, value: unknown): unknown {
 let shownMs = 0;
 let shownUtc = '';
 
-/** Many lines of one millisecond share one text. */
+/** Returns the time as text, which is cached because many lines share a millisecond. */
 function utcTime(): string {
   const nowMs = Date.now();
   if (nowMs !== shownMs) {

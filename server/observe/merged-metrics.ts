@@ -1,9 +1,9 @@
-// The metrics of several worker processes as one: the primary asks each for its own, and adds them up.
+// Merges the metrics of several worker processes: the primary requests those of each worker and adds them up.
 
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry } from 'prom-client';
 
-/** What the primary asks of a worker, and what it is told. */
+/** The primary's request to a worker, and the worker's response. */
 interface Question {
   readonly metricsWanted: number;
 }
@@ -14,14 +14,14 @@ interface Told {
 
 const ANSWER_TIMEOUT_MS = 2000;
 
-/** In a worker: answers the primary for as long as both live. */
+/** Runs in a worker: responds to the primary's requests. Returns a function that stops it. */
 export function sendMetrics(values: () => Promise<readonly object[]>): () => void {
   const onMessage = (message: Partial<Question>): void => {
     const { metricsWanted } = message;
     if (metricsWanted === undefined) return;
     void values().then((ours) => {
       const told: Told = { metricsOf: metricsWanted, values: ours };
-      // A primary that has just ended needs no answer; without a callback the error would end this process.
+      // If the primary has just ended, sending fails. Without a callback the error would end this process.
       if (process.connected) process.send!(told, undefined, undefined, () => {});
     });
   };
@@ -32,8 +32,8 @@ export function sendMetrics(values: () => Promise<readonly object[]>): () => voi
 }
 
 /**
- * In the primary. A worker that does not answer in time counts with what it told last, and so does one that has
- * ended: its counts stay in the sum, because a sum that falls would look like a restart of the whole service.
+ * Runs in the primary. If a worker does not respond in time, its last values are used. The counts of a worker that has
+ * ended stay in the sum, because a sum that falls would look like a restart of the whole service.
  */
 export class MergedMetrics {
   readonly #workers: () => Iterable<Worker>;
@@ -42,7 +42,7 @@ export class MergedMetrics {
   #retired: readonly object[] = [];
   #lastQuestion = 0;
 
-  /** `workers`: those that serve by now, and so can be asked. */
+  /** `workers` returns the workers that are serving and can therefore respond. */
   constructor(workers: () => Iterable<Worker>) {
     this.#workers = workers;
     cluster.on('exit', this.#onExit);
@@ -72,7 +72,7 @@ export class MergedMetrics {
       };
       const timer = setTimeout(end, ANSWER_TIMEOUT_MS);
       worker.on('message', onMessage).on('exit', end);
-      // A worker that is about to end cannot be written to, and is no reason for the primary to end as well.
+      // Sending to a worker that is about to end fails. That error must not end the primary.
       worker.send({ metricsWanted: number } satisfies Question, (error) => {
         if (error !== null) end();
       });

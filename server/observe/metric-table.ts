@@ -1,6 +1,6 @@
-// Every metric of Headgate's own, declared once: what is served at /metrics and the table in the docs derive from it.
+// Declares all of Headgate's own metrics. /metrics and the table in the docs are derived from it.
 
-/** How the values of several worker processes become one. */
+/** How the values of several worker processes are merged. */
 export type Merging = 'sum' | 'max' | 'first';
 
 interface MetricDescription {
@@ -26,103 +26,96 @@ export const metricTable = {
     'counter',
     'requests_total',
     ['method', 'route', 'status'],
-    'Requests that are over. The route is the pattern, unmatched for a path that has none, unparsed for what is ' +
-      'refused before it has a route: no HTTP, an unknown method; the status is cut_off if the client left ' +
-      'before the response.',
+    'Requests that have ended. route is the pattern of the path, unmatched if the path has no route, or unparsed if ' +
+      'the request was refused before routing (not HTTP, or an unknown method). status is cut_off if the client ' +
+      'disconnected before the response.',
   ),
   requestSeconds: metric(
     'histogram',
     'request_duration_seconds',
     ['method', 'route'],
-    'From the headers of a request to the end of its answer.',
+    'Time from the headers of a request to the end of its response.',
   ),
   uploads: metric(
     'counter',
     'uploads_total',
     ['type', 'outcome'],
-    'Uploads that were looked into: accepted, partly_accepted, refused (no record was good), failed (the store ' +
-      'did not confirm it), replayed (answered again from an Idempotency-Key), dry_run.',
+    'Uploads whose records were checked: accepted, partly_accepted, refused (no record was valid), failed (the store ' +
+      'did not confirm it), replayed (the stored response of an Idempotency-Key was sent), dry_run.',
   ),
   records: metric(
     'counter',
     'records_total',
     ['type', 'outcome'],
-    'Records of uploads: created, updated, unchanged, rejected, or failed, if the store did not confirm a good one. ' +
+    'Records of uploads: created, updated, unchanged, rejected, or failed (valid, but not confirmed by the store). ' +
       'Dry runs and replays are not counted.',
   ),
   rejections: metric(
     'counter',
     'rejections_total',
     ['code'],
-    'Reasons for which records and interactions were not accepted; one record may have several.',
+    'Problems because of which records and interactions were not accepted; one record may have several.',
   ),
   interactions: metric(
     'counter',
     'interactions_total',
     ['outcome'],
-    'Interactions that were looked into: recorded, refused, failed, replayed.',
+    'Interactions that were checked: recorded, refused, failed, replayed.',
   ),
-  requestsInProgress: metric(
-    'gauge',
-    'requests_in_progress',
-    [],
-    'Requests that have begun and are not over.',
-  ),
+  requestsInProgress: metric('gauge', 'requests_in_progress', [], 'Requests that have begun and not ended.'),
   bodiesWaiting: metric(
     'gauge',
     'bodies_waiting',
     [],
-    'Large bodies that wait for their turn to be read; their bytes are still with the clients.',
+    'Large bodies that wait to be read; the rest of their bytes is still at the clients.',
   ),
   jobs: metric(
     'gauge',
     'jobs_in_progress',
     ['thread'],
-    'Requests that an ingest thread has been given and has not answered: those of up to 4 KiB at small, larger and ' +
-      'compressed ones at large.',
+    'Requests that an ingest thread has not finished. small takes bodies of up to 4 KiB, large takes larger ones.',
   ),
   writes: metric(
     'gauge',
     'store_writes_in_progress',
     ['thread'],
-    'Writes that the store has been asked for and that are not durable yet.',
+    'Writes that have been handed to the store and are not durable yet.',
   ),
   bytesInFlight: metric(
     'gauge',
     'in_flight_bytes',
     [],
-    'Bytes of request bodies and of large answers that are held.',
+    'Bytes of request bodies and large responses in memory.',
   ),
   bytesInFlightLimit: metric(
     'gauge',
     'in_flight_limit_bytes',
     [],
-    'HEADGATE_MAX_IN_FLIGHT: above it requests are answered 503.',
+    'The limit HEADGATE_MAX_IN_FLIGHT. Requests above it get a 503.',
   ),
   writeSeconds: metric(
     'histogram',
     'store_write_duration_seconds',
     ['kind'],
-    'From handing the rows of an upload, or an interaction, to the store until they are durable.',
+    'Time from handing an upload or an interaction to the store until it is durable.',
   ),
   storeErrors: metric(
     'counter',
     'store_errors_total',
     ['during'],
-    'Times that the store could not serve: during an upload, an interaction, a read (keys included), a readiness ' +
-      'probe, or upkeep.',
+    'Errors of the store during an upload, an interaction, a read (including keys), a readiness probe, or upkeep.',
   ),
   threadRestarts: metric(
     'counter',
     'thread_restarts_total',
     ['thread'],
-    'Threads that ended unexpectedly and were started again; each is a bug worth reporting.',
+    'Threads that ended unexpectedly and were restarted. Each is a bug; please report it.',
   ),
   eventLoopDelay: metric(
     'gauge',
     'event_loop_delay_seconds',
     ['stat'],
-    'How late the serving thread came to its work since the last scrape: p50, p99 and max.',
+    'Delay of the serving thread since the last scrape: p50, p99 and max.',
     'max',
   ),
   workers: metric('gauge', 'workers', [], 'Processes that serve the port.'),
@@ -130,7 +123,7 @@ export const metricTable = {
     'gauge',
     'build_info',
     ['version', 'node', 'store'],
-    'Always 1; the labels say what runs.',
+    'Always 1. The labels give the versions and the kind of store.',
     'first',
   ),
 } as const;
@@ -138,7 +131,7 @@ export const metricTable = {
 export type MetricName = keyof typeof metricTable;
 export type LabelsOf<Name extends MetricName> = (typeof metricTable)[Name]['labels'][number];
 
-/** The table of metrics for the docs, in Markdown. */
+/** Returns the table of metrics for the docs, in Markdown. */
 export function metricsTable(): string {
   const rows = Object.values(metricTable).map(({ name, type, labels, help }: MetricDescription) => [
     `\`${name}\``,

@@ -1,4 +1,4 @@
-// Serves /metrics for Prometheus on a port of its own, so that the public one shows nothing of it.
+// Serves /metrics for Prometheus on a separate port, so that metrics are not public.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -25,7 +25,7 @@ export async function serveMetrics(
       resolve();
     });
   });
-  // It must never keep a process alive that has nothing else to do.
+  // The metrics server alone must not keep the process alive.
   server.unref();
   const { port: taken } = server.address() as AddressInfo;
   return {

@@ -1,4 +1,4 @@
-// Counts what happens, for Prometheus. Loaded only if metrics are switched on.
+// Collects the metrics for Prometheus. This module is loaded only if metrics are on.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
@@ -13,10 +13,10 @@ import {
 import { type LabelsOf, type MetricName, metricTable } from './metric-table.ts';
 
 export type StoreErrorDuring = 'upload' | 'interaction' | 'read' | 'readiness' | 'upkeep';
-/** The ingest threads, by the requests that they take. */
+/** The ingest threads, named by the size of their requests. */
 export type ThreadLabel = 'small' | 'large';
 
-/** What is only looked at when Prometheus asks. */
+/** Values that are read only during a scrape. */
 export interface Gauges {
   requestsInProgress(): number;
   bodiesWaiting(): number;
@@ -47,12 +47,12 @@ const storeErrorPlaces: readonly StoreErrorDuring[] = [
   'readiness',
   'upkeep',
 ];
-/** The statuses that an operator must hear of. */
+/** The statuses for which an operator has alerts. */
 const serverErrorStatuses = ['500', '503'];
 const threads: readonly ThreadLabel[] = ['small', 'large'];
 const bucketsSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** What is known beforehand begins at 0, so that its first rise is seen as one. */
+/** All known label values start at 0, so that Prometheus sees their first increase. */
 export class Metrics {
   readonly #registry = newRegistry();
   readonly #requests = new Counter(this.#config('requests'));
@@ -85,7 +85,7 @@ export class Metrics {
     this.#gauge('buildInfo', (gauge) => gauge.set({ ...build, node: process.version }, 1));
   }
 
-  /** Shows what others know at the moment when Prometheus asks. */
+  /** Adds the gauges whose values are read during a scrape. */
   watch(gauges: Gauges): void {
     this.#gauge('requestsInProgress', (gauge) => gauge.set(gauges.requestsInProgress()));
     this.#gauge('bodiesWaiting', (gauge) => gauge.set(gauges.bodiesWaiting()));
@@ -104,7 +104,7 @@ export class Metrics {
     this.#requestSeconds.observe({ method, route }, durationMs / 1000);
   }
 
-  /** `type`: null for an interaction. */
+  /** Counts an upload or interaction. `type` is null for an interaction. */
   taken(type: RecordTypeName | null, summary: IngestSummary): void {
     const { outcome, writeMs, codes } = summary;
     const kind = type === null ? 'interaction' : 'upload';
@@ -124,7 +124,7 @@ export class Metrics {
     this.#threadRestarts.inc({ thread });
   }
 
-  /** As prom-client passes them between processes. */
+  /** Resolves to the metrics in the form that prom-client passes between processes. */
   values(): Promise<readonly object[]> {
     return this.#registry.getMetricsAsJSON();
   }
@@ -156,13 +156,13 @@ export class Metrics {
       max: hasSeen ? delay.max : 0,
     };
     delay.reset();
-    // What is measured is the time between two looks, which are never closer than the resolution.
+    // The histogram measures the time between two timer ticks, which includes the resolution.
     for (const [stat, value] of Object.entries(nanoseconds)) {
       gauge.set({ stat }, Math.max(0, value / NANOSECONDS - DELAY_RESOLUTION_MS / 1000));
     }
   }
 
-  /** A gauge whose values are set when Prometheus asks. */
+  /** Adds a gauge whose values are set during a scrape. */
   #gauge<Name extends MetricName>(name: Name, collect: (gauge: Gauge<LabelsOf<Name>>) => void): void {
     const gauge: Gauge<LabelsOf<Name>> = new Gauge({
       ...this.#config(name),

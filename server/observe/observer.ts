@@ -1,4 +1,4 @@
-// What the server tells of itself while it runs: metrics, the log and traces, each where it is switched on.
+// Bundles the metrics, the log and the traces of the server, as far as they are switched on.
 
 import type { EndedRequest } from './ended-request.ts';
 import type { Log } from './log.ts';
@@ -9,7 +9,7 @@ export class Observer {
   readonly log: Log;
   readonly metrics: Metrics | null;
   readonly traces: Traces | null;
-  /** Whether anybody wants to hear how requests ended. */
+  /** False if nothing uses the reports of ended requests. */
   readonly isWatching: boolean;
   requestsInProgress = 0;
 

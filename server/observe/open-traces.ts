@@ -1,10 +1,10 @@
-// Begins to send traces where an endpoint is set; only then OpenTelemetry is loaded.
+// Starts to send traces if an endpoint is set. OpenTelemetry is loaded only in that case.
 
 import type { TraceSettings, Traces } from './traces.ts';
 
 const endpoints = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
-/** Null where no endpoint is set, or tracing is switched off by one of OpenTelemetry's own variables. */
+/** Resolves to null if no endpoint is set, or if one of OpenTelemetry's own variables switches tracing off. */
 export async function openTraces(settings: TraceSettings): Promise<Traces | null> {
   const { env, warn } = settings;
   const variable = endpoints.find((name) => (env[name] ?? '') !== '');

@@ -1,5 +1,5 @@
-// Turns requests into OpenTelemetry spans and sends them to a collector as OTLP over HTTP. Loaded only where an
-// endpoint is set; the children of a request's span are made when it is over, from the times that were noted.
+// Turns requests into OpenTelemetry spans and sends them to a collector as OTLP over HTTP. It is loaded only if an
+// endpoint is set. The children of a request's span are made at its end, from the recorded times.
 
 import {
   type Attributes,
@@ -41,13 +41,13 @@ type Warn = (summary: LogFields, message: string) => void;
 type Env = TraceSettings['env'];
 
 const SERVICE_NAME = 'headgate';
-/** A stop does not wait longer for a collector that does not answer. */
+/** The longest time that a stop waits for a collector that does not respond. */
 const LAST_SPANS_MS = 2000;
 const SAME_WARNING_MS = 60_000;
 
 export function sendTraces({ version, env, isTls, warn }: TraceSettings): Traces {
   const reportTrouble = rarely((cause) =>
-    warn({ cause }, 'traces could not be sent, and those spans are lost; is the collector there?'),
+    warn({ cause }, 'traces could not be sent, and those spans are lost; is the collector running?'),
   );
   diag.setLogger(
     { error: reportTrouble, warn: reportTrouble, info() {}, debug() {}, verbose() {} },
@@ -109,7 +109,7 @@ export function sendTraces({ version, env, isTls, warn }: TraceSettings): Traces
     async close() {
       const patience = Promise.withResolvers<string>();
       const timer = setTimeout(
-        () => patience.resolve(`no answer within ${LAST_SPANS_MS / 1000} s`),
+        () => patience.resolve(`no response within ${LAST_SPANS_MS / 1000} s`),
         LAST_SPANS_MS,
       );
       const { failed } = exporter;
@@ -122,7 +122,7 @@ export function sendTraces({ version, env, isTls, warn }: TraceSettings): Traces
   };
 }
 
-/** Knows how many of the spans that were given to it the collector has not taken. */
+/** Counts the spans that the collector has not accepted. */
 class CountingExporter implements SpanExporter {
   readonly #exporter: SpanExporter;
   unanswered = 0;
@@ -196,7 +196,7 @@ function samplerOf(env: Env, warn: Warn): Sampler {
   return samplers[usualSampler]!(1);
 }
 
-/** The SDK leaves these variables to whoever uses it. */
+/** Returns the batching options. The SDK does not read these variables itself. */
 function batching(env: Env): Omit<BatchSpanProcessorOptions, 'exporter'> {
   const given = {
     scheduledDelayMillis: env.OTEL_BSP_SCHEDULE_DELAY,
@@ -212,7 +212,7 @@ function batching(env: Env): Omit<BatchSpanProcessorOptions, 'exporter'> {
   );
 }
 
-/** What goes wrong with every batch is told once a minute. */
+/** Limits a warning to one a minute, because every batch may fail. */
 function rarely(tell: (cause: string) => void): (message: unknown) => void {
   let toldAtMs = Number.NEGATIVE_INFINITY;
   return (message) => {
@@ -223,7 +223,7 @@ function rarely(tell: (cause: string) => void): (message: unknown) => void {
   };
 }
 
-/** OpenTelemetry tells of an error as the JSON of all that is in it; its message is what a reader needs. */
+/** Returns the message of an error. OpenTelemetry reports errors as JSON of all their properties. */
 function causeOf(told: unknown): string {
   if (told instanceof Error) return told.message;
   const text = String(told);

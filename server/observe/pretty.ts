@@ -1,4 +1,4 @@
-// Log lines for people at a terminal: short, aligned where it helps, coloured where colours are shown.
+// Formats log lines for people at a terminal.
 
 import { styleText } from 'node:util';
 import { printable, printableLines } from '../printable.ts';

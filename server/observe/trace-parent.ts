@@ -1,4 +1,4 @@
-// The headers with which a caller says of which trace its request is a part (W3C Trace Context).
+// Reads the header traceparent, which names the trace that a request belongs to (W3C Trace Context).
 
 export interface TraceParent {
   readonly traceId: string;
@@ -6,11 +6,11 @@ export interface TraceParent {
   readonly isSampled: boolean;
 }
 
-/** Later versions may add further parts; what is known of them stays where it is. */
+/** Later versions may append further parts, but keep these. */
 const form = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const SAMPLED_FLAG = 1;
 
-/** Null where there is none, or one that must be ignored because it is malformed. */
+/** Returns null if the header is missing, or malformed and therefore to be ignored. */
 export function readTraceParent(header: string | undefined): TraceParent | null {
   if (header === undefined) return null;
   const parts = form.exec(header.trim());

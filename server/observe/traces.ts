@@ -1,4 +1,4 @@
-// Traces as the rest of the server knows them.
+// Declares the interface of traces, independent of OpenTelemetry.
 
 import type { EndedRequest } from './ended-request.ts';
 import type { LogFields } from './log.ts';
@@ -16,9 +16,9 @@ export interface RequestSpan {
 }
 
 export interface Traces {
-  /** Decides whether the request is sampled; the span of one that is not costs nothing at its end. */
+  /** Starts a span and decides whether it is sampled. Ending a span that is not sampled costs nothing. */
   begin(parent: TraceParent | null, traceState: string | undefined, method: string): RequestSpan;
-  /** Sends what is left, if that is quickly done. */
+  /** Sends the remaining spans, within a short timeout. */
   close(): Promise<void>;
 }
 

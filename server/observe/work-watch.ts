@@ -1,5 +1,5 @@
-// One request's work on the thread that takes it in: stands between it and the store, and notes when it was asked to
-// write and when that was durable.
+// Measures one request's work on the ingest thread. It wraps the store and records when a write began and when it was
+// durable.
 
 import type { IdempotencyRecordKey, StoredResponse, Written } from '../store/idempotency-records.ts';
 import type { InteractionWrite } from '../store/interactions.ts';
@@ -10,7 +10,7 @@ import { epochMs } from './epoch-ms.ts';
 
 type WatchedCalls = Pick<Store, 'storedResponse' | 'write' | 'writeInteraction'>;
 
-/** How many writes of a thread are not durable yet, for whoever started the thread to see. */
+/** The number of a thread's writes that are not durable yet, shared with the thread that started it. */
 export type WriteCount = Int32Array<SharedArrayBuffer>;
 
 export function newWriteCount(): WriteCount {
@@ -43,7 +43,7 @@ export class WorkWatch implements WatchedCalls {
     return this.#whenDurable(this.#store.writeInteraction(write));
   }
 
-  /** Null where nothing was written. */
+  /** Returns null if nothing was written. */
   writeMs(): number | null {
     return this.#writtenAtMs === 0 ? null : this.#writtenAtMs - this.#writeAskedAtMs;
   }

@@ -1,4 +1,4 @@
-// Calls to a worker that have not been answered: which result belongs to which call.
+// Keeps the calls to a worker that have no result yet, and assigns each result to its call.
 
 interface Pending<Result, Detail> {
   readonly detail: Detail;

@@ -1,4 +1,4 @@
-// Worker threads: how one is started, how its end is noticed, and how one that must not be missing is started again.
+// Starts worker threads, notices when they end, and restarts the ones that must keep running.
 
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
@@ -31,9 +31,9 @@ export interface Supervision {
 }
 
 const FIRST_RESTART_AFTER_MS = 100;
-/** A thread that ends again and again at its start must not take the machine with it. */
+/** Keeps a thread that repeatedly ends at its start from overloading the machine. */
 const LONGEST_RESTART_PAUSE_MS = 10_000;
-/** A thread that has lived this long ended for another reason than its predecessor. */
+/** After running this long, a thread is assumed to have ended for a new reason, and the pause starts over. */
 const STABLE_AFTER_MS = 60_000;
 
 export class SupervisedWorker {
@@ -44,7 +44,7 @@ export class SupervisedWorker {
   #restart: NodeJS.Timeout | undefined;
   #isClosing = false;
 
-  /** Starts the worker, so that several load their code at the same time. It is used after `open`. */
+  /** Starts the worker at once, so that several workers load their code in parallel. It can be used after `open`. */
   constructor(supervision: Supervision) {
     this.#supervision = supervision;
     this.#started = supervision.start();
@@ -55,7 +55,7 @@ export class SupervisedWorker {
     return this.#running;
   }
 
-  /** Rejects if the worker cannot be used; then it is not tried again. */
+  /** Resolves when the worker is ready. Rejects if it cannot be used, and then does not retry. */
   async open(): Promise<void> {
     const { whenReady, onReady, onLost } = this.#supervision;
     const started = this.#started;
@@ -72,7 +72,7 @@ export class SupervisedWorker {
     onReady?.(started.worker);
   }
 
-  /** `finish` asks a running worker to end; without it, the worker is ended at once. */
+  /** Ends the worker. `finish` asks a running worker to end; without it, the worker is terminated at once. */
   async close(finish?: (worker: Worker) => void): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#restart);

@@ -1,14 +1,14 @@
-// The same request as a line of curl and as a few lines of TypeScript, from one description of it. Both take the
-// server's address and the key from the environment: HEADGATE_URL and HEADGATE_KEY.
+// Makes code samples of a request, for curl and TypeScript. They read the server's address and the key from the
+// environment: HEADGATE_URL and HEADGATE_KEY.
 
 import type { CodeSample } from './document-shape.ts';
 
 export interface SampledRequest {
-  /** With its query, as it is sent. */
+  /** The path with its query. */
   readonly path: string;
   readonly needsKey: boolean;
   readonly body?: unknown;
-  /** Further lines of TypeScript, that use `client`; null where the client has nothing for it. */
+  /** Further lines of TypeScript, which use `client`; null if the client does not support the request. */
   readonly typescript: string | null;
 }
 
@@ -43,7 +43,7 @@ const client = new HeadgateClient({
 ${lines}`;
 }
 
-/** A JSON value as one would write it in TypeScript. */
+/** Returns a JSON value in the usual style of TypeScript. */
 export function literal(value: unknown, indent = ''): string {
   if (typeof value === 'string') return `'${JSON.stringify(value).slice(1, -1).replaceAll("'", "\\'")}'`;
   if (value === null || typeof value !== 'object') return String(value);

@@ -1,4 +1,4 @@
-// The parts of OpenAPI 3.1 that Headgate's description uses, as types.
+// Declares types for the parts of OpenAPI 3.1 that Headgate's description uses.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 
@@ -7,7 +7,7 @@ export type Reference = { readonly $ref: string };
 export interface Example {
   readonly summary: string;
   readonly value: unknown;
-  /** The body that is answered so; a text is sent as it is. */
+  /** The request body that gets this response. A text is sent without quotes. */
   readonly 'x-request'?: unknown;
 }
 
@@ -57,7 +57,7 @@ export interface Operation {
   readonly requestBody?: { readonly required: true; readonly content: Content };
   readonly responses: Readonly<Record<string, Response | Reference>>;
   readonly 'x-codeSamples': readonly CodeSample[];
-  /** Where the reference page has the operation. */
+  /** The anchor of the operation on the reference page. */
   readonly 'x-anchor': string;
 }
 
@@ -69,7 +69,7 @@ export interface PathItem {
 export interface Tag {
   readonly name: string;
   readonly description: string;
-  /** The component schema of what the tag's operations are about, where there is one. */
+  /** The component schema of the object that the tag's operations handle, if there is one. */
   readonly 'x-object'?: string;
   readonly 'x-displayName': string;
 }
@@ -100,7 +100,7 @@ export function refTo(section: keyof OpenApiDocument['components'], name: string
   return { $ref: `#/components/${section}/${name}` };
 }
 
-/** What a reference within the document leads to. */
+/** Returns the target of a reference within the document. */
 export function followed<Target extends object>(
   document: OpenApiDocument,
   thing: Target | Reference,

@@ -1,4 +1,4 @@
-// The API as an OpenAPI 3.1 document, put together from the catalogue, the routes and their descriptions.
+// Builds the OpenAPI 3.1 document of the API from the catalogue, the routes and their descriptions.
 
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
@@ -36,7 +36,7 @@ export function openApiDocument(limits: ApiLimits): OpenApiDocument {
           type: 'http',
           scheme: 'bearer',
           description:
-            'An API key, `hg_…`, as its operator issued it. An operation lists the scopes of which one is needed.',
+            'An API key, `hg_…`, from the operator. Each operation lists scopes, of which the key needs one.',
         },
       },
       schemas: componentSchemas(limits),
@@ -59,8 +59,8 @@ function tags(): Tag[] {
       'x-displayName': 'Interactions',
       'x-object': 'Interaction',
       description:
-        'What users do with tags, offers, shops and keywords, one at a time. `source` tells interactions that ' +
-        'began with a recommendation from normal browsing.',
+        'What users do with tags, offers, shops and keywords, one at a time. `source` distinguishes interactions ' +
+        'that began with a recommendation from normal browsing.',
     },
     {
       name: SERVICE_TAG,
@@ -81,7 +81,7 @@ function tagOf(type: RecordTypeName): Tag {
   };
 }
 
-/** The paths of a type beside each other, types in the order in which they can be uploaded. */
+/** Returns the paths, grouped by type, in upload order. */
 function paths(): Record<string, PathItem> {
   const all: Record<string, PathItem> = {};
   const add = (route: ApiRouteName, operation: Operation, type = ''): void => {

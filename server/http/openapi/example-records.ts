@@ -1,5 +1,5 @@
-// One believable record of every type, each with all its fields, and one interaction: what the API description, its
-// samples and the reference page show. They refer to each other, so that they can be uploaded in the upload order.
+// Defines one realistic record of every type, with all its fields, and one interaction. The API description, its
+// samples and the reference page show them. They refer to each other and can be uploaded in the upload order.
 
 import type { RecordTypeName, SentInteraction, SentRecord } from '@headgate/catalogue/record-types.ts';
 
@@ -112,12 +112,12 @@ export const exampleInteraction: Required<SentInteraction> = {
   recommendation_id: 'f3a8c5d1-7e62-4b09-9d4f-0b5c8e1a2d76',
 };
 
-/** Of what the server gives itself, and so differs each time. */
+/** Example ids of objects to which the server gives a new id each time. */
 export const exampleIds = {
   request: '019a4b3c-7d20-7000-8f31-5c2e9a6b0d14',
   batch: '019a4b3c-7d24-7000-a6d2-8b0f3e7c1a59',
   interaction: '019a4b3c-81f6-7000-b94e-2d7a5c0f8e63',
-  /** Of a record that nobody has uploaded. */
+  /** The id of a record that does not exist. */
   missing: '00000000-0000-4000-8000-000000000000',
 };
 export const exampleRecordedAt = '2026-11-02T09:30:01.250Z';

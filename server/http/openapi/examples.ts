@@ -1,4 +1,4 @@
-// The answers to the example records, made by the code that makes the real ones.
+// Makes the responses to the example records, with the same code as the real ones.
 
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
 import {
@@ -17,7 +17,7 @@ import type { Tally } from '../../store/rows.ts';
 import { type Answer, answerOfInteraction, answerOfUpload } from '../answers.ts';
 import { exampleIds, exampleInteraction, exampleRecordedAt, exampleRecords } from './example-records.ts';
 
-/** A body that a request carries, and what is answered to it. */
+/** The body of a request and the response to it. */
 export interface Exchange {
   readonly summary: string;
   readonly body: unknown;
@@ -27,7 +27,7 @@ export interface Exchange {
 
 export type Exchanges = Readonly<Record<string, Exchange>>;
 
-/** Of the right form, but no date. */
+/** It has the right form, but no such date exists. */
 const IMPOSSIBLE_DATE_TIME = '2026-02-30T09:00:00Z';
 const NOTHING: Tally = { created: 0, updated: 0, unchanged: 0 };
 
@@ -44,7 +44,7 @@ export const shownInteractionExample: ShownInteraction = presentInteraction([
   exampleRecordedAt,
 ]);
 
-/** An upload that is taken whole, one that is taken in part, one that is refused: to be sent in this order. */
+/** Returns an upload that is accepted, one that is partly accepted and one that is refused, if sent in this order. */
 export function uploadExchanges(type: RecordTypeName): Exchanges {
   const good = exampleRecords[type];
   const { record: bad, problems } = flawedExample(type);
@@ -78,7 +78,7 @@ function uploadExchange(
   return { summary, body: { records }, ...readAnswer(answer) };
 }
 
-/** What integrators meet first: a record that refers to one that is not there, or else an impossible value. */
+/** Returns a typical mistake: a reference to a record that does not exist, or an invalid value if the type has none. */
 function flawedExample(type: RecordTypeName): {
   record: unknown;
   problems(index: number): readonly Problem[];

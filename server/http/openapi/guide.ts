@@ -1,4 +1,4 @@
-// The introduction of the API description, in Markdown: what holds for every operation.
+// Writes the introduction of the API description, in Markdown. It covers what applies to every operation.
 
 import { LONGEST_TEXT_CHARACTERS } from '@headgate/catalogue/kinds/text.ts';
 import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
@@ -39,9 +39,8 @@ export function guide(limits: ApiLimits): string {
 }
 
 const introduction = `
-Headgate takes in structured data for analytics and segmentation: fourteen types of records in batches, and single
-user interactions. A record that is acknowledged is on disk, and every record that is not accepted is named with its
-reason.
+Headgate ingests structured data for analytics and segmentation: fourteen types of records in batches, and single
+user interactions. An acknowledged record is on disk. Every record that is not accepted is reported with the reason.
 `.trim();
 
 function firstRequest(): string {
@@ -55,12 +54,12 @@ function firstRequest(): string {
   return `
 ## First request
 
-Paths are relative to the address of your server. The samples on this page take that address, and your key, from the
-environment. The first start of a server on an empty database prints a key to try things with; after that the operator
-issues them.
+Paths are relative to the address of your server. The samples on this page read that address and your key from the
+environment. A server that starts on an empty database prints a first key for testing. After that, the operator issues
+keys.
 
-Upload a shop, then send it again: the second time it is \`unchanged\`. An upload states whole records, so it can be
-repeated without fear.
+Upload a shop, then send it again: the second time it is \`unchanged\`. An upload contains whole records, so it is safe
+to repeat it.
 
 \`\`\`sh Your server and your key
 export HEADGATE_URL='http://127.0.0.1:8080'
@@ -77,9 +76,9 @@ function authentication(): string {
   return `
 ## Authentication
 
-Every request carries an API key, except the probes and this description: \`Authorization: Bearer hg_…\`. A key
-belongs to one organisation and sees nothing of any other. The operator issues, rotates and revokes keys with
-\`headgate keys\`. All traffic must use HTTPS; a server without a certificate answers on its own machine only.
+Every request needs an API key, except the probes and this description: \`Authorization: Bearer hg_…\`. A key belongs
+to one organisation and has no access to the data of others. The operator issues, rotates and revokes keys with
+\`headgate keys\`. All traffic must use HTTPS; a server without a certificate can only be reached from its own machine.
 
 A key has all of these scopes unless it was issued with fewer:
 
@@ -88,8 +87,8 @@ ${table(
   Object.entries(scopes).map(([scope, may]) => [`\`${scope}\``, may]),
 )}
 
-\`data:write\` and \`data:read\` can be narrowed to one type: \`data:write:shops\`. A missing or wrong key is answered
-401, a key without the scope 403.
+\`data:write\` and \`data:read\` can be limited to one type: \`data:write:shops\`. A request with a missing or wrong key
+gets a 401, one whose key lacks the scope a 403.
 `.trim();
 }
 
@@ -97,33 +96,33 @@ function uploading({ batchSize, maxRecords }: ApiLimits): string {
   return `
 ## Uploading
 
-\`POST /v1/data/{type}\` takes up to ${thousands(maxRecords)} records. They are cut, in order, into batches of
-${thousands(batchSize)}; the answer has one result for each. Good records are stored even where others of the same
-request are rejected, and \`errors\` names the problems of every rejected record by its index.
+\`POST /v1/data/{type}\` accepts up to ${thousands(maxRecords)} records. They are split, in order, into batches of
+${thousands(batchSize)}, and the response has one result for each batch. Valid records are stored even if others in the
+same request are rejected. \`errors\` lists the problems of every rejected record by its index.
 
 ${table(
   ['Batch', 'What happened'],
   [
     ['200', 'every record was accepted'],
-    ['207', 'some were accepted, the others are in `errors`'],
-    ['400', 'none was accepted'],
+    ['207', 'some records were accepted, the others are in `errors`'],
+    ['400', 'no record was accepted'],
     [
       '500',
-      'the store did not confirm the request, all of which is stored, or nothing: send it again as it is; that is safe',
+      'the store did not confirm the request: all of it is stored, or nothing. Send it again as it is; that is safe',
     ],
   ],
 )}
 
-The HTTP status is what all batches share, otherwise 207.
+The HTTP status is the status of the batches if all have the same, otherwise 207.
 
-- An upload states the whole record: a stored one with the same id is replaced. Where both carry \`updated\`, an older
-  one never replaces a newer.
-- \`is_deleted\` marks a record as deleted. It is left out of lists, is still found by its id, and can still be referred
-  to.
-- An optional field that is left out, or null, is kept as null; \`is_deleted\` as false.
-- Nothing is converted: \`"1"\` is no number. Ids are kept in lower case, regions in upper case, date-times in UTC.
-- \`?dry_run=true\` checks everything, stores nothing, and answers as an upload would be answered.
-- \`Prefer: handling=lenient\` drops fields that the type does not have, and counts them in \`warnings\`, instead of
+- An upload contains the whole record and replaces a stored record with the same id. If both have \`updated\`, an older
+  record never replaces a newer one.
+- \`is_deleted\` marks a record as deleted. Lists leave it out, but it can still be read by its id and referred to.
+- An optional field that is missing or null is stored as null, and \`is_deleted\` as false.
+- Values are not converted: \`"1"\` is not a number. Ids are stored in lower case, regions in upper case, date-times in
+  UTC.
+- \`?dry_run=true\` checks everything, stores nothing, and returns the response that an upload would get.
+- \`Prefer: handling=lenient\` drops fields that the type does not have and counts them in \`warnings\`, instead of
   rejecting the record.
 - A body may be compressed: \`Content-Encoding: ${contentEncodings.join('`, `')}\`.
 `.trim();
@@ -138,10 +137,10 @@ function uploadOrderSection(): string {
   return `
 ## Upload order
 
-A record that refers to another is accepted once that other has been uploaded by the same organisation. Upload in this
-order and every reference is found: ${order.map(linkTo).join(', ')}; interactions last.
+A record that refers to another is accepted only if your organisation has already uploaded the other one. Upload in this
+order, so that every reference is found: ${order.map(linkTo).join(', ')}; interactions last.
 
-${table(['Type', 'Needs first'], [...rows, ['[interactions](#interactions)', 'the item, and the student where one is named']])}
+${table(['Type', 'Needs first'], [...rows, ['[interactions](#interactions)', 'the item, and the student if one is given']])}
 
 A student is a customer: \`student_id\` is a \`customer_id\`.
 `.trim();
@@ -150,23 +149,23 @@ A student is a customer: \`student_id\` is a \`customer_id\`.
 const idempotency = `
 ## Idempotency and retries
 
-Every upload can be repeated safely. To have an interaction recorded once however often it is sent, and to get the very
-same answer again, give the request an \`Idempotency-Key\` of 1 to 255 visible ASCII characters, such as a UUID. For 24
-hours the same key with the same path and body gets the first answer, with \`Idempotency-Replayed: true\`; with another
-body it is refused with 422. While the first request is still running, the answer is 409.
+Every upload can be repeated safely. To record an interaction only once even if it is sent several times, and to get the
+same response each time, give the request an \`Idempotency-Key\` of 1 to 255 visible ASCII characters, such as a UUID.
+For 24 hours, requests with the same key, path and body get the first response, with \`Idempotency-Replayed: true\`. The
+same key with another body gets a 422. While the first request is still running, the response is 409.
 
-Retry network errors, 408, 409, 429, 500 and 503, with a growing and random pause, never sooner than \`Retry-After\`
-says. Of a 207 send only the mended records again, and those whose problems are \`retryable\`.
+Retry network errors, 408, 409, 429, 500 and 503, with a growing and random pause, and never sooner than \`Retry-After\`
+says. After a 207, send only the corrected records again, and those whose problems are \`retryable\`.
 `.trim();
 
 const pagination = `
 ## Pagination
 
-Lists answer up to ${DEFAULT_PAGE_RECORDS} entries at a time; \`limit\` asks for 1 to ${LARGEST_PAGE_RECORDS}. Until the
-end of the list, \`next_cursor\` is a text to send as \`cursor\` with the same other parameters. Only
-a \`next_cursor\` of null means the end. A page also ends at about ${inUnits(PAGE_BYTES)}, or when many deleted records or interactions that
-the filters leave out were passed over, so it may have fewer entries than \`limit\`, or none, before the end. Records come
-in the order of their ids, interactions newest first. What is uploaded meanwhile never makes an entry appear twice.
+Lists return up to ${DEFAULT_PAGE_RECORDS} entries at a time; \`limit\` changes that to 1 to ${LARGEST_PAGE_RECORDS}.
+To get the next page, send \`next_cursor\` as \`cursor\`, with the same other parameters. Only a
+\`next_cursor\` of null means the end of the list. A page before the end may have fewer entries than \`limit\`, or none:
+it also ends at about ${inUnits(PAGE_BYTES)}, or after many deleted records or filtered-out interactions were skipped.
+Records are ordered by id, interactions newest first. Uploads in the meantime never make an entry appear twice.
 `.trim();
 
 function limitsSection({ maxRecords, maxBodyBytes, rateLimitPerSecond }: ApiLimits): string {
@@ -182,25 +181,25 @@ ${table(
       'Requests of one key',
       rateLimitPerSecond === null
         ? 'not limited'
-        : `${thousands(rateLimitPerSecond)} a second, counted by each process of the server by itself`,
+        : `${thousands(rateLimitPerSecond)} a second, counted separately by each process of the server`,
       '[429](#status-429)',
     ],
     ['Characters of a text', thousands(LONGEST_TEXT_CHARACTERS), '[`too_long`](#code-too_long)'],
-    ['Problems reported of a record', '20', 'only counted'],
+    ['Problems reported for a record', '20', 'only counted'],
     ['Further problems of an upload', '5,000', 'only counted'],
     ['Uploads at once', String(uploadSlots.slots), 'they wait, then [503](#status-503)'],
     ['Single records read at once', String(lookUpSlots.slots), 'they wait, then [503](#status-503)'],
     ['Pages of lists at once', String(listSlots.slots), 'they wait, then [503](#status-503)'],
-    ['Unanswered requests on a connection', String(MOST_UNANSWERED_REQUESTS), 'it is closed'],
+    ['Unanswered requests on a connection', String(MOST_UNANSWERED_REQUESTS), 'the connection is closed'],
     ['A page of a list', `about ${inUnits(PAGE_BYTES)}`, 'the rest is on the next page'],
   ],
 )}
 
-Further problems are those beside the first of each record; what is only counted is in \`errors_omitted\`. What
-happens at once is counted by organisation.
+Further problems are all problems of a record except its first. \`errors_omitted\` is the number of problems that are
+only counted. The limits for requests at once apply to each organisation.
 
-\`RateLimit\` says how many requests are left, and \`RateLimit-Policy\` how many there are. A server that is given more
-than it can hold at once answers 503 with \`Retry-After\`.
+\`RateLimit\` is the number of requests that are left, and \`RateLimit-Policy\` the limit. A server that has too much in
+memory responds with 503 and \`Retry-After\`.
 `.trim();
 }
 
@@ -209,11 +208,11 @@ function errors(): string {
   return `
 ## Errors
 
-Two kinds of things go wrong: a record is not accepted, or a whole request is refused.
+There are two kinds of errors: a record is not accepted, or a whole request is refused.
 
 ### Problems of records
 
-Each problem has a \`code\`; the list is closed. \`retryable\` is true where the same record may be accepted later.
+Each problem has one of these codes. \`retryable\` is true if the same record may be accepted later.
 
 ${table(
   ['Code', 'What happened', 'What to do', 'Retryable'],
@@ -227,7 +226,7 @@ ${table(
 
 ### Refused requests
 
-The body is \`{error, message, request_id}\`. Nothing was stored, except perhaps with 500.
+The body is \`{error, message, request_id}\`. Nothing was stored, except possibly after a 500.
 
 ${table(
   ['Status', 'What happened', 'What to do'],

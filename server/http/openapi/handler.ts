@@ -1,4 +1,4 @@
-// GET /openapi.json.
+// Handles GET /openapi.json.
 
 import type { Describe } from '../description.ts';
 import { JSON_TYPE } from '../refusals.ts';

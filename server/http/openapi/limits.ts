@@ -1,9 +1,9 @@
-// The limits of the server that the API description names, as its settings have them.
+// Declares the server's limits that the API description states. They come from the settings.
 
 export interface ApiLimits {
   readonly maxRecords: number;
   readonly batchSize: number;
   readonly maxBodyBytes: number;
-  /** Null where the rate is not limited. */
+  /** Null if the rate is not limited. */
   readonly rateLimitPerSecond: number | null;
 }

@@ -1,4 +1,4 @@
-// Every operation of the API in words: what it does, takes and answers.
+// Describes every operation of the API: its purpose, parameters and responses.
 
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf } from '@headgate/catalogue/references.ts';
@@ -35,7 +35,7 @@ import { schemaNameOf } from './schemas.ts';
 
 type PathOf<R extends ApiRouteName> = (typeof apiRoutes)[R]['path'];
 
-/** The routes that each record type has one of. */
+/** The routes that exist for each record type. */
 export type RecordRouteName = {
   [R in ApiRouteName]: PathOf<R> extends `${string}:type${string}` ? R : never;
 }[ApiRouteName];
@@ -63,14 +63,14 @@ function uploadRecords(type: RecordTypeName): Operation {
   const needed = dependenciesOf(recordTypes[type].fields);
   const order =
     needed.length === 0
-      ? 'Refers to nothing, so it can be uploaded at any time.'
-      : `Refers to ${needed.map((target) => `[${target}](#${target})`).join(' and ')}: upload these first.`;
+      ? 'They refer to no other type, so they can be uploaded at any time.'
+      : `They refer to ${needed.map((target) => `[${target}](#${target})`).join(' and ')}: upload these first.`;
   const records = [exampleRecords[type]];
   return {
     operationId: `upload${pluralOf(type)}`,
     summary: `Upload ${wordsOf(type)}`,
     description:
-      'Creates the records that are new and replaces those that are there, and answers with an ' +
+      'Creates new records and replaces existing ones. Returns an ' +
       `[upload result](#upload-result). ${order}`,
     tags: [type],
     security: securityOf('data:write', type),
@@ -82,9 +82,9 @@ function uploadRecords(type: RecordTypeName): Operation {
     responses: withShared('key', {
       ...statusesOfBodies,
       200: upload(200, 'Every record was accepted.'),
-      207: upload(207, 'Some records were accepted and are stored; `errors` names the others.'),
+      207: upload(207, 'Some records were accepted and stored; `errors` lists the others.'),
       400: answered(
-        `No record was accepted, and \`errors\` says why of each; or: ${describeRefusal('bad_request')}`,
+        `No record was accepted, and \`errors\` gives the reasons. Or: ${describeRefusal('bad_request')}`,
         jsonContent(
           { oneOf: [result, refTo('schemas', 'Refusal')] },
           {
@@ -97,8 +97,8 @@ function uploadRecords(type: RecordTypeName): Operation {
       ),
       403: refused(scopeRefusal('data:write', type), 'key'),
       500: answered(
-        'The store did not confirm the upload, and may have stored it or not: send it again as it is; that is safe. ' +
-          'Or something unexpected happened, which `request_id` names to the operator.',
+        'The store did not confirm the upload, which may be stored or not: send it again as it is; that is safe. ' +
+          'Or something unexpected happened: give the operator the `request_id`.',
         jsonContent({ oneOf: [result, refTo('schemas', 'Refusal')] }),
         'key',
       ),
@@ -123,7 +123,7 @@ function listRecords(type: RecordTypeName): Operation {
     operationId: `list${pluralOf(type)}`,
     summary: `List ${wordsOf(type)}`,
     description:
-      'In the order of their ids, a page at a time. Deleted records are left out unless asked for.',
+      'Returns a page of records, ordered by id. Deleted records are left out unless `include_deleted` is true.',
     tags: [type],
     security: securityOf('data:read', type),
     parameters: [...parameterRefs('Limit'), recordCursor(type), ...parameterRefs('IncludeDeleted')],
@@ -149,7 +149,7 @@ function getRecord(type: RecordTypeName): Operation {
   return {
     operationId: `get${schemaNameOf(type)}`,
     summary: `Get ${withArticle(one)}`,
-    description: 'With every field. Deleted records are found, too.',
+    description: 'Returns the record with all its fields, even if it is marked as deleted.',
     tags: [type],
     security: securityOf('data:read', type),
     parameters: [idParameter(`The \`${key}\` of the ${one}.`, id)],
@@ -178,8 +178,8 @@ function recordInteraction(): Operation {
     operationId: 'recordInteraction',
     summary: 'Record an interaction',
     description:
-      'Records one interaction of a user with an item that is uploaded already. Give it an `Idempotency-Key`, so ' +
-      'that it is recorded once however often it is sent.',
+      'Records one interaction of a user with an uploaded item. Send an `Idempotency-Key`, so that it is recorded ' +
+      'only once even if it is sent several times.',
     tags: [INTERACTIONS_TAG],
     security: securityOf('interactions:write'),
     parameters: parameterRefs('IdempotencyKey', 'Prefer', 'ContentEncoding'),
@@ -196,7 +196,7 @@ function recordInteraction(): Operation {
         answerHeaders,
       ),
       400: answered(
-        `The interaction was not accepted, and \`details\` says why; or: ${describeRefusal('bad_request')}`,
+        `The interaction was not accepted, and \`details\` gives the reasons. Or: ${describeRefusal('bad_request')}`,
         jsonContent(refTo('schemas', 'Refusal'), {
           ...answersOf(exchanges, 400),
           unreadable: { ...refusalExample(saidTwice), 'x-request': '{"city": "Ely", "city": "Cambridge"}' },
@@ -225,7 +225,8 @@ function listInteractions(): Operation {
   return {
     operationId: 'listInteractions',
     summary: 'List interactions',
-    description: 'Newest first by `occurred_at`, a page at a time. Several filters must all hold.',
+    description:
+      'Returns a page of interactions, newest first by `occurred_at`. With several filters, all of them must match.',
     tags: [INTERACTIONS_TAG],
     security: securityOf('interactions:read'),
     parameters: interactionQuery,
@@ -253,10 +254,10 @@ function getInteraction(): Operation {
   return {
     operationId: 'getInteraction',
     summary: 'Get an interaction',
-    description: 'With every field.',
+    description: 'Returns the interaction with all its fields.',
     tags: [INTERACTIONS_TAG],
     security: securityOf('interactions:read'),
-    parameters: [idParameter('The `interaction_id`, as it was answered when it was recorded.', id)],
+    parameters: [idParameter('The `interaction_id` from the response when it was recorded.', id)],
     responses: withShared('key', {
       200: answered(
         'The interaction.',
@@ -280,7 +281,7 @@ function getLiveness(): Operation {
   return probe(
     'getLiveness',
     'Is the process alive?',
-    'Answers as long as the process answers at all.',
+    'Returns 200 as long as the process responds at all.',
     'alive',
     {},
   );
@@ -289,7 +290,7 @@ function getLiveness(): Operation {
 function getReadiness(): Operation {
   return probe(
     'getReadiness',
-    'Can it take requests?',
+    'Is it ready for requests?',
     'Returns 503 while the store is broken and while the service is shutting down. A store that is only busy is not broken.',
     'ready',
     { 503: refused(shuttingDown, 'probe') },
@@ -308,11 +309,11 @@ function probe(
   return {
     operationId,
     summary,
-    description: `${description} Needs no key, and answers by plain HTTP, too.`,
+    description: `${description} Needs no key, and works over plain HTTP too.`,
     tags: [SERVICE_TAG],
     security: [],
     responses: withShared('probe', {
-      200: answered('It does.', content, 'probe'),
+      200: answered('Yes.', content, 'probe'),
       400: refused(hostMissing, 'probe', 'no_host', NO_HOST),
       ...further,
     }),
@@ -327,7 +328,7 @@ function getOpenApi(): Operation {
     operationId: 'getOpenApi',
     summary: 'Get this description',
     description:
-      'The API as an OpenAPI 3.1 document, with the limits of this server. Needs no key. The page at `/docs` ' +
+      'Returns the API as an OpenAPI 3.1 document, with the limits of this server. Needs no key. The page at `/docs` ' +
       'is made from it.',
     tags: [SERVICE_TAG],
     security: [],
@@ -335,7 +336,7 @@ function getOpenApi(): Operation {
     responses: withShared('open', {
       200: answered('The document.', jsonContent({ type: 'object' }), 'open', ['ETag']),
       304: {
-        description: 'The version that `If-None-Match` names is the current one.',
+        description: 'The version in `If-None-Match` is the current one.',
         headers: headerRefs(['X-Request-Id', 'ETag']),
       },
       400: refused(hostMissing, 'open', 'no_host', NO_HOST),
@@ -345,9 +346,8 @@ function getOpenApi(): Operation {
   };
 }
 
-const BAD_QUERY = 'A query parameter is not known, or has a bad value. Mend what the message names.';
-const NO_HOST =
-  'The headers are not what HTTP/1.1 requires: `Host` is missing, for example. Mend what the message names.';
+const BAD_QUERY = 'A query parameter is unknown or has a bad value. Correct what `message` names.';
+const NO_HOST = 'The headers violate HTTP/1.1: `Host` is missing, for example. Correct what `message` names.';
 
 const noRecords: Refusal = {
   refusal: 'bad_request',
@@ -355,7 +355,7 @@ const noRecords: Refusal = {
 };
 const saidTwice: Refusal = {
   refusal: 'bad_request',
-  message: 'The body says the key "city" twice in one object; say each key once.',
+  message: 'The body has the key "city" twice in one object; use each key once.',
 };
 const noQueryTaken: Refusal = {
   refusal: 'bad_request',
@@ -376,18 +376,18 @@ function refusalFrom(value: unknown): Refusal {
   return value;
 }
 
-/** Either of the two scopes will do. */
+/** Returns the scopes, any one of which is enough. */
 function securityOf(action: Action, type?: RecordTypeName): Operation['security'] {
   const scopes = type === undefined ? [action] : [action, `${action}:${type}`];
   return scopes.map((scope) => ({ apiKey: [scope] }));
 }
 
-/** With the statuses that every operation of that access may give; its own words win. */
+/** Adds the responses that every operation of that access can return. Its own descriptions take precedence. */
 function withShared(access: Access, own: Responses): Record<string, Response | Reference> {
   return { ...statusesOfAccess[access], ...own };
 }
 
-/** The requests that are accepted whole: an example of a request is a good one. */
+/** Returns the requests that are accepted completely, because examples should be valid. */
 function requestsOf(exchanges: Exchanges): Record<string, Example> {
   const good = Object.entries(exchanges).filter(([, { status }]) => status === 200 || status === 201);
   return Object.fromEntries(good.map(([name, { summary, body }]) => [name, { summary, value: body }]));
@@ -407,7 +407,7 @@ function wordsOf(type: RecordTypeName): string {
   return type.replaceAll('-', ' ');
 }
 
-/** `ShopCategories` for shop-categories. */
+/** Returns `ShopCategories` for shop-categories. */
 function pluralOf(type: RecordTypeName): string {
   return type
     .split('-')

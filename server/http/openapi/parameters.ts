@@ -1,4 +1,4 @@
-// What requests carry beside their bodies: headers and query parameters.
+// Describes the headers and query parameters of requests.
 
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
@@ -29,36 +29,36 @@ export const parameters = {
   IdempotencyKey: optional(
     'header',
     'Idempotency-Key',
-    'Makes the request safe to repeat: for 24 hours the same key with the same path and body gets the first ' +
-      'answer again. A dry run ignores it.',
+    'Makes the request safe to repeat: for 24 hours, requests with the same key, path and body get the first ' +
+      'response again. A dry run ignores it.',
     { type: 'string', minLength: 1, maxLength: LONGEST_IDEMPOTENCY_KEY_CHARACTERS, pattern: '^[!-~]+$' },
     '3c1f0b9e-2a77-4d60-9c54-8e1d7b6a5f20',
   ),
   Prefer: optional(
     'header',
     'Prefer',
-    '`handling=lenient` drops fields that are not known instead of refusing what carries them.',
+    '`handling=lenient` drops unknown fields, instead of rejecting the record or interaction that has them.',
     { type: 'string' },
     'handling=lenient',
   ),
   ContentEncoding: optional(
     'header',
     'Content-Encoding',
-    'How the body is compressed, where it is.',
+    'The compression of the body, if it is compressed.',
     { type: 'string', enum: contentEncodings },
     'gzip',
   ),
   DryRun: optional(
     'query',
     'dry_run',
-    'Checks everything, stores nothing, and answers what an upload would do.',
+    'Checks everything, stores nothing, and returns the response that an upload would get.',
     toggle,
     true,
   ),
   Limit: optional(
     'query',
     'limit',
-    'The most entries on a page; a page may have fewer, or none, before the end.',
+    'The most entries on a page. A page before the end may have fewer, or none.',
     { type: 'integer', minimum: 1, maximum: LARGEST_PAGE_RECORDS, default: DEFAULT_PAGE_RECORDS },
     DEFAULT_PAGE_RECORDS,
   ),
@@ -69,7 +69,7 @@ export const parameters = {
     toggle,
     true,
   ),
-  IfNoneMatch: optional('header', 'If-None-Match', 'The `ETag` of the version that is there already.', {
+  IfNoneMatch: optional('header', 'If-None-Match', 'The `ETag` of the version that the client has.', {
     type: 'string',
   }),
 };
@@ -79,7 +79,7 @@ export function parameterRefs(...names: (keyof typeof parameters)[]): readonly R
 }
 
 function cursor(values: readonly string[]): Parameter {
-  const description = '`next_cursor` of the page before.';
+  const description = '`next_cursor` of the previous page.';
   return optional('query', 'cursor', description, { type: 'string' }, writeCursor(values));
 }
 

@@ -1,4 +1,4 @@
-// What operations answer: the shared parts, and the statuses that every operation of a kind of access may give.
+// Describes the shared parts of responses, and the statuses that every operation of a kind of access can return.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import { keyRunning, keyTaken } from '../answers.ts';
@@ -22,32 +22,34 @@ export type Responses = Record<string, Response | Reference>;
 
 export const headers = {
   'X-Request-Id': {
-    description: 'The id of the request; quote it to the operator.',
+    description: 'The id of the request. Give it to the operator if you have questions.',
     schema: { type: 'string', format: 'uuid' },
     example: exampleIds.request,
   },
   RateLimit: {
-    description: 'How many requests are left (`r`), and in how many seconds there are all again (`t`).',
+    description:
+      'The number of requests that are left (`r`), and the seconds until all are available again (`t`).',
     schema: { type: 'string' },
     example: '"key";r=999;t=1',
   },
   'RateLimit-Policy': {
     description:
-      'How many requests the key may make of the process that answers (`q`) in how many seconds (`w`).',
+      'The number of requests (`q`) that the key may make to one process of the server in a number of seconds (`w`).',
     schema: { type: 'string' },
     example: '"key";q=1000;w=1',
   },
   'Retry-After': {
-    description: 'The seconds to wait before the request is sent again.',
+    description: 'The seconds to wait before sending the request again.',
     schema: { type: 'string', pattern: '^\\d+$' },
     example: '1',
   },
   'Idempotency-Replayed': {
-    description: 'There, and `true`, where this is the first answer to the `Idempotency-Key` again.',
+    description:
+      '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`.',
     schema: { type: 'string', const: 'true' },
   },
   'Preference-Applied': {
-    description: 'There, and `handling=lenient`, where `Prefer` asked for it.',
+    description: '`handling=lenient` if `Prefer` asked for it.',
     schema: { type: 'string', const: 'handling=lenient' },
   },
   'WWW-Authenticate': {
@@ -55,11 +57,11 @@ export const headers = {
     schema: { type: 'string', const: 'Bearer' },
   },
   Accept: {
-    description: 'The type of body that is taken.',
+    description: 'The accepted type of body.',
     schema: { type: 'string', const: 'application/json' },
   },
   ETag: {
-    description: 'Names this version; send it as `If-None-Match` to be told whether there is a newer one.',
+    description: 'Identifies this version. Send it as `If-None-Match` to get a 304 if there is no newer one.',
     schema: { type: 'string' },
   },
 } as const satisfies Record<string, Header>;
@@ -103,7 +105,7 @@ export function refused(
   description: string = describeRefusal(refusal.refusal),
 ): Response {
   const named = Object.keys(refusal.headers ?? {}).filter((name): name is HeaderName => name in headers);
-  // Without a good key there is no rate to tell of.
+  // Without a valid key there are no rate-limit headers.
   const isAnonymous = access === 'key' && refusal.refusal === 'unauthorized';
   return answered(
     description,
@@ -118,10 +120,10 @@ export function describeRefusal(name: RefusalName): string {
   return `${meaning} ${remedy}`;
 }
 
-/** What may be answered to a rate that is not limited is the same as to the usual one. */
+/** Used in the example if the rate is not limited. */
 const USUAL_REQUESTS_PER_SECOND = 1000;
 
-/** By their names among the components. */
+/** Returns the responses by their names in the document's components. */
 export function sharedResponses({ maxBodyBytes, rateLimitPerSecond }: ApiLimits) {
   const ratePerSecond = rateLimitPerSecond ?? USUAL_REQUESTS_PER_SECOND;
   return {
@@ -148,7 +150,7 @@ function shared(names: Readonly<Record<number, SharedResponseName>>): Responses 
   );
 }
 
-/** Before any path is looked at. */
+/** Responses that do not depend on the path. */
 const fromAll = shared({
   408: 'RequestTimeout',
   417: 'ExpectationFailed',

@@ -1,4 +1,4 @@
-// The component schemas of the API description, from the catalogue and from what the answers hold.
+// Makes the component schemas of the API description, from the catalogue and the shape of the responses.
 
 import type { Field, Fields, Reference } from '@headgate/catalogue/declaration.ts';
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
@@ -17,7 +17,7 @@ import { exampleIds } from './example-records.ts';
 import { shownExample, shownInteractionExample } from './examples.ts';
 import type { ApiLimits } from './limits.ts';
 
-/** `ShopCategory` for shop-categories: what one record is called among the schemas. */
+/** Returns the schema name of one record: `ShopCategory` for shop-categories. */
 export function schemaNameOf(type: RecordTypeName): string {
   return recordTypes[type].title
     .split(' ')
@@ -33,10 +33,10 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
     Interaction: shownSchema('Interaction', storedInteraction, shownInteractionExample),
     InteractionList: object(
       {
-        interactions: listOf('Interaction', 'Newest first; perhaps none before the end.'),
+        interactions: listOf('Interaction', 'Newest first. May be empty before the end of the list.'),
         next_cursor: nextCursor,
       },
-      { title: 'Interactions, a page of them' },
+      { title: 'A page of interactions' },
     ),
     RecordTypeName: oneOf(recordTypeNames, 'A record type, as paths name it.'),
     ProblemCode: problemCodeSchema,
@@ -89,7 +89,7 @@ function count(description: string): JsonSchema {
 }
 
 const nextCursor = textOrNull(
-  '`cursor` of the next page. Only null means the end: a page may have fewer entries than `limit`, or none, before it.',
+  'The `cursor` of the next page, or null at the end. Earlier pages may have fewer entries than `limit`, or none.',
 );
 
 function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<string, JsonSchema> {
@@ -107,7 +107,7 @@ function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<
     [`${name}List`]: object(
       {
         type: { type: 'string', const: type, description: 'The type, as in the path.' },
-        records: listOf(name, 'In the order of their ids; perhaps none before the end.'),
+        records: listOf(name, 'Ordered by id. May be empty before the end of the list.'),
         next_cursor: nextCursor,
       },
       { title: `${title}: a page` },
@@ -125,7 +125,7 @@ export function sentSchema(title: string, fields: Fields, example: Values): Json
   return object(properties, { title: `${title}, as it is sent`, optional });
 }
 
-/** Every field is present: an omitted one as null, or as the value that the field is stored with then. */
+/** Every field is present. A field that was omitted is null, or has the value that is stored in that case. */
 export function shownSchema(title: string, fields: Fields, example: Values): JsonSchema {
   const properties = mapped(fields, (field, name) => {
     const schema = field.kind.name === 'date-time' ? shownDateTimeSchema : field.kind.schema;
@@ -144,7 +144,7 @@ function mapped(
 function fieldSchema(field: Field, schema: JsonSchema, isNullable: boolean, example: unknown): JsonSchema {
   const { omitted } = field;
   const description = describeField(field);
-  // What may be left out may also be an empty text.
+  // A field that may be left out may also be an empty text.
   const bounds = !isNullable && 'maxLength' in schema ? { minLength: 1 } : {};
   return {
     ...(isNullable ? orNull(schema) : schema),
@@ -165,14 +165,14 @@ export function orNull(schema: JsonSchema): JsonSchema {
   };
 }
 
-/** Whose name says already what they take. */
+/** Kinds whose name already says what they accept. */
 const plainKinds: readonly KindName[] = ['uuid', 'boolean'];
 
 function describeField({ kind, note, references }: Field): string {
   const sentences = [
     note,
     plainKinds.includes(kind.name) ? '' : `Takes ${kind.accepts}`,
-    references === undefined ? '' : `Must name an uploaded record of ${linksTo(references)}`,
+    references === undefined ? '' : `Must be the id of an uploaded record of ${linksTo(references)}`,
   ];
   return sentences
     .filter((sentence) => sentence !== '')
@@ -191,7 +191,7 @@ const codes: Readonly<Record<string, ProblemCodeDescription>> = problemCodes;
 const problemCodeSchema: JsonSchema = {
   type: 'string',
   enum: Object.keys(codes),
-  description: 'Why a record, or a field of it, was not accepted. The list is closed.',
+  description: 'Why a record or one of its fields was not accepted.',
   'x-enumDescriptions': Object.fromEntries(
     Object.entries(codes).map(([code, { meaning, remedy }]) => [code, `${meaning} ${remedy}`]),
   ),
@@ -200,11 +200,11 @@ const problemCodeSchema: JsonSchema = {
 const requestId: JsonSchema = {
   type: 'string',
   format: 'uuid',
-  description: 'The id of the request, also in `X-Request-Id`; quote it to the operator.',
+  description: 'The id of the request, as in `X-Request-Id`. Give it to the operator if you have questions.',
   examples: [exampleIds.request],
 };
 
-const message = text('A sentence for people; its words may change, codes do not.');
+const message = text('A sentence for people. Its wording may change; codes do not.');
 
 const uploadProblem = object(
   {
@@ -212,21 +212,21 @@ const uploadProblem = object(
     id: {
       type: ['string', 'null'],
       format: 'uuid',
-      description: "The record's own id, null where it could not be read.",
+      description: "The record's id, or null if it could not be read.",
     },
-    field: textOrNull('The field that is wrong, null where it is the whole record.'),
+    field: textOrNull('The field that is wrong, or null if the problem is the whole record.'),
     code: refTo('schemas', 'ProblemCode'),
     message,
-    retryable: { type: 'boolean', description: 'True where the very same record may be accepted later.' },
+    retryable: { type: 'boolean', description: 'True if the same record may be accepted later.' },
   },
   { title: 'A problem of a record' },
 );
 
 const uploadWarning = object(
   {
-    code: { type: 'string', const: 'unknown_field', description: 'The only one so far.' },
-    field: textOrNull('The field that was dropped, null for further ones.'),
-    count: count('How often in the batch.'),
+    code: { type: 'string', const: 'unknown_field', description: 'The only code so far.' },
+    field: textOrNull('The field that was dropped, or null for all further fields together.'),
+    count: count('How often the field occurred in the batch.'),
     message,
   },
   { title: 'A warning' },
@@ -237,10 +237,10 @@ const counts = object(
     received: count('Records in the batch.'),
     created: count('New records.'),
     updated: count('Records that replaced a stored one.'),
-    unchanged: count('Records that were there already, or are older than the stored one.'),
-    rejected: count('Records that were not accepted; `errors` names each.'),
+    unchanged: count('Records that are equal to the stored one or older.'),
+    rejected: count('Records that were not accepted; `errors` lists each.'),
   },
-  { description: 'What became of the records; `received` is the sum of the other four.' },
+  { description: 'The results of the records; `received` is the sum of the other four.' },
 );
 
 const batchData = object(
@@ -253,15 +253,15 @@ const batchData = object(
     message: text('A summary of the batch.'),
     request_id: requestId,
     batch_id: { type: 'string', format: 'uuid', description: 'The id of the batch.' },
-    error: textOrNull('A summary of what went wrong, null where nothing did.'),
+    error: textOrNull('A summary of the problems, or null if there are none.'),
     counts,
     errors: listOf(
       'UploadProblem',
-      'The problems of the rejected records: at least one and at most 20 of each. Beyond 5000 further problems in an ' +
-        'upload, each remaining record is listed with its first one.',
+      'The problems of the rejected records: at least one and at most 20 for each. After 5000 further problems in an ' +
+        'upload, only the first problem of each remaining record is listed.',
     ),
     errors_omitted: count('How many problems `errors` leaves out. Only present if it leaves out any.'),
-    warnings: listOf('UploadWarning', 'What lenient handling dropped.'),
+    warnings: listOf('UploadWarning', 'The fields that lenient handling dropped.'),
   },
   { description: 'The result of the batch.', optional: ['errors_omitted'] },
 );
@@ -280,11 +280,11 @@ const uploadResult = object(
   {
     request_id: requestId,
     type: refTo('schemas', 'RecordTypeName'),
-    dry_run: { type: 'boolean', const: true, description: 'Only there, and true, for a dry run.' },
+    dry_run: { type: 'boolean', const: true, description: 'True for a dry run, otherwise absent.' },
     batches: {
       type: 'array',
       minItems: 1,
-      description: 'One result for each batch of the records, in their order.',
+      description: 'One result for each batch, in order.',
       items: batch,
     },
   },
@@ -293,7 +293,7 @@ const uploadResult = object(
 
 const fieldProblem = object(
   {
-    field: textOrNull('The field that is wrong, null where it is the whole.'),
+    field: textOrNull('The field that is wrong, or null if the problem is the whole interaction.'),
     code: refTo('schemas', 'ProblemCode'),
     message,
   },
@@ -305,7 +305,7 @@ const refusal = object(
     error: text('The name of the status.'),
     message: text('What is wrong, and what to do.'),
     request_id: requestId,
-    details: listOf('FieldProblem', 'Every problem of an interaction; left out elsewhere.'),
+    details: listOf('FieldProblem', 'The problems of an interaction. Absent in other refusals.'),
   },
   { title: 'A refused request', optional: ['details'] },
 );

@@ -1,10 +1,10 @@
-// Code as the page shows it: in a figure with its language, lightly coloured.
+// Renders code for the reference page: a figure with a caption and highlighted syntax.
 
 import { escaped, Html, html } from './html.ts';
 
 type Language = 'json' | 'sh' | 'ts';
 
-/** What a language colours: the first of the forms that begins at a place wins. */
+/** The highlighted forms of each language. If several match at a position, the first one wins. */
 const forms: Readonly<Record<Language, readonly (readonly [className: string, form: RegExp])[]>> = {
   json: [
     ['key', /"(?:[^"\\]|\\.)*"(?=\s*:)/],
@@ -35,7 +35,7 @@ const shortNames: Readonly<Record<string, Language>> = {
   json: 'json',
 };
 
-/** `caption` names it to people, and to the tabs that are made of several. */
+/** Returns a figure with the code. The script uses its caption as the title if it puts several figures into tabs. */
 export function codeFigure(language: string, caption: string, source: string): Html {
   const shown = coloured(shortNames[language] ?? 'json', source);
   return html`<figure class="code" data-label="${caption}"><figcaption>${caption}</figcaption><pre tabindex="0" aria-label="${caption}"><code>${shown}</code></pre></figure>`;

@@ -1,4 +1,4 @@
-// The fields of a schema as a list: name, type, whether it is needed, what it takes and what it refers to.
+// Renders the fields of a schema as a list with name, type, whether it is required, and description.
 
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
@@ -10,7 +10,7 @@ export interface ShownField {
   readonly id: string | null;
   readonly name: string;
   readonly schema: JsonSchema;
-  /** `required`, `optional`, …; empty where there is nothing to say. */
+  /** A remark such as `required`; empty if there is none. */
   readonly mark: string;
 }
 
@@ -38,7 +38,7 @@ function defaultOf(schema: JsonSchema): Html {
   return 'default' in schema ? html` Default: <code>${String(schema.default)}</code>.` : nothing;
 }
 
-/** `uuid`, `date-time`, `string`, `array of objects`: what stands beside a name. */
+/** Returns the type that is shown after a name: `uuid`, `date-time`, `string`, `array of objects`. */
 function typeWords(schema: JsonSchema): string {
   if (Array.isArray(schema.oneOf)) return schema.oneOf.map((one) => typeWords(one)).join(' or ');
   const types = Array.isArray(schema.type) ? schema.type.filter((type) => type !== 'null') : [schema.type];
@@ -48,7 +48,7 @@ function typeWords(schema: JsonSchema): string {
   return types.join(' or ');
 }
 
-/** Fields within fields, under their paths: `batches[].data.counts.received`. */
+/** Returns all fields, with nested ones under their paths: `batches[].data.counts.received`. */
 export function nestedFields(
   document: OpenApiDocument,
   schema: JsonSchema,

@@ -1,4 +1,4 @@
-// GET /docs: the reference page, and the style and the script that it loads.
+// Handles GET /docs, the reference page, and the style and script that it loads.
 
 import { readFile } from 'node:fs/promises';
 import type { Describe } from '../description.ts';
@@ -6,7 +6,7 @@ import { staticContent } from '../static-content.ts';
 
 type Handler = ReturnType<typeof staticContent>;
 
-/** Everything from here, nothing inline. */
+/** Allows only files from this server, and no inline code. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "style-src 'self'",

@@ -1,4 +1,4 @@
-// HTML that is safe by how it is written: whatever is put into a template is escaped, unless it is HTML already.
+// A template tag for safe HTML: everything that is put into a template is escaped, unless it is already HTML.
 
 export class Html {
   readonly text: string;
@@ -19,7 +19,7 @@ const escapes: Readonly<Record<string, string>> = {
 
 export const nothing = new Html('');
 
-/** `html\`<p>${text}</p>\``; attribute values must stand in double quotes. */
+/** Use it as `html\`<p>${text}</p>\``. Attribute values must be in double quotes. */
 export function html(parts: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
   return new Html(parts.reduce((whole, part, at) => whole + textOf(pieces[at - 1]!) + part));
 }

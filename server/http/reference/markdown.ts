@@ -1,5 +1,5 @@
-// As much of Markdown as the API description uses, to HTML: headings, paragraphs, lists, tables, fenced code, and
-// within them code, links and strong text.
+// Converts the subset of Markdown that the API description uses to HTML: headings, paragraphs, lists, tables and fenced
+// code, and within them code, links and strong text.
 
 import { codeFigure } from './code.ts';
 import { type Html, html, joined } from './html.ts';
@@ -8,11 +8,11 @@ export interface Section {
   readonly id: string;
   readonly title: string;
   readonly text: Html;
-  /** The fenced code of the section, which stands beside its text. */
+  /** The fenced code of the section, which is shown next to its text. */
   readonly code: readonly Html[];
 }
 
-/** Everything before the first `##` heading, and a section for each. */
+/** Returns the text before the first `##` heading, and one section for each such heading. */
 export function sectionsOf(markdown: string): {
   readonly opening: Html;
   readonly sections: readonly Section[];
@@ -48,7 +48,7 @@ interface Block {
   readonly isCode: boolean;
 }
 
-/** What follows the language is the caption. */
+/** The text after the language is the caption. */
 const fence = /^```(\w+) (.+)\n([\s\S]*?)^```$/m;
 
 function blocksOf(markdown: string): readonly Block[] {
@@ -82,7 +82,7 @@ function blockOf(block: string): Html {
   return block.startsWith('| ') ? tableOf(block.split('\n')) : html`<p>${inline(block)}</p>`;
 }
 
-/** A row can be linked to by the head of its first column and what stands there: `#code-required`, `#status-404`. */
+/** Gives each row an anchor of the first column's heading and its cell: `#code-required`, `#status-404`. */
 function tableOf([head, , ...rows]: readonly string[]): Html {
   const names = cellsOf(head!);
   const row = (line: string): Html => {
@@ -127,7 +127,7 @@ function formOf(
   return html`<a href="${target}">${inline(label)}</a>`;
 }
 
-/** Underscores and colons stay: codes and scopes are linked to as they are spelt. */
+/** Returns the anchor of a title. Underscores and colons stay, so that anchors contain codes and scopes unchanged. */
 export function slugOf(title: string): string {
   return title
     .toLowerCase()

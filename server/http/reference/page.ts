@@ -1,4 +1,4 @@
-// The reference page, from the API description: a navigation, and beside each text the code that belongs to it.
+// Makes the reference page from the API description: a navigation, and next to each text the code that belongs to it.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import {
@@ -19,7 +19,7 @@ import { inline, paragraphs, type Section, sectionsOf } from './markdown.ts';
 interface Entry {
   readonly id: string;
   readonly title: string;
-  /** Further words by which the filter finds it. */
+  /** Further words that the filter matches. */
   readonly words: readonly string[];
   readonly inner: readonly Entry[];
 }
@@ -35,7 +35,9 @@ interface Placed {
   readonly operation: Operation;
 }
 
-/** What answers hold, by the names of their schemas; described once, since every operation gives them. */
+/**
+ * The objects in responses, by the names of their schemas. They are described once, because many operations share them.
+ */
 const answerObjects = [
   { id: 'upload-result', title: 'The upload result', schema: 'UploadResult', example: 'accepted' },
   { id: 'refusal', title: 'The refusal', schema: 'Refusal', example: 'unauthorized' },
@@ -120,7 +122,7 @@ function groupsOf(
       entries: sections.map((section) => ({ ...section, words: wordsOf(section), inner: [] })),
     },
     {
-      name: 'Answers',
+      name: 'Responses',
       entries: answerObjects.map(({ id, title, schema }) => ({
         id,
         title,
@@ -186,7 +188,7 @@ ${own.map((placed) => operationPart(document, placed))}</section>
 `;
 }
 
-/** Every endpoint in a few lines: those of all record types as one. */
+/** Returns a short list of all endpoints, with those of all record types merged. */
 function glance(document: OpenApiDocument, operations: readonly Placed[]): Html {
   const [first, ...others] = document['x-tagGroups'][0]!.tags;
   const shown = operations.filter(({ operation }) => !others.includes(operation.tags[0]));
@@ -265,10 +267,10 @@ function bodyOf(document: OpenApiDocument, { requestBody, tags: [tag] }: Operati
   const { title } = document.components.schemas[object!]!;
   const link = html`<a href="#${tag}-object">${String(title).toLowerCase()} object</a>`;
   if (records === undefined) {
-    return html`<h4>Body</h4><p>One ${link}, without what Headgate sets.</p>`;
+    return html`<h4>Body</h4><p>One ${link}, without the fields that Headgate sets.</p>`;
   }
   const field = { id: null, name: 'records', schema: { ...records, type: 'array' }, mark: 'required' };
-  return html`<h4>Body</h4>${fieldList([field])}<p>Each of them is one ${link}.</p>`;
+  return html`<h4>Body</h4>${fieldList([field])}<p>Each record is one ${link}.</p>`;
 }
 
 function parametersOf(document: OpenApiDocument, { parameters = [], 'x-anchor': anchor }: Operation): Html {
@@ -295,14 +297,14 @@ function parametersOf(document: OpenApiDocument, { parameters = [], 'x-anchor': 
   })}`;
 }
 
-/** Of a parameter; the descriptions of fields have theirs in words. */
+/** Returns the limits of a parameter. Fields do not need it, because their descriptions contain the limits. */
 function boundsOf({ minimum, maximum, maxLength, enum: values }: JsonSchema): string {
   if (Array.isArray(values)) return ` One of ${values.map((value) => `\`${value}\``).join(', ')}.`;
   if (minimum !== undefined && maximum !== undefined) return ` From ${minimum} to ${maximum}.`;
   return maxLength === undefined ? '' : ` At most ${maxLength} characters.`;
 }
 
-/** First what the operation itself answers, then, folded, what every request may be answered. */
+/** Returns the operation's own responses, followed by a collapsed list of the shared ones. */
 function answersOf(document: OpenApiDocument, { responses }: Operation): Html {
   const line = ([status, response]: readonly [string, Response | Reference]): Html => {
     const { description } = followed<Response>(document, response);
@@ -311,7 +313,7 @@ function answersOf(document: OpenApiDocument, { responses }: Operation): Html {
   const entries = Object.entries(responses);
   const own = entries.filter(([, response]) => !('$ref' in response));
   const others = entries.filter(([, response]) => '$ref' in response);
-  return html`<h4>Answers</h4><ul class="statuses">${own.map(line)}</ul>
+  return html`<h4>Responses</h4><ul class="statuses">${own.map(line)}</ul>
 <details><summary>${others.length} more that many requests share</summary><ul class="statuses">${others.map(line)}</ul></details>`;
 }
 
@@ -327,7 +329,7 @@ function requestTabs(operation: Operation): Html {
   return html`<div class="tabs" data-tabs="language" data-name="Request">${samples}</div>`;
 }
 
-/** Says the same everywhere but for the name of the scope, which stands beside it. */
+/** Not shown, because the example is always the same except for the scope, which is shown next to it. */
 const FORBIDDEN = '403';
 
 function answerTabs(operation: Operation): Html {
@@ -340,5 +342,5 @@ function answerTabs(operation: Operation): Html {
   });
   return figures.length === 0
     ? nothing
-    : html`<div class="tabs" data-tabs="" data-name="Answer">${figures}</div>`;
+    : html`<div class="tabs" data-tabs="" data-name="Response">${figures}</div>`;
 }
