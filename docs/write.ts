@@ -15,10 +15,11 @@ import {
 } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
+import { Failure } from '../server/failure.ts';
 import { openApiJson } from '../server/http/openapi/document.ts';
 import { refusals } from '../server/http/refusals.ts';
 import { metricsTable } from '../server/observe/metric-table.ts';
-import { readSettings, SettingsProblem, settingsTable } from '../server/settings.ts';
+import { readSettings, settingsTable } from '../server/settings.ts';
 import { codecs as postgresCodecs } from '../server/store/postgres/codecs.ts';
 import { codecs as sqliteCodecs } from '../server/store/sqlite/codecs.ts';
 import { catalogueTables, recordTable, type Table } from '../server/store/tables.ts';
@@ -157,7 +158,7 @@ function columnTables(): string {
 /** Returns the API description with the default limits. */
 function openApi(): string {
   const settings = readSettings({});
-  if (settings instanceof SettingsProblem) throw new Error(settings.message);
+  if (settings instanceof Failure) throw new Error(settings.reason);
   return openApiJson(settings);
 }
 

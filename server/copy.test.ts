@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { recordTypeNames, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
 import fc from 'fast-check';
 import { type Comparison, copyEverything, type Part } from './copy.ts';
+import { Failure } from './failure.ts';
 import type { NewApiKey } from './store/keys.ts';
 import type { OrganisationNumber, Row } from './store/rows.ts';
 import type { Store } from './store/store.ts';
@@ -191,10 +192,10 @@ for (const from of testStores) {
         }
         const number = await newOrganisation(target.store, 'bmce');
         const copied = await copyEverything(source.store, target.store, () => {});
-        assert.deepEqual(copied, {
-          kind: 'refused',
-          reason: 'the target has another organisation named "bmce"; copy into an empty database',
-        });
+        assert.deepEqual(
+          copied,
+          new Failure('the target has another organisation named "bmce"; copy into an empty database'),
+        );
         assert.deepEqual(
           (await target.store.organisations()).map(({ organisation, name }) => [organisation, name]),
           [[number, 'bmce']],
@@ -204,10 +205,7 @@ for (const from of testStores) {
 
       test('is refused where there is nothing to copy', async () => {
         const copied = await copyEverything(source.store, target.store, () => {});
-        assert.deepEqual(copied, {
-          kind: 'refused',
-          reason: 'the source has no organisations, so there is nothing to copy',
-        });
+        assert.deepEqual(copied, new Failure('the source has no organisations, so there is nothing to copy'));
       });
     });
   }
@@ -219,8 +217,8 @@ const nothing: Content = Object.fromEntries(parts.map((part) => [part, []]));
 
 async function completeCopy(from: Store, to: Store): Promise<readonly Comparison[]> {
   const copied = await copyEverything(from, to, () => {});
-  if (copied.kind === 'refused') assert.fail(copied.reason);
-  return copied.comparisons;
+  if (copied instanceof Failure) assert.fail(copied.reason);
+  return copied;
 }
 
 function assertAllEqual(comparisons: readonly Comparison[]): void {

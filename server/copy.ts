@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
+import { Failure } from './failure.ts';
 import type { InteractionPosition } from './store/interactions.ts';
 import type { ApiKey } from './store/keys.ts';
 import type { OrganisationNumber, Page, Row } from './store/rows.ts';
@@ -30,10 +31,6 @@ export interface Comparison {
   readonly toCount: number;
   readonly isEqual: boolean;
 }
-
-export type Copied =
-  | { readonly kind: 'copied'; readonly comparisons: readonly Comparison[] }
-  | { readonly kind: 'refused'; readonly reason: string };
 
 /** Rows that are copied and compared in the same way. */
 interface RowPart {
@@ -96,9 +93,9 @@ export async function copyEverything(
   from: Store,
   to: Store,
   onProgress: (progress: Progress) => void,
-): Promise<Copied> {
+): Promise<readonly Comparison[] | Failure> {
   const pairs = await copyOrganisations(from, to);
-  if (typeof pairs === 'string') return { kind: 'refused', reason: pairs };
+  if (pairs instanceof Failure) return pairs;
   const comparisons: Comparison[] = [];
   for (const pair of pairs) {
     await copyKeys(from, to, pair);
@@ -111,16 +108,17 @@ export async function copyEverything(
     }
   }
   for (const pair of pairs) comparisons.push(...(await compare(from, to, pair, onProgress)));
-  return { kind: 'copied', comparisons };
+  return comparisons;
 }
 
-/** Resolves to the organisations of both sides, or to a sentence on why they cannot be matched. */
-async function copyOrganisations(from: Store, to: Store): Promise<readonly Pair[] | string> {
+/** Resolves to the organisations of both sides, or fails if they cannot be matched. */
+async function copyOrganisations(from: Store, to: Store): Promise<readonly Pair[] | Failure> {
   const present = await to.organisations();
   const idsByName = new Map(present.map(({ name, orgId }) => [name, orgId]));
   const numbers = new Map(present.map(({ orgId, organisation }) => [orgId, organisation]));
   const organisations = await from.organisations();
-  if (organisations.length === 0) return 'the source has no organisations, so there is nothing to copy';
+  if (organisations.length === 0)
+    return new Failure('the source has no organisations, so there is nothing to copy');
   const clash = organisations.find(({ name, orgId }) => (idsByName.get(name) ?? orgId) !== orgId);
   if (clash !== undefined) return nameTaken(clash.name);
   const pairs: Pair[] = [];
@@ -132,8 +130,8 @@ async function copyOrganisations(from: Store, to: Store): Promise<readonly Pair[
   return pairs;
 }
 
-function nameTaken(name: string): string {
-  return `the target has another organisation named "${name}"; copy into an empty database`;
+function nameTaken(name: string): Failure {
+  return new Failure(`the target has another organisation named "${name}"; copy into an empty database`);
 }
 
 /** Copies the keys. Keys from an earlier copy are updated, because they may have been revoked or rotated since. */

@@ -6,6 +6,7 @@ import { issueKey } from './access/keys.ts';
 import { createOrganisation } from './access/organisations.ts';
 import { rateLimiter } from './access/rate-limit.ts';
 import { defaultScopes } from './access/scopes.ts';
+import { Failure } from './failure.ts';
 import { buildApp } from './http/app.ts';
 import { InFlight } from './http/in-flight.ts';
 import { IngestThreads } from './http/ingest-threads.ts';
@@ -162,7 +163,7 @@ async function serveObserved(
 /** Only warns, because the mode of an existing file is its owner's decision, and backups may depend on it. */
 function warnIfOpenToOthers({ database }: Settings, log: Log): void {
   const place = readPlace(database);
-  if (typeof place === 'string' || place.kind === 'postgres') return;
+  if (place instanceof Failure || place.kind === 'postgres') return;
   const files = openToOthers(filesOfDatabase(place.path));
   if (files.length === 0) return;
   const command = `chmod 600 ${files.map(shellWord).join(' ')}`;

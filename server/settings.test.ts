@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Failure } from './failure.ts';
 import {
   isLoopback,
   parseDurationMs,
   readSetting,
   readSettings,
   type Settings,
-  SettingsProblem,
   settingDescriptions,
   settingsTable,
   settingWarnings,
@@ -14,14 +14,14 @@ import {
 
 function settingsFrom(env: Record<string, string>, flags: Record<string, string> = {}): Settings {
   const settings = readSettings(env, flags);
-  assert.ok(!(settings instanceof SettingsProblem), (settings as SettingsProblem).message);
+  assert.ok(!(settings instanceof Failure), (settings as Failure).reason);
   return settings;
 }
 
 function problemFrom(env: Record<string, string>, flags: Record<string, string> = {}): string {
   const settings = readSettings(env, flags);
-  assert.ok(settings instanceof SettingsProblem, 'the settings were accepted');
-  return settings.message;
+  assert.ok(settings instanceof Failure, 'the settings were accepted');
+  return settings.reason;
 }
 
 const KIB = 1024;

@@ -2,6 +2,7 @@
 
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { Failure } from './failure.ts';
 import { nearName } from './near-name.ts';
 import { logFormats, logLevels } from './observe/log.ts';
 import { isPostgres, readPlace } from './store/place.ts';
@@ -108,7 +109,7 @@ const host: ValueKind<string> = {
 
 const database: ValueKind<string> = {
   accepts: 'sqlite:PATH, just the path, or postgres://…',
-  parse: (text) => (typeof readPlace(text) === 'string' ? undefined : text),
+  parse: (text) => (readPlace(text) instanceof Failure ? undefined : text),
   quoted: (text) => quote(text.replace(/(:\/\/).+$/s, '$1…')),
 };
 
@@ -333,14 +334,6 @@ export type SettingFlags = { readonly [flag: string]: string | undefined };
 
 export type Environment = { readonly [name: string]: string | undefined };
 
-/** Explains in one sentence why Headgate cannot start with these settings. It is returned, not thrown. */
-export class SettingsProblem {
-  readonly message: string;
-  constructor(message: string) {
-    this.message = message;
-  }
-}
-
 /** Returns the setting's environment variable, for messages about its value. */
 export function environmentName(name: SettingName): string {
   return declared[name].env;
@@ -358,11 +351,11 @@ export const settingDescriptions = Object.entries(declared).map(
   }),
 );
 
-export function readSettings(env: Environment, flags: SettingFlags = {}): Settings | SettingsProblem {
+export function readSettings(env: Environment, flags: SettingFlags = {}): Settings | Failure {
   const values: Partial<Record<ServerSettingName, unknown>> = {};
   for (const name of Object.keys(ofServer) as readonly ServerSettingName[]) {
     const value = readSetting(name, env, flags);
-    if (value instanceof SettingsProblem) return value;
+    if (value instanceof Failure) return value;
     values[name] = value;
   }
   const settings = values as Settings;
@@ -372,7 +365,7 @@ export function readSettings(env: Environment, flags: SettingFlags = {}): Settin
   if (given(declared.maxInFlightBytes, env, flags) === null) {
     return { ...settings, maxInFlightBytes: settings.maxBodyBytes };
   }
-  return new SettingsProblem(
+  return new Failure(
     `${declared.maxInFlightBytes.env} must be at least ${declared.maxBodyBytes.env} ` +
       `(${settings.maxBodyBytes} bytes), not ${settings.maxInFlightBytes}: ` +
       'otherwise the largest allowed body could never be accepted',
@@ -384,7 +377,7 @@ export function readSetting<Name extends SettingName>(
   name: Name,
   env: Environment,
   flags: SettingFlags = {},
-): ValueOf<Declared[Name]> | SettingsProblem {
+): ValueOf<Declared[Name]> | Failure {
   const { kind, default: defaultText, ...place }: Setting = declared[name];
   const found = given(place, env, flags);
   const text = found?.text ?? defaultText;
@@ -392,7 +385,7 @@ export function readSetting<Name extends SettingName>(
   const value = kind.parse(text);
   if (value !== undefined) return value as ValueOf<Declared[Name]>;
   const shown = kind.quoted?.(text) ?? quote(text);
-  return new SettingsProblem(`${found?.where ?? place.env} must be ${kind.accepts}, not ${shown}`);
+  return new Failure(`${found?.where ?? place.env} must be ${kind.accepts}, not ${shown}`);
 }
 
 /** Returns the given text and its source, or null if there is none. An empty variable counts as not given. */
@@ -407,30 +400,30 @@ function given(
   return text === undefined || text === '' ? null : { text, where: variable };
 }
 
-function problemAcross(settings: Settings): SettingsProblem | null {
+function problemAcross(settings: Settings): Failure | null {
   const { tlsCertFile, tlsKeyFile } = settings;
   if ((tlsCertFile === null) !== (tlsKeyFile === null)) {
     const [there, missing] =
       tlsKeyFile === null
         ? [declared.tlsCertFile, declared.tlsKeyFile]
         : [declared.tlsKeyFile, declared.tlsCertFile];
-    return new SettingsProblem(`${there.env} is given without ${missing.env}: HTTPS needs both`);
+    return new Failure(`${there.env} is given without ${missing.env}: HTTPS needs both`);
   }
   if (tlsCertFile === null && !settings.behindProxy && !isLoopback(settings.host)) {
-    return new SettingsProblem(
+    return new Failure(
       `${declared.host.env} (--host) is ${quote(settings.host)}, which others can reach, and there is no HTTPS: ` +
         `give ${declared.tlsCertFile.env} and ${declared.tlsKeyFile.env}, or set ${declared.behindProxy.env}=true ` +
         'if a proxy in front terminates TLS, or listen on 127.0.0.1',
     );
   }
   if (settings.metricsPort !== null && settings.metricsPort !== 0 && settings.metricsPort === settings.port) {
-    return new SettingsProblem(
+    return new Failure(
       `${declared.metricsPort.env} and ${declared.port.env} (--port) are both ${settings.port}: ` +
         'metrics need a separate port',
     );
   }
   if (settings.workers > 1 && !isPostgres(settings.database)) {
-    return new SettingsProblem(
+    return new Failure(
       `${declared.workers.env} (--workers) is ${settings.workers}, but only one process can write to a SQLite file: ` +
         `set ${declared.database.env}=postgres://…, or leave the workers at 1`,
     );

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { SettingsProblem } from './settings.ts';
+import { Failure } from './failure.ts';
 import { readTls } from './tls.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-tls-'));
@@ -18,9 +18,9 @@ function fileOf(name: string, content: string | Buffer): string {
 
 async function problemWith(tlsCertFile: string, tlsKeyFile: string): Promise<string> {
   const problem = await readTls({ tlsCertFile, tlsKeyFile });
-  assert.ok(problem instanceof SettingsProblem, 'the files were accepted');
-  assert.doesNotMatch(problem.message, /\n/);
-  return problem.message;
+  assert.ok(problem instanceof Failure, 'the files were accepted');
+  assert.doesNotMatch(problem.reason, /\n/);
+  return problem.reason;
 }
 
 test('without files there is no TLS', async () => {
@@ -57,7 +57,7 @@ describe('a certificate and its key', { skip }, () => {
 
   test('may lie in one file', async () => {
     const both = fileOf('both.pem', Buffer.concat([readFileSync(pair.key), readFileSync(pair.cert)]));
-    assert.ok(!((await readTls({ tlsCertFile: both, tlsKeyFile: both })) instanceof SettingsProblem));
+    assert.ok(!((await readTls({ tlsCertFile: both, tlsKeyFile: both })) instanceof Failure));
   });
 
   test('that are missing or folders are refused, each under its own setting', async () => {

@@ -4,7 +4,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
-import { environmentName, type Settings, SettingsProblem } from './settings.ts';
+import { Failure } from './failure.ts';
+import { environmentName, type Settings } from './settings.ts';
 
 export interface TlsPair {
   readonly cert: Buffer;
@@ -33,19 +34,19 @@ type TlsSetting = 'tlsCertFile' | 'tlsKeyFile';
 export async function readTls({
   tlsCertFile,
   tlsKeyFile,
-}: Pick<Settings, TlsSetting>): Promise<TlsPair | null | SettingsProblem> {
+}: Pick<Settings, TlsSetting>): Promise<TlsPair | null | Failure> {
   if (tlsCertFile === null || tlsKeyFile === null) return null;
   const cert = await readUsable('tlsCertFile', tlsCertFile, 'a certificate in PEM form', (bytes) =>
     createSecureContext({ cert: bytes }),
   );
-  if (cert instanceof SettingsProblem) return cert;
+  if (cert instanceof Failure) return cert;
   const key = await readUsable(
     'tlsKeyFile',
     tlsKeyFile,
     'a private key in PEM form without a passphrase',
     (bytes) => createSecureContext({ key: bytes }),
   );
-  if (key instanceof SettingsProblem) return key;
+  if (key instanceof Failure) return key;
   // A secure context silently accepts a certificate and a key of different algorithms, and then fails every handshake.
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
     return problem(
@@ -62,7 +63,7 @@ async function readUsable(
   path: string,
   form: string,
   use: (bytes: Buffer) => void,
-): Promise<Buffer | SettingsProblem> {
+): Promise<Buffer | Failure> {
   let bytes: Buffer;
   try {
     bytes = await readFile(path);
@@ -77,6 +78,6 @@ async function readUsable(
   return bytes;
 }
 
-function problem(setting: TlsSetting, path: string, what: string): SettingsProblem {
-  return new SettingsProblem(`${environmentName(setting)} names ${quote(path)}, which ${what}`);
+function problem(setting: TlsSetting, path: string, what: string): Failure {
+  return new Failure(`${environmentName(setting)} names ${quote(path)}, which ${what}`);
 }

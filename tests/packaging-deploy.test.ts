@@ -19,9 +19,10 @@ import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse, parseAllDocuments } from 'yaml';
+import { Failure } from '../server/failure.ts';
 import { apiRoutes } from '../server/http/routes.ts';
 import packageJson from '../server/package.json' with { type: 'json' };
-import { readSettings, type Settings, SettingsProblem, settingDescriptions } from '../server/settings.ts';
+import { readSettings, type Settings, settingDescriptions } from '../server/settings.ts';
 import {
   buildStage,
   environmentOf,
@@ -50,10 +51,7 @@ function settingsOf(environment: Readonly<Record<string, string>>): Settings {
     if (name.startsWith('HEADGATE_')) assert.ok(known.includes(name), `${name} is no setting`);
   }
   const settings = readSettings(environment);
-  assert.ok(
-    !(settings instanceof SettingsProblem),
-    settings instanceof SettingsProblem ? settings.message : '',
-  );
+  assert.ok(!(settings instanceof Failure), settings instanceof Failure ? settings.reason : '');
   return settings;
 }
 
@@ -81,11 +79,8 @@ describe('Dockerfile', () => {
 
   test('without a word on TLS the image says what to give, and does not start', () => {
     const problem = readSettings(environmentOf(image));
-    assert.ok(problem instanceof SettingsProblem);
-    assert.match(
-      problem.message,
-      /HEADGATE_TLS_CERT and HEADGATE_TLS_KEY, or set HEADGATE_BEHIND_PROXY=true/,
-    );
+    assert.ok(problem instanceof Failure);
+    assert.match(problem.reason, /HEADGATE_TLS_CERT and HEADGATE_TLS_KEY, or set HEADGATE_BEHIND_PROXY=true/);
   });
 
   test('its steps build an image that serves, is found healthy, and stops at SIGTERM', async (t) => {

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { Flaw } from '@headgate/catalogue/kinds/kind.ts';
 import { uuid } from '@headgate/catalogue/kinds/uuid.ts';
+import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
 import type { Organisation } from '../store/organisations.ts';
 import type { Store } from '../store/store.ts';
@@ -18,9 +19,8 @@ export async function createOrganisation(
   text: string,
   nowMs: number,
 ): Promise<CreatedOrganisation> {
-  const parsed = parseName(text);
-  if (parsed.kind === 'refused') return parsed;
-  const { name } = parsed;
+  const name = parseName(text);
+  if (name instanceof Failure) return { kind: 'refused', reason: name.reason };
   if (isUuid(name)) {
     return { kind: 'refused', reason: 'must not have the form of a UUID, because it would look like an id' };
   }

@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import { Failure } from '../failure.ts';
 import { parseScopes, permits } from './scopes.ts';
 
 function scopesFrom(...texts: string[]): readonly string[] {
   const parsed = parseScopes(texts);
-  assert.equal(parsed.kind, 'scopes', JSON.stringify(parsed));
-  return parsed.kind === 'scopes' ? parsed.scopes : [];
+  assert.ok(!(parsed instanceof Failure), JSON.stringify(parsed));
+  return parsed;
 }
 
 function refusalOf(...texts: string[]): string {
   const parsed = parseScopes(texts);
-  assert.equal(parsed.kind, 'refused', JSON.stringify(parsed));
-  return parsed.kind === 'refused' ? parsed.reason : '';
+  assert.ok(parsed instanceof Failure, JSON.stringify(parsed));
+  return parsed.reason;
 }
 
 test('none given means everything', () => {

@@ -2,6 +2,7 @@
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { isRecordTypeName, type RecordTypeName, recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
 
 export const actions = ['data:write', 'data:read', 'interactions:write', 'interactions:read'] as const;
@@ -13,18 +14,14 @@ export type Scope = Action | `${DataAction}:${RecordTypeName}`;
 /** A key may do everything by default. */
 export const defaultScopes: readonly Scope[] = actions;
 
-export type ParsedScopes =
-  | { readonly kind: 'scopes'; readonly scopes: readonly Scope[] }
-  | { readonly kind: 'refused'; readonly reason: string };
-
 /** Returns the scopes without duplicates, or the default ones if none are given. */
-export function parseScopes(texts: readonly string[]): ParsedScopes {
+export function parseScopes(texts: readonly string[]): readonly Scope[] | Failure {
   const scopes = new Set<Scope>();
   for (const text of texts) {
-    if (!isScope(text)) return { kind: 'refused', reason: whyNoScope(text) };
+    if (!isScope(text)) return new Failure(whyNoScope(text));
     scopes.add(text);
   }
-  return { kind: 'scopes', scopes: scopes.size === 0 ? defaultScopes : [...scopes] };
+  return scopes.size === 0 ? defaultScopes : [...scopes];
 }
 
 function isScope(text: string): text is Scope {

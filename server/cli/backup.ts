@@ -1,6 +1,7 @@
 // `headgate backup`: copies a SQLite database to one file, from which it can be restored.
 
-import { readSetting, SettingsProblem } from '../settings.ts';
+import { Failure } from '../failure.ts';
+import { readSetting } from '../settings.ts';
 import { readPlace } from '../store/place.ts';
 import type { BackupProgress, BackupSummary, RunningBackup } from '../store/sqlite/backup.ts';
 import type { Call } from './call.ts';
@@ -12,11 +13,11 @@ const MIB = 1024 * 1024;
 
 export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode> {
   const database = readSetting('database', io.env, { database: option('database') });
-  if (database instanceof SettingsProblem) return misused(io, database.message);
+  if (database instanceof Failure) return misused(io, database);
   const file = args[0]!;
   if (file === '') return misused(io, 'FILE is empty; name the backup to make');
   const place = readPlace(database);
-  if (typeof place === 'string') return misused(io, place);
+  if (place instanceof Failure) return misused(io, place);
   if (place.kind === 'postgres') {
     return misused(
       io,

@@ -10,7 +10,8 @@ import {
   UnauthorizedError,
   UnreachableError,
 } from '@headgate/client/client.ts';
-import { readSetting, SettingsProblem } from '../settings.ts';
+import { Failure } from '../failure.ts';
+import { readSetting } from '../settings.ts';
 import type { Call } from './call.ts';
 import { version } from './version.ts';
 
@@ -29,13 +30,13 @@ export interface Server {
   whyNotServing(): Promise<string | null>;
 }
 
-/** Returns a sentence if a setting is wrong. */
-export async function connect({ io, option }: Call, command: string): Promise<Server | string> {
+/** Fails if a setting is wrong. */
+export async function connect({ io, option }: Call, command: string): Promise<Server | Failure> {
   const flags = { url: option('url'), 'key-file': option('key-file') };
   const url = readSetting('url', io.env, flags);
-  if (url instanceof SettingsProblem) return url.message;
+  if (url instanceof Failure) return url;
   const apiKey = await readKey(io.env, flags, command);
-  if (typeof apiKey !== 'string') return apiKey.problem;
+  if (apiKey instanceof Failure) return apiKey;
   const keyId = apiKey.split('_')[1] ?? '';
   const options = { url, apiKey, userAgent: USER_AGENT };
   return {
@@ -60,31 +61,30 @@ async function readKey(
   env: Call['io']['env'],
   flags: Readonly<Record<string, string | undefined>>,
   command: string,
-): Promise<string | { readonly problem: string }> {
+): Promise<string | Failure> {
   const file = readSetting('apiKeyFile', env, flags);
-  if (file instanceof SettingsProblem) return { problem: file.message };
+  if (file instanceof Failure) return file;
   // A file named on the command line takes precedence over the environment variable.
   const isMeant = file !== null && (flags['key-file'] !== undefined || !env.HEADGATE_KEY);
   const given = isMeant ? await keyIn(file) : readSetting('apiKey', env);
   if (given === null) {
-    return {
-      problem: `${command} needs an API key: set HEADGATE_KEY, or give --key-file FILE; \`headgate keys issue\` makes one`,
-    };
+    return new Failure(
+      `${command} needs an API key: set HEADGATE_KEY, or give --key-file FILE; \`headgate keys issue\` makes one`,
+    );
   }
-  if (given instanceof SettingsProblem) return { problem: given.message };
   return given;
 }
 
-async function keyIn(file: string): Promise<string | SettingsProblem> {
+async function keyIn(file: string): Promise<string | Failure> {
   let text: string;
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    return new SettingsProblem(`the key file ${quote(file)} cannot be read: ${(error as Error).message}`);
+    return new Failure(`the key file ${quote(file)} cannot be read: ${(error as Error).message}`);
   }
   const key = readSetting('apiKey', { HEADGATE_KEY: text.trim() });
-  if (key instanceof SettingsProblem || key === null) {
-    return new SettingsProblem(`the key file ${quote(file)} must hold an API key, hg_…, and nothing else`);
+  if (key instanceof Failure || key === null) {
+    return new Failure(`the key file ${quote(file)} must hold an API key, hg_…, and nothing else`);
   }
   return key;
 }

@@ -2,7 +2,8 @@
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { type Comparison, copyEverything, type Progress } from '../copy.ts';
-import { readSetting, SettingsProblem } from '../settings.ts';
+import { Failure } from '../failure.ts';
+import { readSetting } from '../settings.ts';
 import { isSameFile } from '../store/sqlite/database-files.ts';
 import type { Call } from './call.ts';
 import { columns } from './columns.ts';
@@ -13,9 +14,9 @@ import { fileOf, isMissingFile } from './with-store.ts';
 export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   const [from, to] = [option('from')!, option('to')!].map((database) =>
     readSetting('database', {}, { database }),
-  ) as [string | SettingsProblem, string | SettingsProblem];
-  if (from instanceof SettingsProblem) return misused(io, from.message.replace('--database', '--from'));
-  if (to instanceof SettingsProblem) return misused(io, to.message.replace('--database', '--to'));
+  ) as [string | Failure, string | Failure];
+  if (from instanceof Failure) return misused(io, from.reason.replace('--database', '--from'));
+  if (to instanceof Failure) return misused(io, to.reason.replace('--database', '--to'));
   if (isSame(from, to)) return misused(io, '--from and --to name the same database');
   if (isMissingFile(from)) return failed(io, `--from names ${quote(from)}, and there is no such file`);
   const { openStore } = await import('../store/open-store.ts');
@@ -25,11 +26,10 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
     const target = await openStore(to, onTrouble);
     try {
       const line = progressLine(io);
-      const copied = await copyEverything(source, target, (progress) =>
+      const comparisons = await copyEverything(source, target, (progress) =>
         line.show(sentence(progress, io.isTerminal)),
       ).finally(() => line.end());
-      if (copied.kind === 'refused') return failed(io, copied.reason);
-      const { comparisons } = copied;
+      if (comparisons instanceof Failure) return failed(io, comparisons);
       if (isOn('json')) printJson(io, comparisons.map(asJson));
       else for (const row of columns(tableOf(comparisons))) io.out(row);
       const different = comparisons.filter(({ isEqual }) => !isEqual).length;

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { AbortedError, type HeadgateClient, HeadgateError } from '@headgate/client/client.ts';
+import { Failure } from '../failure.ts';
 import { printableLines } from '../printable.ts';
 import { companionOf, isDatabase } from '../store/sqlite/database-files.ts';
 import type { Call } from './call.ts';
@@ -45,11 +46,11 @@ const namesOfOutput: readonly string[] = ['/dev/stdout', '/dev/fd/1', '/proc/sel
 export async function exportRecords(call: Call): Promise<ExitCode> {
   const { io } = call;
   const choices = readChoices(call);
-  if (typeof choices === 'string') return misused(io, choices);
+  if (choices instanceof Failure) return misused(io, choices);
   const place = choices.out === null ? null : placeOf(choices.out, choices.mayReplace);
-  if (typeof place === 'string') return failed(io, place);
+  if (place instanceof Failure) return failed(io, place);
   const server = await connect(call, 'export');
-  if (typeof server === 'string') return misused(io, server);
+  if (server instanceof Failure) return misused(io, server);
   const reason = await server.whyNotServing();
   if (reason !== null) return failed(io, reason);
 
@@ -81,25 +82,31 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
   return exitCodes.done;
 }
 
-function readChoices({ args, option, isOn }: Call): Choices | string {
+function readChoices({ args, option, isOn }: Call): Choices | Failure {
   const word = args[0]!;
   const type = typeNamed(word);
   if (type === null) {
-    return `TYPE ${mustBeType(word)}`;
+    return new Failure(`TYPE ${mustBeType(word)}`);
   }
   const given = option('out') ?? null;
   const out = given !== null && namesOfOutput.includes(given) ? null : given;
   const named = out === null ? null : readFileName(out);
   const formatOfName = named === null || named.format === 'json' ? null : named.format;
   const format = option('format') ?? formatOfName ?? 'ndjson';
-  if (format !== 'csv' && format !== 'ndjson') return `--format must be csv or ndjson, not ${quote(format)}`;
-  if (format !== 'csv' && isOn('spreadsheet-safe')) return '--spreadsheet-safe is for CSV; give --format csv';
-  if (out === '') return '--out must be the path of a file';
+  if (format !== 'csv' && format !== 'ndjson')
+    return new Failure(`--format must be csv or ndjson, not ${quote(format)}`);
+  if (format !== 'csv' && isOn('spreadsheet-safe'))
+    return new Failure('--spreadsheet-safe is for CSV; give --format csv');
+  if (out === '') return new Failure('--out must be the path of a file');
   if (named !== null && formatOfName !== format) {
-    return `--out ${quote(out)} has the name of a ${named.format} file, and the format is ${format}`;
+    return new Failure(
+      `--out ${quote(out)} has the name of a ${named.format} file, and the format is ${format}`,
+    );
   }
   if (named?.compression === 'zst' || named?.compression === 'br') {
-    return `--out ${quote(out)} would have to be packed; export packs with gzip only, for names that end in .gz`;
+    return new Failure(
+      `--out ${quote(out)} would have to be packed; export packs with gzip only, for names that end in .gz`,
+    );
   }
   const isPacked = named?.compression === 'gz';
   return {
@@ -167,27 +174,30 @@ interface Place {
   readonly isStream: boolean;
 }
 
-/** Returns where the export is written, or a sentence if it cannot be written there. */
-function placeOf(out: string, mayReplace: boolean): Place | string {
+/** Returns where the export is written, or fails if it cannot be written there. */
+function placeOf(out: string, mayReplace: boolean): Place | Failure {
   try {
     const found = statSync(out, { throwIfNoEntry: false });
     // Only files are resolved: a pipe such as /dev/fd/3 has no real path.
     const path = found?.isFile() ? realpathSync(out) : out;
     const isOfDatabase = isDatabase(path) ? 'is' : companionOf(path) === null ? null : 'belongs to';
     if (isOfDatabase !== null) {
-      return `${out} ${isOfDatabase} a database, which an export never replaces; name another file`;
+      return new Failure(
+        `${out} ${isOfDatabase} a database, which an export never replaces; name another file`,
+      );
     }
     if (found?.isFIFO() || found?.isCharacterDevice() || /^\/(dev|proc)\//.test(resolve(out))) {
       return { out, path: out, isStream: true };
     }
-    if (found !== undefined && !found.isFile()) return `${out} cannot be written: it is not a file`;
+    if (found !== undefined && !found.isFile())
+      return new Failure(`${out} cannot be written: it is not a file`);
     // lstat, because a dangling link counts as existing.
     if (!mayReplace && lstatSync(out, { throwIfNoEntry: false }) !== undefined) {
-      return `${out} exists already; name another file, or give --force to replace it`;
+      return new Failure(`${out} exists already; name another file, or give --force to replace it`);
     }
     return { out, path, isStream: false };
   } catch (error) {
-    return `${out} cannot be written: ${(error as Error).message}`;
+    return new Failure(`${out} cannot be written: ${(error as Error).message}`);
   }
 }
 
@@ -201,7 +211,7 @@ async function writeToFile(
   try {
     await writeTo(part, 'wx', pieces, isPacked);
     const place = placeOf(out, mayReplace);
-    if (typeof place === 'string') return place;
+    if (place instanceof Failure) return place.reason;
     await rename(part, path);
     return null;
   } finally {

@@ -1,5 +1,7 @@
 // What a command can access outside the program (terminal, environment, time), and its exit codes.
 
+import type { Failure } from '../failure.ts';
+
 export interface Io {
   /** Writes a line to standard output, with a line break. */
   out(line: string): void;
@@ -20,14 +22,18 @@ export const exitCodes = { done: 0, failed: 1, misused: 2 } as const;
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-export function failed(io: Io, sentence: string): ExitCode {
-  io.err(`headgate: ${sentence}`);
+export function failed(io: Io, why: Failure | string): ExitCode {
+  report(io, why);
   return exitCodes.failed;
 }
 
-export function misused(io: Io, sentence: string): ExitCode {
-  io.err(`headgate: ${sentence}`);
+export function misused(io: Io, why: Failure | string): ExitCode {
+  report(io, why);
   return exitCodes.misused;
+}
+
+function report(io: Io, why: Failure | string): void {
+  io.err(`headgate: ${typeof why === 'string' ? why : why.reason}`);
 }
 
 export function printJson(io: Io, value: unknown): ExitCode {

@@ -12,12 +12,12 @@ import {
 } from '../access/keys.ts';
 import { parseName } from '../access/names.ts';
 import { parseScopes } from '../access/scopes.ts';
+import { Failure } from '../failure.ts';
 import { durationForm, parseDurationMs } from '../settings.ts';
 import type { ApiKey } from '../store/keys.ts';
 import type { Call } from './call.ts';
 import { columns } from './columns.ts';
 import { type ExitCode, exitCodes, failed, type Io, isoOrNull, misused, printJson } from './io.ts';
-import { Misuse } from './options.ts';
 import { namedOrganisation } from './orgs.ts';
 import { withStore } from './with-store.ts';
 
@@ -26,15 +26,15 @@ const LONGEST_DAYS = 36_500;
 
 export async function issue(call: Call): Promise<ExitCode> {
   const { io, option, optionAll } = call;
-  const parsedScopes = parseScopes(optionAll('scope'));
-  if (parsedScopes.kind === 'refused') return misused(io, parsedScopes.reason);
+  const scopes = parseScopes(optionAll('scope'));
+  if (scopes instanceof Failure) return misused(io, scopes);
   const expires = option('expires');
   const lifetimeMs = expires === undefined ? null : durationOption('expires', expires);
-  if (lifetimeMs instanceof Misuse) return misused(io, lifetimeMs.message);
+  if (lifetimeMs instanceof Failure) return misused(io, lifetimeMs);
   if (lifetimeMs === 0) return misused(io, '--expires must be longer than 0');
   const label = option('name');
-  const parsedLabel = label === undefined ? null : parseName(label);
-  if (parsedLabel?.kind === 'refused') return misused(io, `--name ${parsedLabel.reason}`);
+  const name = label === undefined ? null : parseName(label);
+  if (name instanceof Failure) return misused(io, `--name ${name.reason}`);
 
   return withStore(call, async (store) => {
     const found = await namedOrganisation(io, store, option('org')!);
@@ -43,8 +43,8 @@ export async function issue(call: Call): Promise<ExitCode> {
     const issued = await issueKey(store, {
       organisation: found.organisation,
       orgId: found.orgId,
-      scopes: parsedScopes.scopes,
-      name: parsedLabel?.name ?? null,
+      scopes,
+      name,
       expiresAtMs: lifetimeMs === null ? null : nowMs + lifetimeMs,
       nowMs,
     });
@@ -98,9 +98,9 @@ export async function listKeys(call: Call): Promise<ExitCode> {
 export async function rotate(call: Call): Promise<ExitCode> {
   const { io, args, option } = call;
   const keyId = keyIdFrom(args[0]!);
-  if (keyId instanceof Misuse) return misused(io, keyId.message);
+  if (keyId instanceof Failure) return misused(io, keyId);
   const overlapMs = durationOption('overlap', option('overlap') ?? DEFAULT_OVERLAP);
-  if (overlapMs instanceof Misuse) return misused(io, overlapMs.message);
+  if (overlapMs instanceof Failure) return misused(io, overlapMs);
 
   return withStore(call, async (store) => {
     const nowMs = io.nowMs();
@@ -129,7 +129,7 @@ export async function rotate(call: Call): Promise<ExitCode> {
 export async function revoke(call: Call): Promise<ExitCode> {
   const { io, args, isOn } = call;
   const keyId = keyIdFrom(args[0]!);
-  if (keyId instanceof Misuse) return misused(io, keyId.message);
+  if (keyId instanceof Failure) return misused(io, keyId);
   return withStore(call, async (store) => {
     const revoked = await revokeKey(store, keyId, io.nowMs());
     if (revoked.kind === 'unknown') return noSuchKey(io, keyId);
@@ -179,12 +179,12 @@ function factsOf(key: ApiKey): string[][] {
 }
 
 /** Returns the key's id. It also accepts a whole key, because whoever revokes a leaked key is in a hurry. */
-function keyIdFrom(text: string): string | Misuse {
+function keyIdFrom(text: string): string | Failure {
   const keyId = parseKey(text)?.keyId ?? text.trim();
   if (isKeyId(keyId)) return keyId;
   // A longer text may be a mistyped key, whose secret must not be shown on a terminal.
   const shown = text.length <= 12 ? quote(text) : `${text.length} characters`;
-  return new Misuse(
+  return new Failure(
     `KEY_ID must be 12 lower-case hexadecimal digits, as headgate keys list shows, not ${shown}`,
   );
 }
@@ -193,8 +193,8 @@ function noSuchKey(io: Io, keyId: string): ExitCode {
   return failed(io, `there is no key ${keyId}; headgate keys list --org NAME shows an organisation's keys`);
 }
 
-function durationOption(name: string, text: string): number | Misuse {
+function durationOption(name: string, text: string): number | Failure {
   const durationMs = parseDurationMs(text);
   if (durationMs !== null && durationMs <= LONGEST_DAYS * 86_400_000) return durationMs;
-  return new Misuse(`--${name} must be ${durationForm}, of at most ${LONGEST_DAYS}d, not ${quote(text)}`);
+  return new Failure(`--${name} must be ${durationForm}, of at most ${LONGEST_DAYS}d, not ${quote(text)}`);
 }

@@ -1,6 +1,7 @@
 // `headgate migrate`: migrates a database to the current schema, and distributes its tables over a Citus cluster.
 
-import { readSetting, SettingsProblem } from '../settings.ts';
+import { Failure } from '../failure.ts';
+import { readSetting } from '../settings.ts';
 import type { Migrated } from '../store/open-store.ts';
 import type { StepProgress } from '../store/postgres/steps.ts';
 import type { Call } from './call.ts';
@@ -10,7 +11,7 @@ import { isMissingFile, missingDatabase } from './with-store.ts';
 
 export async function migrate({ io, option, isOn }: Call): Promise<ExitCode> {
   const database = readSetting('database', io.env, { database: option('database') });
-  if (database instanceof SettingsProblem) return misused(io, database.message);
+  if (database instanceof Failure) return misused(io, database);
   if (isMissingFile(database)) return failed(io, missingDatabase(database));
   const { migrateDatabase } = await import('../store/open-store.ts');
   const line = progressLine(io);

@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { actions } from '../access/scopes.ts';
+import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
 import { durationForm, settingDescriptions } from '../settings.ts';
 import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './sample/defaults.ts';
@@ -107,15 +108,7 @@ export interface Given {
   readonly options: ReadonlyMap<string, readonly string[]>;
 }
 
-/** An invalid command line, with the reason in one sentence. It is returned, not thrown. */
-export class Misuse {
-  readonly message: string;
-  constructor(message: string) {
-    this.message = message;
-  }
-}
-
-export function readCommandLine(args: readonly string[]): Given | Misuse {
+export function readCommandLine(args: readonly string[]): Given | Failure {
   const { tokens } = parseArgs({
     args: [...args],
     strict: false,
@@ -141,14 +134,14 @@ export function readCommandLine(args: readonly string[]): Given | Misuse {
     const option = Object.hasOwn(options, name) ? options[name]! : null;
     if (option === null) {
       const near = nearName(name, Object.keys(options));
-      return new Misuse(`there is no option ${rawName}${near === null ? '' : `; did you mean --${near}?`}`);
+      return new Failure(`there is no option ${rawName}${near === null ? '' : `; did you mean --${near}?`}`);
     }
     if (option.value === null) {
-      if (value !== undefined) return new Misuse(`${rawName} takes no value, but was given ${quote(value)}`);
+      if (value !== undefined) return new Failure(`${rawName} takes no value, but was given ${quote(value)}`);
     } else if (value === undefined || (!inlineValue && /^-./.test(value))) {
-      return new Misuse(`${rawName} needs a value: ${rawName} ${option.value}`);
+      return new Failure(`${rawName} needs a value: ${rawName} ${option.value}`);
     }
-    if (found.has(name) && !option.repeats) return new Misuse(`${rawName} is given more than once`);
+    if (found.has(name) && !option.repeats) return new Failure(`${rawName} is given more than once`);
     found.set(name, [...(found.get(name) ?? []), value ?? '']);
   }
   return { words, options: found };

@@ -3,8 +3,9 @@
 import { request as requestByHttp } from 'node:http';
 import { request as requestByHttps } from 'node:https';
 import { isIPv6 } from 'node:net';
+import { Failure } from '../failure.ts';
 import { apiRoutes } from '../http/routes.ts';
-import { readSettings, type Settings, SettingsProblem } from '../settings.ts';
+import { readSettings, type Settings } from '../settings.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, failed, misused } from './io.ts';
 
@@ -15,7 +16,7 @@ const ownAddresses: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1',
 
 export async function ready({ io, option }: Call): Promise<ExitCode> {
   const settings = readSettings(io.env, { host: option('host'), port: option('port') });
-  if (settings instanceof SettingsProblem) return misused(io, settings.message);
+  if (settings instanceof Failure) return misused(io, settings);
   if (settings.port === 0) {
     return misused(
       io,

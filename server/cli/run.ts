@@ -1,18 +1,19 @@
 // Runs one command line: finds the command, checks its arguments and options, runs it, and returns the exit code.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
 import { StoreUnavailable, StoreUnusable } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type Command, commands } from './commands.ts';
 import { commandHelp, groupHelp, overview, usage } from './help.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
-import { type Given, Misuse, options, readCommandLine } from './options.ts';
+import { type Given, options, readCommandLine } from './options.ts';
 import { version } from './version.ts';
 
 export async function runHeadgate(args: readonly string[], io: Io): Promise<ExitCode> {
   const given = readCommandLine(args);
-  if (given instanceof Misuse) return misused(io, given.message);
+  if (given instanceof Failure) return misused(io, given);
   if (given.options.has('version')) {
     io.out(version);
     return exitCodes.done;
@@ -22,9 +23,9 @@ export async function runHeadgate(args: readonly string[], io: Io): Promise<Exit
   if (given.options.has('help')) return showHelp(io, given.words);
 
   const command = commandFor(given.words);
-  if (command instanceof Misuse) return misused(io, command.message);
+  if (command instanceof Failure) return misused(io, command);
   const call = callOf(command, given, io);
-  if (call instanceof Misuse) return misused(io, call.message);
+  if (call instanceof Failure) return misused(io, call);
   try {
     return await command.run(call);
   } catch (error) {
@@ -36,23 +37,23 @@ export async function runHeadgate(args: readonly string[], io: Io): Promise<Exit
 function showHelp(io: Io, words: readonly string[]): ExitCode {
   const group = words.length === 1 ? commands.filter((command) => command.words[0] === words[0]) : [];
   const command = words.length === 0 || group.length > 1 ? null : commandFor(words);
-  if (command instanceof Misuse) return misused(io, command.message);
+  if (command instanceof Failure) return misused(io, command);
   const lines = command !== null ? commandHelp(command) : group.length > 1 ? groupHelp(group) : overview();
   for (const line of lines) io.out(line);
   return exitCodes.done;
 }
 
-function commandFor(words: readonly string[]): Command | Misuse {
+function commandFor(words: readonly string[]): Command | Failure {
   const command = commands.find((candidate) => candidate.words.every((word, place) => word === words[place]));
   if (command !== undefined) return command;
   const [first, second] = words as [string, string?];
   const seconds = commands.flatMap(({ words: [group, name] }) => (group === first && name ? [name] : []));
   if (seconds.length === 0) {
     const firsts = [...new Set(commands.map((candidate) => candidate.words[0]!)), 'help'];
-    return new Misuse(`there is no command ${quote(first)}; ${hint(first, firsts)}`);
+    return new Failure(`there is no command ${quote(first)}; ${hint(first, firsts)}`);
   }
-  if (second === undefined) return new Misuse(`${first} needs one of ${seconds.join(', ')} after it`);
-  return new Misuse(`${first} has no command ${quote(second)}; ${hint(second, seconds)}`);
+  if (second === undefined) return new Failure(`${first} needs one of ${seconds.join(', ')} after it`);
+  return new Failure(`${first} has no command ${quote(second)}; ${hint(second, seconds)}`);
 }
 
 function hint(word: string, known: readonly string[]): string {
@@ -60,7 +61,7 @@ function hint(word: string, known: readonly string[]): string {
   return near === null ? `there is ${known.join(', ')}` : `did you mean ${near}?`;
 }
 
-function callOf(command: Command, given: Given, io: Io): Call | Misuse {
+function callOf(command: Command, given: Given, io: Io): Call | Failure {
   const called = command.words.join(' ');
   const taken = [...command.requiredOptions, ...command.options];
   for (const name of given.options.keys()) {
@@ -70,7 +71,7 @@ function callOf(command: Command, given: Given, io: Io): Call | Misuse {
       near === null
         ? `it takes ${taken.map((option) => `--${option}`).join(', ')}`
         : `did you mean --${near}?`;
-    return new Misuse(`${called} takes no --${name}; ${takes}`);
+    return new Failure(`${called} takes no --${name}; ${takes}`);
   }
   const args = given.words.slice(command.words.length);
   const missing =
@@ -78,10 +79,10 @@ function callOf(command: Command, given: Given, io: Io): Call | Misuse {
     command.requiredOptions
       .filter((name) => !given.options.has(name))
       .map((name) => `--${name} ${options[name]!.value}`)[0];
-  if (missing !== undefined) return new Misuse(`${called} needs ${missing}: ${usage(command)}`);
+  if (missing !== undefined) return new Failure(`${called} needs ${missing}: ${usage(command)}`);
   const surplus = args[command.args.length];
   if (surplus !== undefined && !command.args.at(-1)?.repeats) {
-    return new Misuse(`${called} does not take the argument ${quote(surplus)}: ${usage(command)}`);
+    return new Failure(`${called} does not take the argument ${quote(surplus)}: ${usage(command)}`);
   }
   return {
     io,

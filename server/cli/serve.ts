@@ -1,14 +1,9 @@
 // `headgate serve`: starts the service, and stops it on a signal.
 
+import { Failure } from '../failure.ts';
 import type { RunningServer } from '../serve.ts';
 import { isWorker, notifyPrimary, startWorkers, WorkerFailed } from '../serve-many.ts';
-import {
-  environmentName,
-  readSettings,
-  type Settings,
-  SettingsProblem,
-  settingWarnings,
-} from '../settings.ts';
+import { environmentName, readSettings, type Settings, settingWarnings } from '../settings.ts';
 import type { TlsPair } from '../tls.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
@@ -28,22 +23,22 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
     database: option('database'),
     workers: option('workers'),
   });
-  if (settings instanceof SettingsProblem) return misused(io, settings.message);
+  if (settings instanceof Failure) return misused(io, settings);
   const { readTls } = await import('../tls.ts');
   const tls = await readTls(settings);
-  if (tls instanceof SettingsProblem) return misused(io, tls.message);
+  if (tls instanceof Failure) return misused(io, tls);
 
   const { firstSignal, secondSignal } = stopSignals();
   const starting = start(settings, tls, io).catch((error: unknown) => {
     if (error instanceof WorkerFailed) return error;
     const sentence = whyNotStarted(error, settings);
     if (sentence === null) throw error;
-    return sentence;
+    return new Failure(sentence);
   });
   const started = await Promise.race([starting, secondSignal]);
   if (started === undefined) return exitCodes.failed;
   if (started instanceof WorkerFailed) return exitCodes.failed;
-  if (typeof started === 'string') return failed(io, started);
+  if (started instanceof Failure) return failed(io, started);
 
   await firstSignal;
   return Promise.race([

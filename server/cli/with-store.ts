@@ -2,7 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
-import { readSetting, SettingsProblem } from '../settings.ts';
+import { Failure } from '../failure.ts';
+import { readSetting } from '../settings.ts';
 import { readPlace } from '../store/place.ts';
 import type { Store } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -18,7 +19,7 @@ export async function withStore(
   wanted: 'must exist' | 'may be made' = 'must exist',
 ): Promise<ExitCode> {
   const database = readSetting('database', io.env, { database: option('database') });
-  if (database instanceof SettingsProblem) return misused(io, database.message);
+  if (database instanceof Failure) return misused(io, database);
   if (wanted === 'must exist' && isMissingFile(database)) return failed(io, missingDatabase(database));
   const { openStore } = await import('../store/open-store.ts');
   const store = await openStore(database, (trouble) => io.err(`headgate: ${trouble}`));
@@ -45,5 +46,5 @@ export function missingDatabase(database: string): string {
 /** Returns the path of a SQLite database, or null for PostgreSQL. */
 export function fileOf(database: string): string | null {
   const place = readPlace(database);
-  return typeof place !== 'string' && place.kind === 'sqlite' ? place.path : null;
+  return !(place instanceof Failure) && place.kind === 'sqlite' ? place.path : null;
 }

@@ -3,6 +3,7 @@
 import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
 import { interaction, type ShownInteraction, storedInteraction } from '@headgate/catalogue/record-types.ts';
+import { Failure } from '../failure.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
@@ -60,7 +61,7 @@ export async function takeInteraction(
   const earlier = await findEarlierResponse(request, request.idempotency, store);
   if (earlier.kind === 'replay' || earlier.kind === 'key_taken') return replay(earlier);
   const read = readJson(request.body, jsonLimits);
-  if ('unreadable' in read) return { kind: 'unreadable', message: read.unreadable };
+  if (read instanceof Failure) return { kind: 'unreadable', message: read.reason };
   if (earlier.kind === 'unavailable') return { kind: 'failed', failure: earlier.reason };
   try {
     return await carryOut(request, earlier.fingerprint, read.value, store, known);

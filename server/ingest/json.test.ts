@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { Failure } from '../failure.ts';
 import { readJson } from './json.ts';
 
 const LEVELS = 100_000;
@@ -12,9 +13,9 @@ function read(text: string) {
 
 function assertRepeated(text: string, key: string): void {
   const result = read(text);
-  assert.ok('unreadable' in result, `was read as if no key were said twice: ${text}`);
+  assert.ok(result instanceof Failure, `was read as if no key were said twice: ${text}`);
   assert.equal(
-    result.unreadable,
+    result.reason,
     `The body has the key ${JSON.stringify(key)} twice in one object; use each key once.`,
   );
 }
@@ -205,8 +206,7 @@ describe('reading JSON', () => {
           isJson = false;
         }
         const result = read(text);
-        if (!isJson)
-          assert.match((result as { unreadable: string }).unreadable, /^The body is not valid JSON/);
+        if (!isJson) assert.match((result as Failure).reason, /^The body is not valid JSON/);
       }),
     );
     for (const bytes of [
@@ -215,15 +215,13 @@ describe('reading JSON', () => {
       [0x22, 0xed, 0xa0, 0x80, 0x22],
       [0xc3],
     ]) {
-      assert.deepEqual(readJson(Uint8Array.from(bytes), roomy), {
-        unreadable: 'The body is not valid UTF-8.',
-      });
+      assert.deepEqual(readJson(Uint8Array.from(bytes), roomy), new Failure('The body is not valid UTF-8.'));
     }
   });
 
   test('overlooks one byte order mark, and only one', () => {
     assert.deepEqual(read('\uFEFF{"a":"\uFEFF"}'), { value: { a: '\uFEFF' } });
-    assert.ok('unreadable' in read('\uFEFF\uFEFF{}'));
+    assert.ok(read('\uFEFF\uFEFF{}') instanceof Failure);
   });
 
   test('refuses more objects and arrays than it is told to take, and counts none that a text holds', () => {
@@ -233,9 +231,10 @@ describe('reading JSON', () => {
       readJson(Buffer.from(holding(containers)), { ...roomy, containers: most });
     for (const most of [2, 3, 100, 4097]) {
       assert.ok('value' in readAtMost(most, most), `${most} are allowed`);
-      assert.deepEqual(readAtMost(most + 1, most), {
-        unreadable: `The body holds more than ${most} objects and arrays; send less.`,
-      });
+      assert.deepEqual(
+        readAtMost(most + 1, most),
+        new Failure(`The body holds more than ${most} objects and arrays; send less.`),
+      );
     }
   });
 
@@ -248,18 +247,18 @@ describe('reading JSON', () => {
         const readHolding = (count: number) =>
           readJson(Buffer.from(JSON.stringify({ list: [holding(count)] }, null, 1)), { ...roomy, members });
         assert.ok('value' in readHolding(members), `${members} are allowed`);
-        assert.deepEqual(readHolding(members + 2), {
-          unreadable: `The body holds more than ${members} keys and elements; send less.`,
-        });
+        assert.deepEqual(
+          readHolding(members + 2),
+          new Failure(`The body holds more than ${members} keys and elements; send less.`),
+        );
       }
     }
   });
 
   test('refuses more than 20,000 keys with escapes, or 4 MiB of them, and takes any number of texts', () => {
-    const refusal = {
-      unreadable:
-        'The body holds more than 20000 keys, or 4194304 bytes of keys, with escapes; write keys without escapes.',
-    };
+    const refusal = new Failure(
+      'The body holds more than 20000 keys, or 4194304 bytes of keys, with escapes; write keys without escapes.',
+    );
     const list = (part: string, count: number): string => `[${new Array(count).fill(part).join()}]`;
     assert.ok('value' in read(list('{"\\u0061":1}', 20_000)));
     assert.deepEqual(read(list('{"\\u0061":1}', 20_001)), refusal);
@@ -273,10 +272,10 @@ describe('reading JSON', () => {
     assert.throws(
       () => JSON.parse(text),
       ({ message }: SyntaxError) =>
-        (read(text) as { unreadable: string }).unreadable === `The body is not valid JSON: ${message}.`,
+        (read(text) as Failure).reason === `The body is not valid JSON: ${message}.`,
     );
     for (const text of ['{"\\x":1}', '{"a\\', '{"a\\":1', '{"x"\\u003a":"}', '{"\\u12":1}']) {
-      assert.match((read(text) as { unreadable: string }).unreadable, /^The body is not valid JSON/, text);
+      assert.match((read(text) as Failure).reason, /^The body is not valid JSON/, text);
     }
   });
 

@@ -2,6 +2,7 @@
 // because it is unclear which one was meant. The number of objects, arrays, keys and elements is limited.
 
 import { isAscii, isUtf8 } from 'node:buffer';
+import { Failure } from '../failure.ts';
 
 /** The body cannot be parsed. The message tells the client why. */
 export interface Unreadable {
@@ -9,7 +10,7 @@ export interface Unreadable {
   readonly message: string;
 }
 
-export type ReadJson = { readonly value: unknown } | { readonly unreadable: string };
+export type ReadJson = { readonly value: unknown } | Failure;
 
 const SPACE = 0x20;
 const QUOTE = 0x22;
@@ -43,26 +44,26 @@ export interface JsonLimits {
 
 export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
   const bytes = givenBytes.byteOffset % 4 === 0 ? givenBytes : givenBytes.slice();
-  if (!isUtf8(bytes)) return { unreadable: 'The body is not valid UTF-8.' };
+  if (!isUtf8(bytes)) return new Failure('The body is not valid UTF-8.');
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const marks = buffer.includes(BACKSLASH) ? null : countMarks(bytes);
   const needsCloseLook =
     marks === null || marks.openings > limits.containers || marks.commas > limits.members;
   const structure = needsCloseLook ? structureOf(bytes) : null;
   const surplus = structure && surplusOf(structure, limits);
-  if (surplus !== null) return { unreadable: `The body holds more than ${surplus}.` };
+  if (surplus !== null) return new Failure(`The body holds more than ${surplus}.`);
   const hasEscapedKeys = structure !== null && structure.escapedKeys.length > 0;
   let value: unknown;
   try {
     value = hasEscapedKeys ? parseEscapedKeys(buffer, structure.escapedKeys) : JSON.parse(textOf(buffer));
   } catch (error) {
-    return { unreadable: `The body is not valid JSON: ${(error as SyntaxError).message}.` };
+    return new Failure(`The body is not valid JSON: ${(error as SyntaxError).message}.`);
   }
   if (hasEscapedKeys || mayHaveLostKeys(value, bytes, marks, structure)) {
     const twice = findRepeatedKey(buffer);
     if (twice !== null) {
       const shown = JSON.stringify(twice.slice(0, QUOTE_LIMIT_CHARACTERS));
-      return { unreadable: `The body has the key ${shown} twice in one object; use each key once.` };
+      return new Failure(`The body has the key ${shown} twice in one object; use each key once.`);
     }
   }
   return { value };

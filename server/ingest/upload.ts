@@ -4,6 +4,7 @@
 
 import { quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
+import { Failure } from '../failure.ts';
 import type { Written } from '../store/idempotency-records.ts';
 import type { OrganisationNumber, Row, Tally } from '../store/rows.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
@@ -142,7 +143,7 @@ async function begin(
 ): Promise<Begun | Unreadable> {
   const records = readRecords(request, limits);
   onBodyRead();
-  if (typeof records === 'string') return { kind: 'unreadable', message: records };
+  if (records instanceof Failure) return { kind: 'unreadable', message: records.reason };
   const { organisation, type, dryRun, handling } = request;
   const plan = plans[type];
   const { checked, dropped } = checkRecords(plan, records, handling, limits.batchSize);
@@ -195,27 +196,29 @@ function replay(again: ReturnType<typeof matchEarlierResponse>): UploadTaken {
 function readRecords(
   { body, type, handling }: UploadRequest,
   { maxRecords }: UploadLimits,
-): unknown[] | string {
+): unknown[] | Failure {
   const read = readJson(body, {
     containers: CONTAINERS_PER_RECORD * (maxRecords + 2),
     members: MEMBERS_PER_RECORD * (maxRecords + 2),
     advice: `send at most ${maxRecords} records in one request`,
   });
-  if ('unreadable' in read) return read.unreadable;
+  if (read instanceof Failure) return read;
   const { value } = read;
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
-    return `The body must be an object {"records": […]}, not ${typeNameOf(value)}.`;
+    return new Failure(`The body must be an object {"records": […]}, not ${typeNameOf(value)}.`);
   }
-  if (!Object.hasOwn(value, 'records')) return 'The body has no "records"; send {"records": […]}.';
+  if (!Object.hasOwn(value, 'records'))
+    return new Failure('The body has no "records"; send {"records": […]}.');
   const { records } = value as { records: unknown };
-  if (!Array.isArray(records)) return `"records" must be an array of ${type}, not ${typeNameOf(records)}.`;
+  if (!Array.isArray(records))
+    return new Failure(`"records" must be an array of ${type}, not ${typeNameOf(records)}.`);
   const stranger = Object.keys(value).find((name) => name !== 'records');
   if (stranger !== undefined && handling === 'strict') {
-    return `The body has the unknown field ${quote(stranger)} beside "records".`;
+    return new Failure(`The body has the unknown field ${quote(stranger)} beside "records".`);
   }
-  if (records.length === 0) return '"records" is empty; send at least one record.';
+  if (records.length === 0) return new Failure('"records" is empty; send at least one record.');
   if (records.length > maxRecords) {
-    return `"records" has ${records.length} records; send at most ${maxRecords} in one request.`;
+    return new Failure(`"records" has ${records.length} records; send at most ${maxRecords} in one request.`);
   }
   return records;
 }

@@ -1,6 +1,7 @@
 // Opens the database that a setting names, and shares its store with other threads.
 
 import type { Transferable } from 'node:worker_threads';
+import { Failure } from '../failure.ts';
 import { type Place, readPlace } from './place.ts';
 import type { Distribution, MigrationListener } from './postgres/migrations.ts';
 import { SCHEMA_VERSION as SQLITE_SCHEMA_VERSION } from './sqlite/migrations.ts';
@@ -63,7 +64,7 @@ export async function migrateDatabase(
 
 function usablePlace(database: string): Place {
   const place = readPlace(database);
-  if (typeof place === 'string') throw new StoreUnusable(place);
+  if (place instanceof Failure) throw new StoreUnusable(place.reason);
   return place;
 }
 

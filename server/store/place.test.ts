@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Failure } from '../failure.ts';
 import { isPostgres, readPlace } from './place.ts';
 
 test('a PostgreSQL address is known by its scheme, in any case', () => {
@@ -35,6 +36,6 @@ test('a text that can name no database of ours is answered with a sentence', () 
     ['x://h', 'there is no store for x databases: give sqlite:PATH or postgres://…'],
     ['sqlite://h/d', 'a SQLite file is named by its path, not by a URL: give sqlite:PATH'],
   ] as const) {
-    assert.equal(readPlace(database), sentence, JSON.stringify(database));
+    assert.deepEqual(readPlace(database), new Failure(sentence), JSON.stringify(database));
   }
 });

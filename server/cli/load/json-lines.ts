@@ -1,6 +1,7 @@
 // Reads a JSON file: parses it as a whole and provides it as NDJSON, one line for each element of its array. The line
 // number of a record is therefore its number in the array.
 
+import { Failure } from '../../failure.ts';
 import { readJson } from '../../ingest/json.ts';
 import { mebibytes } from './chunk.ts';
 import { type Source, Unreadable } from './source.ts';
@@ -43,8 +44,8 @@ async function recordsIn(source: Source, name: string): Promise<readonly unknown
   if (bytes === 0)
     return new Unreadable('it is empty: a JSON file is an array of records, or an object with one');
   const read = readJson(Buffer.concat(blocks), noLimits);
-  if ('unreadable' in read) {
-    const reason = read.unreadable
+  if (read instanceof Failure) {
+    const reason = read.reason
       .replace(/^The body/, 'it')
       .replace(/\.$/, '')
       .replaceAll(/\s+/g, ' ');

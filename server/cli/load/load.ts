@@ -2,6 +2,7 @@
 
 import { setFlagsFromString } from 'node:v8';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { Failure } from '../../failure.ts';
 import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
 import { connect, type Server, whyFailed } from '../connect.ts';
@@ -48,9 +49,9 @@ interface Choices {
 export async function load(call: Call): Promise<ExitCode> {
   const { io, args } = call;
   const choices = readChoices(call);
-  if (typeof choices === 'string') return misused(io, choices);
+  if (choices instanceof Failure) return misused(io, choices);
   const server = await connect(call, 'load');
-  if (typeof server === 'string') return misused(io, server);
+  if (server instanceof Failure) return misused(io, server);
 
   const { files, leftAlone, problems } = await planLoad(args, choices);
   for (const path of leftAlone) io.err(`skipped, because it is not a data file named after a type: ${path}`);
@@ -93,11 +94,11 @@ function keepMemoryFlat(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-function readChoices({ args, option, isOn }: Call): Choices | string {
+function readChoices({ args, option, isOn }: Call): Choices | Failure {
   const typeWord = option('type');
   const type = typeWord === undefined ? null : typeNamed(typeWord);
   if (typeWord !== undefined && type === null) {
-    return `--type ${mustBeType(typeWord)}`;
+    return new Failure(`--type ${mustBeType(typeWord)}`);
   }
   const concurrencyText = option('concurrency');
   const concurrency = concurrencyText === undefined ? null : Number(concurrencyText);
@@ -105,7 +106,9 @@ function readChoices({ args, option, isOn }: Call): Choices | string {
     concurrency !== null &&
     !(/^\d{1,3}$/.test(concurrencyText!) && concurrency >= 1 && concurrency <= MOST_CONCURRENCY)
   ) {
-    return `--concurrency must be a whole number from 1 to ${MOST_CONCURRENCY}, not ${quote(concurrencyText)}`;
+    return new Failure(
+      `--concurrency must be a whole number from 1 to ${MOST_CONCURRENCY}, not ${quote(concurrencyText)}`,
+    );
   }
   const typed = (name: string): readonly string[] => {
     const value = option(name);

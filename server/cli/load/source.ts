@@ -5,6 +5,7 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createZstdDecompress } from 'node:zlib';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { Failure } from '../../failure.ts';
 
 const BLOCK_BYTES = 256 * 1024;
 
@@ -18,13 +19,13 @@ export type Compression = keyof typeof unpackers;
 
 export const compressions = Object.keys(unpackers) as readonly Compression[];
 
-/** Why a file cannot be read any further. It is returned, not thrown. */
-export class Unreadable {
-  readonly reason: string;
+/** Why a file cannot be read any further. */
+export class Unreadable extends Failure {
   /** The faulty line, if the problem is in one line. */
   readonly line: number | null;
+
   constructor(reason: string, line: number | null = null) {
-    this.reason = reason;
+    super(reason);
     this.line = line;
   }
 }

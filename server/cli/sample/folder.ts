@@ -4,17 +4,10 @@ import type { Dirent } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { Failure } from '../../failure.ts';
 import { makeFolder } from '../make-folder.ts';
 import { type Format, formatFor, formats } from './lines.ts';
 import { type SampleType, sampleTypes } from './records.ts';
-
-/** Why the folder cannot be written to. It is returned, not thrown. */
-export class Unwritable {
-  readonly reason: string;
-  constructor(reason: string) {
-    this.reason = reason;
-  }
-}
 
 /** The extension of incomplete files. */
 export const PARTIAL = '.partial';
@@ -40,28 +33,28 @@ export interface SampleFolder {
   readonly isNew: boolean;
 }
 
-/** Creates the folder if it does not exist. Returns an Unwritable if the sample cannot be written to it. */
-export async function prepareFolder(folder: string, mayReplace: boolean): Promise<SampleFolder | Unwritable> {
+/** Creates the folder if it does not exist. Returns an Failure if the sample cannot be written to it. */
+export async function prepareFolder(folder: string, mayReplace: boolean): Promise<SampleFolder | Failure> {
   let entries: Dirent[];
   let isNew: boolean;
   try {
     isNew = makeFolder(folder);
     entries = await readdir(folder, { withFileTypes: true });
   } catch (error) {
-    return new Unwritable(whyUnwritable(error as NodeJS.ErrnoException, folder));
+    return new Failure(whyUnwritable(error as NodeJS.ErrnoException, folder));
   }
   const strangers = entries.filter(
     (entry) => !(entry.isFile() && (everyName.has(entry.name) || isLeftOver(entry.name))),
   );
   if (strangers.length > 0) {
     const others = strangers.length === 1 ? '' : ` and ${strangers.length - 1} more`;
-    return new Unwritable(
+    return new Failure(
       `${quote(folder)} holds ${quote(strangers[0]!.name)}${others}, which no sample has made; choose a new folder`,
     );
   }
   const earlier = entries.map(({ name }) => name).filter((name) => everyName.has(name));
   if (earlier.length > 0 && !mayReplace) {
-    return new Unwritable(
+    return new Failure(
       `${quote(folder)} holds ${quote(earlier[0]!)} already; choose a new folder, or replace the sample in it ` +
         'with --force',
     );

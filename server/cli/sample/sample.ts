@@ -4,16 +4,16 @@ import { date } from '@headgate/catalogue/kinds/date.ts';
 import { Flaw, quote } from '@headgate/catalogue/kinds/kind.ts';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
+import { Failure } from '../../failure.ts';
 import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
 import { columns } from '../columns.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused, printJson } from '../io.ts';
-import { Misuse } from '../options.ts';
 import { progressLine } from '../progress.ts';
 import { onStopSignal } from '../stop-signal.ts';
 import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './defaults.ts';
 import { type FileSummary, SampleFiles } from './files.ts';
-import { prepareFolder, Unwritable, whyUnwritable } from './folder.ts';
+import { prepareFolder, whyUnwritable } from './folder.ts';
 import { type Format, formats } from './lines.ts';
 import { makeSample } from './make.ts';
 import { DAY_MS, type SamplePlan, samplePlan } from './plan.ts';
@@ -30,20 +30,20 @@ export async function sample({ io, args, option, isOn }: Call): Promise<ExitCode
   const folder = args[0]!;
   if (folder === '') return misused(io, 'DIR is empty; name the folder to write to');
   const customers = wholeNumber('customers', option('customers'), DEFAULT_CUSTOMERS, 1, MOST_CUSTOMERS);
-  if (customers instanceof Misuse) return misused(io, customers.message);
+  if (customers instanceof Failure) return misused(io, customers);
   const seed = wholeNumber('seed', option('seed'), DEFAULT_SEED, 0, LARGEST_SEED);
-  if (seed instanceof Misuse) return misused(io, seed.message);
+  if (seed instanceof Failure) return misused(io, seed);
   const untilDay = dayOf(option('until') ?? DEFAULT_UNTIL);
-  if (untilDay instanceof Misuse) return misused(io, untilDay.message);
+  if (untilDay instanceof Failure) return misused(io, untilDay);
   const format = formatOf(option('format') ?? 'csv');
-  if (format instanceof Misuse) return misused(io, format.message);
+  if (format instanceof Failure) return misused(io, format);
 
   const prepared = await prepareFolder(folder, isOn('force'));
-  if (prepared instanceof Unwritable) return failed(io, prepared.reason);
+  if (prepared instanceof Failure) return failed(io, prepared);
   const files = new SampleFiles(folder, prepared, format, isOn('gzip'));
   const plan = samplePlan(seed, customers, untilDay);
   const written = await write(plan, files, folder, io);
-  if (written instanceof Unwritable) return failed(io, written.reason);
+  if (written instanceof Failure) return failed(io, written);
   const summaries = uploadOrdered(written);
   if (isOn('json')) {
     return printJson(io, {
@@ -65,7 +65,7 @@ async function write(
   files: SampleFiles,
   folder: string,
   io: Io,
-): Promise<readonly FileSummary[] | Unwritable> {
+): Promise<readonly FileSummary[] | Failure> {
   const line = progressLine(io);
   const stopListening = onStopSignal(() => {
     line.end();
@@ -82,7 +82,7 @@ async function write(
   } catch (error) {
     files.discard();
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
-    return new Unwritable(whyUnwritable(error as NodeJS.ErrnoException, folder));
+    return new Failure(whyUnwritable(error as NodeJS.ErrnoException, folder));
   } finally {
     stopListening();
     line.end();
@@ -95,27 +95,27 @@ function wholeNumber(
   fallback: number,
   least: number,
   most: number,
-): number | Misuse {
+): number | Failure {
   if (text === undefined) return fallback;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= least && number <= most) return number;
-  return new Misuse(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
+  return new Failure(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
 }
 
 /** Returns the day as days since 1970. */
-function dayOf(text: string): number | Misuse {
+function dayOf(text: string): number | Failure {
   const isInTime = text >= EARLIEST_UNTIL && text <= LATEST_UNTIL;
   if (date.check(text, true) instanceof Flaw || !isInTime) {
-    return new Misuse(
+    return new Failure(
       `--until must be a day from ${EARLIEST_UNTIL} to ${LATEST_UNTIL}, as YYYY-MM-DD, not ${quote(text)}`,
     );
   }
   return Date.parse(`${text}T00:00:00Z`) / DAY_MS;
 }
 
-function formatOf(text: string): Format | Misuse {
+function formatOf(text: string): Format | Failure {
   const known = formats.find((format) => format === text);
-  return known ?? new Misuse(`--format must be ${formats.join(' or ')}, not ${quote(text)}`);
+  return known ?? new Failure(`--format must be ${formats.join(' or ')}, not ${quote(text)}`);
 }
 
 /** Returns the summaries in the order of upload, interactions last. */

@@ -1,0 +1,10 @@
+// The one way in which an expected failure is returned.
+
+/** It is returned, never thrown. The reason is a sentence for the person who can correct the cause. */
+export class Failure {
+  readonly reason: string;
+
+  constructor(reason: string) {
+    this.reason = reason;
+  }
+}
