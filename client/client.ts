@@ -8,7 +8,7 @@ import {
   readRecordsPage,
   recordReader,
 } from './answers.ts';
-import { type Call, Connection } from './connection.ts';
+import { type ApiCall, Connection } from './connection.ts';
 import { checkedIdempotencyKey, randomKey } from './idempotency-key.ts';
 import { countFrom, shown } from './option-checks.ts';
 import type { RetryNotice, RetryOptions } from './patience.ts';
@@ -201,7 +201,7 @@ export class HeadgateClient {
   }
 
   /** Iterates until there is no next cursor. Earlier pages may be short or empty. */
-  async *#pages<Item>(first: Call<Page<Item>>): AsyncIterable<Item> {
+  async *#pages<Item>(first: ApiCall<Page<Item>>): AsyncIterable<Item> {
     let call = first;
     for (;;) {
       const { items, nextCursor } = await this.#connection.call(call);

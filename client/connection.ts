@@ -38,7 +38,7 @@ export interface Control {
   readonly patience?: Patience;
 }
 
-export interface Call<Answer> extends Control {
+export interface ApiCall<Answer> extends Control {
   /** Relative to the server's address, without a leading slash. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
@@ -108,7 +108,7 @@ export class Connection {
     return new Patience(this.#retry);
   }
 
-  async call<Answer>(call: Call<Answer>): Promise<Answer> {
+  async call<Answer>(call: ApiCall<Answer>): Promise<Answer> {
     const control = { ...call, patience: call.patience ?? this.newPatience() };
     for (;;) {
       const tried = await this.#try(call);
@@ -134,7 +134,7 @@ export class Connection {
     await sleep(pauseMs, signal);
   }
 
-  async #try<Answer>(call: Call<Answer>): Promise<Tried<Answer>> {
+  async #try<Answer>(call: ApiCall<Answer>): Promise<Tried<Answer>> {
     const received = await this.#exchange(call);
     if ('reason' in received) return { kind: 'failed', failure: received };
     const { status, text } = received;
@@ -153,7 +153,7 @@ export class Connection {
   }
 
   /** Sends the request and reads the response, within the timeout of one attempt. */
-  async #exchange<Answer>(call: Call<Answer>): Promise<Received | Failure> {
+  async #exchange<Answer>(call: ApiCall<Answer>): Promise<Received | Failure> {
     const { signal } = call;
     if (signal?.aborted) throw new AbortedError(signal.reason);
     const controller = new AbortController();
@@ -185,13 +185,13 @@ export class Connection {
     }
   }
 
-  #urlOf<Answer>({ path, query }: Call<Answer>): URL {
+  #urlOf<Answer>({ path, query }: ApiCall<Answer>): URL {
     const url = new URL(path, this.#base);
     for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
     return url;
   }
 
-  #requestOf<Answer>(call: Call<Answer>, signal: AbortSignal): RequestInit {
+  #requestOf<Answer>(call: ApiCall<Answer>, signal: AbortSignal): RequestInit {
     const { body, encoding, idempotencyKey, lenient } = call;
     return {
       method: body === undefined ? 'GET' : 'POST',

@@ -22,8 +22,8 @@ import type { Traces } from './observe/traces.ts';
 import { openToOthers } from './private-files.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { shellWord } from './shell-word.ts';
+import { isPostgres, readDatabaseLocation } from './store/database-location.ts';
 import { type OpenedStore, openStore } from './store/open-store.ts';
-import { isPostgres, readPlace } from './store/place.ts';
 import { filesOfDatabase } from './store/sqlite/database-files.ts';
 import { prepareThreadMemory } from './thread-memory.ts';
 import type { TlsPair } from './tls.ts';
@@ -162,7 +162,7 @@ async function serveObserved(
 
 /** Only warns, because the mode of an existing file is its owner's decision, and backups may depend on it. */
 function warnIfOpenToOthers({ database }: Settings, log: Log): void {
-  const place = readPlace(database);
+  const place = readDatabaseLocation(database);
   if (place instanceof Failure || place.kind === 'postgres') return;
   const files = openToOthers(filesOfDatabase(place.path));
   if (files.length === 0) return;

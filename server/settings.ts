@@ -5,7 +5,7 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { Failure } from './failure.ts';
 import { nearName } from './near-name.ts';
 import { logFormats, logLevels } from './observe/log.ts';
-import { isPostgres, readPlace } from './store/place.ts';
+import { isPostgres, readDatabaseLocation } from './store/database-location.ts';
 
 /** A kind of value. Values are given as text, in the environment or on the command line. */
 interface ValueKind<Value> {
@@ -109,7 +109,7 @@ const host: ValueKind<string> = {
 
 const database: ValueKind<string> = {
   accepts: 'sqlite:PATH, just the path, or postgres://…',
-  parse: (text) => (readPlace(text) instanceof Failure ? undefined : text),
+  parse: (text) => (readDatabaseLocation(text) instanceof Failure ? undefined : text),
   quoted: (text) => quote(text.replace(/(:\/\/).+$/s, '$1…')),
 };
 

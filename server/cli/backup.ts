@@ -2,7 +2,7 @@
 
 import { Failure } from '../failure.ts';
 import { readSetting } from '../settings.ts';
-import { readPlace } from '../store/place.ts';
+import { readDatabaseLocation } from '../store/database-location.ts';
 import type { BackupProgress, BackupSummary, RunningBackup } from '../store/sqlite/backup.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, misused, printJson } from './io.ts';
@@ -16,7 +16,7 @@ export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode
   if (database instanceof Failure) return misused(io, database);
   const file = args[0]!;
   if (file === '') return misused(io, 'FILE is empty; name the backup to make');
-  const place = readPlace(database);
+  const place = readDatabaseLocation(database);
   if (place instanceof Failure) return misused(io, place);
   if (place.kind === 'postgres') {
     return misused(

@@ -47,8 +47,8 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
   const { io } = call;
   const choices = readChoices(call);
   if (choices instanceof Failure) return misused(io, choices);
-  const place = choices.out === null ? null : placeOf(choices.out, choices.mayReplace);
-  if (place instanceof Failure) return failed(io, place);
+  const destination = choices.out === null ? null : destinationOf(choices.out, choices.mayReplace);
+  if (destination instanceof Failure) return failed(io, destination);
   const server = await connect(call, 'export');
   if (server instanceof Failure) return misused(io, server);
   const reason = await server.whyNotServing();
@@ -65,15 +65,18 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
     progress?.show(`${choices.type}: ${shown(total)} written`);
   });
   try {
-    if (place === null) await writeToOutput(pieces);
-    else if (place.isStream) await writeTo(place.path, 'a', pieces, choices.isPacked);
+    if (destination === null) await writeToOutput(pieces);
+    else if (destination.isStream) await writeTo(destination.path, 'a', pieces, choices.isPacked);
     else {
-      const taken = await writeToFile(pieces, place, choices);
+      const taken = await writeToFile(pieces, destination, choices);
       if (taken !== null) return failed(io, taken);
     }
   } catch (error) {
     const sentence = whyNotWritten(error, server.url, choices.out);
-    return failed(io, place?.isStream === false ? `${sentence}; ${choices.out} was not written` : sentence);
+    return failed(
+      io,
+      destination?.isStream === false ? `${sentence}; ${choices.out} was not written` : sentence,
+    );
   } finally {
     progress?.end();
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
@@ -166,7 +169,7 @@ async function* printablePieces(pieces: AsyncIterable<string>): AsyncGenerator<s
   for await (const piece of pieces) yield printableLines(piece);
 }
 
-interface Place {
+interface Destination {
   readonly out: string;
   /** The target if `out` is a symbolic link, so that the link itself is kept. */
   readonly path: string;
@@ -175,7 +178,7 @@ interface Place {
 }
 
 /** Returns where the export is written, or fails if it cannot be written there. */
-function placeOf(out: string, mayReplace: boolean): Place | Failure {
+function destinationOf(out: string, mayReplace: boolean): Destination | Failure {
   try {
     const found = statSync(out, { throwIfNoEntry: false });
     // Only files are resolved: a pipe such as /dev/fd/3 has no real path.
@@ -204,14 +207,14 @@ function placeOf(out: string, mayReplace: boolean): Place | Failure {
 /** Writes to a temporary name and renames the complete file. Returns a sentence if the name was taken meanwhile. */
 async function writeToFile(
   pieces: AsyncGenerator<string, void>,
-  { out, path }: Place,
+  { out, path }: Destination,
   { isPacked, mayReplace }: Choices,
 ): Promise<string | null> {
   const part = `${path}.${process.pid}.part`;
   try {
     await writeTo(part, 'wx', pieces, isPacked);
-    const place = placeOf(out, mayReplace);
-    if (place instanceof Failure) return place.reason;
+    const destination = destinationOf(out, mayReplace);
+    if (destination instanceof Failure) return destination.reason;
     await rename(part, path);
     return null;
   } finally {

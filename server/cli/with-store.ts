@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { Failure } from '../failure.ts';
 import { readSetting } from '../settings.ts';
-import { readPlace } from '../store/place.ts';
+import { readDatabaseLocation } from '../store/database-location.ts';
 import type { Store } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, failed, misused } from './io.ts';
@@ -45,6 +45,6 @@ export function missingDatabase(database: string): string {
 
 /** Returns the path of a SQLite database, or null for PostgreSQL. */
 export function fileOf(database: string): string | null {
-  const place = readPlace(database);
+  const place = readDatabaseLocation(database);
   return !(place instanceof Failure) && place.kind === 'sqlite' ? place.path : null;
 }

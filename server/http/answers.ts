@@ -3,7 +3,7 @@
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import type { KeyRunning, KeyTaken } from '../ingest/idempotency.ts';
 import type { InteractionTaken } from '../ingest/interaction.ts';
-import type { Unreadable } from '../ingest/json.ts';
+import type { UnreadableBody } from '../ingest/json.ts';
 import type { BatchOutcome, BatchResult, Outcome } from '../ingest/outcome.ts';
 import type { UploadTaken } from '../ingest/upload.ts';
 import type { IngestSummary } from '../observe/ended-request.ts';
@@ -118,7 +118,7 @@ export function answerOfInteraction(
 }
 
 /** Returns the refusal of a request whose content was not checked. */
-function refusalOf(taken: Unreadable | KeyTaken | KeyRunning): Refusal {
+function refusalOf(taken: UnreadableBody | KeyTaken | KeyRunning): Refusal {
   switch (taken.kind) {
     case 'unreadable':
       return { refusal: 'bad_request', message: taken.message };

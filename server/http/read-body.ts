@@ -6,7 +6,7 @@ import type { OrganisationNumber } from '../store/rows.ts';
 import { askForBody } from './expect-continue.ts';
 import { requestTimedOut } from './fixed-refusals.ts';
 import type { InFlight } from './in-flight.ts';
-import { READ_AT_ONCE_BYTES, type Reader } from './reading-turns.ts';
+import { type BodyReader, READ_AT_ONCE_BYTES } from './reading-turns.ts';
 import type { Refusal } from './refusals.ts';
 import { chunksTooSmall, hasTinyChunks, TINY_CHUNKS } from './tiny-chunks.ts';
 
@@ -87,7 +87,7 @@ export function readBytes(
     let smallInARow = 0;
     let length = 0;
     /** Null while the body is small: it then needs no turn. */
-    let reader: Reader | null = null;
+    let reader: BodyReader | null = null;
     let isWaiting = false;
     let isOver = false;
     const end = (result: Uint8Array<ArrayBuffer> | Refusal | null): void => {

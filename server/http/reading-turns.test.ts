@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { READ_AT_ONCE_BYTES, type Reader, ReadingTurns } from './reading-turns.ts';
+import { type BodyReader, READ_AT_ONCE_BYTES, ReadingTurns } from './reading-turns.ts';
 
 const MIB = 1024 * 1024;
 
 const organisationOf = (name: string): number => name.charCodeAt(0);
 
 /** Readers that note when their turn came. */
-function readersOf(organisations: string): { readers: Reader[]; begun: string[] } {
+function readersOf(organisations: string): { readers: BodyReader[]; begun: string[] } {
   const begun: string[] = [];
   const readers = [...organisations].map((name) => ({
     organisation: organisationOf(name),

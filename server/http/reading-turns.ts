@@ -13,7 +13,7 @@ const ENOUGH_READ_BYTES = 8 * 1024 * 1024;
 const PERIOD_MS = 20;
 const LEAST_BYTES_PER_PERIOD = 64 * 1024;
 
-export interface Reader {
+export interface BodyReader {
   readonly organisation: OrganisationNumber;
   /** How much of the body has arrived. */
   readBytes(): number;
@@ -23,8 +23,8 @@ export interface Reader {
 
 export class ReadingTurns {
   /** The organisation whose turn is next comes first. */
-  readonly #waiting = new Map<OrganisationNumber, Set<Reader>>();
-  readonly #reading = new Map<Reader, NodeJS.Timeout>();
+  readonly #waiting = new Map<OrganisationNumber, Set<BodyReader>>();
+  readonly #reading = new Map<BodyReader, NodeJS.Timeout>();
   readonly #readBytes = new Map<OrganisationNumber, number>();
 
   /** The number of readers that wait for their turn. */
@@ -35,7 +35,7 @@ export class ReadingTurns {
   }
 
   /** Returns true if the reader may continue at once. Otherwise its `readOn` is called when its turn has come. */
-  begin(reader: Reader): boolean {
+  begin(reader: BodyReader): boolean {
     const ofOne = this.#waiting.get(reader.organisation);
     if (ofOne === undefined && this.#hasRoom(reader.organisation)) {
       this.#start(reader);
@@ -49,7 +49,7 @@ export class ReadingTurns {
    * Ends a turn. `reader` is null if the body never needed one. `readBytes` is the size of the whole body, which counts
    * until `answered` is called, or 0 if the body was not read completely.
    */
-  end(reader: Reader | null, readBytes: number): void {
+  end(reader: BodyReader | null, readBytes: number): void {
     if (reader !== null) {
       clearTimeout(this.#reading.get(reader));
       this.#reading.delete(reader);
@@ -91,18 +91,18 @@ export class ReadingTurns {
     }
   }
 
-  #next(): Reader | undefined {
+  #next(): BodyReader | undefined {
     for (const [organisation, [first]] of this.#waiting) if (this.#hasRoom(organisation)) return first;
     return undefined;
   }
 
-  #leave(reader: Reader): void {
+  #leave(reader: BodyReader): void {
     const ofOne = this.#waiting.get(reader.organisation);
     ofOne?.delete(reader);
     if (ofOne?.size === 0) this.#waiting.delete(reader.organisation);
   }
 
-  #start(reader: Reader): void {
+  #start(reader: BodyReader): void {
     const bytesBefore = reader.readBytes();
     const timer = setTimeout(() => {
       // Data that arrived while this thread was busy is handled first.

@@ -31,7 +31,7 @@ export interface PlannedReference {
 }
 
 /** A declaration in a form that is fast to check: lookups by name become indexes into arrays. */
-export interface Plan {
+export interface FieldPlan {
   readonly fields: readonly PlannedField[];
   readonly columnOf: ReadonlyMap<string, number>;
   readonly references: readonly PlannedReference[];
@@ -75,7 +75,7 @@ const LONGEST_SHOWN_NAME_CHARACTERS = 100;
 const MOST_SUGGESTIONS = 1000;
 const LONGEST_REMEMBERED_NAME_CHARACTERS = 64;
 
-export function planOf(fields: Fields): Plan {
+export function planOf(fields: Fields): FieldPlan {
   const entries = Object.entries(fields);
   const columnOf = new Map(entries.map(([name], column) => [name, column]));
   return {
@@ -99,7 +99,7 @@ function targetOf(
 
 /** Checks an object. Unknown fields are problems if `dropped` is null; otherwise they are dropped and counted in it. */
 export function checkFields(
-  plan: Plan,
+  plan: FieldPlan,
   value: unknown,
   dropped: DroppedFields | null,
   room: ProblemRoom = { further: MOST_PROBLEMS_PER_OBJECT },
@@ -136,7 +136,7 @@ export function checkFields(
 }
 
 function handleUnknown(
-  plan: Plan,
+  plan: FieldPlan,
   names: readonly string[],
   checked: Checked,
   dropped: DroppedFields | null,
@@ -164,7 +164,7 @@ function handleUnknown(
   }
 }
 
-function suggestedField({ suggestions, columnOf }: Plan, name: string): string | null {
+function suggestedField({ suggestions, columnOf }: FieldPlan, name: string): string | null {
   if (name.length > LONGEST_REMEMBERED_NAME_CHARACTERS) return nearName(name, columnOf.keys());
   const known = suggestions.get(name);
   if (known !== undefined) return known;

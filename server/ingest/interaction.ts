@@ -17,7 +17,7 @@ import {
   matchEarlierResponse,
   unpackResponse,
 } from './idempotency.ts';
-import { type JsonLimits, readJson, type Unreadable } from './json.ts';
+import { type JsonLimits, readJson, type UnreadableBody } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
 import { presenterOf } from './present.ts';
 import { resolveReferences } from './references.ts';
@@ -37,7 +37,7 @@ type InteractionAnswer =
 
 export type InteractionTaken =
   | (InteractionAnswer & { readonly replayed: boolean })
-  | Unreadable
+  | UnreadableBody
   | { readonly kind: 'failed'; readonly failure: string }
   | KeyTaken
   | KeyRunning;

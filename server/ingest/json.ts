@@ -5,7 +5,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { Failure } from '../failure.ts';
 
 /** The body cannot be parsed. The message tells the client why. */
-export interface Unreadable {
+export interface UnreadableBody {
   readonly kind: 'unreadable';
   readonly message: string;
 }
@@ -93,7 +93,7 @@ function mayHaveLostKeys(
  * Parses JSON after removing unnecessary escapes from its keys. JSON.parse may confuse an escaped key with one from an
  * earlier text (nodejs/node#63785), which may belong to another organisation.
  */
-function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly Place[]): unknown {
+function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly KeySpan[]): unknown {
   const parts: Buffer[] = [];
   let copied = 0;
   try {
@@ -166,7 +166,7 @@ function surplusOf(found: Structure, { containers, members, advice }: JsonLimits
 }
 
 /** The position of a text, from its opening quote to after its closing quote. */
-interface Place {
+interface KeySpan {
   readonly start: number;
   readonly end: number;
 }
@@ -177,12 +177,12 @@ interface Structure {
   readonly keys: number;
   readonly commas: number;
   /** Incomplete if there are more than the limit allows. */
-  readonly escapedKeys: readonly Place[];
+  readonly escapedKeys: readonly KeySpan[];
   readonly escapedKeyBytes: number;
 }
 
 function structureOf(bytes: Uint8Array): Structure {
-  const escapedKeys: Place[] = [];
+  const escapedKeys: KeySpan[] = [];
   let escapedKeyBytes = 0;
   const counts = walk(bytes, (start, end, isEscaped) => {
     if (!isEscaped) return;

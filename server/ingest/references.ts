@@ -3,11 +3,11 @@
 
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
-import { type Checked, type Plan, report } from './check-fields.ts';
+import { type Checked, type FieldPlan, report } from './check-fields.ts';
 import type { KnownRecords } from './known-records.ts';
 
 export async function resolveReferences(
-  plan: Plan,
+  plan: FieldPlan,
   objects: readonly Checked[],
   organisation: OrganisationNumber,
   known: KnownRecords,
@@ -32,7 +32,7 @@ export function unknownReference(target: RecordTypeName, id: string): string {
 }
 
 async function findMissing(
-  plan: Plan,
+  plan: FieldPlan,
   objects: readonly Checked[],
   organisation: OrganisationNumber,
   known: KnownRecords,

@@ -13,8 +13,8 @@ import {
   type Checked,
   checkFields,
   DroppedFields,
+  type FieldPlan,
   type Handling,
-  type Plan,
   type ProblemRoom,
   planOf,
 } from './check-fields.ts';
@@ -28,7 +28,7 @@ import {
   matchEarlierResponse,
   unpackResponse,
 } from './idempotency.ts';
-import { readJson, type Unreadable } from './json.ts';
+import { readJson, type UnreadableBody } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
 import {
   type BatchOutcome,
@@ -59,11 +59,11 @@ export interface UploadRequest {
 
 export type UploadTaken =
   | { readonly kind: 'taken'; readonly outcome: Outcome; readonly replayed: boolean }
-  | Unreadable
+  | UnreadableBody
   | KeyTaken
   | KeyRunning;
 
-interface UploadPlan extends Plan {
+interface UploadPlan extends FieldPlan {
   readonly keyColumn: number;
   readonly updatedColumn: number;
 }
@@ -140,7 +140,7 @@ async function begin(
   known: KnownRecords,
   limits: UploadLimits,
   onBodyRead: () => void,
-): Promise<Begun | Unreadable> {
+): Promise<Begun | UnreadableBody> {
   const records = readRecords(request, limits);
   onBodyRead();
   if (records instanceof Failure) return { kind: 'unreadable', message: records.reason };

@@ -2,7 +2,7 @@
 
 import type { Transferable } from 'node:worker_threads';
 import { Failure } from '../failure.ts';
-import { type Place, readPlace } from './place.ts';
+import { type DatabaseLocation, readDatabaseLocation } from './database-location.ts';
 import type { Distribution, MigrationListener } from './postgres/migrations.ts';
 import { SCHEMA_VERSION as SQLITE_SCHEMA_VERSION } from './sqlite/migrations.ts';
 import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
@@ -38,7 +38,7 @@ export async function openStore(
 }
 
 export interface Migrated {
-  readonly kind: Place['kind'];
+  readonly kind: DatabaseLocation['kind'];
   readonly schemaVersion: number;
   /** Null if the database is not a Citus cluster. */
   readonly distribution: Distribution | null;
@@ -62,8 +62,8 @@ export async function migrateDatabase(
   return { kind: place.kind, schemaVersion: SQLITE_SCHEMA_VERSION, distribution: null };
 }
 
-function usablePlace(database: string): Place {
-  const place = readPlace(database);
+function usablePlace(database: string): DatabaseLocation {
+  const place = readDatabaseLocation(database);
   if (place instanceof Failure) throw new StoreUnusable(place.reason);
   return place;
 }

@@ -26,13 +26,13 @@ export function mebibytes(bytes: number): string {
 }
 
 /** A position in a file at which reading resumes. */
-export interface Place {
+export interface FilePosition {
   readonly offset: number;
   /** The line at that offset. */
   readonly line: number;
 }
 
-export interface Reader {
+export interface ChunkReader {
   /** Resolves to null after the last chunk. */
   next(): Promise<Chunk | null>;
 }

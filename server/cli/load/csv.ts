@@ -5,7 +5,7 @@ import type { Fields } from '@headgate/catalogue/declaration.ts';
 import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { jsonText } from '@headgate/client/json-text.ts';
-import type { Place } from './chunk.ts';
+import type { FilePosition } from './chunk.ts';
 import { type Block, LineReader, type ReadBlock } from './line-blocks.ts';
 import { type Source, Unreadable } from './source.ts';
 
@@ -37,7 +37,7 @@ export function columnsOf(header: readonly string[], fields: Fields): readonly C
 interface Header {
   readonly names: readonly string[];
   /** Where the records begin. */
-  readonly place: Place;
+  readonly place: FilePosition;
 }
 
 const tooLong = 'is a closing quote missing?';
@@ -109,7 +109,7 @@ export class CsvReader extends LineReader {
   readonly #Record: typeof CsvRecord;
 
   /** `key` is the name of the column that identifies a record, or null if there is none. */
-  constructor(source: Source, place: Place, columns: readonly Column[], key: string | null) {
+  constructor(source: Source, place: FilePosition, columns: readonly Column[], key: string | null) {
     super(source, place);
     this.#columns = columns;
     this.#Record = recordClassOf(columns, key);
@@ -160,7 +160,7 @@ class Rows {
   /** The index of the next quote. It is searched again once the index has passed it. */
   #quote = -1;
   /** The place after the last row. */
-  place: Place;
+  place: FilePosition;
   /** The line in which the last row begins, and how many cells it has. */
   line = 0;
   cellCount = 0;

@@ -2,7 +2,7 @@
 // or rejected it.
 
 import { crc32 } from 'node:zlib';
-import type { Chunk, Place, Reader } from './chunk.ts';
+import type { Chunk, ChunkReader, FilePosition } from './chunk.ts';
 import { type Origin, originOf, unwrapped } from './rejected-form.ts';
 import { type Source, Unreadable } from './source.ts';
 
@@ -24,7 +24,7 @@ export interface Settled {
 }
 
 export class Feed {
-  readonly #reader: Reader;
+  readonly #reader: ChunkReader;
   readonly #source: Source;
   /** Whether records may have the form of rejected records, which are unwrapped. */
   readonly #mayBeRejected: boolean;
@@ -37,7 +37,7 @@ export class Feed {
   isAtEnd = false;
 
   constructor(
-    reader: Reader,
+    reader: ChunkReader,
     source: Source,
     from: { readonly offset: number; readonly crc32: number },
     mayBeRejected: boolean,
@@ -129,7 +129,9 @@ export async function passOver(
   source: Source,
   offset: number,
   checksum: number | null,
-): Promise<{ readonly place: Place; readonly rest: Source; readonly crc32: number } | Unreadable | null> {
+): Promise<
+  { readonly place: FilePosition; readonly rest: Source; readonly crc32: number } | Unreadable | null
+> {
   let passed = 0;
   let line = 1;
   let found = 0;

@@ -1,7 +1,7 @@
 // Reads a file as text, in blocks of whole lines, for the formats whose records end with a line break.
 
 import { isAscii, isUtf8 } from 'node:buffer';
-import { type Chunk, LONGEST_RECORD_BYTES, mebibytes, type Place, type Reader } from './chunk.ts';
+import { type Chunk, type ChunkReader, type FilePosition, LONGEST_RECORD_BYTES, mebibytes } from './chunk.ts';
 import { type Source, Unreadable } from './source.ts';
 
 const LINE_FEED = 0x0a;
@@ -12,7 +12,7 @@ export interface Block {
   readonly text: string;
   /** If true, an index into the text is also an index into the bytes. */
   readonly isAscii: boolean;
-  readonly place: Place;
+  readonly place: FilePosition;
   readonly isLast: boolean;
   /** Why reading stopped after this block, or null if it did not stop, or only because the file ended. */
   readonly broken: Unreadable | null;
@@ -21,15 +21,15 @@ export interface Block {
 /** The records that a format reads from a block. */
 export interface ReadBlock extends Pick<Chunk, 'records' | 'lines' | 'ends' | 'broken'> {
   /** The place after the last complete record. The rest is passed again at the start of the next block. */
-  readonly place: Place;
+  readonly place: FilePosition;
 }
 
 /** The base class of readers for formats whose records end with a line break. */
-export abstract class LineReader implements Reader {
+export abstract class LineReader implements ChunkReader {
   readonly #blocks: LineBlocks;
   #isDone = false;
 
-  constructor(source: Source, place: Place) {
+  constructor(source: Source, place: FilePosition) {
     this.#blocks = new LineBlocks(source, place, (start) => this.longestBytes(start));
   }
 
@@ -69,12 +69,12 @@ export abstract class LineReader implements Reader {
 class LineBlocks {
   readonly #source: Source;
   readonly #longestBytes: (start: Buffer) => number;
-  #place: Place;
+  #place: FilePosition;
   #held: Buffer = Buffer.alloc(0);
   #isAtEnd = false;
 
   /** `longestBytes` returns the maximum length of a record that begins with these bytes. */
-  constructor(source: Source, place: Place, longestBytes: (start: Buffer) => number) {
+  constructor(source: Source, place: FilePosition, longestBytes: (start: Buffer) => number) {
     this.#source = source;
     this.#longestBytes = longestBytes;
     this.#place = place;

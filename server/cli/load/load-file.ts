@@ -20,7 +20,7 @@ import { Unreadable } from './source.ts';
 import { type Counts, noCounts } from './tally.ts';
 
 /** The result for some consecutive records of the file. */
-export interface Outcome {
+export interface FileOutcome {
   readonly counts: Counts;
   readonly rejected: readonly Rejected[];
   readonly dropped: readonly { readonly field: string | null; readonly count: number }[];
@@ -42,7 +42,7 @@ export interface LoadingFile {
   onStart(from: { readonly line: number; readonly readBytes: number }): void;
   onRetry(retry: RetryNotice): void;
   /** Called in the order of the file. */
-  onOutcome(outcome: Outcome): void;
+  onOutcome(outcome: FileOutcome): void;
 }
 
 /** Loading ended at the end of the file, because it was stopped, at an unreadable line, or with an error. */
@@ -119,7 +119,7 @@ function outcomeOf(
   { firstIndex, count, counts, rejected, warnings }: UploadedSlice<RecordTypeName>,
   feed: Feed,
   { file, notStored }: LoadingFile,
-): Outcome {
+): FileOutcome {
   const placed = rejected.map(({ index, record, errors }) => ({
     record: record ?? null,
     errors,

@@ -10,7 +10,7 @@ import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts'
 import { Display, shown } from './display.ts';
 import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
-import { type FileEnd, isStillConfirmed, loadFile, type Outcome } from './load-file.ts';
+import { type FileEnd, type FileOutcome, isStillConfirmed, loadFile } from './load-file.ts';
 import { heldByAnother, takeLock } from './lock.ts';
 import { type FileProblem, type PlannedFile, planLoad } from './plan.ts';
 import { type Finished, inTheWay, RejectedFiles } from './rejected-files.ts';
@@ -310,7 +310,7 @@ class Load {
     return end;
   }
 
-  #note(file: PlannedFile, { counts, rejected, dropped, settled }: Outcome): void {
+  #note(file: PlannedFile, { counts, rejected, dropped, settled }: FileOutcome): void {
     addCounts(countsOf(this.#tally, file.type), counts);
     for (const one of rejected) addRejected(this.#tally, file.type, file.path, one);
     for (const { field, count } of dropped) {

@@ -5,7 +5,7 @@ import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
-import type { Place, Reader } from './chunk.ts';
+import type { ChunkReader, FilePosition } from './chunk.ts';
 import { type Column, CsvReader, columnsOf, readHeader } from './csv.ts';
 import {
   type Format,
@@ -36,7 +36,7 @@ export interface PlannedFile {
   /** The columns of a CSV file; empty for other formats. */
   readonly columns: readonly Column[];
   /** Where the records begin. */
-  readonly start: Place;
+  readonly start: FilePosition;
   /** Whether the first record has the form in which rejected records are written. */
   readonly isOfRejected: boolean;
 }
@@ -47,7 +47,7 @@ export interface FileProblem {
   readonly reason: string;
 }
 
-export interface Plan {
+export interface LoadPlan {
   readonly files: readonly PlannedFile[];
   /** Files and folders that were skipped, because they are not data files named after a type. */
   readonly leftAlone: readonly string[];
@@ -63,7 +63,7 @@ interface Found {
 export async function planLoad(
   paths: readonly string[],
   given: { readonly type: LoadType | null; readonly isLenient: boolean; readonly folder: string },
-): Promise<Plan> {
+): Promise<LoadPlan> {
   const found: Found[] = [];
   const leftAlone: string[] = [];
   const problems: FileProblem[] = [];
@@ -228,8 +228,8 @@ export function openFile(file: Pick<PlannedFile, 'path' | 'compression' | 'type'
 export function readerOf(
   { format, columns, type }: Pick<PlannedFile, 'format' | 'columns' | 'type'>,
   source: Source,
-  place: Place,
-): Reader {
+  place: FilePosition,
+): ChunkReader {
   if (format !== 'csv') return new NdjsonReader(source, place);
   return new CsvReader(source, place, columns, type === INTERACTIONS ? null : recordTypes[type].key);
 }

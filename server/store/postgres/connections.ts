@@ -1,4 +1,4 @@
-// Manages one thread's connections to PostgreSQL. places.ts decides which call gets one; a failed connection is closed,
+// Manages one thread's connections to PostgreSQL. connection-slots.ts decides which call gets one; a failed connection is closed,
 // and a new one is opened when it is needed.
 
 import { once } from 'node:events';
@@ -7,6 +7,14 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { StoreUnavailable } from '../store.ts';
 import type { Address } from './address.ts';
+import {
+  type Claim,
+  type ConnectionSlot,
+  ConnectionSlots,
+  mostConnections,
+  type SlotLimits,
+  slotLimits,
+} from './connection-slots.ts';
 import {
   asStoreError,
   BEGIN_POOLED_SQL,
@@ -20,7 +28,6 @@ import {
   notWritable,
   setUpSession,
 } from './database.ts';
-import { type Claim, mostConnections, type Place, type PlaceLimits, Places, placeLimits } from './places.ts';
 
 export interface Statement {
   /** The same text must always have the same name. A connection without a pooler then parses and plans it only once. */
@@ -76,7 +83,7 @@ const FIRST_PAUSE_MS = 5;
 
 const asText = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 
-export function openConnections(address: Address, limits: PlaceLimits = placeLimits): Connections {
+export function openConnections(address: Address, limits: SlotLimits = slotLimits): Connections {
   const { hosts, needsWritable } = address;
   let host = hosts[0]!;
   const pooled = new WeakSet<pg.ClientBase>();
@@ -100,7 +107,7 @@ export function openConnections(address: Address, limits: PlaceLimits = placeLim
   });
   // The pool removes an idle connection that the server has closed; the next call opens another.
   pool.on('error', () => {});
-  const places = new Places(limits);
+  const slots = new ConnectionSlots(limits);
 
   /** Tries the host that served last first, then each of the others once. */
   const connect = async (): Promise<pg.PoolClient> => {
@@ -119,15 +126,15 @@ export function openConnections(address: Address, limits: PlaceLimits = placeLim
     claim: Claim,
     use: (client: pg.PoolClient) => Promise<Result>,
   ): Promise<Result> => {
-    const place = await places.take(claim);
+    const slot = await slots.take(claim);
     let isUnavailable = false;
     try {
-      return await onConnected(await connect(), place, use);
+      return await onConnected(await connect(), slot, use);
     } catch (error) {
       isUnavailable = error instanceof StoreUnavailable && !isConflict(error);
       throw error;
     } finally {
-      place.giveBack(isUnavailable);
+      slot.giveBack(isUnavailable);
     }
   };
 
@@ -173,10 +180,10 @@ export function openConnections(address: Address, limits: PlaceLimits = placeLim
   return { for: sessionsFor, close: () => pool.end() };
 }
 
-/** Aborts the call if its place is given up, and returns the connection to the pool unless it may be unusable. */
+/** Aborts the call if its slot is given up, and returns the connection to the pool unless it may be unusable. */
 async function onConnected<Result>(
   client: pg.PoolClient,
-  place: Place,
+  slot: ConnectionSlot,
   use: (client: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {
   // The pool does not listen for errors while the connection is in use, and an unhandled error would end the process.
@@ -184,7 +191,7 @@ async function onConnected<Result>(
   const ignore = (): void => {};
   client.on('error', ignore);
   let destroying: NodeJS.Timeout | undefined;
-  place.onGivenUp(() => {
+  slot.onGivenUp(() => {
     cancelStatement(client);
     destroying = setTimeout(() => destroy(client), CANCEL_PATIENCE_MS);
   });
@@ -193,15 +200,15 @@ async function onConnected<Result>(
     return await use(client);
   } catch (error) {
     isSound = isSessionSound(error);
-    throw place.isGivenUp ? new GivenUp({ cause: error }) : error;
+    throw slot.isGivenUp ? new GivenUp({ cause: error }) : error;
   } finally {
-    // The place is released a moment later. If it were given up before that, the client might already serve another
+    // The slot is released a moment later. If it were given up before that, the client might already serve another
     // call.
-    place.onGivenUp(() => {});
+    slot.onGivenUp(() => {});
     clearTimeout(destroying);
     client.off('error', ignore);
     // A cancel request may still be on its way, and must not hit the next statement.
-    client.release(!isSound || place.isGivenUp);
+    client.release(!isSound || slot.isGivenUp);
   }
 }
 

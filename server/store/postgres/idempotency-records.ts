@@ -9,8 +9,8 @@ import type {
   Written,
 } from '../idempotency-records.ts';
 import type { Tally } from '../rows.ts';
+import { callsOf, upkeep } from './connection-slots.ts';
 import type { Connections, Run } from './connections.ts';
-import { callsOf, upkeep } from './places.ts';
 
 /** Responses may be a megabyte each; deleting a few hundred at a time keeps each statement short. */
 const DELETED_AT_ONCE = 200;

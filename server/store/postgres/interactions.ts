@@ -3,11 +3,11 @@
 import type { InteractionStore } from '../interactions.ts';
 import { interactionListing, interactionPosition } from '../listing.ts';
 import { catalogueTables } from '../tables.ts';
+import { callsOf, listsOf, mixedGroups } from './connection-slots.ts';
 import type { Connections } from './connections.ts';
 import { groupWrites } from './group-writes.ts';
 import { writeOnce } from './idempotency-records.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
-import { callsOf, listsOf, mixedGroups } from './places.ts';
 import { tallyOf, upsert } from './upsert.ts';
 
 const table = catalogueTables.interactions;

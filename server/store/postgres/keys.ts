@@ -1,8 +1,8 @@
 // Stores API keys in PostgreSQL.
 
 import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
+import { upkeep, vital } from './connection-slots.ts';
 import type { Connections, Run, TextRow } from './connections.ts';
-import { upkeep, vital } from './places.ts';
 
 const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name, scopes,
     api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by

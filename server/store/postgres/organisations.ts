@@ -1,8 +1,8 @@
 // Stores organisations in PostgreSQL.
 
 import type { OrganisationStore } from '../organisations.ts';
+import { vital } from './connection-slots.ts';
 import type { Connections } from './connections.ts';
-import { vital } from './places.ts';
 
 export function organisationStore(connections: Connections): OrganisationStore {
   const { run } = connections.for(vital);

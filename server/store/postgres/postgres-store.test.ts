@@ -12,8 +12,8 @@ import { StoreUnavailable } from '../store.ts';
 import { everyInteraction } from '../test-lists.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
 import { readAddress, withSslMode } from './address.ts';
+import { callsOf, slotLimits } from './connection-slots.ts';
 import { openConnections, type Sessions } from './connections.ts';
-import { callsOf, placeLimits } from './places.ts';
 import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 const RESUMES_WITHIN_MS = 5000;
@@ -288,7 +288,7 @@ describe('an organisation whose statements time out', () => {
 
   test('is refused at once, but for the one that tries again, while others are served', async () => {
     const connections = openConnections(withSslMode(readAddress(database.url), 'disable'), {
-      ...placeLimits,
+      ...slotLimits,
       slowAfterMs: SLOW_AFTER_MS,
       lateAfterMs: SLOW_AFTER_MS,
     });

@@ -2,12 +2,12 @@
 
 import { type Store, StoreUnavailable } from '../store.ts';
 import { type Address, readAddress } from './address.ts';
+import { vital } from './connection-slots.ts';
 import { openConnections, type Run } from './connections.ts';
 import { idempotencyStore } from './idempotency-records.ts';
 import { interactionStore } from './interactions.ts';
 import { keyStore } from './keys.ts';
 import { organisationStore } from './organisations.ts';
-import { vital } from './places.ts';
 import { recordStore } from './records.ts';
 
 /** Returns the store of a database whose schema is up to date. It connects at the first call. */

@@ -4,10 +4,10 @@ import { recordListing } from '../listing.ts';
 import type { RecordStore, Upload } from '../records.ts';
 import type { Tally } from '../rows.ts';
 import { catalogueTables, quoted, recordTable } from '../tables.ts';
+import { callsOf, listsOf } from './connection-slots.ts';
 import type { Connections, Run, Session } from './connections.ts';
 import { writeOnce } from './idempotency-records.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
-import { callsOf, listsOf } from './places.ts';
 import { areWorthCopying, copyIfNew, type OwnedRow, type RowOutcome, tallyOf, upsert } from './upsert.ts';
 
 export function recordStore(connections: Connections): RecordStore {

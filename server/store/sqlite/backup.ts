@@ -7,7 +7,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { startWorker } from '../../workers/supervised-worker.ts';
 import { StoreUnusable } from '../store.ts';
 import { type PartialBackup, partialOf, takePartial } from './backup-partial.ts';
-import { errorOf, type Outcome } from './calls.ts';
+import { type CallResult, errorOf } from './calls.ts';
 import { companionOf, companions, filesOfDatabase, isSameFile } from './database-files.ts';
 
 export interface BackupOrder {
@@ -21,7 +21,7 @@ export interface BackupOrder {
 /** The messages of the thread. */
 export type BackupNews =
   | { readonly kind: 'progress'; readonly progress: BackupProgress }
-  | { readonly kind: 'ended'; readonly outcome: Outcome };
+  | { readonly kind: 'ended'; readonly outcome: CallResult };
 
 export interface BackupProgress {
   readonly doing: 'copying' | 'checking';

@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
-import { type Answer, answerOf, type Call, createLink, done, failed, type Link } from './calls.ts';
+import {
+  createLink,
+  done,
+  failed,
+  type Link,
+  type SentResult,
+  sentResultOf,
+  type ThreadCall,
+} from './calls.ts';
 
 const nobodys = { organisation: null };
 
@@ -17,7 +25,7 @@ function linkedPair(t: TestContext): { readonly link: Link<Echo>; readonly threa
   return { link, thread: port2 };
 }
 
-function received(thread: MessagePort): Promise<readonly Call[]> {
+function received(thread: MessagePort): Promise<readonly ThreadCall[]> {
   return new Promise((resolve) => thread.once('message', resolve));
 }
 
@@ -33,7 +41,9 @@ test('the calls of one turn travel as one message, and each gets its own answer'
       ['echo', 'c'],
     ],
   );
-  const answers: Answer[] = calls.toReversed().map(([id, , [text]]) => answerOf(id, done(`${text}!`)));
+  const answers: SentResult[] = calls
+    .toReversed()
+    .map(([id, , [text]]) => sentResultOf(id, done(`${text}!`)));
   thread.postMessage(answers);
   assert.deepEqual(await Promise.all(answered), ['a!', 'b!', 'c!']);
 });
@@ -54,7 +64,7 @@ test('a buffer that is handed over arrives, and is gone here', async (t) => {
     given.map(({ byteLength }) => byteLength),
     [0, 0],
   );
-  port2.postMessage(calls.map(([id]) => answerOf(id, done(id))));
+  port2.postMessage(calls.map(([id]) => sentResultOf(id, done(id))));
   assert.deepEqual(await Promise.all(answered), [1, 2]);
 });
 
@@ -67,7 +77,7 @@ test('a failure arrives as the error that it was', async (t) => {
   ];
   const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''], nobodys)));
   const calls = await received(thread);
-  thread.postMessage(calls.map(([id], position) => answerOf(id, outcomes[position]!)));
+  thread.postMessage(calls.map(([id], position) => sentResultOf(id, outcomes[position]!)));
   const [outage, mistake, wait] = (await answered).map((result) => (result as PromiseRejectedResult).reason);
   assert.ok(outage instanceof StoreUnavailable);
   assert.equal(outage.message, 'disk full');
@@ -82,7 +92,7 @@ test('nothing at all is an answer, too, beside a failure', async (t) => {
   const outcomes = [done(undefined), failed(new StoreUnavailable('disk full')), done(null)];
   const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''], nobodys)));
   const calls = await received(thread);
-  thread.postMessage(calls.map(([id], position) => answerOf(id, outcomes[position]!)));
+  thread.postMessage(calls.map(([id], position) => sentResultOf(id, outcomes[position]!)));
   assert.deepEqual(await answered, [
     { status: 'fulfilled', value: undefined },
     { status: 'rejected', reason: new StoreUnavailable('disk full') },
@@ -112,7 +122,7 @@ test('what waits for one organisation is bounded by size, and room that was give
   await assert.rejects(link.call('echo', ['third'], { organisation: 1, bytes: 1 }), StoreBusy);
   const other = link.call('echo', ['other'], { ...half, organisation: 2 });
   const calls = await received(thread);
-  thread.postMessage([answerOf(calls[0]![0], done(''))]);
+  thread.postMessage([sentResultOf(calls[0]![0], done(''))]);
   await first;
   const third = link.call('echo', ['third'], half);
   link.lose('gone');
@@ -131,7 +141,7 @@ test('a lost link refuses with the reason until it is connected again', async (t
   link.connect(next.port1);
   const answered = link.call('echo', [''], nobodys);
   const [call] = await received(next.port2);
-  next.port2.postMessage([answerOf(call![0], done('back'))]);
+  next.port2.postMessage([sentResultOf(call![0], done('back'))]);
   assert.equal(await answered, 'back');
 });
 
@@ -145,7 +155,7 @@ test('closing waits for every answer', async (t) => {
   const [call] = await received(thread);
   assert.equal(isClosed, false);
   await assert.rejects(link.call('echo', [''], nobodys), new StoreUnavailable('the store is closed'));
-  thread.postMessage([answerOf(call![0], done('last'))]);
+  thread.postMessage([sentResultOf(call![0], done('last'))]);
   assert.equal(await answered, 'last');
   await closing;
 });

@@ -6,7 +6,7 @@ import { PendingCalls } from '../../workers/pending-calls.ts';
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable, StoreUnusable } from '../store.ts';
 
-export type Call = readonly [
+export type ThreadCall = readonly [
   id: number,
   operation: string,
   args: readonly unknown[],
@@ -15,42 +15,42 @@ export type Call = readonly [
   rows: number,
 ];
 
-export interface Failure {
+export interface CallFailure {
   readonly kind: 'busy' | 'unavailable' | 'unusable' | 'bug';
   readonly message: string;
   readonly stack: string;
 }
 
-export type Outcome = { readonly kind: 'done'; readonly value: unknown } | Failure;
+export type CallResult = { readonly kind: 'done'; readonly value: unknown } | CallFailure;
 
 /**
  * An outcome in the form in which it crosses threads. A success is only its value, because objects take longer to
  * cross.
  */
-export type Answer =
+export type SentResult =
   | readonly [id: number, value: unknown]
-  | readonly [id: number, value: null, failure: Failure];
+  | readonly [id: number, value: null, failure: CallFailure];
 
-export function answerOf(id: number, outcome: Outcome): Answer {
+export function sentResultOf(id: number, outcome: CallResult): SentResult {
   return outcome.kind === 'done' ? [id, outcome.value] : [id, null, outcome];
 }
 
-export function done(value: unknown): Outcome {
+export function done(value: unknown): CallResult {
   return { kind: 'done', value };
 }
 
-export function failed(error: Error): Failure {
+export function failed(error: Error): CallFailure {
   return { kind: failureKindOf(error), message: error.message, stack: error.stack ?? '' };
 }
 
-function failureKindOf(error: Error): Failure['kind'] {
+function failureKindOf(error: Error): CallFailure['kind'] {
   if (error instanceof StoreBusy) return 'busy';
   if (error instanceof StoreUnavailable) return 'unavailable';
   return error instanceof StoreUnusable ? 'unusable' : 'bug';
 }
 
 /** Returns the error of a failure, for the thread that made the call. */
-export function errorOf({ kind, message, stack }: Failure): Error {
+export function errorOf({ kind, message, stack }: CallFailure): Error {
   if (kind === 'busy') return new StoreBusy(message);
   if (kind === 'unavailable') return new StoreUnavailable(message);
   if (kind === 'unusable') return new StoreUnusable(message);
@@ -107,7 +107,7 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
   let port: MessagePort | null = null;
   let absence = `the store's ${threadName} thread has not been started`;
   let isClosed = false;
-  let unsent: Call[] = [];
+  let unsent: ThreadCall[] = [];
   let unsentBuffers: ArrayBuffer[] = [];
   const accounts = new Map<OrganisationNumber | null, Account>();
   const pending = new PendingCalls<unknown, { organisation: OrganisationNumber | null; bytes: number }>(
@@ -129,7 +129,7 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
     if (calls.length > 0) port?.postMessage(calls, buffers);
   };
 
-  const receive = (answers: readonly Answer[]): void => {
+  const receive = (answers: readonly SentResult[]): void => {
     for (const [id, value, failure] of answers) {
       if (failure === undefined) pending.resolve(id, value);
       else pending.reject(id, errorOf(failure));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
-import type { Outcome } from './calls.ts';
+import type { CallResult } from './calls.ts';
 import { commitTogether, type Job } from './group-commit.ts';
 import { testFolder } from './test-folder.ts';
 
@@ -26,7 +26,7 @@ function notesIn(database: DatabaseSync): readonly string[] {
   return notes.map((row) => String(row.note).slice(0, 10));
 }
 
-function kindsOf(outcomes: readonly Outcome[]): readonly string[] {
+function kindsOf(outcomes: readonly CallResult[]): readonly string[] {
   return outcomes.map(({ kind }) => kind);
 }
 

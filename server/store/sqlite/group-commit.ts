@@ -1,7 +1,7 @@
 // Runs the jobs of many callers in one durable commit, so that they wait for the disk only once.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { done, failed, type Outcome } from './calls.ts';
+import { type CallResult, done, failed } from './calls.ts';
 import { asStoreError, retryWhileLocked } from './database.ts';
 
 /** A job of a transaction. It may run more than once. */
@@ -16,7 +16,7 @@ export function commitTogether(
   database: DatabaseSync,
   jobs: readonly Job<unknown>[],
   mayStop: () => boolean = () => false,
-): readonly Outcome[] {
+): readonly CallResult[] {
   if (jobs.length === 0) return [];
   try {
     retryWhileLocked(() => database.exec('BEGIN IMMEDIATE'));

@@ -1,7 +1,7 @@
 // Handles the loss of a database file: the writer acknowledges nothing more, and saves what the log still holds.
 
 import { StoreUnavailable } from '../store.ts';
-import { failed, type Outcome } from './calls.ts';
+import { type CallResult, failed } from './calls.ts';
 import type { FileWatch, Loss } from './file-identity.ts';
 import type { WalKeeper } from './wal.ts';
 
@@ -10,7 +10,7 @@ export interface LossGuard {
    * Runs the calls, and fails them if the files are not in place before or after. A commit to a file that is no longer
    * at its path may be lost at any time, so it must not be acknowledged.
    */
-  guarded(callCount: number, commit: () => readonly Outcome[]): readonly Outcome[];
+  guarded(callCount: number, commit: () => readonly CallResult[]): readonly CallResult[];
   isLost(): boolean;
   /** Must be called before the database is closed. */
   close(): void;

@@ -2,12 +2,12 @@
 // keys and single records; the lister reads lists in steps, because they may go through many rows.
 
 import { StoreUnavailable } from '../store.ts';
-import { type Call, done, failed, type Outcome } from './calls.ts';
+import { type CallResult, done, failed, type ThreadCall } from './calls.ts';
 import { asStoreError } from './database.ts';
 import { createLists, createLookUps } from './links.ts';
 import type { Steps } from './pages.ts';
 import { ReadingConnection } from './reading-connection.ts';
-import { runThread, type Service, type ThreadSetup } from './thread.ts';
+import { runThread, type ThreadService, type ThreadSetup } from './thread.ts';
 import { noteProgress, withHealth } from './thread-health.ts';
 
 /** Enough for inner pages. Lists need little, because they read pages in sequence. */
@@ -19,16 +19,16 @@ const GROUP_ROWS = 2000;
 
 type Operation = (...args: readonly unknown[]) => unknown;
 
-function openReader({ name, tuning, files, health }: ThreadSetup): Service {
+function openReader({ name, tuning, files, health }: ThreadSetup): ThreadService {
   const isLister = name === 'lister';
   const connection = new ReadingConnection(files, CACHE_KIB);
   const operations = (isLister ? createLists : createLookUps)(connection.database) as unknown as Readonly<
     Record<string, Operation>
   >;
   /** Lists that have started and need another turn. */
-  const begun = new WeakMap<Call, Steps<unknown>>();
+  const begun = new WeakMap<ThreadCall, Steps<unknown>>();
 
-  const outcomeOf = (call: Call): Outcome | null => {
+  const outcomeOf = (call: ThreadCall): CallResult | null => {
     const [, operation, args] = call;
     noteProgress(health);
     try {
@@ -44,7 +44,7 @@ function openReader({ name, tuning, files, health }: ThreadSetup): Service {
     }
   };
 
-  const service: Service = {
+  const service: ThreadService = {
     groupRows: GROUP_ROWS,
     patienceMs: tuning.readPatienceMs,
     mayBeginLarge: () => true,

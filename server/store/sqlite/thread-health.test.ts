@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Service } from './thread.ts';
+import type { ThreadService } from './thread.ts';
 import {
   hasFailed,
   newThreadHealth,
@@ -10,7 +10,7 @@ import {
   withHealth,
 } from './thread-health.ts';
 
-const idle: Service = {
+const idle: ThreadService = {
   groupRows: 1,
   patienceMs: 1000,
   mayBeginLarge: () => true,

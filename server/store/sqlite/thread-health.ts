@@ -1,7 +1,7 @@
 // The health of a store thread, in memory that every thread can read. It shows whether the store can serve without
 // asking a thread that may be busy for many seconds: a long commit is not a failure.
 
-import type { Service } from './thread.ts';
+import type { ThreadService } from './thread.ts';
 
 export type ThreadHealth = Int32Array<SharedArrayBuffer>;
 
@@ -44,7 +44,7 @@ export function stalledForS(health: ThreadHealth, atS: number = nowS()): number 
 }
 
 /** Returns the service with its work reported in `health`. */
-export function withHealth(service: Service, health: ThreadHealth): Service {
+export function withHealth(service: ThreadService, health: ThreadHealth): ThreadService {
   resetHealth(health);
   return {
     ...service,

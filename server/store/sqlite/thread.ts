@@ -4,7 +4,7 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { StoreBusy } from '../store.ts';
 import { CallQueue, type Weighed } from './call-queue.ts';
-import { type Answer, answerOf, type Call, failed, type Outcome } from './calls.ts';
+import { type CallResult, failed, type SentResult, sentResultOf, type ThreadCall } from './calls.ts';
 import { asOpeningError } from './database.ts';
 import type { OpenedFiles } from './file-identity.ts';
 import type { ThreadHealth } from './thread-health.ts';
@@ -26,14 +26,14 @@ export type Order =
   | { readonly kind: 'close' };
 
 /** Whether the thread could open its part of the database. Sent once to the thread that started it. */
-export type Opened = Outcome;
+export type Opened = CallResult;
 
 /** A later problem that the operator should know of and that no call reports. */
 export interface Trouble {
   readonly trouble: string;
 }
 
-export interface Service {
+export interface ThreadService {
   /** The approximate number of rows that a group of calls reads or writes. A call with more rows is handled alone. */
   readonly groupRows: number;
   /** The timeout for a call in the queue. A call that has waited longer fails without being started. */
@@ -45,7 +45,7 @@ export interface Service {
    * another organisation is waiting, it may stop early: calls without an outcome have not started. Throws only if the
    * thread cannot continue.
    */
-  answer(calls: readonly Call[], isOtherWaiting: () => boolean): readonly (Outcome | null)[];
+  answer(calls: readonly ThreadCall[], isOtherWaiting: () => boolean): readonly (CallResult | null)[];
   /** Runs maintenance after the results have been sent, so that no caller waits for it. */
   betweenGroups(): void;
   close(): Promise<void>;
@@ -57,7 +57,7 @@ const LOOK_EVERY_MS = 10;
 const TRY_LARGE_AGAIN_MS = 2;
 
 interface Taken extends Weighed {
-  readonly call: Call;
+  readonly call: ThreadCall;
   readonly port: MessagePort;
   /** Null once the call has started. */
   arrivedAtMs: number | null;
@@ -70,7 +70,7 @@ interface Life {
 
 /** Runs a thread. Its first order has to be `open`. */
 export function runThread(
-  open: (setup: ThreadSetup, reportTrouble: (trouble: string) => void) => Service,
+  open: (setup: ThreadSetup, reportTrouble: (trouble: string) => void) => ThreadService,
 ): void {
   const setup = workerData as ThreadSetup;
   let life: Life | null = null;
@@ -88,7 +88,7 @@ export function runThread(
   });
 }
 
-function begin(service: Service): Life {
+function begin(service: ThreadService): Life {
   const ports = new Set<MessagePort>();
   const queue = new CallQueue<Taken>(service.groupRows);
   let isPumpDue = false;
@@ -115,10 +115,10 @@ function begin(service: Service): Life {
   const answerOneGroup = (mayBeginLarge: boolean): boolean => {
     const group = queue.takeGroup(mayBeginLarge);
     if (group.length === 0) return queue.size === 0;
-    const answersByPort = new Map<MessagePort, Answer[]>();
-    const answer = ({ call, port }: Taken, outcome: Outcome): void => {
+    const answersByPort = new Map<MessagePort, SentResult[]>();
+    const answer = ({ call, port }: Taken, outcome: CallResult): void => {
       const answers = answersByPort.get(port) ?? [];
-      answers.push(answerOf(call[0], outcome));
+      answers.push(sentResultOf(call[0], outcome));
       answersByPort.set(port, answers);
     };
     const begun = group.filter((taken) => {
@@ -141,7 +141,7 @@ function begin(service: Service): Life {
     return true;
   };
 
-  const receive = (calls: readonly Call[], port: MessagePort): void => {
+  const receive = (calls: readonly ThreadCall[], port: MessagePort): void => {
     const arrivedAtMs = performance.now();
     for (const call of calls) {
       queue.push({ call, port, arrivedAtMs, organisation: call[3], weight: call[4] });
@@ -155,7 +155,7 @@ function begin(service: Service): Life {
     lookedAtMs = nowMs;
     for (const port of ports) {
       for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
-        receive(next.message as readonly Call[], port);
+        receive(next.message as readonly ThreadCall[], port);
       }
     }
     return queue.isAwaited(group);
@@ -164,7 +164,7 @@ function begin(service: Service): Life {
   return {
     connect(port) {
       ports.add(port);
-      port.on('message', (calls: readonly Call[]) => {
+      port.on('message', (calls: readonly ThreadCall[]) => {
         receive(calls, port);
         duePump();
       });
@@ -180,7 +180,7 @@ function begin(service: Service): Life {
   };
 }
 
-function waitedTooLong(waitedMs: number): Outcome {
+function waitedTooLong(waitedMs: number): CallResult {
   return failed(
     new StoreBusy(`the call waited ${Math.round(waitedMs / 1000)} s for the store: try again later`),
   );

@@ -1,6 +1,6 @@
 // The thread that runs all writes: it has the store's only writing connection.
 
-import type { Call, Outcome } from './calls.ts';
+import type { CallResult, ThreadCall } from './calls.ts';
 import { sleep } from './database.ts';
 import { FileWatch } from './file-identity.ts';
 import { commitTogether, type Job } from './group-commit.ts';
@@ -9,7 +9,7 @@ import { guardFiles } from './lost-files.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
 import { giveBackRows } from './packed-rows.ts';
 import type { PackedUpload } from './records.ts';
-import { runThread, type Service, type ThreadSetup } from './thread.ts';
+import { runThread, type ThreadService, type ThreadSetup } from './thread.ts';
 import { hasFailed, noteFailed, noteProgress, withHealth } from './thread-health.ts';
 import { keepWal } from './wal.ts';
 import { openForWriting } from './writing-connection.ts';
@@ -21,7 +21,7 @@ import { openForWriting } from './writing-connection.ts';
 const LONGEST_HOLD_MS = 250;
 const LETTING_GO_MS = 4;
 
-function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void): Service {
+function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void): ThreadService {
   const { path, tuning, files, health } = setup;
   const watch = new FileWatch(files);
   const database = watch.open(() => openForWriting(path));
@@ -45,20 +45,20 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
   };
 
   const jobOf =
-    ([, operation, args]: Call): Job<unknown> =>
+    ([, operation, args]: ThreadCall): Job<unknown> =>
     () => {
       noteProgress(health);
       return operations[operation]!(...(args as readonly never[]));
     };
 
-  const commit = (calls: readonly Call[], isOtherWaiting: () => boolean): readonly Outcome[] => {
+  const commit = (calls: readonly ThreadCall[], isOtherWaiting: () => boolean): readonly CallResult[] => {
     restIfDue();
     const outcomes = commitTogether(database, calls.map(jobOf), isOtherWaiting);
     wal.noteCommitted(calls.slice(0, outcomes.length).reduce((rows, call) => rows + call[4], 0));
     return outcomes;
   };
 
-  const service: Service = {
+  const service: ThreadService = {
     groupRows: tuning.groupRows,
     patienceMs: Number.POSITIVE_INFINITY,
     mayBeginLarge: () => guard.isLost() || !wal.isBehind(),

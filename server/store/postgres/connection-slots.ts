@@ -32,23 +32,23 @@ export function listsOf(organisation: OrganisationNumber): Claim {
   return { lane: 'list', owner: organisation };
 }
 
-export interface PlaceLimits {
-  readonly vitalPlaces: number;
-  /** Places for all other calls, while no call is slow. */
-  readonly places: number;
-  /** How many of these places lists may hold. */
-  readonly listPlaces: number;
-  /** How many more places are opened to replace those that slow calls hold. */
-  readonly sparePlaces: number;
-  /** How many places one organisation may hold, and how many of them for lists. */
+export interface SlotLimits {
+  readonly vitalSlots: number;
+  /** Slots for all other calls, while no call is slow. */
+  readonly slots: number;
+  /** How many of these slots lists may hold. */
+  readonly listSlots: number;
+  /** How many more slots are opened to replace those that slow calls hold. */
+  readonly spareSlots: number;
+  /** How many slots one organisation may hold, and how many of them for lists. */
   readonly placesOfOwner: number;
-  readonly listPlacesOfOwner: number;
+  readonly listSlotsOfOwner: number;
   /** How many calls may run at once of those organisations whose last call timed out. */
-  readonly probingPlaces: number;
+  readonly probingSlots: number;
   readonly slowAfterMs: number;
   /**
    * A call that fails after this time counts as timed out. A call that is still running is aborted if others need its
-   * place.
+   * slot.
    */
   readonly lateAfterMs: number;
   /** After this many timeouts in a row, an organisation's calls fail at once while its probing call hangs. */
@@ -63,14 +63,14 @@ export interface PlaceLimits {
  * connection keeps small calls from waiting behind large ones; more would only compete within the server. `patienceMs`,
  * the timeout of a waiting call, is longer than any burst takes and shorter than clients wait.
  */
-export const placeLimits: PlaceLimits = {
-  vitalPlaces: 2,
-  places: 4,
-  listPlaces: 2,
-  sparePlaces: 4,
+export const slotLimits: SlotLimits = {
+  vitalSlots: 2,
+  slots: 4,
+  listSlots: 2,
+  spareSlots: 4,
   placesOfOwner: 3,
-  listPlacesOfOwner: 1,
-  probingPlaces: 2,
+  listSlotsOfOwner: 1,
+  probingSlots: 2,
   slowAfterMs: 1000,
   lateAfterMs: 5000,
   brokenAfterTimeouts: 3,
@@ -79,24 +79,24 @@ export const placeLimits: PlaceLimits = {
   tickMs: 100,
 };
 
-export function mostConnections({ vitalPlaces, places, sparePlaces }: PlaceLimits): number {
-  return vitalPlaces + places + sparePlaces;
+export function mostConnections({ vitalSlots, slots, spareSlots }: SlotLimits): number {
+  return vitalSlots + slots + spareSlots;
 }
 
-export interface Place {
+export interface ConnectionSlot {
   readonly isGivenUp: boolean;
   /**
-   * Registers `end`, which has to make the call fail soon. It is called at once if the place has already been given up.
+   * Registers `end`, which has to make the call fail soon. It is called at once if the slot has already been given up.
    */
   onGivenUp(end: () => void): void;
-  /** Releases the place. `isUnavailable`: the call failed because the store did not serve it. */
+  /** Releases the slot. `isUnavailable`: the call failed because the store did not serve it. */
   giveBack(isUnavailable: boolean): void;
 }
 
 interface Waiting {
   readonly claim: Claim;
   readonly sinceMs: number;
-  begin(place: Place): void;
+  begin(slot: ConnectionSlot): void;
   refuse(error: StoreUnavailable): void;
 }
 
@@ -108,28 +108,28 @@ interface Account {
   readonly lane: Lane;
   readonly owner: Claim['owner'];
   readonly waiting: Waiting[];
-  readonly held: Set<HeldPlace>;
+  readonly held: Set<HeldSlot>;
   /** The number of timeouts since the last call that was served. If it is not 0, the account's calls are probing. */
   timeouts: number;
 }
 
-/** The lanes in which a place is free, and whether one is free for a probing call. */
+/** The lanes in which a slot is free, and whether one is free for a probing call. */
 type Room = Readonly<Record<Lane | 'probing', boolean>>;
 
-export class Places {
-  readonly #limits: PlaceLimits;
+export class ConnectionSlots {
+  readonly #limits: SlotLimits;
   readonly #accounts = new Map<string, Account>();
   /** Accounts with waiting calls, in the order of their turns. */
   readonly #waiting = new Map<string, Account>();
-  readonly #held = new Set<HeldPlace>();
+  readonly #held = new Set<HeldSlot>();
   #ticking: NodeJS.Timeout | null = null;
 
-  constructor(limits: PlaceLimits = placeLimits) {
+  constructor(limits: SlotLimits = slotLimits) {
     this.#limits = limits;
   }
 
   /** Resolves when the call may start. Rejects with StoreUnavailable if that takes too long or is hopeless. */
-  take(claim: Claim): Promise<Place> {
+  take(claim: Claim): Promise<ConnectionSlot> {
     const [name, account] = this.#accountOf(claim);
     if (this.#isBroken(account)) return Promise.reject(broken());
     const { waitingOfOwner } = this.#limits;
@@ -138,7 +138,7 @@ export class Places {
         new StoreBusy(`${waitingOfOwner} calls of one organisation already wait for PostgreSQL`),
       );
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Place>();
+    const { promise, resolve, reject } = Promise.withResolvers<ConnectionSlot>();
     account.waiting.push({ claim, sinceMs: performance.now(), begin: resolve, refuse: reject });
     this.#waiting.set(name, account);
     this.#beginWaiting();
@@ -167,7 +167,7 @@ export class Places {
   }
 
   /**
-   * Returns the account that goes next: the one that holds the fewest places, in turn. Accounts whose calls time out go
+   * Returns the account that goes next: the one that holds the fewest slots, in turn. Accounts whose calls time out go
    * last until half of their waiting time is over; otherwise, if others always wait, they could never show that they
    * are served again.
    */
@@ -190,10 +190,10 @@ export class Places {
   }
 
   #mayHoldMore({ lane, owner, held, timeouts }: Account): boolean {
-    const { placesOfOwner, listPlacesOfOwner, brokenAfterTimeouts } = this.#limits;
+    const { placesOfOwner, listSlotsOfOwner, brokenAfterTimeouts } = this.#limits;
     if (lane === 'vital') return true;
     if (timeouts >= brokenAfterTimeouts && held.size > 0) return false;
-    if (lane === 'list' && held.size >= listPlacesOfOwner) return false;
+    if (lane === 'list' && held.size >= listSlotsOfOwner) return false;
     return this.#heldBy(owner) < placesOfOwner;
   }
 
@@ -204,62 +204,62 @@ export class Places {
   }
 
   #room(): Room {
-    const { vitalPlaces, places, listPlaces, sparePlaces, probingPlaces } = this.#limits;
+    const { vitalSlots, slots, listSlots, spareSlots, probingSlots } = this.#limits;
     const count = { vital: 0, quick: 0, quickLists: 0, slow: 0, probing: 0 };
-    for (const place of this.#held) {
-      if (place.isProbing) count.probing++;
-      if (place.account.lane === 'vital') count.vital++;
-      else if (this.#isSlow(place)) count.slow++;
+    for (const slot of this.#held) {
+      if (slot.isProbing) count.probing++;
+      if (slot.account.lane === 'vital') count.vital++;
+      else if (this.#isSlow(slot)) count.slow++;
       else {
         count.quick++;
-        if (place.account.lane === 'list') count.quickLists++;
+        if (slot.account.lane === 'list') count.quickLists++;
       }
     }
-    const isFree = count.quick + Math.max(0, count.slow - sparePlaces) < places;
+    const isFree = count.quick + Math.max(0, count.slow - spareSlots) < slots;
     return {
-      vital: count.vital < vitalPlaces,
+      vital: count.vital < vitalSlots,
       ordinary: isFree,
-      list: isFree && count.quickLists < listPlaces,
-      probing: count.probing < probingPlaces,
+      list: isFree && count.quickLists < listSlots,
+      probing: count.probing < probingSlots,
     };
   }
 
-  #isSlow({ sinceMs }: HeldPlace): boolean {
+  #isSlow({ sinceMs }: HeldSlot): boolean {
     return performance.now() - sinceMs >= this.#limits.slowAfterMs;
   }
 
-  #hold(name: string, claim: Claim, account: Account): Place {
-    const place = new HeldPlace(claim, account, (isUnavailable) => {
-      this.#held.delete(place);
-      account.held.delete(place);
-      if (isUnavailable) this.#noteFailure(place);
+  #hold(name: string, claim: Claim, account: Account): ConnectionSlot {
+    const slot = new HeldSlot(claim, account, (isUnavailable) => {
+      this.#held.delete(slot);
+      account.held.delete(slot);
+      if (isUnavailable) this.#noteFailure(slot);
       else account.timeouts = 0;
       this.#forgetIdle(name, account);
       this.#beginWaiting();
     });
-    this.#held.add(place);
-    account.held.add(place);
-    return place;
+    this.#held.add(slot);
+    account.held.add(slot);
+    return slot;
   }
 
-  #noteFailure({ account, claim, sinceMs }: HeldPlace): void {
+  #noteFailure({ account, claim, sinceMs }: HeldSlot): void {
     const isLate = performance.now() - sinceMs >= this.#limits.lateAfterMs;
     if (isLate && claim.limitMs === undefined && claim.lane !== 'vital') account.timeouts++;
   }
 
   /**
-   * Aborts late calls while others wait: slow calls may keep only the spare places, and the oldest are aborted first.
+   * Aborts late calls while others wait: slow calls may keep only the spare slots, and the oldest are aborted first.
    */
   #giveUpLate(): void {
     const waits = (account: Account): boolean =>
       account.timeouts === 0 && account.lane !== 'vital' && this.#mayHoldMore(account);
     if (!this.#waiting.values().some(waits)) return;
     const slow = [...this.#held].filter(
-      (place) => place.account.lane !== 'vital' && !place.isGivenUp && this.#isSlow(place),
+      (slot) => slot.account.lane !== 'vital' && !slot.isGivenUp && this.#isSlow(slot),
     );
     const lateSinceMs = performance.now() - this.#limits.lateAfterMs;
-    for (const place of slow.slice(0, Math.max(0, slow.length - this.#limits.sparePlaces))) {
-      if (place.sinceMs <= lateSinceMs) place.giveUp();
+    for (const slot of slow.slice(0, Math.max(0, slow.length - this.#limits.spareSlots))) {
+      if (slot.sinceMs <= lateSinceMs) slot.giveUp();
     }
   }
 
@@ -269,9 +269,9 @@ export class Places {
    */
   #isBroken(account: Account): boolean {
     if (account.timeouts < this.#limits.brokenAfterTimeouts) return false;
-    if (account.held.values().some((place) => this.#isSlow(place))) return true;
-    const hanging = [...this.#held].filter((place) => place.isProbing && this.#isSlow(place));
-    return hanging.length >= this.#limits.probingPlaces;
+    if (account.held.values().some((slot) => this.#isSlow(slot))) return true;
+    const hanging = [...this.#held].filter((slot) => slot.isProbing && this.#isSlow(slot));
+    return hanging.length >= this.#limits.probingSlots;
   }
 
   /** Checks regularly while calls wait, because calls become slow and time out without any event. */
@@ -309,7 +309,7 @@ export class Places {
   }
 }
 
-class HeldPlace implements Place {
+class HeldSlot implements ConnectionSlot {
   readonly claim: Claim;
   readonly account: Account;
   readonly sinceMs = performance.now();

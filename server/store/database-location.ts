@@ -2,7 +2,7 @@
 
 import { Failure } from '../failure.ts';
 
-export type Place =
+export type DatabaseLocation =
   | { readonly kind: 'sqlite'; readonly path: string }
   | { readonly kind: 'postgres'; readonly url: string };
 
@@ -11,7 +11,7 @@ export function isPostgres(database: string): boolean {
 }
 
 /** Parses `sqlite:PATH`, a bare path or `postgres://…`. Fails for any other text. */
-export function readPlace(database: string): Place | Failure {
+export function readDatabaseLocation(database: string): DatabaseLocation | Failure {
   if (isPostgres(database)) return { kind: 'postgres', url: database };
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(database)?.[1]?.toLowerCase();
   // After two slashes, some users would expect a host and others a path, so the URL form is rejected.

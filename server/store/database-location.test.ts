@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Failure } from '../failure.ts';
-import { isPostgres, readPlace } from './place.ts';
+import { isPostgres, readDatabaseLocation } from './database-location.ts';
 
 test('a PostgreSQL address is known by its scheme, in any case', () => {
   for (const url of ['postgres://h/d', 'postgresql://h/d', 'POSTGRES://h/d', 'PostgreSQL://h/d']) {
     assert.equal(isPostgres(url), true, url);
-    assert.deepEqual(readPlace(url), { kind: 'postgres', url });
+    assert.deepEqual(readDatabaseLocation(url), { kind: 'postgres', url });
   }
 });
 
@@ -20,7 +20,7 @@ test('everything else is the path of a SQLite file, with or without sqlite: befo
     ['sqlite:postgres://h/d', 'postgres://h/d'],
   ] as const) {
     assert.equal(isPostgres(database), false, database);
-    assert.deepEqual(readPlace(database), { kind: 'sqlite', path });
+    assert.deepEqual(readDatabaseLocation(database), { kind: 'sqlite', path });
   }
 });
 
@@ -36,6 +36,6 @@ test('a text that can name no database of ours is answered with a sentence', () 
     ['x://h', 'there is no store for x databases: give sqlite:PATH or postgres://…'],
     ['sqlite://h/d', 'a SQLite file is named by its path, not by a URL: give sqlite:PATH'],
   ] as const) {
-    assert.deepEqual(readPlace(database), new Failure(sentence), JSON.stringify(database));
+    assert.deepEqual(readDatabaseLocation(database), new Failure(sentence), JSON.stringify(database));
   }
 });
