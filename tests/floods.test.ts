@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MOST_UNANSWERED_REQUESTS } from '../server/http/connection-limits.ts';
+import { MOST_UNANSWERED_REQUESTS } from '../server/http/connections/per-connection-limits.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
 import { leastRecord } from './harness/records.ts';

@@ -6,17 +6,18 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { StoreUnavailable } from '../store/store.ts';
 import { tlsProtocol } from '../tls.ts';
 import { uuidV7 } from '../uuid-v7.ts';
-import { limitConnections } from './connection-limits.ts';
+import { describer } from './api-description.ts';
 import {
   answerHalfClosed,
   connectionCloser,
   endConnection,
   isAnsweredEarly,
   lastResponseDue,
-} from './connections.ts';
+} from './connections/connection-state.ts';
+import { expectsTheUnknown, handleExpectations } from './connections/expect-continue.ts';
+import { limitConnections } from './connections/per-connection-limits.ts';
+import { endStalledConnections } from './connections/stalled-connections.ts';
 import { passCrossOrigin } from './cross-origin.ts';
-import { describer } from './description.ts';
-import { expectsTheUnknown, handleExpectations } from './expect-continue.ts';
 import {
   headersTooLarge,
   methodUnknown,
@@ -31,17 +32,16 @@ import {
   unreadablePath,
 } from './fixed-refusals.ts';
 import { addGate, isGuarded } from './gate.ts';
+import { headProblem } from './head-validation.ts';
+import { postInteraction, postRecords } from './ingest-handlers.ts';
 import { getOpenApi } from './openapi/handler.ts';
+import { getInteraction, getInteractions, getRecord, getRecords } from './read-handlers.ts';
 import { readinessOf } from './readiness.ts';
-import { getInteraction, getInteractions, getRecord, getRecords } from './reading.ts';
 import { getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
 import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
-import { headProblem } from './request-head.ts';
+import { reportUnparsed, watch } from './request-observation.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
 import type { Service } from './service.ts';
-import { endStalledConnections } from './stalled-connections.ts';
-import { postInteraction, postRecords } from './uploads.ts';
-import { reportUnparsed, watch } from './watching.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
 

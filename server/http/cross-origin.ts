@@ -3,8 +3,8 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { notByHttps } from './gate.ts';
+import { cameByHttps } from './header-values.ts';
 import { refuse } from './refusals.ts';
-import { cameByHttps } from './request-headers.ts';
 import type { Service } from './service.ts';
 
 const NO_CONTENT_STATUS = 204;

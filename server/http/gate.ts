@@ -5,8 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Action } from '../access/scopes.ts';
 import { permits } from '../access/scopes.ts';
 import type { ApiKey } from '../store/keys.ts';
+import { cameByHttps, presentedKey } from './header-values.ts';
 import { type Refusal, refuse } from './refusals.ts';
-import { cameByHttps, presentedKey } from './request-headers.ts';
 import type { Service } from './service.ts';
 
 export const unauthorized: Refusal = {

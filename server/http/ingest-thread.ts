@@ -13,10 +13,10 @@ import type { ThreadLabel } from '../observe/metrics.ts';
 import { WorkWatch, type WriteCount } from '../observe/work-watch.ts';
 import { attachStore, type StoreHandle } from '../store/open-store.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
-import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './answers.ts';
-import type { ContentEncoding } from './read-body.ts';
-import { isSmall, SMALL_BODY_BYTES } from './small-body.ts';
-import { unpack } from './unpack.ts';
+import { unpack } from './body/decompression.ts';
+import type { ContentEncoding } from './body/read-body.ts';
+import { isSmall, SMALL_BODY_BYTES } from './body/small-body.ts';
+import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './ingest-responses.ts';
 
 export interface IngestThreadData {
   readonly label: ThreadLabel;

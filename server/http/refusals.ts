@@ -1,4 +1,4 @@
-// Lists every way in which a whole request is refused, with its status; answers.ts has the statuses of uploads.
+// Lists every way in which a whole request is refused, with its status; ingest-responses.ts has the statuses of uploads.
 // The body is always {error, message, request_id}, and sometimes details.
 
 import type { FastifyReply } from 'fastify';

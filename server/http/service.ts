@@ -8,8 +8,8 @@ import type { AllowedOrigins } from '../settings.ts';
 import type { ApiKey } from '../store/keys.ts';
 import type { Store } from '../store/store.ts';
 import type { TlsPair } from '../tls.ts';
-import type { InFlight } from './in-flight.ts';
-import type { IngestThreads } from './ingest-threads.ts';
+import type { InFlight } from './body/in-flight-bytes.ts';
+import type { IngestThreads } from './ingest-pool.ts';
 import type { ApiLimits } from './openapi/limits.ts';
 import type { WorkSlots } from './work-slots.ts';
 

@@ -19,7 +19,7 @@ import {
 } from './idempotency.ts';
 import { type JsonLimits, readJson, type UnreadableBody } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
-import { presenterOf } from './present.ts';
+import { presenterOf } from './presentation.ts';
 import { resolveReferences } from './references.ts';
 
 export interface InteractionRequest {

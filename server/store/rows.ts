@@ -20,7 +20,7 @@ export interface Tally {
 }
 
 /**
- * A page of a list. It ends at `limit` rows, at about PAGE_BYTES, or at the limits on reading in page-bounds.ts. So it
+ * A page of a list. It ends at `limit` rows, at about PAGE_BYTES, or at the limits on reading in page-limits.ts. So it
  * may have fewer rows than `limit`, or none, even if more exist.
  */
 export interface Page<Position> {

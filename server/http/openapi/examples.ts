@@ -11,10 +11,10 @@ import {
 import { checkFields, type FieldProblem, planOf } from '../../ingest/check-fields.ts';
 import { presentInteraction } from '../../ingest/interaction.ts';
 import { outcomeOf, type Problem, problem } from '../../ingest/outcome.ts';
-import { presenterOf } from '../../ingest/present.ts';
+import { presenterOf } from '../../ingest/presentation.ts';
 import { unknownReference } from '../../ingest/references.ts';
 import type { Tally } from '../../store/rows.ts';
-import { type Answer, answerOfInteraction, answerOfUpload } from '../answers.ts';
+import { type Answer, answerOfInteraction, answerOfUpload } from '../ingest-responses.ts';
 import { exampleIds, exampleInteraction, exampleRecordedAt, exampleRecords } from './example-records.ts';
 
 /** The body of a request and the response to it. */

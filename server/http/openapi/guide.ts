@@ -5,10 +5,10 @@ import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/p
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { Action } from '../../access/scopes.ts';
-import { PAGE_BYTES } from '../../store/page-bounds.ts';
-import { MOST_UNANSWERED_REQUESTS } from '../connection-limits.ts';
+import { PAGE_BYTES } from '../../store/page-limits.ts';
+import { contentEncodings } from '../body/read-body.ts';
+import { MOST_UNANSWERED_REQUESTS } from '../connections/per-connection-limits.ts';
 import { DEFAULT_PAGE_RECORDS, LARGEST_PAGE_RECORDS } from '../query.ts';
-import { contentEncodings } from '../read-body.ts';
 import { refusals } from '../refusals.ts';
 import { listSlots, lookUpSlots, uploadSlots } from '../work-slots.ts';
 import { curlOf } from './code-samples.ts';

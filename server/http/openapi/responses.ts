@@ -1,10 +1,10 @@
 // Describes the shared parts of responses, and the statuses that every operation of a kind of access can return.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
-import { keyRunning, keyTaken } from '../answers.ts';
+import { notJson, tooLarge, tooMuchInFlight } from '../body/read-body.ts';
 import { headersTooLarge, requestTimedOut, unexpected, unmetExpectation } from '../fixed-refusals.ts';
 import { notByHttps, overRate, unauthorized } from '../gate.ts';
-import { notJson, tooLarge, tooMuchInFlight } from '../read-body.ts';
+import { keyRunning, keyTaken } from '../ingest-responses.ts';
 import { type Refusal, type RefusalName, refusalBody, refusals } from '../refusals.ts';
 import type { Access } from '../routes.ts';
 import {

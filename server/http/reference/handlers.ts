@@ -1,8 +1,8 @@
 // Handles GET /docs, the reference page, and the style and script that it loads.
 
 import { readFile } from 'node:fs/promises';
-import type { Describe } from '../description.ts';
-import { staticContent } from '../static-content.ts';
+import type { Describe } from '../api-description.ts';
+import { staticContent } from '../cached-content.ts';
 
 type Handler = ReturnType<typeof staticContent>;
 

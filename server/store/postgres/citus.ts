@@ -1,7 +1,7 @@
 // Distributes tables over the nodes of a Citus cluster, if the database is one.
 
 import type { ClientBase } from 'pg';
-import type { Step } from './steps.ts';
+import type { Step } from './migration-steps.ts';
 
 /**
  * All rows of an organisation are on the same node, so that a call uses one node, and an idempotency record is

@@ -15,19 +15,15 @@ import {
   type SlotLimits,
   slotLimits,
 } from './connection-slots.ts';
+import { asStoreError, GivenUp, isConflict, isOfStatement, isRefusedCopy } from './errors.ts';
 import {
-  asStoreError,
   BEGIN_POOLED_SQL,
   CONNECT_TIMEOUT_MS,
   cancelStatement,
   clientConfig,
-  GivenUp,
-  isConflict,
-  isOfStatement,
-  isRefusedCopy,
   notWritable,
   setUpSession,
-} from './database.ts';
+} from './session.ts';
 
 export interface Statement {
   /** The same text must always have the same name. A connection without a pooler then parses and plans it only once. */

@@ -5,10 +5,10 @@ import { interactionListing, interactionPosition } from '../listing.ts';
 import { catalogueTables } from '../tables.ts';
 import { callsOf, listsOf, mixedGroups } from './connection-slots.ts';
 import type { Connections } from './connections.ts';
-import { groupWrites } from './group-writes.ts';
 import { writeOnce } from './idempotency-records.ts';
+import { groupWrites } from './interaction-groups.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
-import { tallyOf, upsert } from './upsert.ts';
+import { tallyOf, upsert } from './upserts.ts';
 
 const table = catalogueTables.interactions;
 

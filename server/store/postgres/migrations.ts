@@ -17,7 +17,6 @@ import {
   undistributed,
 } from './citus.ts';
 import { codecs } from './codecs.ts';
-import { addColumnSql, createTableSql, dropNotNullSql, ORGANISATION_TYPE } from './schema.ts';
 import {
   ifNobodyElse,
   inTurn,
@@ -26,7 +25,8 @@ import {
   runStep,
   type Step,
   type StepProgress,
-} from './steps.ts';
+} from './migration-steps.ts';
+import { addColumnSql, createTableSql, dropNotNullSql, ORGANISATION_TYPE } from './schema.ts';
 
 const OLDEST_SERVER_VERSION = 140_000;
 const VERSION_TABLE = 'headgate_schema';

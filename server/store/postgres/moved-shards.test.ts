@@ -7,7 +7,7 @@ import pg from 'pg';
 import { type OpenedStore, openStore } from '../open-store.ts';
 import { StoreUnavailable } from '../store.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
-import { asStoreError, isConflict } from './database.ts';
+import { asStoreError, isConflict } from './errors.ts';
 import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 const MOVED = 'could not find valid entry for shard 102032';

@@ -4,14 +4,8 @@ import pg from 'pg';
 import { type Store, StoreUnusable } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
 import { type Address, type Host, readAddress, withSslMode } from './address.ts';
-import {
-  asOpeningError,
-  BEGIN_POOLED_SQL,
-  clientConfig,
-  isWithoutTls,
-  notWritable,
-  setUpSession,
-} from './database.ts';
+import { asOpeningError, isWithoutTls } from './errors.ts';
+import type { Migrator, StepProgress } from './migration-steps.ts';
 import {
   type Distribution,
   distributeDatabase,
@@ -22,7 +16,7 @@ import {
   tryToMakeLocal,
 } from './migrations.ts';
 import { holdPostgresStore } from './postgres-store.ts';
-import type { Migrator, StepProgress } from './steps.ts';
+import { BEGIN_POOLED_SQL, clientConfig, notWritable, setUpSession } from './session.ts';
 
 export interface OpenPostgresStore extends Store {
   /** The URL with which another thread connects to the same database in the same way. */

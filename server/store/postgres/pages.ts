@@ -1,7 +1,7 @@
 // Reads single rows, and lists of rows page by page.
 
 import { type Bound, behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
-import { PageAccount, STEP_ENTRIES } from '../page-bounds.ts';
+import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Row } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
 import { type Column, quoted, quotedList, type Table } from '../tables.ts';

@@ -8,7 +8,7 @@ import { callsOf, listsOf } from './connection-slots.ts';
 import type { Connections, Run, Session } from './connections.ts';
 import { writeOnce } from './idempotency-records.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
-import { areWorthCopying, copyIfNew, type OwnedRow, type RowOutcome, tallyOf, upsert } from './upsert.ts';
+import { areWorthCopying, copyIfNew, type OwnedRow, type RowOutcome, tallyOf, upsert } from './upserts.ts';
 
 export function recordStore(connections: Connections): RecordStore {
   return {

@@ -15,9 +15,9 @@ import {
   type BackupSummary,
   isOfSystem,
 } from './backup.ts';
-import { done, failed } from './calls.ts';
-import { asOpeningError, isBusy, isFull } from './database.ts';
+import { asOpeningError, isBusy, isFull } from './errors.ts';
 import { knownVersion } from './migrations.ts';
+import { done, failed } from './thread-calls.ts';
 
 const LOCK_PATIENCE_MS = 5000;
 /** 4 MiB: large enough that the number of steps costs little, small enough that the progress line moves. */

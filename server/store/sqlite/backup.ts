@@ -6,9 +6,9 @@ import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:f
 import { basename, dirname, join, resolve } from 'node:path';
 import { startWorker } from '../../workers/supervised-worker.ts';
 import { StoreUnusable } from '../store.ts';
-import { type PartialBackup, partialOf, takePartial } from './backup-partial.ts';
-import { type CallResult, errorOf } from './calls.ts';
 import { companionOf, companions, filesOfDatabase, isSameFile } from './database-files.ts';
+import { type PartialBackup, partialOf, takePartial } from './partial-backup.ts';
+import { type CallResult, errorOf } from './thread-calls.ts';
 
 export interface BackupOrder {
   readonly path: string;

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
-import type { CallResult } from './calls.ts';
 import { commitTogether, type Job } from './group-commit.ts';
 import { testFolder } from './test-folder.ts';
+import type { CallResult } from './thread-calls.ts';
 
 function notesDatabase(t: TestContext): DatabaseSync {
   const database = new DatabaseSync(join(testFolder(t), 'notes.db'));

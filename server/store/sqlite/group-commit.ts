@@ -1,8 +1,8 @@
 // Runs the jobs of many callers in one durable commit, so that they wait for the disk only once.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { type CallResult, done, failed } from './calls.ts';
-import { asStoreError, retryWhileLocked } from './database.ts';
+import { asStoreError, retryWhileLocked } from './errors.ts';
+import { type CallResult, done, failed } from './thread-calls.ts';
 
 /** A job of a transaction. It may run more than once. */
 export type Job<Result> = () => Result;

@@ -8,8 +8,8 @@ import type {
   Written,
 } from '../idempotency-records.ts';
 import type { Tally } from '../rows.ts';
-import { type Links, nobodys } from './links.ts';
 import type { Prepare } from './statements.ts';
+import { type Links, nobodys } from './thread-operations.ts';
 
 /** The limits of one call that deletes. Responses may be megabytes each, and other writes wait for the call. */
 const DELETED_AT_ONCE = 200;

@@ -3,14 +3,14 @@
 import type { IdempotencyRecord, Written } from '../idempotency-records.ts';
 import type { InteractionPage, InteractionStore } from '../interactions.ts';
 import { interactionListing, interactionPosition } from '../listing.ts';
-import { STEP_ENTRIES } from '../page-bounds.ts';
+import { STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Tally } from '../rows.ts';
 import { catalogueTables } from '../tables.ts';
 import { packIdempotencyRecord, responseBytes, writeOnce } from './idempotency-records.ts';
-import type { Links } from './links.ts';
 import type { JsonRow } from './packed-rows.ts';
 import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
+import type { Links } from './thread-operations.ts';
 import type { Upserts } from './upserts.ts';
 
 const table = catalogueTables.interactions;

@@ -3,8 +3,8 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
 import type { OrganisationNumber } from '../rows.ts';
-import { type Links, nobodys } from './links.ts';
 import type { Prepare } from './statements.ts';
+import { type Links, nobodys } from './thread-operations.ts';
 
 const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name, scopes,
     api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by

@@ -7,7 +7,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
 import { createIndexSql, isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
 import { codecs } from './codecs.ts';
-import { retryWhileLocked } from './database.ts';
+import { retryWhileLocked } from './errors.ts';
 import { addColumnSql, type ColumnDefinition, createTableSql, redefineTableSql } from './schema.ts';
 
 /** "Hgat" in ASCII, in the file's header. It distinguishes Headgate's files from other SQLite databases. */

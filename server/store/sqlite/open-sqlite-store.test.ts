@@ -12,13 +12,13 @@ import type { OrganisationNumber } from '../rows.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { everyRecord } from '../test-lists.ts';
 import { recordRow } from '../test-rows.ts';
-import { asOpeningError } from './database.ts';
+import { asOpeningError } from './errors.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
 import { type OpenSqliteStore, openSqliteStore } from './open-sqlite-store.ts';
 import { attachSqliteStore } from './sqlite-store.ts';
 import { testFolder } from './test-folder.ts';
 import { endOf, startProcess } from './test-process.ts';
-import type { ThreadName } from './thread.ts';
+import type { ThreadName } from './thread-loop.ts';
 import { defaultTuning } from './tuning.ts';
 
 function pathIn(t: TestContext): string {

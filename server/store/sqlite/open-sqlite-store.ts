@@ -6,12 +6,12 @@ import { MessageChannel, type MessagePort, type Transferable, type Worker } from
 import { storeThreadLimits } from '../../thread-memory.ts';
 import { type StartedWorker, SupervisedWorker, startWorker } from '../../workers/supervised-worker.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
-import { errorOf } from './calls.ts';
 import { companionOf } from './database-files.ts';
 import { newOpenedFiles, type OpenedFiles } from './file-identity.ts';
 import { holdStore, type ThreadStatus } from './sqlite-store.ts';
-import type { Opened, Order, ThreadName, ThreadSetup, Trouble } from './thread.ts';
+import { errorOf } from './thread-calls.ts';
 import { newThreadHealth } from './thread-health.ts';
+import type { Opened, Order, ThreadName, ThreadSetup, Trouble } from './thread-loop.ts';
 import { defaultTuning, type Tuning } from './tuning.ts';
 
 export interface OpenSqliteStore extends Store {

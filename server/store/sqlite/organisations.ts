@@ -1,8 +1,8 @@
 // Stores organisations in SQLite.
 
 import type { Organisation, OrganisationStore } from '../organisations.ts';
-import { type Links, nobodys } from './links.ts';
 import type { Prepare } from './statements.ts';
+import { type Links, nobodys } from './thread-operations.ts';
 
 export function organisationLookUps(prepare: Prepare) {
   return {

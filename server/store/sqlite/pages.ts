@@ -5,7 +5,7 @@
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import { type Bound, behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
-import { PageAccount, STEP_ENTRIES } from '../page-bounds.ts';
+import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Row } from '../rows.ts';
 import { quoted, quotedList, type Table } from '../tables.ts';
 import { codecs, toColumn } from './codecs.ts';

@@ -2,13 +2,13 @@
 // keys and single records; the lister reads lists in steps, because they may go through many rows.
 
 import { StoreUnavailable } from '../store.ts';
-import { type CallResult, done, failed, type ThreadCall } from './calls.ts';
-import { asStoreError } from './database.ts';
-import { createLists, createLookUps } from './links.ts';
+import { asStoreError } from './errors.ts';
 import type { Steps } from './pages.ts';
 import { ReadingConnection } from './reading-connection.ts';
-import { runThread, type ThreadService, type ThreadSetup } from './thread.ts';
+import { type CallResult, done, failed, type ThreadCall } from './thread-calls.ts';
 import { noteProgress, withHealth } from './thread-health.ts';
+import { runThread, type ThreadService, type ThreadSetup } from './thread-loop.ts';
+import { createLists, createLookUps } from './thread-operations.ts';
 
 /** Enough for inner pages. Lists need little, because they read pages in sequence. */
 const CACHE_KIB = 8 * 1024;

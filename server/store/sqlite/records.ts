@@ -4,15 +4,15 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Written } from '../idempotency-records.ts';
 import { recordListing } from '../listing.ts';
-import { STEP_ENTRIES } from '../page-bounds.ts';
+import { STEP_ENTRIES } from '../page-limits.ts';
 import type { RecordPage, RecordStore, Upload } from '../records.ts';
 import type { OrganisationNumber, Tally } from '../rows.ts';
 import { catalogueTables, quoted, recordTable } from '../tables.ts';
 import { packIdempotencyRecord, responseBytes, writeOnce } from './idempotency-records.ts';
-import type { Links } from './links.ts';
 import { type PackedRows, packedSlices, packRows } from './packed-rows.ts';
 import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
+import type { Links } from './thread-operations.ts';
 import type { Upserts } from './upserts.ts';
 
 /** An upload in the form in which it is sent to the writer's thread. */

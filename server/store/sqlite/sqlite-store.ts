@@ -2,18 +2,18 @@
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { IngestStore, Store } from '../store.ts';
-import { createLink, type Link } from './calls.ts';
-import { asStoreError } from './database.ts';
+import { asStoreError } from './errors.ts';
 import type { OpenedFiles } from './file-identity.ts';
 import { idempotencyStore } from './idempotency-records.ts';
 import { interactionStore, interactionWriter } from './interactions.ts';
 import { keyStore } from './keys.ts';
-import { createLookUps, type Links, type LookUps, nobodys } from './links.ts';
 import { organisationStore } from './organisations.ts';
 import { ReadingConnection } from './reading-connection.ts';
 import { recordStore, recordWriter } from './records.ts';
 import { type ShownHealth, StoreHealth } from './store-health.ts';
-import type { ThreadName } from './thread.ts';
+import { createLink, type Link } from './thread-calls.ts';
+import type { ThreadName } from './thread-loop.ts';
+import { createLookUps, type Links, type LookUps, nobodys } from './thread-operations.ts';
 
 /** How to reach a thread, or why it cannot be reached. */
 export type ThreadStatus =

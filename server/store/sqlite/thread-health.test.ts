@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ThreadService } from './thread.ts';
 import {
   hasFailed,
   newThreadHealth,
@@ -9,6 +8,7 @@ import {
   stalledForS,
   withHealth,
 } from './thread-health.ts';
+import type { ThreadService } from './thread-loop.ts';
 
 const idle: ThreadService = {
   groupRows: 1,

@@ -1,7 +1,7 @@
 // The health of a store thread, in memory that every thread can read. It shows whether the store can serve without
 // asking a thread that may be busy for many seconds: a long commit is not a failure.
 
-import type { ThreadService } from './thread.ts';
+import type { ThreadService } from './thread-loop.ts';
 
 export type ThreadHealth = Int32Array<SharedArrayBuffer>;
 

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { recordRow } from '../test-rows.ts';
-import { sleep } from './database.ts';
+import { sleep } from './errors.ts';
 import { newOpenedFiles } from './file-identity.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
 import { testFolder } from './test-folder.ts';

@@ -1,16 +1,16 @@
 // The thread that runs all writes: it has the store's only writing connection.
 
-import type { CallResult, ThreadCall } from './calls.ts';
-import { sleep } from './database.ts';
+import { sleep } from './errors.ts';
 import { FileWatch } from './file-identity.ts';
+import { guardFiles } from './file-loss-guard.ts';
 import { commitTogether, type Job } from './group-commit.ts';
-import { createWrites } from './links.ts';
-import { guardFiles } from './lost-files.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
 import { giveBackRows } from './packed-rows.ts';
 import type { PackedUpload } from './records.ts';
-import { runThread, type ThreadService, type ThreadSetup } from './thread.ts';
+import type { CallResult, ThreadCall } from './thread-calls.ts';
 import { hasFailed, noteFailed, noteProgress, withHealth } from './thread-health.ts';
+import { runThread, type ThreadService, type ThreadSetup } from './thread-loop.ts';
+import { createWrites } from './thread-operations.ts';
 import { keepWal } from './wal.ts';
 import { openForWriting } from './writing-connection.ts';
 

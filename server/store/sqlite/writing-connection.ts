@@ -2,7 +2,7 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import { catalogueTables } from '../tables.ts';
-import { loadedSqlite, refuseUnsafeSqlite } from './library.ts';
+import { loadedSqlite, refuseUnsafeSqlite } from './library-version.ts';
 import { prepareDatabase } from './migrations.ts';
 
 /** Holds the key index of half a million rows, or the inner pages of the key indexes of many million rows. */

@@ -5,18 +5,18 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IdempotencyKey } from '../ingest/idempotency.ts';
 import type { IngestSummary } from '../observe/ended-request.ts';
 import { epochMs } from '../observe/epoch-ms.ts';
-import { type Answer, keyRunning } from './answers.ts';
+import { type Body, bodyEncoding, readBytes } from './body/read-body.ts';
+import { isSmall } from './body/small-body.ts';
 import { tooManyWaiting } from './fixed-refusals.ts';
 import { lacksScope, unauthorized } from './gate.ts';
-import type { IngestRequest } from './ingest-threads.ts';
+import { idempotencyKey, preferenceApplied, preferredHandling, presentedKey } from './header-values.ts';
+import type { IngestRequest } from './ingest-pool.ts';
+import { type Answer, keyRunning } from './ingest-responses.ts';
+import { recordTypeOf } from './path-parameters.ts';
 import { readFlag, readQuery } from './query.ts';
-import { type Body, bodyEncoding, readBytes } from './read-body.ts';
-import { recordTypeOf } from './record-type.ts';
 import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
-import { idempotencyKey, preferenceApplied, preferredHandling, presentedKey } from './request-headers.ts';
+import { noteAnswer, noteBody, noteWork, whenClosed } from './request-observation.ts';
 import type { Service } from './service.ts';
-import { isSmall } from './small-body.ts';
-import { noteAnswer, noteBody, noteWork, whenClosed } from './watching.ts';
 
 /** A key is checked again if its last check is older than this. */
 const KEY_TRUSTED_MS = 1000;

@@ -2,7 +2,7 @@
 // microseconds and some hundred bytes, and Node's backpressure counts only the content.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Refusal } from './refusals.ts';
+import type { Refusal } from '../refusals.ts';
 import { skipReceived } from './skip-received.ts';
 
 const FREE_CHUNKS = 500;

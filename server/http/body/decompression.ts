@@ -1,9 +1,9 @@
 // Decompresses a body according to its Content-Encoding, and never produces more bytes than the limit.
 
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
+import type { Refusal } from '../refusals.ts';
 import type { Body, ContentEncoding } from './read-body.ts';
 import { tooLarge } from './read-body.ts';
-import type { Refusal } from './refusals.ts';
 
 /** The unpackers' result with `info: true`; `bytesWritten` is the number of input bytes that they consumed. */
 interface Unpacked {

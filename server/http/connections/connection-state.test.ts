@@ -6,8 +6,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { type Closing, connectionCloser, responseBegan, responseEnded } from './connections.ts';
-import { type Certificate, newCertificate, withoutOpenssl } from './test-certificate.ts';
+import { type Certificate, newCertificate, withoutOpenssl } from '../test-certificate.ts';
+import { type Closing, connectionCloser, responseBegan, responseEnded } from './connection-state.ts';
 
 /** More than the buffers of both ends of a connection hold. */
 const LARGE_BYTES = 48 * 1024 * 1024;

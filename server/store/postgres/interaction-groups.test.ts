@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../store.ts';
-import { GivenUp } from './database.ts';
-import { groupWrites } from './group-writes.ts';
-import type { OwnedRow, RowOutcome } from './upsert.ts';
+import { GivenUp } from './errors.ts';
+import { groupWrites } from './interaction-groups.ts';
+import type { OwnedRow, RowOutcome } from './upserts.ts';
 
 function numbered(count: number): readonly OwnedRow[] {
   return Array.from({ length: count }, (_, n) => ({ organisation: 1, row: [n] }));

@@ -1,7 +1,6 @@
 // Lists the operations of each thread of a SQLite store.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Link } from './calls.ts';
 import { idempotencyLookUps, idempotencyWrites } from './idempotency-records.ts';
 import { interactionLists, interactionLookUps, interactionWrites } from './interactions.ts';
 import { keyLookUps, keyWrites } from './keys.ts';
@@ -9,6 +8,7 @@ import { organisationLookUps, organisationWrites } from './organisations.ts';
 import type { Steps } from './pages.ts';
 import { recordLists, recordLookUps, recordWrites } from './records.ts';
 import { preparer } from './statements.ts';
+import type { Link } from './thread-calls.ts';
 import { createUpserts } from './upserts.ts';
 
 /** Short reads of single rows. */

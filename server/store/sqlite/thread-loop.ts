@@ -4,9 +4,9 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { StoreBusy } from '../store.ts';
 import { CallQueue, type Weighed } from './call-queue.ts';
-import { type CallResult, failed, type SentResult, sentResultOf, type ThreadCall } from './calls.ts';
-import { asOpeningError } from './database.ts';
+import { asOpeningError } from './errors.ts';
 import type { OpenedFiles } from './file-identity.ts';
+import { type CallResult, failed, type SentResult, sentResultOf, type ThreadCall } from './thread-calls.ts';
 import type { ThreadHealth } from './thread-health.ts';
 import type { Tuning } from './tuning.ts';
 

@@ -14,10 +14,10 @@ import { StoreUnavailable } from '../store/store.ts';
 import { ingestThreadLimits } from '../thread-memory.ts';
 import { PendingCalls } from '../workers/pending-calls.ts';
 import { type StartedWorker, SupervisedWorker, startWorker } from '../workers/supervised-worker.ts';
-import type { Answer } from './answers.ts';
+import type { Body } from './body/read-body.ts';
+import { isSmall, SMALL_BODY_BYTES } from './body/small-body.ts';
+import type { Answer } from './ingest-responses.ts';
 import type { IngestJob, IngestMessage, IngestThreadData, JobResult } from './ingest-thread.ts';
-import type { Body } from './read-body.ts';
-import { isSmall, SMALL_BODY_BYTES } from './small-body.ts';
 
 export interface IngestRequest {
   readonly requestId: string;

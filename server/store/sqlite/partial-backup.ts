@@ -5,8 +5,8 @@ import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
-import { isBusy } from './database.ts';
 import { companions } from './database-files.ts';
+import { isBusy } from './errors.ts';
 
 export interface PartialBackup {
   /** The path of the copy of the database. */

@@ -10,7 +10,7 @@ import {
   type SentResult,
   sentResultOf,
   type ThreadCall,
-} from './calls.ts';
+} from './thread-calls.ts';
 
 const nobodys = { organisation: null };
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StoreUnusable } from '../store.ts';
-import { loadedSqlite, refuseUnsafeSqlite } from './library.ts';
+import { loadedSqlite, refuseUnsafeSqlite } from './library-version.ts';
 
 test('a SQLite that can lose what it has committed is refused, with what to do', () => {
   for (const version of ['3.51.2', '3.51.0', '3.50.7', '3.44.6', '3.9.9', '2.99.9']) {

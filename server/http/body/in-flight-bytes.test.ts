@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { InFlight } from './in-flight.ts';
+import { InFlight } from './in-flight-bytes.ts';
 
 const BODY = 32;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fastify from 'fastify';
-import { staticContent } from './static-content.ts';
+import { staticContent } from './cached-content.ts';
 
 test('what could not be made is made at the next request, and then kept', async (t) => {
   let attempts = 0;

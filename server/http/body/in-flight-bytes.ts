@@ -1,7 +1,7 @@
 // Counts the bytes that requests hold in memory, by organisation: bodies from their first byte until their response is
 // made, and large responses until they are sent.
 
-import type { OrganisationNumber } from '../store/rows.ts';
+import type { OrganisationNumber } from '../../store/rows.ts';
 import { ReadingTurns } from './reading-turns.ts';
 
 export class InFlight {

@@ -12,16 +12,16 @@ import {
 } from '@headgate/catalogue/record-types.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { presentInteraction } from '../ingest/interaction.ts';
-import { presenterOf } from '../ingest/present.ts';
+import { presenterOf } from '../ingest/presentation.ts';
 import type { Row } from '../store/rows.ts';
 import { StoreBusy } from '../store/store.ts';
 import { listBusy, tooManyLists, tooManyLookUps } from './fixed-refusals.ts';
 import { lacksScope } from './gate.ts';
+import { recordTypeOf } from './path-parameters.ts';
 import { readCursor, readFilter, readFlag, readLimit, readQuery, writeCursor } from './query.ts';
-import { recordTypeOf } from './record-type.ts';
 import { isRefusal, JSON_TYPE, type Refusal, refuse } from './refusals.ts';
+import { whenClosed } from './request-observation.ts';
 import type { Service } from './service.ts';
-import { whenClosed } from './watching.ts';
 import type { WorkSlots } from './work-slots.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;

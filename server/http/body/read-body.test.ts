@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { InFlight } from './in-flight.ts';
+import { InFlight } from './in-flight-bytes.ts';
 import { readBytes } from './read-body.ts';
 
 const LIMIT_BYTES = 1000;

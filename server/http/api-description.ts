@@ -1,9 +1,9 @@
 // Provides the API description and the reference page. They are seldom requested, so they are made together, on their
 // own thread, at the first request for one of them.
 
+import { createOnce } from '../create-once.ts';
 import { startWorker } from '../workers/supervised-worker.ts';
-import { createOnce } from './create-once.ts';
-import type { Description } from './description-thread.ts';
+import type { Description } from './api-description-thread.ts';
 import type { ApiLimits } from './openapi/limits.ts';
 
 export type Describe = () => Promise<Description>;
@@ -15,7 +15,7 @@ export function describer({ maxRecords, batchSize, maxBodyBytes, rateLimitPerSec
 }
 
 function make(limits: ApiLimits): Promise<Description> {
-  const script = new URL('./description-thread.ts', import.meta.url);
+  const script = new URL('./api-description-thread.ts', import.meta.url);
   const { worker, ended } = startWorker(script, { workerData: limits });
   // A server that stops does not wait for this thread.
   worker.unref();

@@ -2,7 +2,7 @@
 // the order in which they came. Reading stops while enough is read to keep the ingest thread busy, so that the rest
 // waits at the clients instead of in memory.
 
-import type { OrganisationNumber } from '../store/rows.ts';
+import type { OrganisationNumber } from '../../store/rows.ts';
 
 /** A body up to this size is read without a turn, so that small requests never wait for large ones. */
 export const READ_AT_ONCE_BYTES = 128 * 1024;

@@ -2,8 +2,8 @@
 // it reads from another connection: up to two thousand requests, or ten thousand pieces of a body.
 
 import type { RequestListener, Server } from 'node:http';
+import { responseBegan, responseEnded, unfinishedResponses } from './connection-state.ts';
 import { ConnectionTurns } from './connection-turns.ts';
-import { responseBegan, responseEnded, unfinishedResponses } from './connections.ts';
 import { skipReceived } from './skip-received.ts';
 import { refuseTinyChunks } from './tiny-chunks.ts';
 

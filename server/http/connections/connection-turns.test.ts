@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
-import { limitConnections } from './connection-limits.ts';
+import { limitConnections } from './per-connection-limits.ts';
 
 const BUSY_CONNECTIONS = 100;
 const NEW_CONNECTIONS = 20;

@@ -2,8 +2,8 @@
 
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
-import { GivenUp, isOfStatement } from './database.ts';
-import type { OwnedRow, RowOutcome } from './upsert.ts';
+import { GivenUp, isOfStatement } from './errors.ts';
+import type { OwnedRow, RowOutcome } from './upserts.ts';
 
 interface Waiting extends OwnedRow {
   resolve(outcome: RowOutcome): void;

@@ -1,8 +1,8 @@
 // Handles the loss of a database file: the writer acknowledges nothing more, and saves what the log still holds.
 
 import { StoreUnavailable } from '../store.ts';
-import { type CallResult, failed } from './calls.ts';
 import type { FileWatch, Loss } from './file-identity.ts';
+import { type CallResult, failed } from './thread-calls.ts';
 import type { WalKeeper } from './wal.ts';
 
 export interface LossGuard {

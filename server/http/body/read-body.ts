@@ -2,13 +2,13 @@
 // The ingest threads unpack and parse it.
 
 import type { IncomingMessage } from 'node:http';
-import type { OrganisationNumber } from '../store/rows.ts';
-import { askForBody } from './expect-continue.ts';
-import { requestTimedOut } from './fixed-refusals.ts';
-import type { InFlight } from './in-flight.ts';
+import type { OrganisationNumber } from '../../store/rows.ts';
+import { askForBody } from '../connections/expect-continue.ts';
+import { chunksTooSmall, hasTinyChunks, TINY_CHUNKS } from '../connections/tiny-chunks.ts';
+import { requestTimedOut } from '../fixed-refusals.ts';
+import type { Refusal } from '../refusals.ts';
+import type { InFlight } from './in-flight-bytes.ts';
 import { type BodyReader, READ_AT_ONCE_BYTES } from './reading-turns.ts';
-import type { Refusal } from './refusals.ts';
-import { chunksTooSmall, hasTinyChunks, TINY_CHUNKS } from './tiny-chunks.ts';
 
 export const contentEncodings = ['gzip', 'br', 'zstd'] as const;
 export type ContentEncoding = (typeof contentEncodings)[number];

@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { createOnce } from './create-once.ts';
+import { createOnce } from '../create-once.ts';
 
 export interface Content {
   readonly type: string;

@@ -8,7 +8,7 @@ import { epochMs } from '../observe/epoch-ms.ts';
 import type { Observer } from '../observe/observer.ts';
 import { readTraceParent } from '../observe/trace-parent.ts';
 import type { BodyTimes, RequestSpan } from '../observe/traces.ts';
-import { isInRequest } from './connections.ts';
+import { isInRequest } from './connections/connection-state.ts';
 import { refusals } from './refusals.ts';
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

@@ -2,7 +2,7 @@
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { isInRequest, sentBytes } from './connections.ts';
+import { isInRequest, sentBytes } from './connection-state.ts';
 
 /**
  * Destroys a connection without progress for the given time, unless the client is waiting for the server. A request

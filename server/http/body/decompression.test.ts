@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { unpack } from './decompression.ts';
 import type { ContentEncoding } from './read-body.ts';
-import { unpack } from './unpack.ts';
 
 const LIMIT_BYTES = 1024;
 

@@ -4,7 +4,7 @@
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { unfinishedResponses } from './connections.ts';
+import { unfinishedResponses } from './connection-state.ts';
 
 /** The longest time for which requests are handled in one turn of the event loop. */
 const TURN_MS = 4;

@@ -6,9 +6,9 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { responseBegan, responseEnded } from './connections.ts';
+import { type Certificate, newCertificate, withoutOpenssl } from '../test-certificate.ts';
+import { responseBegan, responseEnded } from './connection-state.ts';
 import { endStalledConnections } from './stalled-connections.ts';
-import { type Certificate, newCertificate, withoutOpenssl } from './test-certificate.ts';
 
 /** More than the buffers of both ends of a connection hold. */
 const LARGE_BYTES = 24 * 1024 * 1024;

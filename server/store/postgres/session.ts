@@ -1,0 +1,103 @@
+// Opens a session with PostgreSQL: its timeouts and settings, and how a statement of it is cancelled.
+
+import { connect } from 'node:net';
+import type pg from 'pg';
+import { StoreUnavailable } from '../store.ts';
+import type { Address, Host } from './address.ts';
+
+export const CONNECT_TIMEOUT_MS = 3000;
+export const STATEMENT_TIMEOUT_MS = 30_000;
+/** The server aborts statements that take too long; this aborts a call whose server does not respond. */
+export const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_AFTER_MS = 10_000;
+
+export function clientConfig({ config }: Address, host: Host): pg.ClientConfig {
+  return {
+    ...config,
+    ...host,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: SILENCE_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
+  };
+}
+
+/**
+ * The settings of every session. An acknowledged write must be on disk, so synchronous_commit is turned on if the
+ * server has it off; stricter settings, which wait for standbys, are kept. Date-times are ISO in UTC, because a Citus
+ * coordinator passes them to its workers as text, and other formats contain ambiguous time zone names.
+ */
+const settings: Readonly<Record<string, string>> = {
+  statement_timeout: `'${STATEMENT_TIMEOUT_MS}'`,
+  idle_in_transaction_session_timeout: `'${IDLE_IN_TRANSACTION_TIMEOUT_MS}'`,
+  default_transaction_isolation: `'read committed'`,
+  DateStyle: `'ISO, YMD'`,
+  TimeZone: `'UTC'`,
+  synchronous_commit: `CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+    ELSE current_setting('synchronous_commit') END`,
+};
+
+function setSql(scope: 'session' | 'transaction'): string {
+  const calls = Object.entries(settings).map(
+    ([name, value]) => `set_config('${name}', ${value}, ${scope === 'transaction'})`,
+  );
+  return `concat(${calls.join(', ')})`;
+}
+
+/**
+ * Begins a transaction through a pooler, in one message. A pooler may run each transaction in another session of the
+ * server, so the settings are made in each transaction, and only for it, because other clients use the session next.
+ */
+export const BEGIN_POOLED_SQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${setSql('transaction')}`;
+
+/** The properties of a connection that node-postgres has but does not declare. */
+function greetingOf(client: pg.ClientBase): {
+  readonly host: string;
+  readonly port: number;
+  readonly processID: number | null;
+  readonly secretKey: number | null;
+} {
+  return client as never;
+}
+
+export interface SessionProperties {
+  /** A pooler is in between: neither settings nor prepared statements may be kept in the session. */
+  readonly isPooled: boolean;
+  readonly isWritable: boolean;
+}
+
+/**
+ * Sets up a session, unless it belongs to a pooler. A pooler is recognised by its process ID: it makes one up for the
+ * client, because no process of the server belongs to that client.
+ */
+export async function setUpSession(client: pg.ClientBase): Promise<SessionProperties> {
+  const isOwn = `pg_backend_pid() = ${greetingOf(client).processID ?? 0}`;
+  const { rows } = await client.query<{ is_own: boolean; is_writable: boolean }>({
+    text: `SELECT ${isOwn} AS is_own, CASE WHEN ${isOwn} THEN ${setSql('session')} END,
+      NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS is_writable`,
+    query_timeout: CONNECT_TIMEOUT_MS,
+  } as pg.QueryConfig);
+  return { isPooled: !rows[0]!.is_own, isWritable: rows[0]!.is_writable };
+}
+
+/** Returns the error for a read-only server if a writable one is required. */
+export function notWritable(client: pg.ClientBase): StoreUnavailable {
+  const { host, port } = greetingOf(client);
+  return new StoreUnavailable(`the PostgreSQL server at ${host}:${port} is a read-only standby`);
+}
+
+const CANCEL_REQUEST_CODE = 80_877_102;
+
+/** Asks the server to cancel the statement that runs on the connection. The server does not report whether it did. */
+export function cancelStatement(client: pg.ClientBase): void {
+  const { processID, secretKey, host, port } = greetingOf(client);
+  const request = Buffer.alloc(16);
+  [request.length, CANCEL_REQUEST_CODE, processID ?? 0, secretKey ?? 0].forEach((value, at) => {
+    request.writeInt32BE(value, 4 * at);
+  });
+  const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+  socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket.destroy());
+  socket.on('error', () => {});
+  socket.end(request);
+}
