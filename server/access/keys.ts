@@ -74,9 +74,10 @@ export type RotatedKey =
 
 /**
  * Issues a successor with the same name and scopes. The old key stays valid for the overlap, but never past its own
- * expiry. The successor gets the lifetime that the old key was issued with, counted from now: 90 days after 90 days.
+ * expiry. The successor has the original lifetime of the old key, counted from now: the successor of a key that was
+ * issued for 90 days is valid for 90 days.
  *
- * A key can be rotated only once, because its expiry is then the end of the overlap and its original lifetime is lost.
+ * A key can be rotated only once: rotation changes its expiry, so its original lifetime is no longer known.
  */
 export async function rotateKey(
   store: Pick<Store, 'findKey' | 'replaceKey'>,

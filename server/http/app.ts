@@ -72,7 +72,8 @@ export function buildApp(service: Service): FastifyInstance {
     clientErrorHandler(error, socket) {
       answerUnparsed(service, error, socket, securityHeaders);
     },
-    // The request is routed again, to a path that does not exist, so that it passes the hooks like any other.
+    // Called if the path cannot be read. The request is routed again, to a path that does not exist, so that the hooks
+    // run as for any other request.
     frameworkErrors(_, { raw }, reply) {
       withUnreadablePath.add(raw);
       raw.url = isGuarded(raw.url!) ? '/v1/unreadable' : '/unreadable';

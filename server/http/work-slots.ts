@@ -1,6 +1,6 @@
-// Limits how many requests of one organisation are worked on at once, from the end of their bodies until their
-// responses are sent. The others wait here, where they take no memory except for their bodies. A client that does not
-// read its responses therefore delays only its own organisation.
+// Limits how many requests of one organisation are processed at once. A request counts from the end of its body until
+// its response is sent, so a client that does not read its responses delays only its own organisation. Further requests
+// wait here, and take no memory except for their bodies.
 
 import type { OrganisationNumber } from '../store/rows.ts';
 

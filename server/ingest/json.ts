@@ -17,7 +17,7 @@ const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
-/** `[` becomes the same byte when its bit 0x20 is set. */
+/** `{`. Setting the bit 0x20 of `[` gives the same byte, so one comparison finds both. */
 const BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 const EVERY_BYTE_CASE_BIT = 0x20202020;

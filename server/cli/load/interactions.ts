@@ -1,8 +1,9 @@
 // Sends interactions, which the server accepts one by one. The idempotency key of each is derived from the file name,
 // the line and the content, so loading a file again within 24 hours records nothing twice. A file of rejected
-// interactions keeps the original file name and line, and so the key.
-// The server also replays refusals, although their cause may have been fixed. After a replayed refusal the next key of
-// a series is tried; the series is the same in every run.
+// interactions keeps the original file name and line of each, so the key stays the same.
+//
+// If an interaction was refused, the server replays the refusal for its key, even if the cause has been fixed since.
+// The next key of a series is then tried. The series is the same in every run.
 
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';

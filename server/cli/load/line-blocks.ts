@@ -100,7 +100,7 @@ class LineBlocks {
     return this.#block(wholeBytes === 0 ? 0 : wholeBytes - this.#passMark(), broken);
   }
 
-  /** Marks the first bytes of the last block, which contain this number of line breaks, as used. */
+  /** Marks the first `bytes` bytes of the last block as used. They contain `lines` line breaks. */
   use(bytes: number, lines: number): void {
     this.#held = this.#held.subarray(bytes);
     this.#place = { offset: this.#place.offset + bytes, line: this.#place.line + lines };

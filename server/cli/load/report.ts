@@ -95,7 +95,7 @@ function problemLines({ problems }: Tally): readonly string[] {
   ]);
 }
 
-/** Returns an empty string for an unknown code, which a newer server may send; its message is shown anyway. */
+/** Returns an empty string for an unknown code, such as one of a newer server. The messages are shown in any case. */
 function meaningOf(code: string): string {
   return Object.hasOwn(problemCodes, code) ? problemCodes[code as keyof typeof problemCodes].meaning : '';
 }

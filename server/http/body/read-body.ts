@@ -60,7 +60,7 @@ export function tooLarge(maxBytes: number): Refusal {
   };
 }
 
-/** A buffer takes some hundred bytes in addition to its content, so many small ones in a row are joined. */
+/** Besides its content, a buffer takes a few hundred bytes, so runs of small chunks are joined. */
 const SMALL_CHUNK_BYTES = 1024;
 const SMALL_CHUNKS_JOINED = 256;
 
@@ -96,7 +96,8 @@ export function readBytes(
       const isWhole = result instanceof Uint8Array;
       if (!isWhole) {
         inFlight.give(organisation, length);
-        // The rest is read and discarded, because a client that is still sending would not read the response.
+        // The rest is read and discarded, because a client that is still sending would not read the response. Only a
+        // body of tiny chunks is left unread, because every chunk costs time and memory.
         if (result === chunksTooSmall) request.pause();
         else request.resume();
       }

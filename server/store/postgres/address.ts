@@ -35,7 +35,10 @@ export interface Address {
   readonly config: ClientConfig;
   /** One or more servers. Only one of them accepts writes at a time. */
   readonly hosts: readonly Host[];
-  /** Whether read-only servers are skipped. If false, a single read-only host still serves reads. */
+  /**
+   * Whether read-only servers are skipped. Always true if there are several hosts. If false, the only host may be
+   * read-only, and then serves only reads.
+   */
   readonly needsWritable: boolean;
 }
 

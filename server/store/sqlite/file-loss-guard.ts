@@ -75,7 +75,7 @@ export function guardFiles(
     },
     isLost: () => known !== null,
     close() {
-      // If the next start creates a new database at the path, SQLite deletes the log.
+      // Renamed, because SQLite deletes the log if the next start creates a new database at the path.
       if (findLoss()?.kind === 'gone') setLogAside();
     },
   };
