@@ -1,6 +1,6 @@
 // A real browser for tests: the Chromium of this machine, without a window.
 //
-// HEADGATE_TEST_BROWSER names another executable. Where there is none, tests that need one are skipped with the
+// HEADGATE_TEST_BROWSER names another executable. Without a browser, tests that need one are skipped with the
 // reason; with HEADGATE_TEST_ALL=1 they fail instead.
 
 import { access, constants } from 'node:fs/promises';

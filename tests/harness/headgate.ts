@@ -112,7 +112,7 @@ export async function startHeadgate(
   };
 }
 
-/** Runs the executable once. Rejects, with its exit code and what it printed, where it fails. */
+/** Runs the executable once. Rejects, with its exit code and what it printed, if it fails. */
 export function runHeadgate(
   args: readonly string[],
   env: NodeJS.ProcessEnv,

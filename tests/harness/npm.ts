@@ -19,7 +19,7 @@ export const npmEnvironment: NodeJS.ProcessEnv = {
   npm_config_update_notifier: 'false',
 };
 
-/** Runs a program in the folder. Rejects, with what it printed, where it fails. */
+/** Runs a program in the folder. Rejects, with what it printed, if it fails. */
 export async function runIn(
   folder: string,
   program: string,

@@ -41,7 +41,7 @@ export async function takesConnections(url: string): Promise<boolean> {
 /** With HEADGATE_TEST_ALL=1 no test may be left out for want of a program. */
 export const nothingIsSkipped = process.env.HEADGATE_TEST_ALL === '1';
 
-/** Whether this machine has the program; throws where it must have it. */
+/** Whether this machine has the program; throws if it must have it. */
 export async function hasProgram(name: string): Promise<boolean> {
   return promisify(execFile)('sh', ['-c', `command -v ${name}`]).then(
     () => true,
