@@ -202,7 +202,7 @@ test('a client that stalls does not make a stop fail', async (t) => {
   assert.equal(exitCode, 0, err);
   const { level, connections, message } = JSON.parse(err) as Record<string, unknown>;
   assert.deepEqual([level, connections], ['warn', 1]);
-  assert.match(String(message), /cut off/);
+  assert.match(String(message), /closed the connections of stalled clients/);
 });
 
 test('a second signal ends a server at once, exit code 1', async (t) => {
