@@ -187,7 +187,7 @@ forEachStore((store) => {
       finishSlow();
       assert.equal((await slow.answer()).status, 200);
       assert.equal(await stopped, 0, headgate.output());
-      assert.match(headgate.output(), /"connections":2,.*cut off/);
+      assert.match(headgate.output(), /"connections":2,.*stalled clients/);
       assert.doesNotMatch(headgate.output(), /did not end within/);
       await Promise.all([halfBody.ended, halfHead.ended]);
 
