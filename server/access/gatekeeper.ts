@@ -3,6 +3,7 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import type { ApiKey } from '../store/keys.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
 import { endedBy, HASH_CHARACTERS, hashSecret, parseKey } from './keys.ts';
 
@@ -97,6 +98,12 @@ export class Gatekeeper {
     // Only the hash of the secret is kept in memory while the store is read.
     const secretHash = hashSecret(secret);
     return this.#lookUp(keyId, elapsedMs).then((found) => found && this.#admit(found, secretHash));
+  }
+
+  /** Returns the organisation that has a key with this id, if it is cached. The secret is not checked. */
+  cachedOrganisation(presented: string): OrganisationNumber | null {
+    const parsed = parseKey(presented);
+    return (parsed && this.#known.get(parsed.keyId)?.key.organisation) ?? null;
   }
 
   /** Writes the last-used times that are waiting. Never rejects. */

@@ -31,7 +31,7 @@ import {
   unmetExpectation,
   unreadablePath,
 } from './fixed-refusals.ts';
-import { addGate, isGuarded } from './gate.ts';
+import { addGate, isGuarded, requestOwner } from './gate.ts';
 import { headProblem } from './head-validation.ts';
 import { postInteraction, postRecords } from './ingest-handlers.ts';
 import { getOpenApi } from './openapi/handler.ts';
@@ -84,7 +84,7 @@ export function buildApp(service: Service): FastifyInstance {
   // No limit, because Node would drop further headers and hide them from all checks. Their bytes are limited anyway.
   app.server.maxHeadersCount = 0;
   answerHalfClosed(app.server);
-  limitConnections(app.server);
+  limitConnections(app.server, requestOwner(service));
   handleExpectations(app.server);
   app.server.on('connect', (_, socket) => {
     // After CONNECT, Node no longer handles the connection's errors and end.

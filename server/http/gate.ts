@@ -1,5 +1,6 @@
 // Checks HTTPS, the API key and the rate limit of every request before anything else.
 
+import type { IncomingMessage } from 'node:http';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Action } from '../access/scopes.ts';
@@ -7,6 +8,7 @@ import { permits } from '../access/scopes.ts';
 import type { ApiKey } from '../store/keys.ts';
 import { cameByHttps, presentedKey } from './header-values.ts';
 import { type Refusal, refuse } from './refusals.ts';
+import { routes } from './routes.ts';
 import type { Service } from './service.ts';
 
 export const unauthorized: Refusal = {
@@ -33,6 +35,27 @@ export function addGate(app: FastifyInstance, service: Service): void {
     if (found instanceof Promise) found.then((key) => admit(service, request, reply, key, done), done);
     else admit(service, request, reply, found, done);
   });
+}
+
+/** Organisations have positive numbers. */
+const NO_ORGANISATION = -1;
+const PROBES = -2;
+const probePaths: ReadonlySet<string> = new Set(
+  Object.values(routes).flatMap(({ path, access }) => (access === 'probe' ? [path] : [])),
+);
+
+/**
+ * Returns to whom the time for a request is charged while requests take turns: to the organisation of its key, if the
+ * key is cached. The key itself is checked later. Health checks do not wait for other requests without a key.
+ */
+export function requestOwner({ gatekeeper }: Service): (request: IncomingMessage) => number {
+  return ({ url, headers }) => {
+    if (probePaths.has(url!)) return PROBES;
+    const presented = presentedKey(headers);
+    return presented === null
+      ? NO_ORGANISATION
+      : (gatekeeper.cachedOrganisation(presented) ?? NO_ORGANISATION);
+  };
 }
 
 /** Returns whether a path that does not exist needs a key all the same, because it lies in a part that needs one. */

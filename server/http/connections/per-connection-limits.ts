@@ -1,19 +1,22 @@
 // Limits how much work one connection can cause at once. Node handles everything in a received chunk of 64 KiB before
 // it reads from another connection: up to two thousand requests, or ten thousand pieces of a body.
 
-import type { RequestListener, Server } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { responseBegan, responseEnded, unfinishedResponses } from './connection-state.ts';
-import { ConnectionTurns } from './connection-turns.ts';
+import { ServingTurns } from './serving-turns.ts';
 import { skipReceived } from './skip-received.ts';
 import { refuseTinyChunks } from './tiny-chunks.ts';
 
 export const MOST_UNANSWERED_REQUESTS = 16;
 
-/** Wraps the server's request listener with the limits. Call it once per server. */
-export function limitConnections(server: Server): void {
+/**
+ * Wraps the server's request listener with the limits. Call it once per server. Owners take turns: `ownerOf` returns the
+ * number of the organisation to which the time for a request is charged.
+ */
+export function limitConnections(server: Server, ownerOf: (request: IncomingMessage) => number): void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);
-  const turns = new ConnectionTurns(server);
+  const turns = new ServingTurns(server);
   server.on('request', (request, response) => {
     const { socket } = request;
     if (unfinishedResponses(socket) >= MOST_UNANSWERED_REQUESTS) {
@@ -24,6 +27,10 @@ export function limitConnections(server: Server): void {
     responseBegan(socket, response);
     response.on('close', () => responseEnded(socket, response));
     refuseTinyChunks(request, response);
-    turns.take(socket, () => handle.call(server, request, response));
+    turns.take(
+      socket,
+      () => ownerOf(request),
+      () => handle.call(server, request, response),
+    );
   });
 }
