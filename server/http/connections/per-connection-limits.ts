@@ -25,7 +25,10 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
       return;
     }
     responseBegan(socket, response);
-    response.on('close', () => responseEnded(socket, response));
+    response.on('close', () => {
+      responseEnded(socket, response);
+      turns.responded(socket);
+    });
     refuseTinyChunks(request, response);
     turns.take(
       socket,

@@ -20,6 +20,8 @@ interface WaitingRequest {
 
 export class ServingTurns {
   readonly #waiting = new FairQueue<WaitingRequest>();
+  /** Requests that wait for the response to an earlier one on their connection. */
+  readonly #behind = new WeakMap<Socket, WaitingRequest[]>();
   #isTurnEndDue = false;
   #turnStartedAtMs = 0;
   #hasAccepted = false;
@@ -31,22 +33,37 @@ export class ServingTurns {
   }
 
   /**
-   * Calls `handle` now, or when the owner of the request has its turn; not at all if the connection is gone by then. A
-   * request that did not wait for the response to the one before it always waits for a turn: the rest of the received
-   * bytes may show that the connection is to be closed.
+   * Calls `handle` now, or when the owner of the request has its turn; not at all if the connection is gone by then. The
+   * requests of a connection are handled one after the other, because a response that cannot be sent before an earlier
+   * one would hold what the earlier one waits for, such as a slot.
    */
   take(socket: Socket, ownerOf: () => number, handle: () => void): void {
-    if (!this.#isTurnEndDue) {
-      this.#isTurnEndDue = true;
-      this.#turnStartedAtMs = performance.now();
-      setImmediate(() => this.#endTurn());
-    }
-    if (this.#waiting.size === 0 && unfinishedResponses(socket) === 1 && this.#hasTime()) {
+    this.#beginTurn();
+    if (unfinishedResponses(socket) > 1) {
+      const behind = this.#behind.get(socket) ?? [];
+      behind.push({ owner: ownerOf(), socket, handle });
+      this.#behind.set(socket, behind);
+    } else if (this.#waiting.size === 0 && this.#hasTime()) {
       handle();
-      return;
+    } else {
+      const owner = ownerOf();
+      this.#waiting.push(owner, { owner, socket, handle });
     }
-    const owner = ownerOf();
-    this.#waiting.push(owner, { owner, socket, handle });
+  }
+
+  /** Lets the next request of the connection have its turn. Call it when a response has ended. */
+  responded(socket: Socket): void {
+    const next = this.#behind.get(socket)?.shift();
+    if (next === undefined) return;
+    this.#waiting.push(next.owner, next);
+    this.#beginTurn();
+  }
+
+  #beginTurn(): void {
+    if (this.#isTurnEndDue) return;
+    this.#isTurnEndDue = true;
+    this.#turnStartedAtMs = performance.now();
+    setImmediate(() => this.#endTurn());
   }
 
   #hasTime(): boolean {
