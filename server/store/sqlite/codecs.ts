@@ -12,16 +12,18 @@ export interface Codec {
   } | null;
   /** Returns SQL for a column's value in the form in which JSON.stringify writes it. */
   jsonSql(column: string): string;
+  /** True if values can have thousands of characters. */
+  readonly isLong: boolean;
 }
 
-const text: Codec = { type: 'TEXT', conversion: null, jsonSql: (column) => column };
+const text: Codec = { type: 'TEXT', conversion: null, jsonSql: (column) => column, isLong: false };
 
 export const codecs: Readonly<Record<KindName, Codec>> = {
   uuid: text,
   'date-time': text,
   date: text,
   region: text,
-  text,
+  text: { ...text, isLong: true },
   choice: text,
   'event-timestamp': text,
   number: {
@@ -31,6 +33,7 @@ export const codecs: Readonly<Record<KindName, Codec>> = {
       const whole = `CAST(${column} AS INTEGER)`;
       return `iif(${column} = ${whole}, ${whole}, ${column})`;
     },
+    isLong: false,
   },
   boolean: {
     type: 'INTEGER',
@@ -40,6 +43,7 @@ export const codecs: Readonly<Record<KindName, Codec>> = {
     },
     jsonSql: (column) =>
       `CASE ${column} WHEN 1 THEN json('true') WHEN 0 THEN json('false') ELSE ${column} END`,
+    isLong: false,
   },
 };
 

@@ -57,6 +57,29 @@ test('usual rows that are there as they are do not differ, whatever their type',
   }
 });
 
+test('long stored texts are not read to find that a short row differs', async (t) => {
+  const database = await newDatabase(t);
+  const table = tableOf('offers');
+  const differing = new DifferingRows(database, table);
+  const upserts = createUpserts(database);
+  const timeMs = (text: string): number => {
+    const long = Array.from({ length: SLICE_ROWS }, () =>
+      recordRow('offers', { name: text, type: text, allowed_branches: text, allowed_days: text }),
+    );
+    upserts.slice(table, ONE, packed(long));
+    const short = packed(long.map(([id]) => recordRow('offers', { offer_id: id! })));
+    const times = Array.from({ length: 5 }, () => {
+      const startedAtMs = performance.now();
+      assert.equal(differing.placesIn(short, ONE)!.length, SLICE_ROWS);
+      return performance.now() - startedAtMs;
+    });
+    return Math.min(...times);
+  };
+  const besideShortMs = timeMs('x');
+  const besideLongMs = timeMs('\u0001'.repeat(10_000));
+  assert.ok(besideLongMs < 5 * besideShortMs, `${besideLongMs} ms instead of ${besideShortMs} ms`);
+});
+
 test('usual numbers, booleans, texts and gaps are recognised', async (t) => {
   const database = await newDatabase(t);
   const table = tableOf('transactions');

@@ -25,11 +25,22 @@ export class DifferingRows {
 
 /** Parameters: the bytes of the slice, then the organisation. */
 function findSql({ name, key, columns }: Table): string {
+  const values = columns.map(({ name, kind }) => codecs[kind].jsonSql(`"stored".${quoted(name)}`));
   // A row begins with its key, a UUID. Any other key would not be found, and its row would count as differing.
   return `SELECT "given"."key" AS "place" FROM json_each(CAST(? AS TEXT)) AS "given"
     LEFT JOIN ${quoted(name)} AS "stored"
       ON "stored"."organisation" = ? AND "stored".${quoted(key)} = substr("given"."value", 3, 36)
-    WHERE json_array(${columns.map(({ name, kind }) => codecs[kind].jsonSql(`"stored".${quoted(name)}`)).join(', ')}) IS NOT "given"."value"`;
+    WHERE ${longBytesSql(columns)} > octet_length("given"."value")
+      OR json_array(${values.join(', ')}) IS NOT "given"."value"`;
+}
+
+/**
+ * Returns SQL for the bytes of a stored row's long texts. If the given row has fewer bytes, the two differ, and the texts
+ * need not be read: SQLite knows the length of a value without it.
+ */
+function longBytesSql(columns: Table['columns']): string {
+  const long = columns.filter(({ kind }) => codecs[kind].isLong);
+  return ['0', ...long.map(({ name }) => `coalesce(octet_length("stored".${quoted(name)}), 0)`)].join(' + ');
 }
 
 /**
