@@ -9,7 +9,7 @@ import { defaultScopes } from './access/scopes.ts';
 import { Failure } from './failure.ts';
 import { buildApp } from './http/app.ts';
 import { InFlight } from './http/body/in-flight-bytes.ts';
-import { IngestThreads } from './http/ingest-pool.ts';
+import { IngestPool } from './http/ingest-pool.ts';
 import { shownRoute } from './http/request-observation.ts';
 import { routes } from './http/routes.ts';
 import type { Service } from './http/service.ts';
@@ -91,7 +91,7 @@ async function serveObserved(
       log.write('warn', { err }, 'last-used times of keys could not be written; trying again');
     },
   });
-  const ingest = new IngestThreads(store, {
+  const ingest = new IngestPool(store, {
     limits: settings,
     maxBodyBytes: settings.maxBodyBytes,
     isTraced: traces !== null,

@@ -44,7 +44,7 @@ const MOST_JOBS_PER_MESSAGE = 16;
 /** Bodies begin at multiples of this in their shared buffer, so that they can be read four bytes at a time. */
 const ALIGNMENT_BYTES = 4;
 
-export class IngestThreads {
+export class IngestPool {
   readonly #threads: Readonly<Record<ThreadLabel, IngestThread>>;
 
   constructor(store: OpenedStore, options: IngestOptions) {

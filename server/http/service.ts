@@ -9,7 +9,7 @@ import type { ApiKey } from '../store/keys.ts';
 import type { Store } from '../store/store.ts';
 import type { TlsPair } from '../tls.ts';
 import type { InFlight } from './body/in-flight-bytes.ts';
-import type { IngestThreads } from './ingest-pool.ts';
+import type { IngestPool } from './ingest-pool.ts';
 import type { ApiLimits } from './openapi/limits.ts';
 import type { WorkSlots } from './work-slots.ts';
 
@@ -17,7 +17,7 @@ export interface Service {
   readonly store: Store;
   readonly gatekeeper: Gatekeeper;
   readonly rateLimiter: RateLimiter | null;
-  readonly ingest: IngestThreads;
+  readonly ingest: IngestPool;
   readonly inFlight: InFlight;
   readonly workSlots: WorkSlots;
   readonly listSlots: WorkSlots;

@@ -1,6 +1,6 @@
 // Lets organisations take turns on the serving thread. In each turn of the event loop Node accepts one new connection and
 // reads from all that have sent something. If all of their requests were handled at once, a client with hundreds of
-// connections would make everybody else wait for seconds.
+// connections would make other clients wait for seconds.
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';

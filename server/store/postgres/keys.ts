@@ -1,12 +1,9 @@
 // Stores API keys in PostgreSQL.
 
+import { insertKeySql, keySql, keyValues } from '../key-table.ts';
 import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
 import { upkeep, vital } from './connection-slots.ts';
 import type { Connections, Run, TextRow } from './connections.ts';
-
-const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name, scopes,
-    api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by
-  FROM api_keys JOIN organisations USING (organisation)`;
 
 export function keyStore(connections: Connections): KeyStore {
   const { run, transaction } = connections.for(vital);
@@ -66,24 +63,7 @@ export function keyStore(connections: Connections): KeyStore {
 }
 
 async function insertKey(run: Run, key: NewApiKey): Promise<void> {
-  await run({
-    text: `INSERT INTO api_keys
-        (key_id, organisation, secret_hash, name, scopes,
-         created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-    values: [
-      key.keyId,
-      key.organisation,
-      key.secretHash,
-      key.name,
-      JSON.stringify(key.scopes),
-      key.createdAtMs,
-      key.expiresAtMs,
-      key.revokedAtMs,
-      key.lastUsedAtMs,
-      key.replacedBy,
-    ],
-  });
+  await run({ text: insertKeySql((number) => `$${number}`), values: keyValues(key) });
 }
 
 function apiKeyOf(row: TextRow): ApiKey {

@@ -1,14 +1,11 @@
 // Stores API keys in SQLite.
 
 import type { SQLOutputValue } from 'node:sqlite';
+import { insertKeySql, keySql, keyValues } from '../key-table.ts';
 import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
 import type { OrganisationNumber } from '../rows.ts';
 import type { Prepare } from './statements.ts';
 import { type Links, nobodys } from './thread-operations.ts';
-
-const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name, scopes,
-    api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by
-  FROM api_keys JOIN organisations USING (organisation)`;
 
 /** How many keys one call marks as used, so that other writes do not wait for all of them. */
 const KEYS_NOTED_AT_ONCE = 500;
@@ -30,23 +27,7 @@ export function keyLookUps(prepare: Prepare) {
 
 export function keyWrites(prepare: Prepare) {
   const addKey = (key: NewApiKey): void => {
-    prepare(
-      `INSERT INTO api_keys
-        (key_id, organisation, secret_hash, name, scopes,
-         created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ).run(
-      key.keyId,
-      key.organisation,
-      key.secretHash,
-      key.name,
-      JSON.stringify(key.scopes),
-      key.createdAtMs,
-      key.expiresAtMs,
-      key.revokedAtMs,
-      key.lastUsedAtMs,
-      key.replacedBy,
-    );
+    prepare(insertKeySql(() => '?')).run(...keyValues(key));
   };
 
   return {
