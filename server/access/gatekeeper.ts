@@ -4,7 +4,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { ApiKey } from '../store/keys.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
-import { type Store, StoreUnavailable } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import { endedBy, HASH_CHARACTERS, hashSecret, parseKey } from './keys.ts';
 
 /** An older entry is still used, but is read again in the background. */
@@ -16,9 +16,6 @@ const UNKNOWN_FOR_MS = 1000;
 const NOTE_USE_EVERY_MS = 10_000;
 const MOST_KNOWN_KEYS = 50_000;
 const MOST_UNKNOWN_KEY_IDS = 10_000;
-/** Limits the store's load during a flood of invented key ids. Cached keys are not affected. */
-const MOST_FIRST_LOOKUPS_AT_ONCE = 256;
-
 export interface Clock {
   /** The time of day, for expiry and for noting use. */
   nowMs(): number;
@@ -61,7 +58,6 @@ export class Gatekeeper {
   /** Key ids that do not exist in the store, with the time when that read began. */
   readonly #unknown = new Map<string, number>();
   readonly #lookups = new Map<string, Lookup>();
-  #firstLookups = 0;
   #lastUsedAtMs = new Map<string, number>();
   #noting: Promise<void> = Promise.resolve();
   readonly #timer: NodeJS.Timeout;
@@ -158,16 +154,7 @@ export class Gatekeeper {
     const underway = this.#lookups.get(keyId);
     // A read that began too long ago may have missed a revocation, even if it has not finished yet.
     if (underway !== undefined && elapsedMs - underway.beganAtMs < UNUSABLE_AFTER_MS) return underway.found;
-    if (this.#known.has(keyId)) return this.#read(keyId, elapsedMs);
-    if (this.#firstLookups >= MOST_FIRST_LOOKUPS_AT_ONCE) {
-      return Promise.reject(
-        new StoreUnavailable('too many keys are being looked up for the first time at once'),
-      );
-    }
-    this.#firstLookups++;
-    return this.#read(keyId, elapsedMs).finally(() => {
-      this.#firstLookups--;
-    });
+    return this.#read(keyId, elapsedMs);
   }
 
   #read(keyId: string, beganAtMs: number): Promise<KnownKey | null> {
