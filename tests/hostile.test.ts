@@ -16,7 +16,7 @@ import {
   totals,
   type UploadBody,
 } from './harness/api.ts';
-import { brotliBomb, gzipBomb, zstdBomb } from './harness/bombs.ts';
+import { brotliBomb, gzipBomb, gzipOfEmptyBlocks, zstdBomb } from './harness/bombs.ts';
 import { forEachStore, type TestStore } from './harness/for-each-store.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
 import { bearer, connectRaw, type RawAnswer } from './harness/raw-connection.ts';
@@ -608,6 +608,21 @@ function hostileSuite(store: TestStore): void {
         assertRefusal(await post(bomb, headers, '/user-interactions'), 413, /after decompression/);
       });
     }
+
+    test('a body that takes long to unpack holds up no other packed body', async () => {
+      const headers = { 'Content-Encoding': 'gzip' };
+      let isHostileAnswered = false;
+      const slow = post(gzipOfEmptyBlocks(31 * MIB), headers).finally(() => {
+        isHostileAnswered = true;
+      });
+      await sleep(200);
+      const records = Array.from({ length: 100 }, () => shop());
+      const body = gzipSync(uploadOf(...records));
+      const { status } = await neighbour.request('/v1/data/shops', { body, headers });
+      assert.equal(status, 200);
+      assert.equal(isHostileAnswered, false, 'the other body was answered first');
+      assertRefusal(await slow, 400, /not valid JSON/);
+    });
 
     test('an encoding that is not known, or more than one, is refused with those that are', async () => {
       for (const encoding of [

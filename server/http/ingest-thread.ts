@@ -17,6 +17,7 @@ import { unpack } from './body/decompression.ts';
 import type { ContentEncoding } from './body/read-body.ts';
 import { isSmall, SMALL_BODY_BYTES } from './body/small-body.ts';
 import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './ingest-responses.ts';
+import type { Refusal } from './refusals.ts';
 
 export interface IngestThreadData {
   readonly label: ThreadLabel;
@@ -155,41 +156,59 @@ function holdBytes(organisation: OrganisationNumber, bytes: number): void {
   else workedOnBytes.set(organisation, held);
 }
 
-function start({ job, packed }: WaitingJob): void {
+function start(next: WaitingJob): void {
+  void resultOf(next)
+    .catch((error: unknown): JobResult => [next.job[0], null, stackOf(error)])
+    .then((result) => {
+      finish(result);
+      takeTurn();
+    });
+}
+
+async function resultOf({ job, packed }: WaitingJob): Promise<JobResult> {
   const [id, requestId, organisation, , , , , encoding] = job;
-  const mustBeSmall = label === 'small' && encoding !== null;
-  const body = unpack({ bytes: packed, encoding }, mustBeSmall ? SMALL_BODY_BYTES : maxBodyBytes);
-  const isRefused = 'refusal' in body;
-  if (mustBeSmall && (isRefused ? body.refusal === 'content_too_large' : !isSmall(body))) {
-    finish([id, null]);
-    return;
-  }
-  if (isRefused) {
+  const body = encoding === null ? packed : await unpacked(packed, encoding, organisation);
+  if (body === null) return [id, null];
+  if ('refusal' in body) {
     giveBack(packed);
-    finish([id, answerOfRefusal(body, requestId)]);
-    return;
+    return [id, answerOfRefusal(body, requestId)];
   }
   const { byteLength } = body;
-  waiting.charge(organisation, byteLength / BYTES_PER_MS);
-  holdBytes(organisation, byteLength);
   const giveBackBody = (): void => {
     giveBack(packed);
     giveBack(body);
   };
-  void answer(job, body, giveBackBody)
-    .then(
-      (made): JobResult => {
-        waiting.charge(organisation, made.json.length / BYTES_PER_MS);
-        return [id, made];
-      },
-      (error: unknown): JobResult => [id, null, stackOf(error)],
-    )
-    .then((result) => {
-      holdBytes(organisation, -byteLength);
-      giveBackBody();
-      finish(result);
-      takeTurn();
-    });
+  waiting.charge(organisation, byteLength / BYTES_PER_MS);
+  holdBytes(organisation, byteLength);
+  try {
+    const made = await answer(job, body, giveBackBody);
+    waiting.charge(organisation, made.json.length / BYTES_PER_MS);
+    return [id, made];
+  } finally {
+    holdBytes(organisation, -byteLength);
+    giveBackBody();
+  }
+}
+
+/** Resolves to null if this thread is for small requests and the body is not small. */
+async function unpacked(
+  bytes: Uint8Array<ArrayBuffer>,
+  encoding: ContentEncoding,
+  organisation: OrganisationNumber,
+): Promise<Uint8Array<ArrayBuffer> | Refusal | null> {
+  if (label === 'small') {
+    const body = await unpack({ bytes, encoding }, SMALL_BODY_BYTES, false);
+    if ('refusal' in body) return body.refusal === 'content_too_large' ? null : body;
+    return isSmall(body) ? body : null;
+  }
+  waiting.charge(organisation, bytes.byteLength / BYTES_PER_MS);
+  // Its unpacked bytes are not known yet.
+  holdBytes(organisation, maxBodyBytes);
+  try {
+    return await unpack({ bytes, encoding }, maxBodyBytes, true);
+  } finally {
+    holdBytes(organisation, -maxBodyBytes);
+  }
 }
 
 /** Frees a body that has its own buffer, without waiting for the garbage collector. */

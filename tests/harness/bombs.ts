@@ -42,3 +42,12 @@ async function packed(packer: BrotliCompress | ZstdCompress): Promise<Uint8Array
   await once(packer, 'end');
   return Buffer.concat(chunks);
 }
+
+/** A gzip member of this many bytes that unpacks to nothing, in blocks that each take time to read. */
+export function gzipOfEmptyBlocks(bytes: number): Buffer {
+  const header = Buffer.from([0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0, 0xff]);
+  // Four empty blocks with fixed codes, ten bits each: not final, type 1, end of block.
+  const blocks = Buffer.alloc(Math.floor(bytes / 5) * 5, Buffer.from([0x02, 0x08, 0x20, 0x80, 0x00]));
+  const end = Buffer.concat([Buffer.from([0x03, 0x00]), Buffer.alloc(8)]);
+  return Buffer.concat([header, blocks, end]);
+}

@@ -6,26 +6,31 @@ import type { ContentEncoding } from './read-body.ts';
 
 const LIMIT_BYTES = 1024;
 
-function unpackParts(encoding: ContentEncoding, part: Buffer, count: number) {
-  return unpack({ bytes: new Uint8Array(Buffer.alloc(part.length * count, part)), encoding }, LIMIT_BYTES);
-}
+for (const inBackground of [false, true]) {
+  describe(`unpacking ${inBackground ? 'in the background' : 'at once'}`, () => {
+    const unpackParts = (encoding: ContentEncoding, part: Buffer, count: number) =>
+      unpack(
+        { bytes: new Uint8Array(Buffer.alloc(part.length * count, part)), encoding },
+        LIMIT_BYTES,
+        inBackground,
+      );
 
-describe('unpacking', () => {
-  for (const { encoding, pack, most, what } of [
-    { encoding: 'gzip', pack: gzipSync, most: 1000, what: 'members' },
-    { encoding: 'zstd', pack: zstdCompressSync, most: 16, what: 'frames' },
-  ] as const) {
-    test(`takes ${most} ${encoding} ${what}, and no more`, () => {
-      assert.equal(String(unpackParts(encoding, pack('a'), most)), 'a'.repeat(most));
-      assert.deepEqual(unpackParts(encoding, pack(''), most + 1), {
-        refusal: 'bad_request',
-        message: `The body is not valid ${encoding}: more than ${most} ${what}.`,
+    for (const { encoding, pack, most, what } of [
+      { encoding: 'gzip', pack: gzipSync, most: 1000, what: 'members' },
+      { encoding: 'zstd', pack: zstdCompressSync, most: 16, what: 'frames' },
+    ] as const) {
+      test(`takes ${most} ${encoding} ${what}, and no more`, async () => {
+        assert.equal(String(await unpackParts(encoding, pack('a'), most)), 'a'.repeat(most));
+        assert.deepEqual(await unpackParts(encoding, pack(''), most + 1), {
+          refusal: 'bad_request',
+          message: `The body is not valid ${encoding}: more than ${most} ${what}.`,
+        });
       });
-    });
 
-    test(`never unpacks more ${encoding} than it is told to`, () => {
-      const unpacked = unpackParts(encoding, pack('a'.repeat(LIMIT_BYTES + 1)), 1);
-      assert.ok('refusal' in unpacked && unpacked.refusal === 'content_too_large');
-    });
-  }
-});
+      test(`never unpacks more ${encoding} than it is told to`, async () => {
+        const unpacked = await unpackParts(encoding, pack('a'.repeat(LIMIT_BYTES + 1)), 1);
+        assert.ok('refusal' in unpacked && unpacked.refusal === 'content_too_large');
+      });
+    }
+  });
+}
