@@ -268,7 +268,7 @@ async function write(
   type: (typeof recordTypeNames)[number],
   rows: readonly Row[],
 ): Promise<void> {
-  await store.write({ organisation, type, batches: [rows], dryRun: false, idempotencyRecord: null });
+  await store.write({ organisation, type, batches: [rows], idempotencyRecord: null });
 }
 
 async function writeRecords(

@@ -49,7 +49,7 @@ function recordPart(type: RecordTypeName): RowPart {
         store.records(organisation, type, { afterId, limit: PAGE_ROWS, includeDeleted: true }),
       ),
     write: (store, organisation, rows) =>
-      store.write({ organisation, type, batches: [rows], dryRun: false, idempotencyRecord: null }),
+      store.write({ organisation, type, batches: [rows], idempotencyRecord: null }),
   };
 }
 

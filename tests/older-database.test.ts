@@ -90,7 +90,6 @@ async function addCustomer({ database }: Owned, row: Row): Promise<void> {
     organisation,
     type: 'customers',
     batches: [[row]],
-    dryRun: false,
     idempotencyRecord: null,
   });
   await store.close();

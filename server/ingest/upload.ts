@@ -93,7 +93,7 @@ const plans = Object.fromEntries(
 /** Resolves to the outcome of an upload. Calls `onBodyRead` when the body's bytes are no longer needed. */
 export async function takeUpload(
   request: UploadRequest,
-  store: Pick<Store, 'storedResponse' | 'write'>,
+  store: Pick<Store, 'storedResponse' | 'write' | 'dryRun'>,
   known: KnownRecords,
   limits: UploadLimits,
   onBodyRead: () => void = () => {},
@@ -136,7 +136,7 @@ async function begin(
   request: UploadRequest,
   idempotency: IdempotencyKey | null,
   earlier: Exclude<EarlierResponse, { kind: 'replay' | 'key_taken' }>,
-  store: Pick<Store, 'write'>,
+  store: Pick<Store, 'write' | 'dryRun'>,
   known: KnownRecords,
   limits: UploadLimits,
   onBodyRead: () => void,
@@ -167,8 +167,12 @@ async function begin(
   return {
     ...begun,
     writing: isNothing
-      ? { kind: 'written', tallies: batches.map(() => NOTHING_WRITTEN) }
-      : unlessUnavailable(store.write({ organisation, type, batches, dryRun, idempotencyRecord })),
+      ? written(batches.map(() => NOTHING_WRITTEN))
+      : unlessUnavailable(
+          dryRun
+            ? store.dryRun({ organisation, type, batches }).then(written)
+            : store.write({ organisation, type, batches, idempotencyRecord }),
+        ),
   };
 }
 
@@ -179,6 +183,10 @@ async function unlessUnavailable<Result>(work: Promise<Result>): Promise<Result 
     if (!(error instanceof StoreUnavailable)) throw error;
     return failedBecause(error.message);
   }
+}
+
+function written(tallies: readonly Tally[]): Written {
+  return { kind: 'written', tallies };
 }
 
 function failedBecause(failure: string): Failed {

@@ -3,12 +3,13 @@
 
 import type { IdempotencyRecordKey, StoredResponse, Written } from '../store/idempotency-records.ts';
 import type { InteractionWrite } from '../store/interactions.ts';
-import type { Upload } from '../store/records.ts';
+import type { Upload, UploadedRows } from '../store/records.ts';
+import type { Tally } from '../store/rows.ts';
 import type { Store } from '../store/store.ts';
 import type { WorkTimes } from './ended-request.ts';
 import { epochMs } from './epoch-ms.ts';
 
-type WatchedCalls = Pick<Store, 'storedResponse' | 'write' | 'writeInteraction'>;
+type WatchedCalls = Pick<Store, 'storedResponse' | 'write' | 'dryRun' | 'writeInteraction'>;
 
 /** The number of a thread's writes that are not durable yet, shared with the thread that started it. */
 export type WriteCount = Int32Array<SharedArrayBuffer>;
@@ -31,6 +32,10 @@ export class WorkWatch implements WatchedCalls {
 
   storedResponse(key: IdempotencyRecordKey, nowMs: number): Promise<StoredResponse | null> {
     return this.#store.storedResponse(key, nowMs);
+  }
+
+  dryRun(upload: UploadedRows): Promise<readonly Tally[]> {
+    return this.#store.dryRun(upload);
   }
 
   write(upload: Upload): Promise<Written> {

@@ -2,15 +2,16 @@
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { IdempotencyRecord, Written } from './idempotency-records.ts';
-import type { OrganisationNumber, Page, Row } from './rows.ts';
+import type { OrganisationNumber, Page, Row, Tally } from './rows.ts';
 
-export interface Upload {
+export interface UploadedRows {
   readonly organisation: OrganisationNumber;
   readonly type: RecordTypeName;
   /** The rows to upsert, by batch. No id occurs twice in an upload. */
   readonly batches: readonly (readonly Row[])[];
-  /** If true, the upload is only counted and nothing is stored. */
-  readonly dryRun: boolean;
+}
+
+export interface Upload extends UploadedRows {
   readonly idempotencyRecord: IdempotencyRecord | null;
 }
 
@@ -34,6 +35,8 @@ export interface RecordStore {
    * `updated` and the incoming row is older.
    */
   write(upload: Upload): Promise<Written>;
+  /** Returns the counts that `write` would return, and stores nothing. */
+  dryRun(upload: UploadedRows): Promise<readonly Tally[]>;
   record(organisation: OrganisationNumber, type: RecordTypeName, id: string): Promise<Row | null>;
   /** Returns a page, sorted by id. Its position is an id. */
   records(organisation: OrganisationNumber, type: RecordTypeName, page: RecordPage): Promise<Page<string>>;

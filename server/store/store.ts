@@ -48,4 +48,7 @@ export interface Store extends OrganisationStore, KeyStore, RecordStore, Interac
 }
 
 /** The part of a store that an ingest thread needs. */
-export type IngestStore = Pick<Store, 'existing' | 'write' | 'writeInteraction' | 'storedResponse' | 'close'>;
+export type IngestStore = Pick<
+  Store,
+  'existing' | 'write' | 'dryRun' | 'writeInteraction' | 'storedResponse' | 'close'
+>;

@@ -65,8 +65,7 @@ for (const testCluster of testClusters) {
       organisation: OrganisationNumber,
       rows: readonly Row[],
       idempotencyRecord: IdempotencyRecord | null = null,
-    ): Promise<Written> =>
-      store.write({ organisation, type: 'shops', batches: [rows], dryRun: false, idempotencyRecord });
+    ): Promise<Written> => store.write({ organisation, type: 'shops', batches: [rows], idempotencyRecord });
 
     const idempotencyRecordOf = (organisation: OrganisationNumber): IdempotencyRecord => ({
       organisation,

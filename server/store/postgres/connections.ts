@@ -57,10 +57,7 @@ export interface Sessions extends Session {
   /**
    * Runs `work` in a transaction. It may run more than once: it is repeated after a conflict with another transaction.
    */
-  transaction<Result>(
-    ending: 'COMMIT' | 'ROLLBACK',
-    work: (session: Session) => Promise<Result>,
-  ): Promise<Result>;
+  transaction<Result>(work: (session: Session) => Promise<Result>): Promise<Result>;
 }
 
 export interface Connections {
@@ -141,7 +138,6 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
 
   const inTransaction = async <Result>(
     client: pg.PoolClient,
-    ending: 'COMMIT' | 'ROLLBACK',
     work: (session: Session) => Promise<Result>,
   ): Promise<Result> => {
     const session = sessionOf(client);
@@ -154,7 +150,7 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
       if (isSessionSound(error)) await run({ text: 'ROLLBACK', values: [] });
       throw error;
     }
-    await run({ text: ending, values: [] });
+    await run({ text: 'COMMIT', values: [] });
     return result;
   };
 
@@ -162,14 +158,13 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
     const alone = <Result>(work: (session: Session) => Promise<Result>): Promise<Result> =>
       repeatedly(() =>
         withClient(claim, (client) =>
-          pooled.has(client) ? inTransaction(client, 'COMMIT', work) : work(sessionOf(client)),
+          pooled.has(client) ? inTransaction(client, work) : work(sessionOf(client)),
         ),
       );
     return {
       run: (statement) => alone(({ run }) => run(statement)),
       copy: (copied) => alone(({ copy }) => copy(copied)),
-      transaction: (ending, work) =>
-        repeatedly(() => withClient(claim, (client) => inTransaction(client, ending, work))),
+      transaction: (work) => repeatedly(() => withClient(claim, (client) => inTransaction(client, work))),
     };
   };
 

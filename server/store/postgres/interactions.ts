@@ -23,7 +23,7 @@ export function interactionStore(connections: Connections): InteractionStore {
         const outcomes = await Promise.all(owned.map(writeGrouped));
         return { kind: 'written', tallies: outcomes.map((outcome) => tallyOf([outcome])) };
       }
-      return connections.for(callsOf(organisation)).transaction('COMMIT', ({ run }) =>
+      return connections.for(callsOf(organisation)).transaction(({ run }) =>
         writeOnce(run, idempotencyRecord, async () => {
           const outcomes = await upsert(run, table, owned);
           return outcomes.map((outcome) => tallyOf([outcome]));

@@ -23,7 +23,7 @@ export function keyStore(connections: Connections): KeyStore {
     },
 
     replaceKey: (keyId, endsAtMs, successor) =>
-      transaction('COMMIT', async ({ run: runInside }) => {
+      transaction(async ({ run: runInside }) => {
         const replaced = await runInside({
           // LEAST ignores nulls. A call that has waited here for another one checks the condition again on the updated
           // row.

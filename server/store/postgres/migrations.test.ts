@@ -227,7 +227,6 @@ describe('a database of others', () => {
       organisation,
       type: 'offers',
       batches: [[row]],
-      dryRun: false,
       idempotencyRecord: null,
     });
     assert.deepEqual(await store.record(organisation, 'offers', row[0] as string), row);

@@ -99,7 +99,6 @@ describe('a shard that was moved', () => {
       organisation,
       type: 'shops',
       batches: [rows],
-      dryRun: false,
       idempotencyRecord: null,
     });
     assert.deepEqual(written, { kind: 'written', tallies: [{ created: 2, updated: 0, unchanged: 0 }] });
@@ -117,7 +116,6 @@ describe('a shard that was moved', () => {
         organisation,
         type: 'shops',
         batches: [rows],
-        dryRun: false,
         idempotencyRecord: idempotencyRecord(),
       });
       assert.deepEqual(written, { kind: 'written', tallies: [{ created: count, updated: 0, unchanged: 0 }] });
@@ -133,7 +131,6 @@ describe('a shard that was moved', () => {
       organisation,
       type: 'shops',
       batches: [[recordRow('shops')]],
-      dryRun: false,
       idempotencyRecord: null,
     });
     await assert.rejects(

@@ -218,7 +218,6 @@ describe('an address with several hosts', () => {
         organisation,
         type: 'tags',
         batches: [[recordRow('tags')]],
-        dryRun: false,
         idempotencyRecord: null,
       } as const;
       assert.equal((await attached.write(upload)).kind, 'written');

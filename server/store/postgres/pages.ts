@@ -58,7 +58,7 @@ export async function pageOf(
   limit: number,
 ): Promise<FoundPage> {
   try {
-    return await transaction('COMMIT', async ({ run }) => {
+    return await transaction(async ({ run }) => {
       await run({ name: 'read in order', text: readInOrderSql, values: [] });
       return pageIn(run, organisation, listing, limit);
     });

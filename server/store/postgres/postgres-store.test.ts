@@ -48,7 +48,7 @@ function connectionsTo(url: string): Sessions & { close(): Promise<void> } {
 }
 
 function tagUpload(rows: readonly Row[], idempotencyRecord: IdempotencyRecord | null = null): Upload {
-  return { organisation, type: 'tags', batches: [rows], dryRun: false, idempotencyRecord };
+  return { organisation, type: 'tags', batches: [rows], idempotencyRecord };
 }
 
 function tags(count: number): readonly Row[] {
@@ -86,7 +86,7 @@ async function lockTable(table: string): Promise<{ letGo(): Promise<void> }> {
   const blocker = connectionsTo(database.url);
   const begun = Promise.withResolvers<void>();
   const ending = Promise.withResolvers<void>();
-  const done = blocker.transaction('ROLLBACK', async ({ run }) => {
+  const done = blocker.transaction(async ({ run }) => {
     await run({ text: `LOCK TABLE ${table} IN EXCLUSIVE MODE`, values: [] });
     begun.resolve();
     await ending.promise;
@@ -295,7 +295,7 @@ describe('an organisation whose statements time out', () => {
     const [troubled, others] = [connections.for(callsOf(1)), connections.for(callsOf(2))];
     const begun = Promise.withResolvers<void>();
     const ending = Promise.withResolvers<void>();
-    const holding = others.transaction('ROLLBACK', async ({ run }) => {
+    const holding = others.transaction(async ({ run }) => {
       await run(hanging);
       begun.resolve();
       await ending.promise;
@@ -400,7 +400,7 @@ describe('two processes', () => {
     let attempts = 0;
     const meeting = { here: Promise.withResolvers<void>(), there: Promise.withResolvers<void>() };
     const increment = (connections: Sessions, first: number, second: number, side: 'here' | 'there') =>
-      connections.transaction('COMMIT', async ({ run }) => {
+      connections.transaction(async ({ run }) => {
         attempts++;
         const add = (id: number) =>
           run({ text: 'UPDATE counters SET value = value + 1 WHERE id = $1', values: [id] });
@@ -494,7 +494,7 @@ describe('values at the ends of what can be kept', () => {
     const customers = dates.map((birthdate) =>
       recordRow('customers', { birthdate, gender: '\u{1F600}"\\,{}' }),
     );
-    const written = { organisation, dryRun: false, idempotencyRecord: null } as const;
+    const written = { organisation, idempotencyRecord: null } as const;
     await store.write({ ...written, type: 'offers', batches: [offers] });
     await store.write({ ...written, type: 'customers', batches: [customers] });
     for (const row of offers) {

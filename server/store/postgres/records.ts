@@ -8,7 +8,15 @@ import { callsOf, listsOf } from './connection-slots.ts';
 import type { Connections, Run, Session } from './connections.ts';
 import { writeOnce } from './idempotency-records.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
-import { areWorthCopying, copyIfNew, type OwnedRow, type RowOutcome, tallyOf, upsert } from './upserts.ts';
+import {
+  areWorthCopying,
+  copyIfNew,
+  type OwnedRow,
+  outcomesOfUpsert,
+  type RowOutcome,
+  tallyOf,
+  upsert,
+} from './upserts.ts';
 
 export function recordStore(connections: Connections): RecordStore {
   return {
@@ -24,7 +32,7 @@ export function recordStore(connections: Connections): RecordStore {
       return new Set(rows.map(([id]) => id!));
     },
 
-    async write({ organisation, type, batches, dryRun, idempotencyRecord }) {
+    async write({ organisation, type, batches, idempotencyRecord }) {
       const table = recordTable(catalogueTables, type);
       const sessions = connections.for(callsOf(organisation));
       const rows = batches.flat();
@@ -34,17 +42,23 @@ export function recordStore(connections: Connections): RecordStore {
         return talliesOf(batches, await upsert(run, table, owned));
       };
       const allNew = batches.map(({ length }) => ({ created: length, updated: 0, unchanged: 0 }));
-      if (idempotencyRecord === null && !dryRun) {
+      if (idempotencyRecord === null) {
         const isCopied = mayCopy && (await copyIfNew(sessions, table, organisation, rows));
         return { kind: 'written', tallies: isCopied ? allNew : await merge(sessions.run) };
       }
-      return sessions.transaction(dryRun ? 'ROLLBACK' : 'COMMIT', (session) =>
+      return sessions.transaction((session) =>
         writeOnce(session.run, idempotencyRecord, async () => {
           const isCopied =
             mayCopy && (await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows)));
           return isCopied ? allNew : merge(session.run);
         }),
       );
+    },
+
+    async dryRun({ organisation, type, batches }) {
+      const { run } = connections.for(callsOf(organisation));
+      const table = recordTable(catalogueTables, type);
+      return talliesOf(batches, await outcomesOfUpsert(run, table, organisation, batches.flat()));
     },
 
     record: (organisation, type, id) =>

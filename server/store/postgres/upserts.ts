@@ -108,21 +108,59 @@ function upsertSql(table: Table): string {
  * Changes a row only if it differs and the incoming row is not older; an unchanged row is not returned. A row that this
  * statement has inserted has `xmax` 0. Citus supports all of this for distributed tables.
  */
-function buildUpsertSql({ name, key, columns }: Table): string {
+function buildUpsertSql(table: Table): string {
+  const { name, key, columns } = table;
   const names = columns.map((column) => column.name);
   const values = names.filter((column) => column !== key);
+  const all = quotedList(['organisation', ...names]);
+  return `INSERT INTO ${quoted(name)} AS stored (${all})
+    SELECT ${all} FROM unnest($1::${ORGANISATION_TYPE}[], ${arraysSql(table)}) AS sent (${all})
+    ON CONFLICT ("organisation", ${quoted(key)}) DO UPDATE
+      SET ${values.map((column) => `${quoted(column)} = excluded.${quoted(column)}`).join(', ')}
+      WHERE ${isReplacedSql(table)}
+    RETURNING "organisation", ${quoted(key)}, xmax = 0`;
+}
+
+/** The parameters from $2 on: an array of values for each column. */
+function arraysSql({ columns }: Table): string {
+  return columns.map(({ kind }, position) => `$${position + 2}::${codecs[kind].type}[]`).join(', ');
+}
+
+/** Returns SQL that is true if the incoming row, `excluded`, differs from the stored one and is not older. */
+function isReplacedSql({ key, columns }: Table): string {
+  const values = columns.map(({ name }) => name).filter((name) => name !== key);
   const stored = (column: string): string => `stored.${quoted(column)}`;
   const incoming = (column: string): string => `excluded.${quoted(column)}`;
-  const isNotOlder = names.includes('updated')
+  const isNotOlder = values.includes('updated')
     ? `(${stored('updated')} IS NULL OR ${incoming('updated')} IS NULL
         OR ${incoming('updated')} >= ${stored('updated')}) AND`
     : '';
-  const arrays = columns.map(({ kind }, position) => `$${position + 2}::${codecs[kind].type}[]`);
-  const all = quotedList(['organisation', ...names]);
-  return `INSERT INTO ${quoted(name)} AS stored (${all})
-    SELECT ${all} FROM unnest($1::${ORGANISATION_TYPE}[], ${arrays.join(', ')}) AS sent (${all})
-    ON CONFLICT ("organisation", ${quoted(key)}) DO UPDATE
-      SET ${values.map((column) => `${quoted(column)} = ${incoming(column)}`).join(', ')}
-      WHERE ${isNotOlder} (${values.map(stored).join(', ')}) IS DISTINCT FROM (${values.map(incoming).join(', ')})
-    RETURNING "organisation", ${quoted(key)}, xmax = 0`;
+  return `${isNotOlder} (${values.map(stored).join(', ')}) IS DISTINCT FROM (${values.map(incoming).join(', ')})`;
+}
+
+/** Returns the outcomes that upserting the rows would have, in the same order. Only reads. */
+export async function outcomesOfUpsert(
+  run: Run,
+  table: Table,
+  organisation: OrganisationNumber,
+  rows: readonly Row[],
+): Promise<readonly RowOutcome[]> {
+  if (rows.length === 0) return [];
+  const { name, key, columns } = table;
+  checkWidths(table, rows);
+  const stored = await run({
+    name: `compare ${name}`,
+    text: `SELECT stored.${quoted(key)}, ${isReplacedSql(table)}
+      FROM unnest(${arraysSql(table)}) AS excluded (${quotedList(columns.map((column) => column.name))})
+      JOIN ${quoted(name)} AS stored
+        ON stored."organisation" = $1 AND stored.${quoted(key)} = excluded.${quoted(key)}`,
+    values: [organisation, ...columns.map(({ kind }, position) => arrayOf(rows, position, kind))],
+  });
+  const isReplaced = new Map(stored.map(([id, replaced]) => [id, replaced === 't']));
+  const keyPosition = columns.findIndex((column) => column.name === key);
+  return rows.map((row) => {
+    const replaced = isReplaced.get(row[keyPosition] as string);
+    if (replaced === undefined) return 'created';
+    return replaced ? 'updated' : 'unchanged';
+  });
 }

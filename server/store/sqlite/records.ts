@@ -1,19 +1,19 @@
 // Stores records of all types in SQLite.
 
-import type { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Written } from '../idempotency-records.ts';
 import { recordListing } from '../listing.ts';
 import { STEP_ENTRIES } from '../page-limits.ts';
 import type { RecordPage, RecordStore, Upload } from '../records.ts';
-import type { OrganisationNumber, Tally } from '../rows.ts';
+import type { OrganisationNumber, Row, Tally } from '../rows.ts';
 import { catalogueTables, quoted, recordTable } from '../tables.ts';
 import { packIdempotencyRecord, responseBytes, writeOnce } from './idempotency-records.ts';
-import { type PackedRows, packedSlices, packRows } from './packed-rows.ts';
+import { type PackedRows, packedSlices, packRows, ROWS_PER_SLICE } from './packed-rows.ts';
 import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
 import type { Links } from './thread-operations.ts';
-import type { Upserts } from './upserts.ts';
+import { type Upserts, upsertTally } from './upserts.ts';
 
 /** An upload in the form in which it is sent to the writer's thread. */
 export interface PackedUpload extends Omit<Upload, 'batches'> {
@@ -36,6 +36,9 @@ export function recordLookUps(prepare: Prepare) {
       return new Set(ids.filter((id) => find.get(organisation, id) !== undefined));
     },
 
+    dryRun: (organisation: OrganisationNumber, type: RecordTypeName, rows: readonly Row[]): Tally =>
+      upsertTally(prepare, recordTable(catalogueTables, type), organisation, rows),
+
     record: (organisation: OrganisationNumber, type: RecordTypeName, id: string): string =>
       rowByKey(prepare, recordTable(catalogueTables, type), organisation, id),
   };
@@ -51,24 +54,15 @@ export function recordLists(prepare: Prepare) {
   };
 }
 
-export function recordWrites(database: DatabaseSync, prepare: Prepare, upserts: Upserts) {
-  const undone = <Result>(work: () => Result): Result => {
-    database.exec('SAVEPOINT dry_run');
-    const result = work();
-    database.exec('ROLLBACK TO dry_run');
-    database.exec('RELEASE dry_run');
-    return result;
-  };
-
+export function recordWrites(prepare: Prepare, upserts: Upserts) {
   return {
-    write({ organisation, type, rows, dryRun, idempotencyRecord }: PackedUpload): Written {
+    write({ organisation, type, rows, idempotencyRecord }: PackedUpload): Written {
       const table = recordTable(catalogueTables, type);
       const upsertBatches = (): readonly Tally[] =>
         packedSlices(rows).map((slices) =>
           sumOf(slices.map((slice) => upserts.slice(table, organisation, slice))),
         );
-      const write = (): Written => writeOnce(prepare, idempotencyRecord, upsertBatches);
-      return dryRun ? undone(write) : write();
+      return writeOnce(prepare, idempotencyRecord, upsertBatches);
     },
   };
 }
@@ -82,6 +76,9 @@ export function recordStore(links: Links): RecordStore {
       return reader.call('existing', [organisation, type, ids], options);
     },
     write: recordWriter(links),
+    dryRun: dryRunInSteps((organisation, type, rows) =>
+      reader.call('dryRun', [organisation, type, rows], { organisation, rows: rows.length }),
+    ),
     async record(organisation, type, id) {
       return rowsOf(await reader.call('record', [organisation, type, id], { organisation }))[0] ?? null;
     },
@@ -107,6 +104,24 @@ export function recordWriter({ writer }: Pick<Links, 'writer'>): RecordStore['wr
       bytes: byteLength + responseBytes(idempotencyRecord),
       handedOver: buffer,
     });
+  };
+}
+
+/** Reads in steps, because the thread that reads has other work. */
+export function dryRunInSteps(
+  tallyOf: (organisation: OrganisationNumber, type: RecordTypeName, rows: readonly Row[]) => Promise<Tally>,
+): RecordStore['dryRun'] {
+  return async ({ organisation, type, batches }) => {
+    const tallies: Tally[] = [];
+    for (const rows of batches) {
+      const ofSteps: Tally[] = [];
+      for (let first = 0; first < rows.length; first += ROWS_PER_SLICE) {
+        ofSteps.push(await tallyOf(organisation, type, rows.slice(first, first + ROWS_PER_SLICE)));
+        await setImmediate();
+      }
+      tallies.push(sumOf(ofSteps));
+    }
+    return tallies;
   };
 }
 

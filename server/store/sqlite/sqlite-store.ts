@@ -9,7 +9,7 @@ import { interactionStore, interactionWriter } from './interactions.ts';
 import { keyStore } from './keys.ts';
 import { organisationStore } from './organisations.ts';
 import { ReadingConnection } from './reading-connection.ts';
-import { recordStore, recordWriter } from './records.ts';
+import { dryRunInSteps, recordStore, recordWriter } from './records.ts';
 import { type ShownHealth, StoreHealth } from './store-health.ts';
 import { createLink, type Link } from './thread-calls.ts';
 import type { ThreadName } from './thread-loop.ts';
@@ -97,6 +97,7 @@ export function attachSqliteStore({ files, statusPort }: SqliteStoreHandle): Ing
     existing: (...args) => lookUp((lookUps) => lookUps.existing(...args)),
     storedResponse: (...args) => lookUp((lookUps) => lookUps.storedResponse(...args)),
     write: recordWriter({ writer }),
+    dryRun: dryRunInSteps((...args) => lookUp((lookUps) => lookUps.dryRun(...args))),
     writeInteraction: interactionWriter({ writer }),
     async close() {
       await writer.close();

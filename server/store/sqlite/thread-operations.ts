@@ -36,7 +36,7 @@ export function createWrites(database: DatabaseSync) {
   return {
     ...organisationWrites(prepare),
     ...keyWrites(prepare),
-    ...recordWrites(database, prepare, upserts),
+    ...recordWrites(prepare, upserts),
     ...interactionWrites(prepare, upserts),
     ...idempotencyWrites(prepare),
   };

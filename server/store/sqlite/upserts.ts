@@ -2,11 +2,12 @@
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
-import type { OrganisationNumber, Tally } from '../rows.ts';
+import type { OrganisationNumber, Row, Tally } from '../rows.ts';
 import { quoted, quotedList, type Table } from '../tables.ts';
-import { codecs } from './codecs.ts';
+import { codecs, toColumn } from './codecs.ts';
 import { DifferingRows } from './differing-rows.ts';
 import { type JsonRow, type PackedSlice, rowsIn } from './packed-rows.ts';
+import type { Prepare } from './statements.ts';
 
 export interface Upserts {
   /** No key may occur twice in a slice, because rows are compared before any of them is written. */
@@ -59,8 +60,7 @@ export function createUpserts(database: DatabaseSync): Upserts {
     let updated = 0;
     let wasThere = false;
     // A merge changes the last inserted rowid only if it had to insert. Before the first merge of a call that has
-    // inserted nothing, the rowid is set to one that no row has: it may stem from another table, or from a dry run that
-    // was rolled back.
+    // inserted nothing, the rowid is set to one that no row has: it may stem from another table.
     let lastRowid: number | bigint | null = null;
     for (const row of rows) {
       if (!wasThere) {
@@ -133,13 +133,47 @@ function insertSql({ name, columns }: Table): string {
     VALUES (${names.map(() => '?').join(', ')}, ?)`;
 }
 
-/** Changes a row only if it differs and the incoming row is not older. */
-function mergeSql({ key, columns }: Table): string {
-  const values = columns.filter(({ name }) => name !== key).map(({ name }) => quoted(name));
-  const isNotOlder = values.includes('"updated"')
-    ? '("updated" IS NULL OR excluded."updated" IS NULL OR excluded."updated" >= "updated") AND'
-    : '';
-  return `ON CONFLICT ("organisation", ${quoted(key)}) DO UPDATE
+function mergeSql(table: Table): string {
+  const values = valueColumns(table).map(({ name }) => quoted(name));
+  return `ON CONFLICT ("organisation", ${quoted(table.key)}) DO UPDATE
     SET ${values.map((column) => `${column} = excluded.${column}`).join(', ')}
-    WHERE ${isNotOlder} (${values.map((column) => `${column} IS NOT excluded.${column}`).join(' OR ')})`;
+    WHERE ${isReplacedSql(table)}`;
+}
+
+/** Returns SQL that is true if the incoming row, `excluded`, differs from the stored one and is not older. */
+function isReplacedSql(table: Table): string {
+  const stored = (name: string): string => `${quoted(table.name)}.${quoted(name)}`;
+  const given = (name: string): string => `excluded.${quoted(name)}`;
+  const columns = valueColumns(table);
+  const isNotOlder = columns.some(({ name }) => name === 'updated')
+    ? `(${stored('updated')} IS NULL OR ${given('updated')} IS NULL OR ${given('updated')} >= ${stored('updated')}) AND`
+    : '';
+  return `${isNotOlder} (${columns.map(({ name }) => `${stored(name)} IS NOT ${given(name)}`).join(' OR ')})`;
+}
+
+function valueColumns({ key, columns }: Table): Table['columns'] {
+  return columns.filter(({ name }) => name !== key);
+}
+
+/** Returns the tally that upserting the rows would have. Only reads. */
+export function upsertTally(
+  prepare: Prepare,
+  table: Table,
+  organisation: OrganisationNumber,
+  rows: readonly Row[],
+): Tally {
+  const given = table.columns.map(({ name }) => `? AS ${quoted(name)}`);
+  const compare = prepare(
+    `SELECT ${isReplacedSql(table)} AS "isReplaced" FROM ${quoted(table.name)}, (SELECT ${given.join(', ')}) AS excluded
+      WHERE "organisation" = ? AND ${quoted(table.name)}.${quoted(table.key)} = excluded.${quoted(table.key)}`,
+  );
+  const tally = { created: 0, updated: 0, unchanged: 0 };
+  for (const row of rows) {
+    const values = table.columns.map(({ kind }, position) => toColumn(kind, row[position]!));
+    const stored = compare.get(...values, organisation);
+    if (stored === undefined) tally.created++;
+    else if (stored.isReplaced === 1) tally.updated++;
+    else tally.unchanged++;
+  }
+  return tally;
 }

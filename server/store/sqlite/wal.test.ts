@@ -44,7 +44,6 @@ async function writeWithoutPause(
         organisation,
         type: 'tags',
         batches: [rows],
-        dryRun: false,
         idempotencyRecord: null,
       });
       largestWalBytes = Math.max(largestWalBytes, statSync(`${path}-wal`).size);
@@ -248,7 +247,6 @@ test('whoever has opened the store is told when its log cannot be copied, and go
       organisation,
       type: 'tags',
       batches: [rows],
-      dryRun: false,
       idempotencyRecord: null,
     });
     assert.match(await told.promise, /could not be copied into it/);

@@ -205,7 +205,7 @@ async function writeRows(
 ): Promise<void> {
   for (let done = 0; done < count; done += perWrite) {
     const rows = Array.from({ length: Math.min(perWrite, count - done) }, (_, at) => row(done + at));
-    await store.write({ organisation, type, batches: [rows], dryRun: false, idempotencyRecord: null });
+    await store.write({ organisation, type, batches: [rows], idempotencyRecord: null });
   }
 }
 
