@@ -7,7 +7,7 @@ import { ServingTurns } from './serving-turns.ts';
 import { skipReceived } from './skip-received.ts';
 import { refuseTinyChunks } from './tiny-chunks.ts';
 
-export const MOST_UNANSWERED_REQUESTS = 16;
+export const MOST_UNANSWERED_REQUESTS = 8;
 
 /**
  * Wraps the server's request listener with the limits. Call it once per server. Owners take turns: `ownerOf` returns the

@@ -53,6 +53,7 @@ export class ServingTurns {
 
   /** Lets the next request of the connection have its turn. Call it when a response has ended. */
   responded(socket: Socket): void {
+    if (socket.destroyed) return;
     const next = this.#behind.get(socket)?.shift();
     if (next === undefined) return;
     this.#waiting.push(next.owner, next);

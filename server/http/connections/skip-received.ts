@@ -2,8 +2,11 @@
 
 import type { Socket } from 'node:net';
 
-/** The index of the parser's callback for the end of a chunk. Only the callbacks before it are disabled. */
+/** The indexes of the parser's callbacks for a complete head and for the end of a chunk. */
+const HEAD_COMPLETE = 2;
 const END_OF_CHUNK = 5;
+/** Node's parser stops if the callback for a head returns this, because another protocol could follow. */
+const STOP = 2;
 
 interface HttpSocket extends Socket {
   /** Node's parser. It calls its callbacks, stored under these indexes, for every header and every piece of a body. */
@@ -11,10 +14,10 @@ interface HttpSocket extends Socket {
 }
 
 /**
- * Makes Node's parser go through the rest of the current chunk without calling its callbacks. A chunk of 64 KiB can
- * hold two thousand requests, or ten thousand pieces of a body, and neither pausing nor destroying the connection stops
- * the parser before the end of the chunk. Node reuses parsers for other connections, so the callbacks are restored
- * afterwards.
+ * Makes Node's parser stop at the next request, or at the end of the current chunk, without calling its callbacks. A
+ * chunk of 64 KiB can hold two thousand requests, or ten thousand pieces of a body, and neither pausing nor destroying
+ * the connection stops the parser before the end of the chunk. Node reuses parsers for other connections, so the
+ * callbacks are restored afterwards.
  */
 export function skipReceived({ parser }: HttpSocket): void {
   if (!parser) return;
@@ -22,7 +25,7 @@ export function skipReceived({ parser }: HttpSocket): void {
     .map(Number)
     .filter((event) => event < END_OF_CHUNK)
     .map((event) => [event, parser[event]] as const);
-  for (const [event] of callbacks) parser[event] = null;
+  for (const [event] of callbacks) parser[event] = event === HEAD_COMPLETE ? () => STOP : null;
   process.nextTick(() => {
     for (const [event, callback] of callbacks) parser[event] = callback;
   });

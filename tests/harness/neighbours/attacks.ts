@@ -8,7 +8,7 @@ import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-typ
 import type { OrganisationNumber, Row } from '../../../server/store/rows.ts';
 import type { Store } from '../../../server/store/store.ts';
 import { interactionRow, recordRow } from '../../../server/store/test-rows.ts';
-import { brotliBomb } from '../bombs.ts';
+import { brotliBomb, gzipOfEmptyBlocks } from '../bombs.ts';
 import { leastRecord } from '../records.ts';
 import { RenewedUpload } from '../renewed-upload.ts';
 
@@ -209,7 +209,6 @@ async function writeRows(
   }
 }
 
-/** Texts that are longest where they are shown: each of these characters takes six in JSON. */
 /** Each character is six in JSON. */
 const longestText = '\u0001'.repeat(LONGEST_TEXT_CHARACTERS);
 const longestTexts = {
@@ -390,6 +389,27 @@ export const attacks: readonly Attack[] = [
     name: '990 empty zstd frames',
     manner: 'reads',
     requests: (target) => inTurn(target, [repeatedPart('zstd', zstdCompressSync(''), 990)]),
+  },
+  {
+    name: '31 MiB of empty gzip blocks',
+    manner: 'reads',
+    requests: (target) =>
+      inTurn(target, [
+        {
+          path: '/v1/data/tags',
+          headers: { 'Content-Encoding': 'gzip' },
+          body: gzipOfEmptyBlocks(31 * 1024 ** 2),
+        },
+      ]),
+  },
+  {
+    name: 'hundreds of requests at once on a connection',
+    manner: 'reads',
+    requests(target) {
+      const request = requestBytes(target, target.keys[0]!, { path: '/v1/data/tags?limit=1' });
+      const requests = Buffer.alloc(request.length * Math.floor(65_536 / request.length), request);
+      return () => requests;
+    },
   },
   {
     name: '1350 empty records in 4 KiB, under Idempotency-Keys',
