@@ -12,7 +12,7 @@ import type { OrganisationNumber, Row } from './store/rows.ts';
 import type { Store } from './store/store.ts';
 import { everyInteraction, everyRecord } from './store/test-lists.ts';
 import { anyRow, interactionRow, recordRow } from './store/test-rows.ts';
-import { type TestStore, testStores } from './store/test-stores.ts';
+import { directStores, type TestStore } from './store/test-stores.ts';
 
 /** More than one page of a copy, and no multiple of a page. */
 const MANY = 5003;
@@ -20,8 +20,8 @@ const SEED = 20_240_501;
 const MOMENT_MS = 1_714_555_800_000;
 const parts: readonly Part[] = ['keys', ...recordTypeNames, 'interactions'];
 
-for (const from of testStores) {
-  for (const to of testStores.filter((other) => other !== from)) {
+for (const from of directStores) {
+  for (const to of directStores.filter((other) => other !== from)) {
     describe(`a copy from ${from.name} to ${to.name}`, () => {
       let source: TestStore;
       let target: TestStore;

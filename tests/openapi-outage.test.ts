@@ -2,20 +2,24 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type TestDatabase, type TestServer, testServer } from '../server/store/postgres/test-server.ts';
+import {
+  type OwnTestServer,
+  startTestServer,
+  type TestDatabase,
+} from '../server/store/postgres/test-server.ts';
 import { DescribedApi, exchange, type Got } from './harness/described-api.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 describe('the API description while PostgreSQL', () => {
-  let postgres: TestServer;
+  let postgres: OwnTestServer;
   let database: TestDatabase;
   let headgate: Headgate;
   let api: DescribedApi;
   let key: string;
 
   before(async () => {
-    postgres = await testServer();
+    postgres = await startTestServer();
     database = await postgres.newDatabase();
     headgate = await startHeadgate(database.url, { HEADGATE_RATE_LIMIT: '1000' });
     ({ key } = await headgate.newKey());

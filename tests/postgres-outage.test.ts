@@ -9,7 +9,11 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type TestDatabase, type TestServer, testServer } from '../server/store/postgres/test-server.ts';
+import {
+  type OwnTestServer,
+  startTestServer,
+  type TestDatabase,
+} from '../server/store/postgres/test-server.ts';
 import { type Api, apiOf, type RefusalBody, type Reply, type UploadBody } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
@@ -31,12 +35,12 @@ const REFUSED_WITHIN_MS = 15_000;
 const FEWEST_FAILURES = 15;
 const FEWEST_UPLOADS = 25;
 
-let postgres: TestServer;
+let postgres: OwnTestServer;
 let database: TestDatabase;
 let databaseName: string;
 
 before(async () => {
-  postgres = await testServer();
+  postgres = await startTestServer();
 });
 beforeEach(async () => {
   database = await postgres.newDatabase();

@@ -147,7 +147,8 @@ describe('a line of a request on PostgreSQL', () => {
       });
       await waitUntil('the upload waits for the table', async () => {
         const { rows } = await lock.query(
-          "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation'",
+          `SELECT 1 FROM pg_locks JOIN pg_database ON database = pg_database.oid
+            WHERE datname = current_database() AND NOT granted AND locktype = 'relation'`,
         );
         return rows.length > 0;
       });

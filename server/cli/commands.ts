@@ -1,16 +1,8 @@
-// The table of commands: the name, arguments, options and help of each, and the function that it runs.
+// The table of commands: the name, arguments, options and help of each, and the function that it runs. Only the code of
+// the command that runs is loaded.
 
-import { backup } from './backup.ts';
 import type { Call } from './call.ts';
-import { copy } from './copy.ts';
-import { exportRecords } from './export.ts';
 import type { ExitCode } from './io.ts';
-import { issue, listKeys, revoke, rotate } from './keys.ts';
-import { load } from './load/load.ts';
-import { migrate } from './migrate.ts';
-import { createOrg, listOrgs } from './orgs.ts';
-import { ready } from './ready.ts';
-import { serve } from './serve.ts';
 
 export interface Command {
   readonly words: readonly string[];
@@ -42,7 +34,7 @@ export const commands: readonly Command[] = [
       'headgate serve --port 9000 --database /var/lib/headgate/headgate.db',
       'headgate serve --workers 4 --database postgres://headgate@db.internal/headgate',
     ],
-    run: serve,
+    run: async (call) => (await import('./serve.ts')).serve(call),
   },
   {
     words: ['ready'],
@@ -55,7 +47,7 @@ export const commands: readonly Command[] = [
       'not ready or does not respond within 5 seconds. Use it for container health checks and for scripts that ' +
       'wait until the server has started.',
     examples: ['headgate ready', 'headgate ready --port 9000'],
-    run: ready,
+    run: async (call) => (await import('./ready.ts')).ready(call),
   },
   {
     words: ['orgs', 'create'],
@@ -68,7 +60,7 @@ export const commands: readonly Command[] = [
     details:
       'Each record, interaction and key belongs to one organisation. Organisations cannot see each other’s data.',
     examples: ['headgate orgs create acme', 'headgate orgs create "Acme Student Discounts" --json'],
-    run: createOrg,
+    run: async (call) => (await import('./orgs.ts')).createOrg(call),
   },
   {
     words: ['orgs', 'list'],
@@ -78,7 +70,7 @@ export const commands: readonly Command[] = [
     summary: 'List the organisations.',
     details: '',
     examples: ['headgate orgs list'],
-    run: listOrgs,
+    run: async (call) => (await import('./orgs.ts')).listOrgs(call),
   },
   {
     words: ['keys', 'issue'],
@@ -93,7 +85,7 @@ export const commands: readonly Command[] = [
       'headgate keys issue --org acme --name "nightly import" --scope data:write --expires 90d',
       'headgate keys issue --org acme --scope data:write:shops --scope data:read:shops',
     ],
-    run: issue,
+    run: async (call) => (await import('./keys.ts')).issue(call),
   },
   {
     words: ['keys', 'list'],
@@ -105,7 +97,7 @@ export const commands: readonly Command[] = [
       'A key with the status `rotated` has a successor and still works until it expires. `--json` shows the ' +
       'successor.',
     examples: ['headgate keys list --org acme'],
-    run: listKeys,
+    run: async (call) => (await import('./keys.ts')).listKeys(call),
   },
   {
     words: ['keys', 'rotate'],
@@ -118,7 +110,7 @@ export const commands: readonly Command[] = [
       'after the overlap, or at its own expiry if that is sooner. A key can be rotated only once; after that, ' +
       'rotate its successor. Running servers apply the change within 5 seconds.',
     examples: ['headgate keys rotate 1f0c3a5b7d9e', 'headgate keys rotate 1f0c3a5b7d9e --overlap 0s'],
-    run: rotate,
+    run: async (call) => (await import('./keys.ts')).rotate(call),
   },
   {
     words: ['keys', 'revoke'],
@@ -128,7 +120,7 @@ export const commands: readonly Command[] = [
     summary: 'Revoke a key permanently.',
     details: 'Running servers refuse the key within 5 seconds. This cannot be undone.',
     examples: ['headgate keys revoke 1f0c3a5b7d9e'],
-    run: revoke,
+    run: async (call) => (await import('./keys.ts')).revoke(call),
   },
   {
     words: ['load'],
@@ -161,7 +153,7 @@ export const commands: readonly Command[] = [
       'headgate load 2024.csv --type transactions --url https://data.example.com --key-file key.txt',
       'headgate load rejected/',
     ],
-    run: load,
+    run: async (call) => (await import('./load/load.ts')).load(call),
   },
   {
     words: ['export'],
@@ -177,7 +169,7 @@ export const commands: readonly Command[] = [
       'headgate export shops',
       'headgate export transactions --format csv --out transactions.csv --include-deleted',
     ],
-    run: exportRecords,
+    run: async (call) => (await import('./export.ts')).exportRecords(call),
   },
   {
     words: ['copy'],
@@ -192,7 +184,7 @@ export const commands: readonly Command[] = [
     examples: [
       'headgate copy --from sqlite:./data/headgate.db --to postgres://headgate@db.internal/headgate',
     ],
-    run: copy,
+    run: async (call) => (await import('./copy.ts')).copy(call),
   },
   {
     words: ['backup'],
@@ -208,7 +200,7 @@ export const commands: readonly Command[] = [
       'headgate backup backups/monday.db',
       'headgate backup /mnt/backups/headgate.db --force --database /var/lib/headgate/headgate.db',
     ],
-    run: backup,
+    run: async (call) => (await import('./backup.ts')).backup(call),
   },
   {
     words: ['sample'],
@@ -240,6 +232,6 @@ export const commands: readonly Command[] = [
       'There is no time limit; a step that takes more than two seconds shows its progress on standard error. The ' +
       'command can be interrupted and run again, and does nothing if the database is up to date.',
     examples: ['headgate migrate', 'headgate migrate --json'],
-    run: migrate,
+    run: async (call) => (await import('./migrate.ts')).migrate(call),
   },
 ];

@@ -26,10 +26,19 @@ const behindPooler: Pick<TestDatabases, 'name' | 'newDatabase'> = {
   },
 };
 
-const databases = hasPooler() ? [...testDatabases, behindPooler] : testDatabases;
+interface TestStores {
+  readonly name: string;
+  open(): Promise<TestStore>;
+}
 
-export const testStores: readonly { readonly name: string; open(): Promise<TestStore> }[] = databases.map(
-  ({ name, newDatabase }) => ({
+/** One for each kind of database. */
+export const directStores: readonly TestStores[] = testDatabases.map(storesOn);
+export const testStores: readonly TestStores[] = hasPooler()
+  ? [...directStores, storesOn(behindPooler)]
+  : directStores;
+
+function storesOn({ name, newDatabase }: Pick<TestDatabases, 'name' | 'newDatabase'>): TestStores {
+  return {
     name,
     async open() {
       const { database, remove } = await newDatabase();
@@ -47,5 +56,5 @@ export const testStores: readonly { readonly name: string; open(): Promise<TestS
         },
       };
     },
-  }),
-);
+  };
+}

@@ -7,6 +7,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { issueKey } from '../../server/access/keys.ts';
+import { createOrganisation } from '../../server/access/organisations.ts';
+import { parseScopes } from '../../server/access/scopes.ts';
+import { Failure } from '../../server/failure.ts';
+import { openStore } from '../../server/store/open-store.ts';
 
 const executable = new URL('../../server/bin/headgate.js', import.meta.url).pathname;
 /** As in its first line, but on the Node that runs the tests, whichever comes first in PATH. */
@@ -101,15 +106,31 @@ export async function startHeadgate(
     process: child,
     output: () => output,
     command,
-    async newKey(name = `organisation ${process.pid}-${++organisations}`, scopes = []) {
-      await command('orgs', 'create', name);
-      return command('keys', 'issue', '--org', name, ...scopes.flatMap((scope) => ['--scope', scope]));
-    },
+    newKey: (name = `organisation ${process.pid}-${++organisations}`, scopes = []) =>
+      newKeyIn(database, name, scopes),
     stop: () => end('SIGTERM'),
     async kill() {
       await end('SIGKILL');
     },
   };
+}
+
+/** Does what `orgs create` and `keys issue` do, in a fifth of their time: hundreds of tests begin with it. */
+async function newKeyIn(database: string, name: string, scopes: readonly string[]): Promise<IssuedKey> {
+  const store = await openStore(database);
+  try {
+    const nowMs = Date.now();
+    const made = await createOrganisation(store, name, nowMs);
+    const parsed = parseScopes(scopes);
+    if (made.kind !== 'created' || parsed instanceof Failure)
+      throw new Error(`no key of ${name} with ${scopes}`);
+    const { organisation, orgId } = made.organisation;
+    const wish = { organisation, orgId, scopes: parsed, name: null, expiresAtMs: null, nowMs };
+    const { apiKey, key } = await issueKey(store, wish);
+    return { key_id: key.keyId, key: apiKey, org_id: orgId };
+  } finally {
+    await store.close();
+  }
 }
 
 /** Runs the executable once. Rejects, with its exit code and what it printed, if it fails. */

@@ -14,10 +14,8 @@ const LEAST_RATE_MS = 500;
 /** Without a terminal, a file that is loaded faster than this gets only its final line. */
 const FIRST_LINE_MS = 5000;
 
-const inWords = new Intl.NumberFormat('en');
-
 export function shown(count: number): string {
-  return inWords.format(count);
+  return count.toLocaleString('en');
 }
 
 export class Display {

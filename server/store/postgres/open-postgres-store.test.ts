@@ -11,13 +11,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { attachStore, openStore } from '../open-store.ts';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { recordRow } from '../test-rows.ts';
-import { startTestServer, type TestDatabase, type TestServer, testServer } from './test-server.ts';
+import { type OwnTestServer, startTestServer, type TestDatabase } from './test-server.ts';
 
-let server: TestServer;
+let server: OwnTestServer;
 let database: TestDatabase;
 
 before(async () => {
-  server = await testServer();
+  server = await startTestServer();
   database = await server.newDatabase();
 });
 after(() => database.drop());
@@ -180,7 +180,7 @@ describe('a server with TLS', () => {
 
 describe('an address with several hosts', () => {
   let own: TestDatabase;
-  let standby: TestServer;
+  let standby: OwnTestServer;
 
   before(async () => {
     own = await server.newDatabase();

@@ -53,7 +53,8 @@ test('a list that takes PostgreSQL too long is refused as one that may be tried 
   const locked = ask('BEGIN; LOCK TABLE tags IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)').catch(() => {});
   let lockers: readonly Record<string, unknown>[] = [];
   while (lockers.length === 0) {
-    lockers = await ask(`SELECT pid FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted
+    lockers = await ask(`SELECT pid FROM pg_locks JOIN pg_database ON database = pg_database.oid
+      WHERE datname = current_database() AND mode = 'AccessExclusiveLock' AND granted
       AND relation = 'tags'::regclass`);
   }
   try {

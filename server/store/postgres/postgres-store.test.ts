@@ -14,11 +14,11 @@ import { interactionRow, recordRow } from '../test-rows.ts';
 import { readAddress, withSslMode } from './address.ts';
 import { callsOf, slotLimits } from './connection-slots.ts';
 import { openConnections, type Sessions } from './connections.ts';
-import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
+import { type OwnTestServer, startTestServer, type TestDatabase } from './test-server.ts';
 
 const RESUMES_WITHIN_MS = 5000;
 
-let server: TestServer;
+let server: OwnTestServer;
 let database: TestDatabase;
 let name: string;
 /** Two stores on one database, as two processes have them. */
@@ -27,7 +27,7 @@ let other: OpenedStore;
 let organisation: number;
 
 before(async () => {
-  server = await testServer();
+  server = await startTestServer();
 });
 beforeEach(async () => {
   database = await server.newDatabase();

