@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { isThorough } from '../server/store/test-thoroughness.ts';
 import { claims } from './figures.ts';
 import type { Results } from './report/results.ts';
 
@@ -22,7 +23,9 @@ function run(...args: string[]): Promise<{ stdout: string; stderr: string }> {
   });
 }
 
-test('the smoke run reports every figure, in every form', async () => {
+const skip = isThorough ? false : 'it takes minutes, and runs only with HEADGATE_TEST_ALL=1';
+
+test('the smoke run reports every figure, in every form', { skip }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-bench-test-'));
   try {
     const { stdout } = await run('--smoke', '--out', folder);

@@ -6,13 +6,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { times } from '../server/store/test-thoroughness.ts';
 import { apiOf } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { startHeadgate } from './harness/headgate.ts';
 import { chosenSeed, Random } from './harness/random.ts';
 import { WatchedLoad } from './harness/watched-load.ts';
 
-const KILLS = 22;
+const KILLS = times(22, 6);
 const LONGEST_LIFE_MS = 700;
 const BATCH_SIZE = 40;
 

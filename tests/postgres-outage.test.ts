@@ -14,6 +14,7 @@ import {
   startTestServer,
   type TestDatabase,
 } from '../server/store/postgres/test-server.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, apiOf, type RefusalBody, type Reply, type UploadBody } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
@@ -25,7 +26,7 @@ import { assertRefusal } from './harness/refusal.ts';
 import { waitUntil } from './harness/waiting.ts';
 import { type Judge, WatchedLoad } from './harness/watched-load.ts';
 
-const KILLS = 10;
+const KILLS = times(10, 3);
 const LONGEST_LIFE_MS = 250;
 const LONGEST_OUTAGE_MS = 300;
 const BATCH_SIZE = 40;
@@ -100,7 +101,7 @@ describe('an outage under a running server', () => {
     return null;
   };
 
-  test('PostgreSQL is killed and restarted under load, ten times: nothing acknowledged is lost', async (t) => {
+  test('PostgreSQL is killed and restarted under load, several times: nothing acknowledged is lost', async (t) => {
     const seed = chosenSeed();
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const random = new Random(seed);

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { isThorough } from '../../server/store/test-thoroughness.ts';
 
 const PATIENCE_MS = 30_000;
 const TRY_EVERY_MS = 5;
@@ -38,15 +39,12 @@ export async function takesConnections(url: string): Promise<boolean> {
   }
 }
 
-/** With HEADGATE_TEST_ALL=1 no test may be left out for want of a program. */
-export const nothingIsSkipped = process.env.HEADGATE_TEST_ALL === '1';
-
 /** Whether this machine has the program; throws if it must have it. */
 export async function hasProgram(name: string): Promise<boolean> {
   return promisify(execFile)('sh', ['-c', `command -v ${name}`]).then(
     () => true,
     () => {
-      if (nothingIsSkipped) throw new Error(`this machine has no ${name}, and HEADGATE_TEST_ALL is 1`);
+      if (isThorough) throw new Error(`this machine has no ${name}, and HEADGATE_TEST_ALL is 1`);
       return false;
     },
   );

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { isThorough } from '../test-thoroughness.ts';
 import { freePort, type TestServer, unprivilegedUser } from './test-server.ts';
 
 export type PoolMode = 'session' | 'transaction' | 'statement';
@@ -30,7 +31,7 @@ const lookup = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
 /** Returns whether PgBouncer is installed. Throws if it is not and HEADGATE_TEST_ALL forbids skipping tests. */
 export function hasPooler(): boolean {
   const isThere = spawnSync('sh', ['-c', 'command -v pgbouncer'], { env: lookup }).status === 0;
-  if (!isThere && process.env.HEADGATE_TEST_ALL === '1') {
+  if (!isThere && isThorough) {
     throw new Error('this machine has no pgbouncer, and HEADGATE_TEST_ALL is 1');
   }
   return isThere;
