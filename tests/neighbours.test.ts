@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -159,24 +158,28 @@ describe('beside an organisation that does its worst', () => {
 
   test('stalled bodies of two keys leave room for others, and are ended', async () => {
     const { hostname, port } = new URL(headgate.url);
-    const stalled: Promise<unknown>[] = [];
-    const stallOneMore = (): void => {
-      const socket = connect(Number(port), hostname).on('error', () => {});
-      const key = stalled.length % 2 === 0 ? greedyKey : secondGreedyKey;
-      socket.write(headOf('/v1/data/tags', key, 30_000_000), 'latin1');
-      socket.write(Buffer.alloc(8_000_000, ' '));
-      stalled.push(once(socket.resume(), 'close'));
+    const stalled = new Set<Socket>();
+    const stallFour = async (): Promise<void> => {
+      if (stalled.size > 0) return;
+      while (stalled.size < 4) {
+        const socket = connect(Number(port), hostname).on('error', () => {});
+        const key = stalled.size % 2 === 0 ? greedyKey : secondGreedyKey;
+        socket.write(headOf('/v1/data/tags', key, 30_000_000), 'latin1');
+        socket.write(Buffer.alloc(8_000_000, ' '));
+        stalled.add(socket.resume().on('close', () => stalled.delete(socket)));
+      }
+      // An upload that arrived together with them could be accepted instead of one of them.
+      await sleep(STALL_TIMEOUT_MS / 5);
     };
-    for (let count = 0; count < 4; count++) stallOneMore();
     const text = JSON.stringify({ records: [leastRecord('tags')] });
     const upload = (api: Api, bytes: number) => api.request('/v1/data/tags', { body: text.padEnd(bytes) });
     await waitUntil('the stalled bodies are all that the organisation may hold', async () => {
       // On a busy machine the first ones may have been ended by now.
-      stallOneMore();
+      await stallFour();
       return (await upload(greedy, 8_000_000)).status === 503;
     });
     assert.equal((await upload(modest, 10_000_000)).status, 200);
-    await Promise.all(stalled);
+    await waitUntil('all of them are ended', () => stalled.size === 0);
     assert.equal((await upload(greedy, 30_000_000)).status, 200, 'the bytes were not given back');
   });
 
