@@ -46,7 +46,7 @@ test('the smoke run reports every figure, in both files and on standard output',
   }
 });
 
-test('unknown options, and options that leave nothing to run, are refused with a list of the options', async () => {
+test('unknown options, and options that leave nothing to run, are refused with the usage', async () => {
   for (const args of [
     ['--fast'],
     ['--only', 'speed'],

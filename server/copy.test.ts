@@ -186,7 +186,7 @@ for (const from of directStores) {
         assert.deepEqual(await target.store.findKey(key!.keyId), replacedThere);
       });
 
-      test('is refused, and writes nothing, if the target has another organisation of the same name', async () => {
+      test('is refused, and writes nothing, if the name of an organisation is taken', async () => {
         for (const name of ['acme', 'bmce']) {
           await fill(source.store, await newOrganisation(source.store, name));
         }

@@ -197,7 +197,7 @@ test('during a flood of made-up key ids, known keys and newly used keys are acce
   assert.ok((await Promise.all(flood)).every((found) => found === null));
 });
 
-test('while the store is unavailable, a key in memory works for four seconds, then requests fail', async () => {
+test('while the store is unavailable, a key in memory works for four seconds, then fails', async () => {
   const { gatekeeper, clock, watched, issue } = await setUp();
   const { apiKey, key } = await issue();
   await gatekeeper.identify(apiKey);

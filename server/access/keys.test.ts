@@ -108,7 +108,7 @@ test('a successor copies name, scopes and organisation; the old key expires afte
   });
 });
 
-test('the successor of a 90-day key is valid for 90 days, and the old key keeps an earlier expiry', async () => {
+test('the successor of a 90-day key is valid for 90 days, and an earlier expiry is kept', async () => {
   const acme = await newOrganisation();
   const old = await issueTo(acme, { expiresAtMs: NOW_MS + 90 * DAY_MS });
   const nearTheEndMs = NOW_MS + 90 * DAY_MS - 1000;

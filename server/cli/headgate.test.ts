@@ -101,7 +101,7 @@ test('with --json, standard output has exactly one JSON value and standard error
   assert.equal(made.out, `${JSON.stringify(JSON.parse(made.out))}\n`);
 });
 
-test('wrong usage exits with 2 and a failed command with 1, each with a sentence on standard error', async (t) => {
+test('wrong usage exits with 2 and a failed command with 1, each with one sentence', async (t) => {
   const { run } = await place(t);
   assert.deepEqual(await run('kyes'), {
     exitCode: 2,

@@ -152,15 +152,15 @@ describe('reading JSON', () => {
     'beside each other': '{"name":1,"name":2}',
     'with the same value': '{"name":1,"name":1}',
     'in a record': '{"records":[{"name":"a","name":"b"}]}',
-    'the first time with a space before its colon': '{"name" :1,"name":2}',
-    'in a record, the first time with a line break before its colon': '{"records":[{"name"\n:1,"name":2}]}',
-    'the first time with escapes': '{"\\u006eame":1,"name":2}',
-    'each time with different escapes': '{"\\u006eame":1,"n\\u0061me":2}',
+    'if one has a space before its colon': '{"name" :1,"name":2}',
+    'in a record, if one has a line break before its colon': '{"records":[{"name"\n:1,"name":2}]}',
+    'if one has escapes': '{"\\u006eame":1,"name":2}',
+    'if both have different escapes': '{"\\u006eame":1,"n\\u0061me":2}',
     'beside an array in the place of a record': '{"records":[[1]],"name":1,"name":2}',
     'beside a text that holds a quote and a colon': '{"records":[{"a":"\\":","name":1,"name":2}]}',
     'in an object inside a record': '{"records":[{"a":{"name":1,"name":2}}]}',
     'after an object that closed': '{"name":{"x":1},"y":{"name":2},"name":3}',
-    'with objects as both values': '{"name":{"a":1},"name":{"b":2}}',
+    'if both values are objects': '{"name":{"a":1},"name":{"b":2}}',
   };
   for (const [where, text] of Object.entries(repeated)) {
     test(`finds a repeated key ${where}`, () => assertRepeated(text, 'name'));

@@ -1,4 +1,4 @@
-// The readers of the file formats return the same records and places, however the bytes are split into pieces.
+// The readers return the same records and places, however the bytes of a file are split into pieces.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

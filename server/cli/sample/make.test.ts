@@ -1,4 +1,4 @@
-// A sample is realistic and complete: every record is valid, every reference resolves, and the dates are consistent.
+// A sample is realistic: every record is valid, every reference resolves, and the dates are consistent.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -249,7 +249,7 @@ describe('a sample of a thousand customers', () => {
   });
 });
 
-test('the smallest sample has one customer and all shops', () => {
+test('the smallest sample has one customer and the usual 60 shops', () => {
   const sample = made(samplePlan(1, 1, UNTIL_DAY));
   assert.equal(sample.customers.length, 1);
   assert.equal(sample.shops.length, 60);

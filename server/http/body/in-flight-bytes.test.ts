@@ -5,7 +5,7 @@ import { InFlight } from './in-flight-bytes.ts';
 const BODY = 32;
 
 describe('InFlight', () => {
-  test('limits one organisation to half, then each to an equal share with room for one more', () => {
+  test('limits one organisation to half, and leaves room for further organisations', () => {
     const inFlight = new InFlight(240, BODY);
     const takeAll = (organisation: number): number => {
       let taken = 0;
