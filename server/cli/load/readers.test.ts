@@ -95,7 +95,7 @@ test('CSV cells get their types from the catalogue, and empty cells are absent',
   assert.deepEqual(lines, [2, 3, 4, 5]);
 });
 
-test('CSV may have quotes, line breaks in cells, CRLF, a byte-order mark, blank lines and no last line break', async () => {
+test('CSV may have quotes, multi-line cells, CRLF, a byte-order mark and blank lines', async () => {
   const text =
     '\ufeffname,"branch_id"\r\n"a, ""b"" – ü\r\n2nd",1\r\n\r\nplain 5" pipe,"2"\r\n\r\n"q","3"\n"","4"\n,5\nlast,🎓';
   const { records, lines, ends, broken } = await csvInAnyPieces(text);
