@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { SqliteDatabases } from './databases.ts';
 
-test('a database holds the transactions that were asked for, each with a key of its own', async () => {
+test('a new database holds the requested number of transactions, each with a unique key', async () => {
   const databases = await SqliteDatabases.create();
   for (const rowsPresent of [0, 1000, 50_000, 300_001]) {
     const { database, remove } = await databases.newDatabase(rowsPresent);

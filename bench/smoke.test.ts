@@ -1,4 +1,4 @@
-// The benchmark runs from end to end, and reports every figure that is claimed. What it measures means nothing here.
+// The benchmark runs from end to end and reports every claimed figure. The measured values mean nothing here.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -14,7 +14,7 @@ import type { Results } from './report/results.ts';
 const main = new URL('./main.ts', import.meta.url).pathname;
 const TIMEOUT_MS = 900_000;
 
-/** What only peers can show, and those are not installed for a test. */
+/** The claims that need peers, which are not installed for a test. */
 const ofPeers = ['toTextbookOnSqlite', 'toTextbookOnPostgres', 'toDirectus'];
 
 function run(...args: string[]): Promise<{ stdout: string; stderr: string }> {
@@ -25,7 +25,7 @@ function run(...args: string[]): Promise<{ stdout: string; stderr: string }> {
 
 const skip = isThorough ? false : 'it takes minutes, and runs only with HEADGATE_TEST_ALL=1';
 
-test('the smoke run reports every figure, in every form', { skip }, async () => {
+test('the smoke run reports every figure, in both files and on standard output', { skip }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-bench-test-'));
   try {
     const { stdout } = await run('--smoke', '--out', folder);
@@ -49,7 +49,7 @@ test('the smoke run reports every figure, in every form', { skip }, async () => 
   }
 });
 
-test('options that it does not know, or that leave nothing to do, are answered with those that it knows', async () => {
+test('unknown options, and options that leave nothing to run, are refused with the usage', async () => {
   for (const args of [
     ['--fast'],
     ['--only', 'speed'],

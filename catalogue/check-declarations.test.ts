@@ -17,7 +17,7 @@ function offers(fields: Fields, key = 'offer_id'): Catalogue {
 }
 
 describe('declarations', () => {
-  test('as they are can work', () => {
+  test('of this version are accepted', () => {
     checkDeclarations(recordTypes, interaction);
   });
 
@@ -32,15 +32,15 @@ describe('declarations', () => {
       /offer_id must be a required UUID/,
     ],
     'a key that is no UUID': [offers({ offer_id: required(text) }), /offer_id must be a required UUID/],
-    'a reference that leads nowhere': [
+    'a reference to an unknown type': [
       offers({ offer_id: required(uuid), shop_id: required(uuid, { references: 'stores' }) }),
       /offers\.shop_id: references stores, which is no record type/,
     ],
-    'a text that refers': [
+    'a reference that is a text': [
       offers({ offer_id: required(uuid), shop_id: required(text, { references: 'shops' }) }),
       /offers\.shop_id: only a UUID can reference/,
     ],
-    'a reference told apart by no field': [
+    'a reference whose type is named by no field': [
       offers({
         offer_id: required(uuid),
         item_id: required(uuid, { references: { by: 'item_type', types: { SHOP: 'shops' } } }),
@@ -59,7 +59,7 @@ describe('declarations', () => {
     });
   }
 
-  test('without what every type has are refused', () => {
+  test('that lack a field that every type must have are refused', () => {
     const types = {
       shops: recordType('Shop', 'shop_id', { shop_id: required(uuid), updated: optional(dateTime) }),
     };
@@ -81,7 +81,7 @@ describe('declarations', () => {
 });
 
 describe('the upload order', () => {
-  test('has every type once, after all that it refers to', () => {
+  test('has every type once, after all types that it refers to', () => {
     const order = uploadOrder(recordTypes);
     assert.deepEqual([...order].sort(), Object.keys(recordTypes).sort());
     for (const [type, { fields }] of Object.entries(recordTypes)) {

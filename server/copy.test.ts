@@ -1,4 +1,4 @@
-// Copying between real stores of both kinds, in both directions, seen through the port of the stores.
+// Copies between real stores of both kinds, in both directions, through the `Store` interface.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -14,7 +14,7 @@ import { everyInteraction, everyRecord } from './store/test-lists.ts';
 import { anyRow, interactionRow, recordRow } from './store/test-rows.ts';
 import { directStores, type TestStore } from './store/test-stores.ts';
 
-/** More than one page of a copy, and no multiple of a page. */
+/** More than one page of a copy, and not a multiple of a page. */
 const MANY = 5003;
 const SEED = 20_240_501;
 const MOMENT_MS = 1_714_555_800_000;
@@ -34,14 +34,14 @@ for (const from of directStores) {
       });
       const copy = () => completeCopy(source.store, target.store);
 
-      test('brings everything over, page after page, and finds both sides equal', async () => {
+      test('copies everything, page after page, and reports both sides as equal', async () => {
         const large = await newOrganisation(source.store, 'large');
         await fill(source.store, large);
         await writeRecords(source.store, large, 'keywords', MANY);
         await writeInteractions(source.store, large, MANY);
         await fill(source.store, await newOrganisation(source.store, 'small'));
         await newOrganisation(source.store, 'without anything');
-        // The numbers of the organisations differ between the two sides.
+        // Gives the organisations different numbers in the source and the target.
         await newOrganisation(target.store, 'has been here before');
 
         const comparisons = await copy();
@@ -73,7 +73,7 @@ for (const from of directStores) {
         assert.equal(comparisons.length, organisations.length * parts.length);
       });
 
-      test('can be repeated, and brings over what has changed since', async () => {
+      test('can be repeated, and copies what has changed since', async () => {
         const number = await newOrganisation(source.store, 'acme');
         await fill(source.store, number);
         await copy();
@@ -99,7 +99,7 @@ for (const from of directStores) {
         assert.deepEqual(await contentOf(target.store, 'new'), nothing);
       });
 
-      test('that broke off is completed by the next', async () => {
+      test('that was interrupted is completed by the next copy', async () => {
         await fill(source.store, await newOrganisation(source.store, 'acme'));
         await fill(source.store, await newOrganisation(source.store, 'bmce'));
         let steps = 0;
@@ -120,7 +120,7 @@ for (const from of directStores) {
         }
       });
 
-      /** What a copy does not undo: it takes nothing away, and leaves what is newer. */
+      /** Changes in the target that a copy does not undo: it deletes nothing, and keeps newer records. */
       const changes: Partial<
         Record<Part, (store: Store, organisation: OrganisationNumber) => Promise<void>>
       > = {
@@ -133,7 +133,7 @@ for (const from of directStores) {
         interactions: (store, organisation) => writeInteractions(store, organisation, 1),
       };
       for (const [part, change] of Object.entries(changes)) {
-        test(`notices where the ${part} of the two sides differ, and only there`, async () => {
+        test(`reports that the ${part} of the two sides differ, and nothing else`, async () => {
           for (const name of ['acme', 'bmce']) {
             await fill(source.store, await newOrganisation(source.store, name));
           }
@@ -149,7 +149,7 @@ for (const from of directStores) {
         });
       }
 
-      test('puts back a record of the target that was changed without a newer date', async () => {
+      test('overwrites a record of the target that was changed without a newer date', async () => {
         const number = await newOrganisation(source.store, 'acme');
         await fill(source.store, number);
         await copy();
@@ -159,7 +159,7 @@ for (const from of directStores) {
         assert.deepEqual(await contentOf(target.store, 'acme'), await contentOf(source.store, 'acme'));
       });
 
-      test('does not mind that a key has been used since', async () => {
+      test('reports keys as equal if only their last use differs', async () => {
         const number = await newOrganisation(source.store, 'acme');
         const key = newKey(number, 'used');
         await source.store.addKey({ ...key, lastUsedAtMs: MOMENT_MS });
@@ -169,7 +169,7 @@ for (const from of directStores) {
         assert.equal((await target.store.findKey(key.keyId))?.lastUsedAtMs, MOMENT_MS + 1);
       });
 
-      test('adds no end to a key that the target has replaced by itself, and says that they differ', async () => {
+      test('keeps a key that was rotated in the target, and reports that the keys differ', async () => {
         const number = await newOrganisation(source.store, 'acme');
         const [key, here, there] = ['old', 'here', 'there'].map((name) => newKey(number, name));
         await source.store.addKey(key!);
@@ -186,7 +186,7 @@ for (const from of directStores) {
         assert.deepEqual(await target.store.findKey(key!.keyId), replacedThere);
       });
 
-      test('is refused, with nothing written, where the target has another organisation of a name', async () => {
+      test('is refused, and writes nothing, if the name of an organisation is taken', async () => {
         for (const name of ['acme', 'bmce']) {
           await fill(source.store, await newOrganisation(source.store, name));
         }
@@ -203,7 +203,7 @@ for (const from of directStores) {
         assert.deepEqual(await contentOf(target.store, 'bmce'), nothing);
       });
 
-      test('is refused where there is nothing to copy', async () => {
+      test('is refused if the source has no organisations', async () => {
         const copied = await copyEverything(source.store, target.store, () => {});
         assert.deepEqual(copied, new Failure('the source has no organisations, so there is nothing to copy'));
       });
@@ -244,7 +244,7 @@ function withoutNumber<Numbered extends { readonly organisation: OrganisationNum
   return rest;
 }
 
-/** Each later than the one before: that is the order in which they are listed. */
+/** Counts keys, so that each is created later than the one before. Keys are listed in that order. */
 let keys = 0;
 
 function newKey(organisation: OrganisationNumber, name: string | null): NewApiKey {
@@ -292,7 +292,7 @@ async function writeInteractions(
   );
 }
 
-/** Changes a shop that has a date. */
+/** Changes a shop whose `updated` is not null. */
 async function revise(store: Store, organisation: OrganisationNumber, updated: string | null): Promise<void> {
   const updatedColumn = shopColumns.indexOf('updated');
   const shops = await everyRecord(store, organisation, 'shops');
@@ -301,7 +301,7 @@ async function revise(store: Store, organisation: OrganisationNumber, updated: s
   await write(store, organisation, 'shops', [revised]);
 }
 
-/** Keys in every state, and rows with values of every kind in every table. */
+/** Stores keys in every state, and rows with values of every kind in every table. */
 async function fill(store: Store, organisation: OrganisationNumber): Promise<void> {
   await store.addKey(newKey(organisation, null));
   await store.addKey({ ...newKey(organisation, 'Ünï "quoted"'), expiresAtMs: MOMENT_MS + 1 });

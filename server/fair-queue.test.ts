@@ -12,7 +12,7 @@ function drain(queue: FairQueue<string>, cost: (item: string) => [number, number
 }
 
 describe('FairQueue', () => {
-  test('keeps the order of one organisation', () => {
+  test('returns the items of one organisation in order', () => {
     const queue = new FairQueue<string>();
     for (const item of ['a', 'b', 'c']) queue.push(1, item);
     assert.equal(queue.size, 3);
@@ -23,7 +23,7 @@ describe('FairQueue', () => {
     assert.equal(queue.size, 0);
   });
 
-  test('serves a newcomer next, however long the line before it', () => {
+  test('serves an organisation that was not waiting next, however many items of others wait', () => {
     const queue = new FairQueue<string>();
     for (let n = 0; n < 100; n++) queue.push(1, `greedy ${n}`);
     for (let n = 0; n < 10; n++) {
@@ -34,7 +34,7 @@ describe('FairQueue', () => {
     assert.equal(queue.shift(), 'modest');
   });
 
-  test('takes turns by cost, not by count', () => {
+  test('shares turns by cost, not by number of items', () => {
     const queue = new FairQueue<string>();
     for (let n = 0; n < 3; n++) queue.push(1, `large ${n}`);
     for (let n = 0; n < 6; n++) queue.push(2, `small ${n}`);
@@ -42,7 +42,7 @@ describe('FairQueue', () => {
     assert.deepEqual(served.slice(0, 6), ['large 0', 'small 0', 'small 1', 'small 2', 'large 1', 'small 3']);
   });
 
-  test('gives no credit for time without requests', () => {
+  test('gives an organisation no credit for the time when it had no items', () => {
     const queue = new FairQueue<string>();
     for (let n = 0; n < 10; n++) {
       queue.push(1, `early ${n}`);
@@ -57,7 +57,7 @@ describe('FairQueue', () => {
     assert.deepEqual(served, ['second 0', 'first 0', 'second 1', 'first 1', 'second 2', 'first 2']);
   });
 
-  test('passes over an organisation that may not be served now', () => {
+  test('skips an organisation that may not be served now', () => {
     const queue = new FairQueue<string>();
     queue.push(1, 'held');
     queue.push(2, 'free');

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { printable, printableLines } from './printable.ts';
 import { shellWord } from './shell-word.ts';
 
-test('what acts on a terminal, ends a line or turns the text around is escaped', () => {
+test('control characters, line breaks and changes of text direction are escaped', () => {
   assert.equal(printable('a\u001b[31mb\u009bc\u007fd'), 'a\\u001b[31mb\\u009bc\\u007fd');
   assert.equal(printable('a\r\nb\u2028c'), 'a\\u000d\\u000ab\\u2028c');
   assert.equal(printable('gpj.\u202eexe\u2066'), 'gpj.\\u202eexe\\u2066');
@@ -13,12 +13,12 @@ test('what acts on a terminal, ends a line or turns the text around is escaped',
   assert.equal(printableLines('one\u0007\ntwo\t'), 'one\\u0007\ntwo\\u0009');
 });
 
-test('text of any language stays as it is', () => {
+test('text of any language is unchanged', () => {
   for (const text of ['Café “Nord” – 5 €', 'שלום', 'نیم‌فاصله', '👩‍👧 ❤️', '東京'])
     assert.equal(printable(text), text);
 });
 
-test('JSON means the same afterwards', () => {
+test('escaped JSON parses to the same value', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       assert.equal(JSON.parse(printable(JSON.stringify(text))), text);
@@ -26,7 +26,7 @@ test('JSON means the same afterwards', () => {
   );
 });
 
-test('a word for a shell is printable, and the shell reads it as it was', () => {
+test('a shell word is printable, and bash reads it as the original text', () => {
   for (const text of ['shops.csv', "it's; $HOME", 'a\u001b[31m\u202e\\ \'"b\nc.csv']) {
     const word = shellWord(text);
     assert.equal(printable(word), word);

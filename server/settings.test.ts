@@ -27,7 +27,7 @@ function problemFrom(env: Record<string, string>, flags: Record<string, string> 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-test('without any given, every setting has its documented default', () => {
+test('every setting has its documented default', () => {
   assert.deepEqual(settingsFrom({}), {
     host: '127.0.0.1',
     port: 8080,
@@ -96,7 +96,7 @@ test('every setting is read from its variable', () => {
   });
 });
 
-test('sizes are bytes, or bytes with a unit in any case', () => {
+test('sizes are numbers of bytes, or numbers with a unit in upper or lower case', () => {
   for (const [text, bytes] of [
     ['1000', 1000],
     ['1000b', 1000],
@@ -118,7 +118,7 @@ test('durations are whole numbers with a unit and nothing else', () => {
   }
 });
 
-test('a wrong value is refused in one sentence that names the setting, the value and what is expected', () => {
+test('an invalid value is refused in one sentence with the setting, the value and the expected form', () => {
   const wrong: [name: string, value: string, expected: string][] = [
     ['HEADGATE_HOST', 'a host', 'host name'],
     ['HEADGATE_HOST', '127.0.0.1:80', 'without a port'],
@@ -158,7 +158,7 @@ test('a wrong value is refused in one sentence that names the setting, the value
   }
 });
 
-test('several workers need PostgreSQL', () => {
+test('equal ports, and several workers on SQLite, are refused', () => {
   assert.match(
     problemFrom({ HEADGATE_METRICS_PORT: '8080' }),
     /^HEADGATE_METRICS_PORT and HEADGATE_PORT .* are both 8080: /,
@@ -169,7 +169,7 @@ test('several workers need PostgreSQL', () => {
   }
 });
 
-test('a long wrong value is quoted in part only', () => {
+test('a long invalid value is shortened in the message', () => {
   assert.ok(problemFrom({ HEADGATE_PORT: '9'.repeat(5000) }).length < 250);
 });
 
@@ -179,7 +179,7 @@ test('a refused database address is quoted without its password', () => {
   assert.doesNotMatch(problem, /hunter2|root/);
 });
 
-test('a flag beats the environment and is named in its own problem', () => {
+test('a flag overrides the environment, and a message about it names the flag', () => {
   const env = { HEADGATE_PORT: '1', HEADGATE_HOST: 'localhost', HEADGATE_DATABASE: 'a.db' };
   assert.equal(settingsFrom(env, { port: '2' }).port, 2);
   assert.equal(settingsFrom(env, { host: '127.0.0.2' }).host, '127.0.0.2');
@@ -194,7 +194,7 @@ test('an empty variable counts as not given', () => {
   assert.equal(settingsFrom({ HEADGATE_TLS_CERT: '', HEADGATE_TLS_KEY: '' }).tlsCertFile, null);
 });
 
-test('one setting can be read where others are wrong', () => {
+test('one setting can be read if others are invalid', () => {
   assert.equal(readSetting('database', { HEADGATE_PORT: 'x', HEADGATE_DATABASE: 'a.db' }), 'a.db');
 });
 
@@ -209,7 +209,7 @@ test('a certificate without its key, or a key without its certificate, is refuse
   );
 });
 
-test('without HTTPS an address that others can reach is refused, and the sentence says what to do', () => {
+test('without HTTPS an address that is not loopback is refused, with advice', () => {
   for (const host of ['0.0.0.0', '::', '192.168.1.4', 'example.com', '127.0.0.1.example.com']) {
     const problem = problemFrom({ HEADGATE_HOST: host });
     assert.match(problem, /HEADGATE_TLS_CERT.*HEADGATE_BEHIND_PROXY=true.*127\.0\.0\.1/);
@@ -218,7 +218,7 @@ test('without HTTPS an address that others can reach is refused, and the sentenc
   assert.match(problemFrom({}, { host: '0.0.0.0' }), /no HTTPS/);
 });
 
-test('with TLS, or behind a proxy, any address may be listened on', () => {
+test('with TLS, or behind a proxy, any address is accepted', () => {
   assert.equal(
     settingsFrom({ HEADGATE_HOST: '::', HEADGATE_TLS_CERT: 'c.pem', HEADGATE_TLS_KEY: 'k.pem' }).host,
     '::',
@@ -235,7 +235,7 @@ test('loopback is 127.0.0.0/8, ::1 and localhost, however written', () => {
   }
 });
 
-test('what may be in flight is never less than the largest body', () => {
+test('the limit of bytes in flight is never lower than the largest body', () => {
   assert.equal(settingsFrom({ HEADGATE_MAX_BODY: '300MiB' }).maxInFlightBytes, 300 * MIB);
   assert.match(
     problemFrom({ HEADGATE_MAX_BODY: '2MiB', HEADGATE_MAX_IN_FLIGHT: '1MiB' }),
@@ -243,7 +243,7 @@ test('what may be in flight is never less than the largest body', () => {
   );
 });
 
-test('a variable that is no setting is warned of with the near name, tests’ own variables are not', () => {
+test('an unknown HEADGATE_ variable causes a warning with a similar name, unless it is for tests', () => {
   const warnings = settingWarnings({
     HEADGATE_PROT: '1',
     HEADGATE_COLOUR: 'red',
@@ -256,7 +256,7 @@ test('a variable that is no setting is warned of with the near name, tests’ ow
   assert.match(warnings[1]!, /^HEADGATE_COLOUR is not a setting of Headgate and has no effect$/);
 });
 
-test('the docs’ table has one row for every setting, with its flag and default', () => {
+test('the table for the documentation has one row per setting, with its flag and default', () => {
   const [heading, rule, ...rows] = settingsTable().trimEnd().split('\n');
   assert.match(heading!, /Setting.*Flag.*Default/);
   assert.match(rule!, /^[| -]+$/);
@@ -270,7 +270,7 @@ test('the docs’ table has one row for every setting, with its flag and default
   }
 });
 
-test('every default is itself an accepted value', () => {
+test('every default is an accepted value', () => {
   for (const { env, default: defaultText } of settingDescriptions) {
     if (defaultText !== null) settingsFrom({ [env]: defaultText });
   }

@@ -48,19 +48,19 @@ describe('a certificate and its key', { skip }, () => {
     pair = make('pair', elliptic);
   });
 
-  test('are read as they are', async () => {
+  test('are read without changes', async () => {
     assert.deepEqual(await readTls({ tlsCertFile: pair.cert, tlsKeyFile: pair.key }), {
       cert: readFileSync(pair.cert),
       key: readFileSync(pair.key),
     });
   });
 
-  test('may lie in one file', async () => {
+  test('may be in one file', async () => {
     const both = fileOf('both.pem', Buffer.concat([readFileSync(pair.key), readFileSync(pair.cert)]));
     assert.ok(!((await readTls({ tlsCertFile: both, tlsKeyFile: both })) instanceof Failure));
   });
 
-  test('that are missing or folders are refused, each under its own setting', async () => {
+  test('that are missing or folders are refused with the name of the setting', async () => {
     const missing = join(folder, 'missing.pem');
     for (const [path, code] of [
       [missing, 'ENOENT'],
@@ -72,7 +72,7 @@ describe('a certificate and its key', { skip }, () => {
     }
   });
 
-  test('that are something else are refused, each under its own setting', async () => {
+  test('that are not in PEM form are refused with the name of the setting', async () => {
     const text = fileOf('text.pem', 'neither\n');
     const empty = fileOf('empty.pem', '');
     const cut = fileOf('cut.pem', readFileSync(pair.key).subarray(0, 90));
@@ -90,7 +90,7 @@ describe('a certificate and its key', { skip }, () => {
     }
   });
 
-  test('that do not belong together are refused, also where they are of different algorithms', async () => {
+  test('that do not match are refused, also if their algorithms differ', async () => {
     for (const other of [make('other', elliptic), make('rsa', ['rsa:2048'])]) {
       assert.equal(
         await problemWith(pair.cert, other.key),
@@ -99,7 +99,7 @@ describe('a certificate and its key', { skip }, () => {
     }
   });
 
-  test('are refused where the key has a passphrase', async () => {
+  test('are refused if the key has a passphrase', async () => {
     const locked = join(folder, 'locked.pem');
     execFileSync('openssl', ['pkey', '-in', pair.key, '-aes256', '-passout', 'pass:sesame', '-out', locked], {
       stdio: 'ignore',

@@ -7,19 +7,19 @@ import { keepRecordTextsIn } from '../load/record-texts.ts';
 import { plans } from '../plan.ts';
 import { uploadsBesidePeers } from './peers.ts';
 
-/** A service that takes so many records a second, and says so without taking any. */
+/** Returns a contender that reports the given rate without storing any record. */
 function service(name: string, perSecond: number): Contender {
   const upload = async () => ({ count: perSecond, elapsedMs: 1000 });
   return { name, start: async () => ({ upload, stop: async () => {} }) };
 }
 
-test('each claim is the ratio to its own peer, in the rounds that peers have', async () => {
+test('each claim is the ratio to its own peer, with as many rounds as the plan has for peers', async () => {
   const sqlite = await SqliteDatabases.create();
   keepRecordTextsIn(join(sqlite.folder, 'records'));
   const { comparisons, figures } = await uploadsBesidePeers({
     plan: { ...plans.smoke, rounds: 1, peerRounds: 2 },
     sqlite,
-    // Nobody is compared on it.
+    // No peer is compared on PostgreSQL.
     postgres: {} as PostgresDatabases,
     peers: {
       onSqlite: [

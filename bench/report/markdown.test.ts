@@ -19,7 +19,7 @@ function tablesOf(markdown: string): string[][][] {
     );
 }
 
-test('every row of a table has a cell for every head, whatever the cells hold', () => {
+test('every row of a table has as many cells as its header, whatever text they contain', () => {
   for (const sample of [ordinary, straining]) {
     const tables = tablesOf(markdownReport(sample));
     assert.equal(tables.length, sample.comparisons.length + 3);
@@ -30,7 +30,7 @@ test('every row of a table has a cell for every head, whatever the cells hold', 
   }
 });
 
-test('figures, comparisons, machine, versions and what was left out are told', () => {
+test('the report shows figures, comparisons, machine, versions and left-out contenders', () => {
   const markdown = markdownReport(ordinary);
   const rows = tablesOf(markdown).flat();
   const row = (first: string): string[] | undefined => rows.find((cells) => cells[0] === first);
@@ -46,14 +46,14 @@ test('figures, comparisons, machine, versions and what was left out are told', (
   assert.match(markdown, /\[full\.json\]\(full\.json\)/);
 });
 
-test('markup in a name is shown, not obeyed', () => {
+test('markup in a name is escaped', () => {
   const markdown = markdownReport(straining);
   assert.ok(!markdown.includes('<'));
   assert.match(markdown, /&lt;b&gt;"R&amp;D's" rate&lt;\/b&gt;/);
   assert.match(markdown, /it said: \\\| \\\* \\_failed\\_ \\\| and ended/);
 });
 
-test('sections that would be empty are left out', () => {
+test('empty sections are left out', () => {
   const headings = markdownReport(results()).match(/^#+ .*$/gm);
   assert.deepEqual(headings, ['# Benchmark', '## Measured on', '## To repeat it']);
 });

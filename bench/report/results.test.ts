@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { checkResults, InvalidResults, type Results, verdictOf } from './results.ts';
 import { comparison, figure, ordinary, results, series, straining } from './testing/sample-results.ts';
 
-test('a figure is met when its median is within its bound; just at it, only where that is the least', () => {
+test('a median equal to its bound meets an "at least" bound, and misses a "below" bound', () => {
   assert.equal(verdictOf(figure([1, 2, 9], { atLeast: 2 })), 'met');
   assert.equal(verdictOf(figure([1, 1.999, 9], { atLeast: 2 })), 'missed');
   assert.equal(verdictOf(figure([1, 2, 9], { below: 2 })), 'missed');
@@ -12,7 +12,7 @@ test('a figure is met when its median is within its bound; just at it, only wher
 });
 
 describe('results', () => {
-  test('that can be reported pass', () => {
+  test('that can be reported are accepted', () => {
     checkResults(ordinary);
     checkResults(straining);
     checkResults(results());

@@ -5,7 +5,7 @@ import { comparison, figure, ordinary, results, series, straining } from './test
 
 const LAST_COLUMN = /^(.*?) {2,}(\S+)$/;
 
-test('no line is longer than 110 characters or ends in blanks, whatever is reported', () => {
+test('no line is longer than 110 characters or ends in spaces, whatever is reported', () => {
   for (const sample of [ordinary, straining, results()]) {
     for (const line of terminalReport(sample).split('\n')) {
       assert.ok([...line].length <= 110, line);
@@ -14,7 +14,7 @@ test('no line is longer than 110 characters or ends in blanks, whatever is repor
   }
 });
 
-test('each figure is told with bound, median, spread and verdict, under their heads', () => {
+test('each figure is shown with bound, median, spread and verdict, under their column heads', () => {
   const lines = terminalReport(ordinary).split('\n');
   const head = lines.find((line) => line.startsWith('Figure'))!;
   const met = lines.find((line) => line.startsWith('Against the textbook'))!;
@@ -26,7 +26,7 @@ test('each figure is told with bound, median, spread and verdict, under their he
   assert.ok(lines.includes('4 of 5 bounds met'));
 });
 
-test('a title that is too long goes on below itself, and loses nothing', () => {
+test('a title that is too long is wrapped within its column, without losing a word', () => {
   const title = Array.from({ length: 40 }, (_, n) => `word${n}`).join(' ');
   const report = terminalReport(results({ figures: [figure([1], { atLeast: 1 }, { title })] }));
   const firstColumn = report
@@ -36,17 +36,17 @@ test('a title that is too long goes on below itself, and loses nothing', () => {
   assert.equal(firstColumn.join(' '), title);
 });
 
-test('contenders are set against the first, round by round', () => {
+test('contenders are compared with the first one, round by round', () => {
   const all = [series('Headgate', [100, 200, 400]), series('Other', [50, 20, 400])];
   const lines = terminalReport(results({ comparisons: [comparison(all)] })).split('\n');
   const ratioOf = (contender: string): string | undefined =>
     LAST_COLUMN.exec(lines.find((line) => line.startsWith(contender))!)?.[2];
   assert.equal(ratioOf('Headgate'), '1.00×');
-  // The rounds' ratios are 0.5, 0.1 and 1; the medians' would be 0.25.
+  // The ratios of the rounds are 0.5, 0.1 and 1; the ratio of the medians would be 0.25.
   assert.equal(ratioOf('Other'), '0.500×');
 });
 
-test('what was left out is named with its reason, and a smoke run says what it is', () => {
+test('a left-out contender is named with the reason, and a smoke run is marked as one', () => {
   assert.match(terminalReport(ordinary), /\nLeft out\n {2}NocoDB: its packages could not be installed/);
   assert.match(terminalReport(straining), /^a smoke run.*its numbers mean nothing\n/);
   assert.doesNotMatch(terminalReport(ordinary), /mean nothing/);

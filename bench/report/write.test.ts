@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-test('two files named after the mode are written, into a folder that need not exist', async () => {
+test('two files named after the mode are written, and a missing folder is created', async () => {
   const into = join(folder, 'made', 'here');
   const written = await writeResults(into, ordinary);
   assert.deepEqual(
@@ -24,7 +24,7 @@ test('two files named after the mode are written, into a folder that need not ex
   assert.match(await readFile(join(into, 'full.md'), 'utf8'), /\(full\.json\)/);
 });
 
-test('a new run replaces the old one of its mode, and no other', async () => {
+test('a new run replaces the results of its own mode, and of no other mode', async () => {
   const into = join(folder, 'again');
   await writeResults(into, ordinary);
   await writeResults(into, { ...ordinary, mode: 'quick' });
@@ -35,7 +35,7 @@ test('a new run replaces the old one of its mode, and no other', async () => {
   assert.match(await text('quick.md'), /Directus/);
 });
 
-test('results that cannot be reported truthfully leave what is there', async () => {
+test('invalid results are refused, and earlier results are kept', async () => {
   const into = join(folder, 'kept');
   await writeResults(into, ordinary);
   const before = await readFile(join(into, 'full.json'), 'utf8');

@@ -4,13 +4,13 @@ import { quote } from './kind.ts';
 
 const LIMIT_CHARACTERS = 100;
 
-test('what fits is quoted whole', () => {
+test('a value within the limit is quoted in full', () => {
   assert.equal(quote('a "b"'), '"a \\"b\\""');
   assert.equal(quote('x'.repeat(LIMIT_CHARACTERS)), `"${'x'.repeat(LIMIT_CHARACTERS)}"`);
   assert.equal(quote(1.5), '1.5');
 });
 
-test('what is longer is cut, escapes counted as they are shown', () => {
+test('a longer text is cut, and an escape counts as all of its characters', () => {
   assert.equal(quote('x'.repeat(LIMIT_CHARACTERS + 1)), `"${'x'.repeat(LIMIT_CHARACTERS)}…"`);
   for (const text of ['\u0001', '"', '😀', '\ud800', 'é']) {
     const quoted = quote(text.repeat(1000));
@@ -19,7 +19,7 @@ test('what is longer is cut, escapes counted as they are shown', () => {
   }
 });
 
-test('what has parts is named and not looked into', () => {
+test('arrays and objects are named without showing their contents', () => {
   let nested: unknown = [];
   for (let level = 0; level < 100_000; level++) nested = [nested];
   assert.equal(quote(nested), 'an array');

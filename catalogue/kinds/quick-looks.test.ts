@@ -1,4 +1,4 @@
-// Kinds that look at the usual spelling in a quick way must judge it as the plain way does.
+// The fast checks of UUIDs and date-times must give the same results as the general ones.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { parseDateTime } from './date-time.ts';
 import { Flaw } from './kind.ts';
 import { uuid } from './uuid.ts';
 
-/** A text with one of its characters replaced, left out or doubled, or with none. */
+/** Generates texts with one character replaced, removed or doubled, or without any change. */
 function damaged(good: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const character = fc.oneof(
     fc.constantFrom(...'0123456789abcdefgGAF-:.TtZz +/\u0130\u0430'),
@@ -23,7 +23,7 @@ function damaged(good: fc.Arbitrary<string>): fc.Arbitrary<string> {
     });
 }
 
-test('a UUID is what its published pattern says, and is kept in lower case', () => {
+test('a UUID is accepted exactly if it matches its published pattern, and is stored in lower case', () => {
   const pattern = new RegExp((uuid.schema as { pattern: string }).pattern);
   fc.assert(
     fc.property(
@@ -43,7 +43,7 @@ test('a UUID is what its published pattern says, and is kept in lower case', () 
   );
 });
 
-test('a date-time means the moment that the engine reads in it, or is none', () => {
+test('a date-time means the same moment as for the JavaScript engine, or is refused', () => {
   const moment = fc
     .date({
       min: new Date('0001-01-01T00:00:00Z'),

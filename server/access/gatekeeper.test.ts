@@ -10,7 +10,7 @@ import { temporaryStore } from './temporary-store.ts';
 const { store, newOrganisation, openAgain } = await temporaryStore({ after });
 const elsewhere = await openAgain();
 
-/** Time that stands still until it is moved. */
+/** A clock that advances only when a test moves it. */
 class HandClock implements Clock {
   #nowMs = Date.parse('2026-03-01T00:00:00Z');
   nowMs = (): number => this.#nowMs;
@@ -20,7 +20,7 @@ class HandClock implements Clock {
   }
 }
 
-/** The real store, its reads counted, and unavailable on demand. */
+/** The real store. It counts reads, and is unavailable while `isDown` is set. */
 class WatchedStore {
   reads = 0;
   isDown = false;
@@ -64,13 +64,13 @@ async function setUp() {
   return { gatekeeper, clock, watched, errors, issue };
 }
 
-/** What comes from memory is no promise. */
+/** Asserts that a result came from memory: such a result is not a promise. */
 function fromMemory(identified: ReturnType<Gatekeeper['identify']>): ApiKey | null {
-  assert.ok(!(identified instanceof Promise), 'the store was asked');
+  assert.ok(!(identified instanceof Promise), 'the key was read from the store');
   return identified;
 }
 
-/** Until reads in the background have ended; they must be this many by now. */
+/** Resolves when reads in the background have ended. Asserts that `reads` were made in total. */
 async function settle(watched: WatchedStore, reads: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 1));
   assert.equal(watched.reads, reads);
@@ -81,7 +81,7 @@ function withOtherSecret(apiKey: string): string {
   return apiKey.slice(0, -1) + (apiKey.endsWith('0') ? '1' : '0');
 }
 
-test('a key issued by another process a moment ago is known at once, and then without a wait', async () => {
+test('a key that another process has just issued is accepted, and then served from memory', async () => {
   const { gatekeeper, watched, issue } = await setUp();
   const { apiKey, key } = await issue();
   assert.deepEqual(await gatekeeper.identify(apiKey), key);
@@ -115,31 +115,31 @@ test('simultaneous first requests of a key share one read', async () => {
   assert.equal(watched.reads, 1);
 });
 
-test('a revocation elsewhere holds within five seconds under steady requests', async () => {
+test('a revocation by another process takes effect within five seconds under steady requests', async () => {
   const { gatekeeper, clock, watched, issue } = await setUp();
   const { apiKey, key } = await issue();
   await gatekeeper.identify(apiKey);
   await revokeKey(elsewhere, key.keyId, clock.nowMs());
   assert.notEqual(fromMemory(gatekeeper.identify(apiKey)), null);
   clock.forward(1000);
-  assert.notEqual(fromMemory(gatekeeper.identify(apiKey)), null, 'it is read again in the background');
+  assert.notEqual(fromMemory(gatekeeper.identify(apiKey)), null, 'the key is read again in the background');
   fromMemory(gatekeeper.identify(apiKey));
   await settle(watched, 2);
   assert.equal(fromMemory(gatekeeper.identify(apiKey)), null);
 });
 
-test('a revocation elsewhere holds for a key that was not used meanwhile', async () => {
+test('a revocation by another process takes effect for a key that was not used since', async () => {
   const { gatekeeper, clock, issue } = await setUp();
   const { apiKey, key } = await issue();
   await gatekeeper.identify(apiKey);
   await revokeKey(elsewhere, key.keyId, clock.nowMs());
   clock.forward(4000);
   const identified = gatekeeper.identify(apiKey);
-  assert.ok(identified instanceof Promise, 'an entry of this age is not used');
+  assert.ok(identified instanceof Promise, 'an entry that is four seconds old is not used');
   assert.equal(await identified, null);
 });
 
-test('after a rotation elsewhere both keys work through the overlap, then only the successor', async () => {
+test('after a rotation by another process both keys work until the overlap ends', async () => {
   const { gatekeeper, clock, watched, issue } = await setUp();
   const old = await issue();
   await gatekeeper.identify(old.apiKey);
@@ -153,7 +153,7 @@ test('after a rotation elsewhere both keys work through the overlap, then only t
   assert.notEqual(fromMemory(gatekeeper.identify(old.apiKey)), null);
   await settle(watched, 4);
   clock.forward(1);
-  assert.equal(fromMemory(gatekeeper.identify(old.apiKey)), null, 'its end is checked at use');
+  assert.equal(fromMemory(gatekeeper.identify(old.apiKey)), null, 'the expiry is checked at each use');
   assert.notEqual(await gatekeeper.identify(rotated.apiKey), null);
 });
 
@@ -168,7 +168,7 @@ test('an expired key is refused at the moment it expires, without another read',
   assert.equal(watched.reads, 1);
 });
 
-test('an unknown key id is asked for once a second at most', async () => {
+test('an unknown key id is looked up at most once a second', async () => {
   const { gatekeeper, clock, watched } = await setUp();
   const madeUp = `hg_0123456789ab_${'0'.repeat(48)}`;
   assert.equal(await gatekeeper.identify(madeUp), null);
@@ -179,7 +179,7 @@ test('an unknown key id is asked for once a second at most', async () => {
   assert.equal(watched.reads, 2);
 });
 
-test('a flood of made-up key ids refuses neither a known key nor the first use of another', async () => {
+test('during a flood of made-up key ids, known keys and newly used keys are accepted', async () => {
   const { gatekeeper, clock, issue } = await setUp();
   const { apiKey } = await issue();
   const { apiKey: unusedKey } = await issue();
@@ -197,7 +197,7 @@ test('a flood of made-up key ids refuses neither a known key nor the first use o
   assert.ok((await Promise.all(flood)).every((found) => found === null));
 });
 
-test('while the store is away a key in memory works for four seconds, then its failure is told', async () => {
+test('while the store is unavailable, a key in memory works for four seconds, then fails', async () => {
   const { gatekeeper, clock, watched, issue } = await setUp();
   const { apiKey, key } = await issue();
   await gatekeeper.identify(apiKey);
@@ -215,7 +215,7 @@ test('while the store is away a key in memory works for four seconds, then its f
   assert.deepEqual(await gatekeeper.identify(apiKey), key);
 });
 
-/** A gatekeeper whose store answers when the test says so. */
+/** Returns a gatekeeper whose reads of keys resolve when the test resolves them. */
 async function setUpSlow() {
   const { organisation, orgId } = await newOrganisation();
   const clock = new HandClock();
@@ -236,7 +236,7 @@ async function setUpSlow() {
   return { gatekeeper, clock, answers, apiKey, key };
 }
 
-test('a read that began too long ago is not trusted, however late it answers', async () => {
+test('the result of a read that began too long ago is not used', async () => {
   const { gatekeeper, clock, answers, apiKey, key } = await setUpSlow();
   const early = gatekeeper.identify(apiKey);
   clock.forward(4000);
@@ -245,11 +245,11 @@ test('a read that began too long ago is not trusted, however late it answers', a
   answers[1]!({ ...key, revokedAtMs: clock.nowMs() });
   assert.equal(await late, null);
   answers[0]!(key);
-  assert.equal(await early, null, 'the newer answer is the one that counts');
+  assert.equal(await early, null, 'the result of the newer read counts');
   assert.equal(fromMemory(gatekeeper.identify(apiKey)), null);
 });
 
-test('a slow store is read by one request at a time, and the one that must wait joins it', async () => {
+test('a slow store has one read of a key at a time, and a request that must wait shares it', async () => {
   const { gatekeeper, clock, answers, apiKey, key } = await setUpSlow();
   const first = gatekeeper.identify(apiKey);
   answers[0]!(key);
@@ -266,7 +266,7 @@ test('a slow store is read by one request at a time, and the one that must wait 
   assert.deepEqual(await waiting, key);
 });
 
-test('the last use of a key is noted, also at the close, and refusals are not', async () => {
+test('the last use of a key is stored, also at close, and a refused request does not count', async () => {
   const { gatekeeper, clock, issue } = await setUp();
   const used = await issue();
   const refused = await issue();
@@ -282,7 +282,7 @@ test('the last use of a key is noted, also at the close, and refusals are not', 
   assert.equal(await lastUse(used), clock.nowMs());
 });
 
-test('a last use that could not be written is reported and written later', async () => {
+test('if the last use of a key cannot be stored, the error is reported and it is stored later', async () => {
   const { gatekeeper, clock, watched, errors, issue } = await setUp();
   const { apiKey, key } = await issue();
   await gatekeeper.identify(apiKey);

@@ -17,7 +17,7 @@ function issueTo({ organisation, orgId }: Organisation, wish: Partial<ApiKey> = 
   return issueKey(store, { organisation, orgId, scopes, name, expiresAtMs, nowMs });
 }
 
-test('an issued key is as long as promised, is never the same, and is stored as it was returned', async () => {
+test('an issued key has the documented form, is unique, and is stored as it was returned', async () => {
   const acme = await newOrganisation();
   const first = await issueTo(acme, { name: 'nightly', expiresAtMs: NOW_MS + DAY_MS });
   const second = await issueTo(acme);
@@ -47,7 +47,7 @@ test('no file of the database contains the secret', async () => {
   const files = await Promise.all((await readdir(folder)).map((name) => readFile(`${folder}/${name}`)));
   assert.ok(
     files.some((bytes) => bytes.includes(key.keyId)),
-    'the key is in the files that were read',
+    'no file contains the key id, so the wrong files were read',
   );
   for (const bytes of files) {
     assert.equal(bytes.includes(secret), false);
@@ -55,7 +55,7 @@ test('no file of the database contains the secret', async () => {
   }
 });
 
-test('only a text of the form of a key is one', () => {
+test('a text that does not have the form of a key is not parsed as one', () => {
   const whole = `hg_0123456789ab_${'0'.repeat(48)}`;
   assert.deepEqual(parseKey(whole), { keyId: '0123456789ab', secret: '0'.repeat(48) });
   for (const text of [
@@ -79,7 +79,7 @@ test('a key is active until the moment it expires, and revoked from the moment i
   assert.equal(statusOf({ ...key, revokedAtMs: NOW_MS }, NOW_MS + 20), 'revoked');
 });
 
-test('a replaced key is rotated for as long as it lives, and still accepted', async () => {
+test('a replaced key has the status "rotated" and is accepted until it expires', async () => {
   const acme = await newOrganisation();
   const { key } = await issueTo(acme, { expiresAtMs: NOW_MS + 10 });
   const replaced = { ...key, replacedBy: '0123456789ab' };
@@ -89,7 +89,7 @@ test('a replaced key is rotated for as long as it lives, and still accepted', as
   assert.equal(statusOf({ ...replaced, revokedAtMs: NOW_MS }, NOW_MS + 9), 'revoked');
 });
 
-test('a successor has the name, scopes and organisation of the old key, which ends after the overlap', async () => {
+test('a successor copies name, scopes and organisation; the old key expires after the overlap', async () => {
   const acme = await newOrganisation();
   const old = await issueTo(acme, { name: 'nightly', scopes: ['data:write:shops', 'data:read'] });
   const rotated = await rotateKey(store, old.key.keyId, DAY_MS, NOW_MS + 5);
@@ -108,7 +108,7 @@ test('a successor has the name, scopes and organisation of the old key, which en
   });
 });
 
-test('the successor of a key made for 90 days is made for 90 days, and the old one keeps a sooner end', async () => {
+test('the successor of a 90-day key is valid for 90 days, and an earlier expiry is kept', async () => {
   const acme = await newOrganisation();
   const old = await issueTo(acme, { expiresAtMs: NOW_MS + 90 * DAY_MS });
   const nearTheEndMs = NOW_MS + 90 * DAY_MS - 1000;
@@ -119,7 +119,7 @@ test('the successor of a key made for 90 days is made for 90 days, and the old o
   assert.equal((await store.findKey(old.key.keyId))?.expiresAtMs, NOW_MS + 90 * DAY_MS);
 });
 
-test('a key is rotated once; after that its successor is named, and can be rotated for its whole lifetime', async () => {
+test('a second rotation of a key names its successor, which can be rotated in turn', async () => {
   const acme = await newOrganisation();
   const old = await issueTo(acme, { expiresAtMs: NOW_MS + 90 * DAY_MS });
   const first = await rotateKey(store, old.key.keyId, DAY_MS, NOW_MS + 5);
@@ -138,7 +138,7 @@ test('a key is rotated once; after that its successor is named, and can be rotat
   assert.equal(second.key.expiresAtMs, NOW_MS + 10 + 90 * DAY_MS);
 });
 
-test('of two rotations at once one succeeds, and the other names its successor', async () => {
+test('of two simultaneous rotations one succeeds, and the other names the successor', async () => {
   const acme = await newOrganisation();
   const { key } = await issueTo(acme);
   const rotations = await Promise.all([1, 2].map(() => rotateKey(store, key.keyId, DAY_MS, NOW_MS)));
@@ -162,7 +162,7 @@ test('an unknown, revoked or expired key is not rotated, and nothing is issued',
   assert.equal((await store.keysOf(acme.organisation)).length, 2);
 });
 
-test('revoking keeps the first moment, and an unknown key is said to be unknown', async () => {
+test('a second revocation keeps the time of the first, and an unknown key is reported', async () => {
   const acme = await newOrganisation();
   const { key } = await issueTo(acme);
   assert.deepEqual(await revokeKey(store, key.keyId, NOW_MS + 1), {

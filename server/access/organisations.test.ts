@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { createOrganisation, findOrganisation } from './organisations.ts';
 import { temporaryStore } from './temporary-store.ts';
 
-test('an organisation is found by its name and by its id in any case', async (t) => {
+test('an organisation is found by its name, and by its id in upper or lower case', async (t) => {
   const { store, newOrganisation } = await temporaryStore(t);
   const acme = await newOrganisation();
   for (const wanted of ['acme', ' acme ', acme.orgId, acme.orgId.toUpperCase()]) {
@@ -11,7 +11,7 @@ test('an organisation is found by its name and by its id in any case', async (t)
   }
 });
 
-test('an organisation that is not there is unknown, with the near name', async (t) => {
+test('an organisation that does not exist is reported as unknown, with a similar name', async (t) => {
   const { store, newOrganisation } = await temporaryStore(t);
   await newOrganisation();
   assert.deepEqual(await findOrganisation(store, 'acne'), { kind: 'unknown', near: 'acme' });
@@ -19,7 +19,7 @@ test('an organisation that is not there is unknown, with the near name', async (
   assert.deepEqual(await findOrganisation(store, 'ACME'), { kind: 'unknown', near: 'acme' });
 });
 
-test('a name is trimmed, and one spelling of its characters is kept', async (t) => {
+test('a name is trimmed and normalised', async (t) => {
   const { store, newOrganisation } = await temporaryStore(t);
   await newOrganisation();
   const created = await createOrganisation(store, '  Cafe\u0301 Zürich ', 1000);
@@ -33,7 +33,7 @@ test('a name is trimmed, and one spelling of its characters is kept', async (t) 
   });
 });
 
-test('a name that could not be told apart or read is refused', async (t) => {
+test('a name that is empty, too long, ambiguous or not printable is refused', async (t) => {
   const { store, newOrganisation } = await temporaryStore(t);
   await newOrganisation();
   const refused: [text: string, reason: RegExp][] = [

@@ -9,11 +9,11 @@ function limiterOf(perSecond: number): RateLimiter {
   return limiter;
 }
 
-test('off means no limiter', () => {
+test('without a rate there is no limiter', () => {
   assert.equal(rateLimiter(null), null);
 });
 
-test('a second’s worth may come at once, then none until a token has grown', () => {
+test('a burst of one second’s requests is allowed, then none until a token is available', () => {
   const limiter = limiterOf(10);
   for (let made = 1; made <= 10; made++) {
     const { allowed, limit, remaining, retryAfterSeconds } = limiter.take('a', 5000);
@@ -30,21 +30,21 @@ test('a second’s worth may come at once, then none until a token has grown', (
   assert.equal(limiter.take('a', 5100).allowed, false);
 });
 
-test('one key’s requests cost another nothing', () => {
+test('the requests of one key use no tokens of another key', () => {
   const limiter = limiterOf(1);
   assert.equal(limiter.take('a', 0).allowed, true);
   assert.equal(limiter.take('a', 0).allowed, false);
   assert.equal(limiter.take('b', 0).allowed, true);
 });
 
-test('a refused request costs nothing', () => {
+test('a refused request uses no token', () => {
   const limiter = limiterOf(1);
   limiter.take('a', 0);
   for (let ms = 1; ms < 1000; ms++) assert.equal(limiter.take('a', ms).allowed, false);
   assert.equal(limiter.take('a', 1000).allowed, true);
 });
 
-test('a clock set back neither gives tokens nor takes them', () => {
+test('a clock that is set back neither adds nor removes tokens', () => {
   const limiter = limiterOf(2);
   limiter.take('a', 10_000);
   assert.equal(limiter.take('a', 0).remaining, 0);
@@ -52,7 +52,7 @@ test('a clock set back neither gives tokens nor takes them', () => {
   assert.equal(limiter.take('a', 500).allowed, true);
 });
 
-test('buckets that are full again are dropped', () => {
+test('full buckets are deleted', () => {
   const limiter = limiterOf(100);
   for (let key = 0; key < 5000; key++) limiter.take(`key ${key}`, key);
   assert.ok(limiter.size <= 1001, `${limiter.size} buckets`);
@@ -60,7 +60,7 @@ test('buckets that are full again are dropped', () => {
   assert.equal(limiter.size, 1);
 });
 
-test('over any stretch of time no key gets more than the rate and one second’s worth', () => {
+test('over any period no key gets more than the rate plus one second’s requests', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 50 }),

@@ -16,7 +16,7 @@ function refusalOf(...texts: string[]): string {
   return parsed.reason;
 }
 
-test('none given means everything', () => {
+test('a key without requested scopes gets all scopes', () => {
   const scopes = scopesFrom();
   assert.deepEqual(scopes, ['data:write', 'data:read', 'interactions:write', 'interactions:read']);
   for (const type of recordTypeNames) {
@@ -25,7 +25,7 @@ test('none given means everything', () => {
   assert.ok(permits(scopes, 'interactions:write') && permits(scopes, 'interactions:read'));
 });
 
-test('a scope permits what it says and nothing more', () => {
+test('a scope permits only the operation and type that it names', () => {
   const writesShops = scopesFrom('data:write:shops');
   assert.equal(permits(writesShops, 'data:write', 'shops'), true);
   assert.equal(permits(writesShops, 'data:write', 'shop-tags'), false);
@@ -38,24 +38,24 @@ test('a scope permits what it says and nothing more', () => {
   assert.equal(permits(reads, 'interactions:read'), false);
 });
 
-test('several scopes add up, each kept once', () => {
+test('several scopes add up, and duplicates are removed', () => {
   const scopes = scopesFrom('data:write:shops', 'data:write:tags', 'data:write:shops', 'interactions:read');
   assert.deepEqual(scopes, ['data:write:shops', 'data:write:tags', 'interactions:read']);
   assert.ok(permits(scopes, 'data:write', 'tags') && permits(scopes, 'interactions:read'));
 });
 
-test('a key without any scope may do nothing, and a scope of a newer version permits nothing here', () => {
+test('an empty list of scopes permits nothing, and neither does a scope of a newer version', () => {
   assert.equal(permits([], 'data:read', 'shops'), false);
   assert.equal(permits(['everything:else'], 'interactions:read'), false);
 });
 
-test('every record type can be narrowed to, for writing and for reading', () => {
+test('a scope can be limited to any record type, for writing and for reading', () => {
   for (const type of recordTypeNames) {
     assert.deepEqual(scopesFrom(`data:write:${type}`, `data:read:${type}`).length, 2);
   }
 });
 
-test('what is no scope is refused with the near name', () => {
+test('an unknown scope is refused with a similar name', () => {
   assert.match(refusalOf('data:wirte'), /"data:wirte" is not a scope.*did you mean data:write\?$/);
   assert.match(refusalOf('data:write:shosp'), /has an unknown record type; did you mean data:write:shops\?$/);
   assert.match(refusalOf('data:write:colours'), /the types are customers, transactions/);

@@ -27,7 +27,7 @@ interface Place {
   readonly folder: string;
   readonly database: string;
   run(...args: string[]): Promise<Ran>;
-  /** `headgate backup`, which must be refused, and leave nothing in the folder that was not there. */
+  /** Runs `headgate backup`, and asserts that it prints nothing and leaves no new file in the folder. */
   refused(...args: string[]): Promise<Pick<Ran, 'exitCode' | 'err'>>;
 }
 
@@ -60,7 +60,7 @@ async function place(t: TestContext, isTerminal = false): Promise<Place> {
   return { folder, database, run, refused };
 }
 
-test('a backup is one file, and tells what it holds', async (t) => {
+test('a backup is one file, and the command reports what it contains', async (t) => {
   const { folder, run } = await place(t);
   const file = join(folder, 'monday.db');
   const { exitCode, out, err } = await run('backup', file);
@@ -74,7 +74,7 @@ test('a backup is one file, and tells what it holds', async (t) => {
   assert.equal(name.name, 'acme');
 });
 
-test('a backup needs no log beside it, and so can be read from where nothing can be written', async (t) => {
+test('a backup has no WAL file, so it can be read from a read-only folder', async (t) => {
   const { folder, run } = await place(t);
   const file = join(folder, 'monday.db');
   await run('backup', file);
@@ -85,7 +85,7 @@ test('a backup needs no log beside it, and so can be read from where nothing can
   assert.deepEqual(readdirSync(folder).sort(), ['headgate.db', 'monday.db']);
 });
 
-test('with --json one value is printed', async (t) => {
+test('with --json the command prints one JSON value', async (t) => {
   const { folder, run } = await place(t);
   const file = join(folder, 'monday.db');
   const { out, err } = await run('backup', file, '--json');
@@ -98,14 +98,14 @@ test('with --json one value is printed', async (t) => {
   );
 });
 
-test('on a terminal its progress is shown, and taken away at the end', async (t) => {
+test('on a terminal the progress is shown, and erased at the end', async (t) => {
   const { folder, run } = await place(t, true);
   const { err } = await run('backup', join(folder, 'monday.db'));
   assert.match(err.join('\n'), /checking \d+\.\d MiB/);
   assert.equal(err.at(-1), '');
 });
 
-test('a file that is there stays as it is, unless it is to be replaced', async (t) => {
+test('an existing file is not overwritten without --force', async (t) => {
   const { folder, run, refused } = await place(t);
   const file = join(folder, 'notes.txt');
   writeFileSync(file, 'precious');
@@ -118,7 +118,7 @@ test('a file that is there stays as it is, unless it is to be replaced', async (
   assert.equal((await run('orgs', 'list', '--database', file)).exitCode, 0);
 });
 
-test('what a killed backup has left is replaced', async (t) => {
+test('the files that a killed backup has left are replaced', async (t) => {
   const { folder, run } = await place(t);
   const file = join(folder, 'monday.db');
   for (const left of [['copy.db', 'copy.db-journal', 'lock'], ['lock'], []]) {
@@ -129,7 +129,7 @@ test('what a killed backup has left is replaced', async (t) => {
   }
 });
 
-test('what another backup is writing is left alone', async (t) => {
+test('the files of another running backup are not touched', async (t) => {
   const { folder, refused } = await place(t);
   const file = join(folder, 'monday.db');
   const other = takePartial(`${file}.partial`);
@@ -142,7 +142,7 @@ test('what another backup is writing is left alone', async (t) => {
   assert.equal(readFileSync(other.copy, 'utf8'), 'half');
 });
 
-test('what no backup has made is not removed for one', async (t) => {
+test('a file or folder that no backup has created is not removed', async (t) => {
   const { folder, database, run, refused } = await place(t);
   const path = (name: string): string => join(folder, name);
   writeFileSync(path('text.db.partial'), 'precious');
@@ -165,7 +165,7 @@ test('what no backup has made is not removed for one', async (t) => {
   assert.equal((await run('orgs', 'list', '--database', path('backup.db.partial'))).exitCode, 0);
 });
 
-test('the database itself is never overwritten, whatever it is called', async (t) => {
+test('the database itself is never overwritten, whatever path is given for it', async (t) => {
   const { folder, database, refused } = await place(t);
   const server = new DatabaseSync(database);
   t.after(() => server.close());
@@ -192,7 +192,7 @@ test('the database itself is never overwritten, whatever it is called', async (t
   }
 });
 
-test('a database in the place where the backup would be written first is not removed', async (t) => {
+test('a database at the path of the partial backup is not removed', async (t) => {
   const { folder, run, refused } = await place(t);
   mkdirSync(join(folder, 'within.db.partial'));
   symlinkSync(folder, join(folder, 'same-folder'));
@@ -217,7 +217,7 @@ test('a database in the place where the backup would be written first is not rem
   }
 });
 
-test('a name that SQLite would take for a part of another database is not taken', async (t) => {
+test('the name of a WAL, shared-memory or journal file of another database is refused', async (t) => {
   const { folder, run, refused } = await place(t);
   const other = join(folder, 'other.db');
   await run('orgs', 'create', 'other', '--database', other);
@@ -231,7 +231,7 @@ test('a name that SQLite would take for a part of another database is not taken'
   }
 });
 
-test('a name beside which files of another database lie is not taken', async (t) => {
+test('a name is refused if a WAL, shared-memory or journal file of that name exists', async (t) => {
   const { folder, run, refused } = await place(t);
   const file = join(folder, 'other.db');
   const refusesFor = async (companion: string): Promise<void> =>
@@ -254,7 +254,7 @@ test('a name beside which files of another database lie is not taken', async (t)
   await refusesFor('-wal');
 });
 
-test('a place where no file can be made is told of in one sentence', async (t) => {
+test('a path where no file can be created is refused with one sentence', async (t) => {
   const { folder, refused } = await place(t);
   mkdirSync(join(folder, 'folder'));
   const cases = [
@@ -275,7 +275,7 @@ test('a place where no file can be made is told of in one sentence', async (t) =
   }
 });
 
-test('a database that cannot be backed up is told of in one sentence', async (t) => {
+test('a database that cannot be backed up is refused with one sentence', async (t) => {
   const { folder, run, refused } = await place(t);
   const path = (name: string): string => join(folder, name);
   const file = path('monday.db');
@@ -317,7 +317,7 @@ test('a database that cannot be backed up is told of in one sentence', async (t)
   }
 });
 
-test('a damaged database is found out, and an earlier backup stays', async (t) => {
+test('a damaged database is detected, and an earlier backup is kept', async (t) => {
   const { folder, database, run, refused } = await place(t);
   const file = join(folder, 'monday.db');
   await run('backup', file);
@@ -332,7 +332,7 @@ test('a damaged database is found out, and an earlier backup stays', async (t) =
   assert.ok(readFileSync(file).equals(earlier));
 });
 
-/** Makes an index with nothing in it for a table with a row, as a lost write would. */
+/** Creates an empty index for a table that has a row, as a lost write would leave it. */
 function loseIndexEntries(path: string): void {
   const database = new DatabaseSync(path, { defensive: false });
   database.exec(`PRAGMA journal_mode = DELETE;

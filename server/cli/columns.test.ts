@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { columns, wrap } from './columns.ts';
 
-test('columns are as wide as their longest cell, counted in characters, and lines end without blanks', () => {
+test('columns are as wide as their longest cell in characters, without trailing spaces', () => {
   assert.deepEqual(
     columns(
       [
@@ -16,7 +16,7 @@ test('columns are as wide as their longest cell, counted in characters, and line
   );
 });
 
-test('a long last cell is wrapped below itself', () => {
+test('a long last cell is wrapped within its column', () => {
   const lines = columns([['--flag', 'word '.repeat(40).trim()]], '  ');
   assert.equal(lines.length, 3);
   assert.ok(lines.every((line) => line.length <= 100 && line.indexOf('word') === 10));

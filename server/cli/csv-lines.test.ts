@@ -2,25 +2,25 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { csvLine, spreadsheetSafe } from './csv-lines.ts';
 
-test('values stand as they are, separated by commas', () => {
+test('ordinary values are written unchanged, separated by commas', () => {
   assert.equal(csvLine(['shop_id', 'is_public', 'value']), 'shop_id,is_public,value\n');
   assert.equal(csvLine(['Café Nord', true, 12.5]), 'Café Nord,true,12.5\n');
   assert.equal(csvLine([' spaces stay ', false, 0]), ' spaces stay ,false,0\n');
   assert.equal(csvLine([1e21, 5e-324, -0.1]), '1e+21,5e-324,-0.1\n');
 });
 
-test('an absent value is an empty cell, an empty text is not', () => {
+test('null is an empty cell, and an empty text is a quoted one', () => {
   assert.equal(csvLine([null, '', null]), ',"",\n');
 });
 
-test('what would be taken for a separator is quoted', () => {
+test('values with commas, quotes or line breaks are quoted', () => {
   assert.equal(
     csvLine(['a,b', 'say "so"', 'one\ntwo', 'one\rtwo']),
     '"a,b","say ""so""","one\ntwo","one\rtwo"\n',
   );
 });
 
-test('for a spreadsheet, what it would take for a formula is made a text, and numbers stay numbers', () => {
+test('for a spreadsheet, text that looks like a formula is escaped, and numbers are unchanged', () => {
   for (const first of ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']) {
     assert.equal(spreadsheetSafe(`${first}1`), `'${first}1`);
   }

@@ -1,4 +1,4 @@
-// The real executable, started as a person or an init system starts it.
+// Tests the real executable, started as a person or an init system starts it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -15,7 +15,7 @@ import { fileURLToPath } from 'node:url';
 import packageJson from '../package.json' with { type: 'json' };
 
 const executable = fileURLToPath(new URL('../bin/headgate.js', import.meta.url));
-/** A command that hangs is ended, and has then no exit code. */
+/** A command that hangs is killed after this time; its exit code is then null. */
 const COMMAND_TIMEOUT_MS = 30_000;
 const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
 
@@ -48,7 +48,7 @@ async function place(t: TestContext): Promise<Place> {
 interface Serving {
   readonly child: ChildProcess;
   readonly url: string;
-  /** Everything printed before the line that says where it listens. */
+  /** Everything printed before the line with the address. */
   readonly greeting: string;
   readonly ended: Promise<Ran>;
 }
@@ -74,7 +74,7 @@ async function serve(
   });
   const url = await Promise.race([
     listening,
-    ended.then((ran) => assert.fail(`it ended: ${JSON.stringify(ran)}`)),
+    ended.then((ran) => assert.fail(`the server ended: ${JSON.stringify(ran)}`)),
   ]);
   return { child, url, greeting: out, ended };
 }
@@ -88,12 +88,12 @@ function statusWith(url: string, key: string): Promise<number> {
   );
 }
 
-test('it runs by its own first line and prints its version, without a warning', async (t) => {
+test('the executable runs by its shebang line and prints its version, without a warning', async (t) => {
   const { run } = await place(t);
   assert.deepEqual(await run('--version'), { exitCode: 0, out: `${packageJson.version}\n`, err: '' });
 });
 
-test('standard output carries exactly one JSON value, standard error nothing', async (t) => {
+test('with --json, standard output has exactly one JSON value and standard error nothing', async (t) => {
   const { run } = await place(t);
   const made = await run('orgs', 'create', 'acme', '--json');
   assert.deepEqual([made.exitCode, made.err], [0, '']);
@@ -101,7 +101,7 @@ test('standard output carries exactly one JSON value, standard error nothing', a
   assert.equal(made.out, `${JSON.stringify(JSON.parse(made.out))}\n`);
 });
 
-test('wrong usage exits with 2 and what cannot be done with 1, each with a sentence on standard error', async (t) => {
+test('wrong usage exits with 2 and a failed command with 1, each with one sentence', async (t) => {
   const { run } = await place(t);
   assert.deepEqual(await run('kyes'), {
     exitCode: 2,
@@ -114,7 +114,7 @@ test('wrong usage exits with 2 and what cannot be done with 1, each with a sente
   assert.match(unknown.err, /^headgate: there is no key [^\n]+\n$/);
 });
 
-test('a server on a wrong setting does not start, exit code 2', async (t) => {
+test('a server with an invalid setting does not start, exit code 2', async (t) => {
   const { env, folder } = await place(t);
   for (const wrong of [{ HEADGATE_HOST: '0.0.0.0' }, { HEADGATE_MAX_BODY: 'big' }]) {
     const child = spawn(executable, ['serve'], { env: { ...env, ...wrong }, cwd: folder });
@@ -128,7 +128,7 @@ test('a server on a wrong setting does not start, exit code 2', async (t) => {
   }
 });
 
-test('keys issued, rotated and revoked while a server runs take effect in it', async (t) => {
+test('keys that are issued, rotated and revoked take effect in a running server', async (t) => {
   const at = await place(t);
   const { child, url, ended } = await serve(t, at);
   const issued = JSON.parse((await at.run('keys', 'issue', '--org', 'demo', '--json')).out);
@@ -148,10 +148,10 @@ test('keys issued, rotated and revoked while a server runs take effect in it', a
   assert.equal((await ended).exitCode, 0);
   const keys = JSON.parse((await at.run('keys', 'list', '--org', 'demo', '--json')).out);
   const used = keys.find(({ key_id }: { key_id: string }) => key_id === rotated.key_id);
-  assert.notEqual(used.last_used_at, null, 'its last use is noted');
+  assert.notEqual(used.last_used_at, null, 'the last use is stored');
 });
 
-test('Ctrl-C stops a server with exit code 0, also when npm passes it on a second time', async (t) => {
+test('Ctrl-C stops a server with exit code 0, also if npm sends the signal a second time', async (t) => {
   const { child, ended } = await serve(t, await place(t));
   child.kill('SIGINT');
   child.kill('SIGINT');
@@ -163,7 +163,7 @@ const upload = JSON.stringify({
   records: [{ shop_id: 'b5c0b7a6-9d4c-4a52-8c53-0f3f8a7b1c2d', name: 'Stop', region: 'GB' }],
 });
 
-/** Sends an upload of 1000 bytes, or as much of it as is given. */
+/** Sends an upload with a declared length of 1000 bytes. A shorter `body` leaves it incomplete. */
 async function sendUpload(t: TestContext, { url, greeting }: Serving, body: string): Promise<void> {
   const key = /hg_[0-9a-f]{12}_[0-9a-f]{48}/.exec(greeting)![0];
   const { connect } = await import('node:net');
@@ -178,7 +178,7 @@ async function sendUpload(t: TestContext, { url, greeting }: Serving, body: stri
   await new Promise((resolve) => setTimeout(resolve, 200));
 }
 
-test('a stop that cannot finish what it accepted is given up with a sentence, exit code 1', async (t) => {
+test('a stop that cannot finish accepted requests in time ends with a sentence, exit code 1', async (t) => {
   const at = await place(t);
   const serving = await serve(t, at, { HEADGATE_SHUTDOWN_TIMEOUT: '500ms' });
   const other = new DatabaseSync(at.env.HEADGATE_DATABASE!);
@@ -210,12 +210,12 @@ test('a second signal ends a server at once, exit code 1', async (t) => {
   await sendUpload(t, serving, upload);
   serving.child.kill('SIGTERM');
   await new Promise((resolve) => setTimeout(resolve, 400));
-  assert.equal(serving.child.exitCode, null, 'it waits for what is in flight');
+  assert.equal(serving.child.exitCode, null, 'the server waits for requests in flight');
   serving.child.kill('SIGTERM');
   assert.equal((await serving.ended).exitCode, 1);
 });
 
-test('a port that is taken is answered with one sentence, exit code 1', async (t) => {
+test('a port that is taken is reported with one sentence, exit code 1', async (t) => {
   const { run } = await place(t);
   const other = createServer().listen(0, '127.0.0.1');
   t.after(() => other.close());
@@ -230,7 +230,7 @@ test('a port that is taken is answered with one sentence, exit code 1', async (t
 });
 
 const withoutProc = existsSync('/proc/self') ? false : 'there is no /proc here';
-test('a database where no folder can be made is answered with one sentence, exit code 1', {
+test('a database whose folder cannot be created is reported with one sentence, exit code 1', {
   skip: withoutProc,
 }, async (t) => {
   const { run } = await place(t);
@@ -241,7 +241,7 @@ test('a database where no folder can be made is answered with one sentence, exit
   }
 });
 
-test('wrong TLS files are answered with one sentence before anything is started, exit code 2', async (t) => {
+test('wrong TLS files are reported with one sentence before the server starts, exit code 2', async (t) => {
   const { env, folder, run } = await place(t);
   const text = join(folder, 'text.pem');
   await writeFile(text, 'no certificate');
@@ -256,7 +256,7 @@ test('wrong TLS files are answered with one sentence before anything is started,
   assert.equal(existsSync(env.HEADGATE_DATABASE!), false);
 });
 
-test('wrong TLS files are told of once, not by every worker', async (t) => {
+test('wrong TLS files are reported once, not by every worker', async (t) => {
   const { env, folder, run } = await place(t);
   const missing = join(folder, 'missing.pem');
   Object.assign(env, { HEADGATE_TLS_KEY: missing, HEADGATE_TLS_CERT: missing });
@@ -266,7 +266,7 @@ test('wrong TLS files are told of once, not by every worker', async (t) => {
   assert.match(err, /^headgate: HEADGATE_TLS_CERT names [^\n]+\n$/);
 });
 
-test('a variable that is no setting is warned of, and the server starts', async (t) => {
+test('an unknown HEADGATE_ variable causes a warning, and the server starts', async (t) => {
   const { child, ended } = await serve(t, await place(t), { HEADGATE_PROT: '1' });
   child.kill('SIGTERM');
   const { exitCode, err } = await ended;

@@ -26,7 +26,7 @@ async function migrate(
 
 const isUpToDate = 'The database is up to date, with version 1 of the schema.';
 
-test('an SQLite file is brought up to date, as often as one likes', async (t) => {
+test('an SQLite file is migrated, and a second migration changes nothing', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-migrate-'));
   t.after(() => rm(folder, { recursive: true }));
   const path = join(folder, 'headgate.db');
@@ -44,7 +44,7 @@ test('an SQLite file is brought up to date, as often as one likes', async (t) =>
   ]);
 });
 
-test('a PostgreSQL database without Citus is brought up to date', async (t) => {
+test('a PostgreSQL database without Citus is migrated', async (t) => {
   const server = await testServer();
   const { url, drop } = await server.newDatabase();
   t.after(drop);
@@ -58,7 +58,7 @@ test('a PostgreSQL database without Citus is brought up to date', async (t) => {
   });
 });
 
-test('a step that takes long shows what it does, and for how long', async (t) => {
+test('a long step shows its name and its duration so far', async (t) => {
   const server = await testServer();
   const { url, name, drop } = await server.newDatabase();
   t.after(drop);
@@ -78,14 +78,14 @@ test('a step that takes long shows what it does, and for how long', async (t) =>
   }
 });
 
-test('a database that cannot be reached is told of in one sentence', async () => {
+test('a database that cannot be reached is reported with one sentence', async () => {
   const { exitCode, out, err } = await migrate('postgres://nobody@127.0.0.1:1/none');
   assert.deepEqual([exitCode, out, err.length], [1, [], 1]);
   assert.match(err[0]!, /^headgate: the PostgreSQL database none at 127\.0\.0\.1:1 cannot be reached: /);
 });
 
 for (const testCluster of testClusters) {
-  test('a database on a Citus cluster is spread table by table, and then left alone', async (t) => {
+  test('the tables of a Citus database are distributed once', async (t) => {
     const cluster = await testCluster();
     const plain = await cluster.newPlainDatabase();
     t.after(plain.drop);

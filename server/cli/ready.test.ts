@@ -21,7 +21,7 @@ async function ready(
   return { exitCode, out, err };
 }
 
-/** Something that listens, and is no Headgate: what a server says of itself is tested with a real one. */
+/** Starts a plain HTTP server instead of Headgate. The responses of a real server have their own tests. */
 async function listening(
   t: TestContext,
   listener: RequestListener,
@@ -32,7 +32,7 @@ async function listening(
   return { port: String((server.address() as AddressInfo).port), server };
 }
 
-test('a server that is ready', async (t) => {
+test('a ready server is reported with exit code 0', async (t) => {
   const paths: (string | undefined)[] = [];
   const { port } = await listening(t, ({ url }, response) => {
     paths.push(url);
@@ -45,7 +45,7 @@ test('a server that is ready', async (t) => {
   assert.deepEqual(paths, ['/readyz', '/readyz', '/readyz']);
 });
 
-test('a server that cannot serve', async (t) => {
+test('a server that responds with 503 is reported as not ready, exit code 1', async (t) => {
   const { port } = await listening(t, (_, response) => response.writeHead(503).end());
   assert.deepEqual(await ready({ HEADGATE_PORT: port }), {
     exitCode: 1,
@@ -54,7 +54,7 @@ test('a server that cannot serve', async (t) => {
   });
 });
 
-test('no server', async (t) => {
+test('a port without a server is reported with one sentence, exit code 1', async (t) => {
   const { port, server } = await listening(t, (_, response) => response.end());
   await new Promise((resolve) => server.close(resolve));
   const { exitCode, out, err } = await ready({ HEADGATE_PORT: port });
@@ -65,12 +65,12 @@ test('no server', async (t) => {
   );
 });
 
-test('settings that no server starts with', async () => {
+test('invalid settings are refused, exit code 2', async () => {
   const { exitCode, err } = await ready({ HEADGATE_PORT: 'http' });
   assert.deepEqual([exitCode, err.length], [2, 1]);
 });
 
-test('a port that the server itself picks', async () => {
+test('port 0 is refused, exit code 2', async () => {
   for (const [env, ...args] of [[{ HEADGATE_PORT: '0' }], [{}, '--port', '0']] as const) {
     assert.deepEqual(await ready(env, ...args), {
       exitCode: 2,

@@ -60,7 +60,7 @@ interface Issued {
   readonly expires_at: string | null;
 }
 
-test('the help names every command, and a command’s help every option it takes', async () => {
+test('the help lists every command, and the help of a command lists every option of it', async () => {
   const { exitCode, out } = await withoutDatabase();
   assert.equal(exitCode, 0);
   assert.equal((await withoutDatabase('--help')).out, out);
@@ -78,7 +78,7 @@ test('the help names every command, and a command’s help every option it takes
   }
 });
 
-test('every option is taken by a command, and every option that a command takes is declared', () => {
+test('every declared option belongs to a command, and every option of a command is declared', () => {
   const taken = new Set(
     commands.flatMap(({ requiredOptions, options: others }) => [...requiredOptions, ...others]),
   );
@@ -88,16 +88,16 @@ test('every option is taken by a command, and every option that a command takes 
 test('every example in the help is accepted as a command line', async () => {
   for (const example of commands.flatMap((command) => command.examples)) {
     const [, ...args] = [...example.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare!);
-    // A server may be running here while the tests do; and a sample needs no database.
+    // A server may be running on this machine during the tests, and a sample needs no database.
     if (args[0] === 'serve' || args[0] === 'ready' || args[0] === 'sample') continue;
     const { exitCode, err } = await withoutDatabase(...args);
-    // Without a key, those that speak to a server are not set up.
+    // Without a key, commands that call a server are refused as wrong usage.
     const expected = args[0] === 'load' || args[0] === 'export' ? 2 : 1;
     assert.deepEqual([exitCode, /^headgate: [^\n]+$/.test(err)], [expected, true], `${example}: ${err}`);
   }
 });
 
-test('the help of serve lists every setting of a server, that of load and export every other', async () => {
+test('the help of serve lists every server setting, and that of load and export all others', async () => {
   const [ofServe, ofLoad, ofExport] = await Promise.all(
     ['serve', 'load', 'export'].map((command) => withoutDatabase(command, '--help')),
   );
@@ -112,7 +112,7 @@ test('the help of serve lists every setting of a server, that of load and export
   }
 });
 
-test('a group of commands has a help of its own', async () => {
+test('a group of commands has its own help', async () => {
   for (const args of [
     ['keys', '--help'],
     ['help', 'keys'],
@@ -124,7 +124,7 @@ test('a group of commands has a help of its own', async () => {
   }
 });
 
-test('wrong usage is answered with one sentence that names the mistake and the near name, exit code 2', async () => {
+test('wrong usage is refused with one sentence that names the mistake, exit code 2', async () => {
   const wrong: [args: string[], sentence: RegExp][] = [
     [['srve'], /no command "srve"; did you mean serve\?/],
     [['xyzzy'], /no command "xyzzy"; there is serve, [a-z, ]+, migrate, help$/],
@@ -163,12 +163,12 @@ test('wrong usage is answered with one sentence that names the mistake and the n
   }
 });
 
-test('a mangled key given for its id is not echoed', async () => {
+test('a malformed key that is given instead of a key id is not printed', async () => {
   const { err } = await withoutDatabase('keys', 'revoke', `hg_0123456789ab_${'5'.repeat(47)}`);
   assert.doesNotMatch(err, /5555/);
 });
 
-test('a database that cannot be used is answered with one sentence, exit code 1', async (t) => {
+test('a database that cannot be used is reported with one sentence, exit code 1', async (t) => {
   const path = join(await temporaryFolder(t), 'notes.txt');
   await writeFile(path, 'these are notes, and no database at all\n'.repeat(100));
   for (const args of [
@@ -185,7 +185,7 @@ test('a database that cannot be used is answered with one sentence, exit code 1'
   }
 });
 
-test('a database that does not exist is refused and not made, but for the first organisation', async (t) => {
+test('only "orgs create" creates a missing database; other commands refuse it', async (t) => {
   const path = join(await temporaryFolder(t), 'mistyped', 'headgate.db');
   const env = { HEADGATE_DATABASE: path };
   const commands = [
@@ -206,7 +206,7 @@ test('a database that does not exist is refused and not made, but for the first 
   assert.equal((await runIn(env, ['orgs', 'list'])).exitCode, 0);
 });
 
-test('--database is taken before and after the command, and beats the environment', async (t) => {
+test('--database is accepted before and after the command, and overrides the environment', async (t) => {
   const folder = await temporaryFolder(t);
   const env = { HEADGATE_DATABASE: '/dev/null/x.db' };
   const database = `sqlite:${join(folder, 'a.db')}`;
@@ -215,10 +215,10 @@ test('--database is taken before and after the command, and beats the environmen
   assert.equal((listed as unknown[]).length, 1);
 });
 
-test('an organisation is made and listed, for people and as JSON', async (t) => {
+test('an organisation is created and listed, as text and as JSON', async (t) => {
   const path = join(await temporaryFolder(t), 'headgate.db');
   const headgate: Headgate = (...args) => runIn({ HEADGATE_DATABASE: path }, args);
-  // As a server leaves it that was started and stopped.
+  // The same state as after starting and stopping a server.
   await (await openStore(path)).close();
   assert.match((await headgate('orgs', 'list')).out, /no organisation yet/);
   assert.deepEqual(await json(headgate('orgs', 'list', '--json')), []);
@@ -242,7 +242,7 @@ test('an organisation is made and listed, for people and as JSON', async (t) => 
   assert.equal((await headgate('orgs', 'create', ' ')).exitCode, 2);
 });
 
-test('a key is issued with exactly the promised fields, and listed without its secret', async (t) => {
+test('a key is issued with exactly the documented fields, and listed without its secret', async (t) => {
   const headgate = await onNewDatabase(t);
   const { org_id } = (await json(headgate('orgs', 'create', 'acme', '--json'))) as { org_id: string };
   assert.match((await headgate('keys', 'list', '--org', 'acme')).out, /"acme" has no key yet/);
@@ -294,7 +294,7 @@ test('a key is issued with exactly the promised fields, and listed without its s
   assert.equal(rows.length, 2);
 });
 
-test('for people the key stands alone on its line, with the sentence that it will not be shown again', async (t) => {
+test('as text, the key is alone on its line, with a note that it will not be shown again', async (t) => {
   const headgate = await onNewDatabase(t);
   await headgate('orgs', 'create', 'acme');
   const { exitCode, out } = await headgate('keys', 'issue', '--org', 'acme');
@@ -310,7 +310,7 @@ test('for people the key stands alone on its line, with the sentence that it wil
   assert.ok(!listed.out.includes(secret));
 });
 
-test('an organisation that is not there is said to be unknown, exit code 1', async (t) => {
+test('an organisation that does not exist is reported with a similar name, exit code 1', async (t) => {
   const headgate = await onNewDatabase(t);
   await headgate('orgs', 'create', 'acme');
   for (const command of ['issue', 'list']) {
@@ -320,7 +320,7 @@ test('an organisation that is not there is said to be unknown, exit code 1', asy
   }
 });
 
-test('a key is rotated with an overlap of a day unless told otherwise', async (t) => {
+test('a key is rotated with an overlap of one day by default', async (t) => {
   const headgate = await onNewDatabase(t);
   await headgate('orgs', 'create', 'acme');
   const old = (await json(headgate('keys', 'issue', '--org', 'acme', '--name', 'n', '--json'))) as Issued;
@@ -328,7 +328,7 @@ test('a key is rotated with an overlap of a day unless told otherwise', async (t
   assert.notEqual(next.key_id, old.key_id);
   assert.deepEqual(next, { ...old, key_id: next.key_id, key: next.key });
   const people = await headgate('keys', 'rotate', next.key, '--overlap', '0s');
-  assert.equal(people.exitCode, 0, 'the whole key is taken for its id');
+  assert.equal(people.exitCode, 0, 'the whole key is accepted instead of its id');
   assert.match(people.out, /it will not be shown again[\s\S]*The old key has ended/);
 
   const rows = (await json(headgate('keys', 'list', '--org', 'acme', '--json'))) as (Issued & {
@@ -345,7 +345,7 @@ test('a key is rotated with an overlap of a day unless told otherwise', async (t
   assert.match(listed.out, new RegExp(`^${old.key_id} +rotated `, 'm'));
 });
 
-test('a key that was rotated is not rotated again: its successor is named, exit code 1', async (t) => {
+test('a rotated key is not rotated again, and the error names its successor, exit code 1', async (t) => {
   const headgate = await onNewDatabase(t);
   await headgate('orgs', 'create', 'acme');
   const old = (await json(
@@ -364,7 +364,7 @@ test('a key that was rotated is not rotated again: its successor is named, exit 
   assert.equal(again.expires_at, old.expires_at);
 });
 
-test('a key that has expired is not rotated, exit code 1', async (t) => {
+test('an expired key is not rotated, exit code 1', async (t) => {
   const env = { HEADGATE_DATABASE: join(await temporaryFolder(t), 'headgate.db') };
   await runIn(env, ['orgs', 'create', 'acme']);
   const issue = ['keys', 'issue', '--org', 'acme', '--expires', '1s', '--json'];
@@ -374,7 +374,7 @@ test('a key that has expired is not rotated, exit code 1', async (t) => {
   assert.match(err, /is expired, so it cannot be rotated; issue a new one/);
 });
 
-test('a key is revoked once, and revoking it again says so', async (t) => {
+test('revoking a key a second time reports when it was revoked', async (t) => {
   const headgate = await onNewDatabase(t);
   await headgate('orgs', 'create', 'acme');
   const { key_id, org_id } = (await json(headgate('keys', 'issue', '--org', 'acme', '--json'))) as Issued;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fastify from 'fastify';
 import { staticContent } from './cached-content.ts';
 
-test('what could not be made is made at the next request, and then kept', async (t) => {
+test('content that could not be generated is generated at the next request, and then cached', async (t) => {
   let attempts = 0;
   const make = async () => {
     attempts++;

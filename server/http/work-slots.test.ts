@@ -7,7 +7,7 @@ function slotsWith(options: Partial<ConstructorParameters<typeof WorkSlots>[0]>)
 }
 
 describe('WorkSlots', () => {
-  test('lets the third request wait until one of the first two has left, in the order of arrival', async () => {
+  test('makes further requests of an organisation wait for a slot, in order of arrival', async () => {
     const slots = slotsWith({});
     assert.deepEqual(await Promise.all([slots.enter(1), slots.enter(1)]), [true, true]);
     const entered: string[] = [];
@@ -25,10 +25,10 @@ describe('WorkSlots', () => {
     assert.equal(await slots.enter(1), true);
   });
 
-  test('a request that gives up no longer waits, and takes no slot later', async () => {
+  test('removes a request that gives up from the queue, so that it takes no slot later', async () => {
     const slots = slotsWith({ slots: 1 });
     await slots.enter(1);
-    let giveUp = (): void => assert.fail('it did not wait');
+    let giveUp = (): void => assert.fail('the request did not wait');
     const waiting = slots.enter(1, (given) => (giveUp = given));
     giveUp();
     assert.equal(await waiting, false);
@@ -37,7 +37,7 @@ describe('WorkSlots', () => {
     assert.equal(await slots.enter(1), true);
   });
 
-  test('turns away what would wait too long, or behind too many', async () => {
+  test('refuses a request that waits too long, or behind too many others', async () => {
     const slots = slotsWith({ longestWaitMs: 20 });
     await Promise.all([slots.enter(1), slots.enter(1)]);
     const waiting = [slots.enter(1), slots.enter(1)];

@@ -13,14 +13,14 @@ function read(text: string) {
 
 function assertRepeated(text: string, key: string): void {
   const result = read(text);
-  assert.ok(result instanceof Failure, `was read as if no key were said twice: ${text}`);
+  assert.ok(result instanceof Failure, `the repeated key was not found: ${text}`);
   assert.equal(
     result.reason,
     `The body has the key ${JSON.stringify(key)} twice in one object; use each key once.`,
   );
 }
 
-/** JSON text with whitespace wherever the grammar has room for it, drawn from a repeating list of gaps. */
+/** Returns JSON text with whitespace wherever the grammar allows it, from a repeating list of gaps. */
 function spaced(value: unknown, gaps: readonly string[]): string {
   let drawn = 0;
   const gap = (): string => gaps[drawn++ % gaps.length]!;
@@ -35,7 +35,7 @@ function spaced(value: unknown, gaps: readonly string[]): string {
   return write(value);
 }
 
-/** Every character of the key as a \u escape: another spelling of the same key. */
+/** Returns the key with every character as a \u escape, which is another spelling of the same key. */
 function escaped(key: string): string {
   const units = Array.from({ length: key.length }, (_, at) => key.charCodeAt(at));
   return `"${units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')}"`;
@@ -46,7 +46,7 @@ const keys = fc.oneof(
   fc.constantFrom('name', 'a', '', '":', '\\', '"', '__proto__', 'constructor', ' : '),
   fc.string({ unit: 'binary', maxLength: 8 }),
 );
-/** Keys that JSON can spell without escapes: JSON.parse itself may misread the others (nodejs/node#63785). */
+/** Keys without escapes in JSON, because JSON.parse itself may misread others (nodejs/node#63785). */
 const plainKeys = keys.filter((key) => JSON.stringify(key) === `"${key}"`);
 const { value: values } = fc.letrec((tie) => ({
   value: fc.oneof(
@@ -61,13 +61,13 @@ const { value: values } = fc.letrec((tie) => ({
     fc.dictionary(plainKeys, tie('value'), { maxKeys: 4 }),
   ),
 }));
-/** A request's own shape, whose keys are counted rather than looked at. */
+/** Bodies in the form of an upload, whose keys are counted instead of compared. */
 const uploads = fc.record({
   records: fc.array(fc.oneof(fc.dictionary(plainKeys, values, { maxKeys: 5 }), values), { maxLength: 5 }),
 });
 
 describe('reading JSON', () => {
-  test('agrees with JSON.parse on whatever says no key twice', () => {
+  test('returns the same as JSON.parse for any text without repeated keys', () => {
     fc.assert(
       fc.property(fc.oneof(values, uploads), gapLists, (value, gaps) => {
         const text = spaced(value, gaps);
@@ -90,7 +90,7 @@ describe('reading JSON', () => {
     );
   });
 
-  test('reads a key that is spelt with escapes as itself, whatever keys were read before', () => {
+  test('reads a key with escapes correctly, whatever keys were read before', () => {
     for (const spelling of ['\\u006eame', 'n\\u0061me', 'na\\u006d\\u0065', '\\u006e\\u0061\\u006d\\u0065']) {
       for (let length = 1; length <= 'name'.length; length++) {
         const resembling = spelling.slice(0, length);
@@ -103,7 +103,7 @@ describe('reading JSON', () => {
     }
   });
 
-  test('finds a repeated key at any depth, spaced and spelt in any way', () => {
+  test('finds a repeated key at any depth, with any whitespace and escapes', () => {
     const wrappings = fc.array(
       fc.constantFrom<(inner: string) => string>(
         (inner) => `[${inner}]`,
@@ -141,7 +141,7 @@ describe('reading JSON', () => {
     );
   });
 
-  test('finds a repeated key that only escapes can spell, whatever keys were read before', () => {
+  test('finds a repeated key that needs escapes, whatever keys were read before', () => {
     for (const key of ['"', '\n', '\\']) {
       read('{"a":1,"\\\\":2}');
       assertRepeated(`{"a":1,${JSON.stringify(key)}:1,${JSON.stringify(key)}:2}`, key);
@@ -152,21 +152,21 @@ describe('reading JSON', () => {
     'beside each other': '{"name":1,"name":2}',
     'with the same value': '{"name":1,"name":1}',
     'in a record': '{"records":[{"name":"a","name":"b"}]}',
-    'once with a space before its colon': '{"name" :1,"name":2}',
-    'in a record, once with a line break before its colon': '{"records":[{"name"\n:1,"name":2}]}',
-    'once with escapes': '{"\\u006eame":1,"name":2}',
-    'twice with different escapes': '{"\\u006eame":1,"n\\u0061me":2}',
+    'if one has a space before its colon': '{"name" :1,"name":2}',
+    'in a record, if one has a line break before its colon': '{"records":[{"name"\n:1,"name":2}]}',
+    'if one has escapes': '{"\\u006eame":1,"name":2}',
+    'if both have different escapes': '{"\\u006eame":1,"n\\u0061me":2}',
     'beside an array in the place of a record': '{"records":[[1]],"name":1,"name":2}',
     'beside a text that holds a quote and a colon': '{"records":[{"a":"\\":","name":1,"name":2}]}',
     'in an object inside a record': '{"records":[{"a":{"name":1,"name":2}}]}',
     'after an object that closed': '{"name":{"x":1},"y":{"name":2},"name":3}',
-    'where both values are objects': '{"name":{"a":1},"name":{"b":2}}',
+    'if both values are objects': '{"name":{"a":1},"name":{"b":2}}',
   };
   for (const [where, text] of Object.entries(repeated)) {
-    test(`finds a key that is said twice ${where}`, () => assertRepeated(text, 'name'));
+    test(`finds a repeated key ${where}`, () => assertRepeated(text, 'name'));
   }
 
-  test('takes the same key in different objects for what it is', () => {
+  test('accepts the same key in different objects', () => {
     for (const text of [
       '{"name":{"name":{"name":1}}}',
       '[{"name":1},{"name":2}]',
@@ -178,12 +178,12 @@ describe('reading JSON', () => {
     }
   });
 
-  test('cuts a long key that is said twice', () => {
+  test('shortens a long repeated key in the message', () => {
     const long = 'k'.repeat(1_000_000);
     assertRepeated(`{"${long}":1,"${long}":2}`, long.slice(0, 100));
   });
 
-  test(`walks ${LEVELS} levels of arrays and objects without running out of stack`, () => {
+  test(`reads ${LEVELS} levels of arrays and objects without a stack overflow`, () => {
     for (const [open, close] of [
       ['[', ']'],
       ['{"a":', '}'],
@@ -195,7 +195,7 @@ describe('reading JSON', () => {
     }
   });
 
-  test('says what is wrong with bytes that are no JSON', () => {
+  test('reports bytes that are not JSON or not UTF-8', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 30 }), (text) => {
         fc.pre(!text.startsWith('\uFEFF'));
@@ -219,12 +219,12 @@ describe('reading JSON', () => {
     }
   });
 
-  test('overlooks one byte order mark, and only one', () => {
+  test('skips one byte order mark, and refuses a second one', () => {
     assert.deepEqual(read('\uFEFF{"a":"\uFEFF"}'), { value: { a: '\uFEFF' } });
     assert.ok(read('\uFEFF\uFEFF{}') instanceof Failure);
   });
 
-  test('refuses more objects and arrays than it is told to take, and counts none that a text holds', () => {
+  test('limits the number of objects and arrays, without counting brackets in texts', () => {
     const holding = (containers: number): string =>
       JSON.stringify({ text: '[{"\\'.repeat(500), list: new Array(containers - 2).fill([]) });
     const readAtMost = (containers: number, most: number) =>
@@ -238,7 +238,7 @@ describe('reading JSON', () => {
     }
   });
 
-  test('refuses more keys and elements than it is told to take, and counts none that a text holds', () => {
+  test('limits the number of keys and elements, without counting commas in texts', () => {
     const keys = (count: number): unknown =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`${at}`, '"a","b",']));
     const elements = (count: number): unknown => new Array(count).fill('0,0,');
@@ -255,7 +255,7 @@ describe('reading JSON', () => {
     }
   });
 
-  test('refuses more than 20,000 keys with escapes, or 4 MiB of them, and takes any number of texts', () => {
+  test('limits keys with escapes to 20,000 and 4 MiB, and does not limit texts with escapes', () => {
     const refusal = new Failure(
       'The body holds more than 20000 keys, or 4194304 bytes of keys, with escapes; write keys without escapes.',
     );
@@ -267,7 +267,7 @@ describe('reading JSON', () => {
     assert.ok('value' in read(`{"a":"${'\\n'.repeat(600_000)}"}`));
   });
 
-  test('names the position of an error in the body as it was sent, also after keys with escapes', () => {
+  test('reports the position of an error in the original body, also after keys with escapes', () => {
     const text = '{"\\u0061\\u0062":1,"b":x}';
     assert.throws(
       () => JSON.parse(text),
@@ -287,7 +287,7 @@ describe('reading JSON', () => {
     'many texts with blanks': `{"records":[${new Array(50_000).fill(`"\\n"${' '.repeat(140)}`)}]}`,
   };
   for (const [what, text] of Object.entries(slow)) {
-    test(`reads 8 MB of ${what} in less than 250 ms of a processor`, () => {
+    test(`reads 8 MB of ${what} in less than 250 ms of CPU time`, () => {
       const body = Buffer.from(text);
       const cpuMs = (work: () => unknown): number => {
         const before = process.threadCpuUsage();
@@ -296,7 +296,7 @@ describe('reading JSON', () => {
         return (user + system) / 1000;
       };
       const readMs = Math.min(...[1, 2, 3].map(() => cpuMs(() => readJson(body, roomy))));
-      assert.ok(readMs < 250, `it took ${readMs.toFixed(0)} ms`);
+      assert.ok(readMs < 250, `reading took ${readMs.toFixed(0)} ms`);
     });
   }
 });

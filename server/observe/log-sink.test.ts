@@ -11,7 +11,7 @@ import { LARGE_WRITE_BYTES, openLogSink } from './log-sink.ts';
 
 const module = new URL('./log-sink.ts', import.meta.url).href;
 
-test('a reader that stands still costs lines, which are counted, and neither memory nor time', async (t) => {
+test('if the reader of the log stalls, lines are dropped and counted', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-test-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const [go, got] = [join(folder, 'go'), join(folder, 'got')];
@@ -38,7 +38,7 @@ test('a reader that stands still costs lines, which are counted, and neither mem
   assert.ok(lines.every((found, at) => at === note || `${found}\n` === line(Number(found.split(' ')[1]))));
 });
 
-test('what is held is written before the process ends, also by an error that nobody caught', async () => {
+test('buffered lines are written before the process ends, also after an uncaught error', async () => {
   const script = (end: string): string => `
     import { openLogSink } from '${module}';
     const sink = openLogSink(2, 4096, String);
@@ -55,7 +55,7 @@ test('what is held is written before the process ends, also by an error that nob
   assert.equal(await linesOf(''), 100);
 });
 
-/** A new folder, and a program in it that writes to its standard error through a sink. */
+/** Creates a folder with a program that writes to its standard error through a sink. */
 async function programIn(t: TestContext, script: string): Promise<{ folder: string; command: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-test-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
@@ -70,7 +70,7 @@ function startShell(t: TestContext, program: string, args: readonly string[]): C
   return child;
 }
 
-test('a full disk costs lines, which are counted, until there is room again', async (t) => {
+test('if the disk is full, lines are dropped and counted until there is room again', async (t) => {
   const { folder, command } = await programIn(
     t,
     `const sink = openLogSink(2, 4096, (dropped) => 'dropped ' + dropped + '\\n');
@@ -87,7 +87,7 @@ test('a full disk costs lines, which are counted, until there is room again', as
   const FULL_AT_BYTES = 128 * 1024;
   const log = join(folder, 'log');
   const wrote = join(folder, 'wrote');
-  // A file that may not grow is a full disk that needs no disk: its last line has room for a part only.
+  // A limited file size simulates a full disk: only a part of the last line fits.
   const child = startShell(t, 'bash', [
     '-c',
     `trap '' XFSZ; ulimit -f ${FULL_AT_BYTES / 1024}; exec ${command} 2>> '${log}' > '${wrote}'`,
@@ -110,7 +110,7 @@ test('a full disk costs lines, which are counted, until there is room again', as
 
 const withoutScript = !(await hasProgram('script')) && 'this machine has no script';
 
-test('a terminal that stands still keeps no process from ending', { skip: withoutScript }, async (t) => {
+test('a stalled terminal does not prevent a process from ending', { skip: withoutScript }, async (t) => {
   for (const end of ['await sink.close(); process.exit(0)', 'setTimeout(() => process.exit(0), 100)']) {
     const { folder, command } = await programIn(
       t,
@@ -143,7 +143,7 @@ test('a terminal that stands still keeps no process from ending', { skip: withou
   }
 });
 
-/** Its parent, which stands still, has not been able to take notice. */
+/** Returns whether the process is a zombie or gone. Its stopped parent cannot wait for it. */
 async function isOver(pid: number): Promise<boolean> {
   const state = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z');
   return state.slice(state.lastIndexOf(')')).startsWith(') Z');

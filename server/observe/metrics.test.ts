@@ -13,7 +13,7 @@ const gauges: Gauges = {
 
 const build = { version: '1.2.3', store: 'sqlite' };
 
-test('the errors of every route begin at 0, so that the first ones are seen as a rise', async (t) => {
+test('the error counts of every route start at 0, so that the first error is an increase', async (t) => {
   const metrics = new Metrics([{ method: 'POST', route: '/v1/data/{type}' }], build);
   t.after(() => metrics.close());
   const text = await metrics.text();
@@ -23,7 +23,7 @@ test('the errors of every route begin at 0, so that the first ones are seen as a
   }
 });
 
-test('records that the store did not keep are failed, not rejected, and the store’s error is counted', async (t) => {
+test('records that the store could not write count as failed, and the store error is counted', async (t) => {
   const metrics = new Metrics([], build);
   metrics.watch(gauges);
   t.after(() => metrics.close());
@@ -50,7 +50,7 @@ test('records that the store did not keep are failed, not rejected, and the stor
   }
 });
 
-test('a bucket holds everything up to its bound, the bound included', async (t) => {
+test('a bucket counts values up to and including its bound', async (t) => {
   const metrics = new Metrics([], build);
   t.after(() => metrics.close());
   for (const writeMs of [0.5, 1, 1.1, 60_000, 60_001]) metrics.taken(null, { outcome: 'recorded', writeMs });

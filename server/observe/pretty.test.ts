@@ -24,7 +24,7 @@ const ended: EndedRequest = {
   durationMs: 12.3,
 };
 
-test('a request is one short line', () => {
+test('a request is shown in one short line', () => {
   assert.equal(
     prettyRequest('09:30:00.000', ended, false),
     '09:30:00.000 207 POST /v1/data/shops partly accepted: 2 created, 1 rejected acme 12 ms\n',
@@ -47,13 +47,13 @@ test('a request is one short line', () => {
   );
 });
 
-test('the status has its colour where colours are shown', () => {
+test('the status is coloured if colours are enabled', () => {
   const green = '\u001b[32m201\u001b[39m';
   assert.ok(prettyRequest('t', { ...ended, status: 201 }, true).includes(green));
   assert.ok(prettyRequest('t', { ...ended, status: 503 }, true).includes('\u001b[31m503'));
 });
 
-test('an event shows its summary, and an error its stack', () => {
+test('an event shows its message and fields, an error its stack, and control characters are escaped', () => {
   const line = prettyEvent(
     't',
     'warn',

@@ -1,4 +1,4 @@
-// What every store promises, proved over every store there is. Nothing here may know a particular database.
+// Tests the contract of the `Store` interface with every store, independently of the database.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -103,17 +103,17 @@ for (const { name, open } of testStores) {
       options: Partial<Upload> = {},
     ): Promise<Written> => store.write({ organisation, type, batches, idempotencyRecord: null, ...options });
 
-    /** Writes, and checks that a dry run has the same counts. Nothing else may write these rows meanwhile. */
+    /** Writes, and asserts that a dry run has the same counts. No other call may write these rows. */
     const upload = async (...args: Parameters<typeof write>): Promise<Written> => {
       const [organisation, type, batches] = args;
       const tallies = await store.dryRun({ organisation, type, batches });
       const outcome = await write(...args);
-      if (outcome.kind === 'written') assert.deepEqual(tallies, outcome.tallies, 'as in the dry run');
+      if (outcome.kind === 'written') assert.deepEqual(tallies, outcome.tallies, 'equals the dry run');
       return outcome;
     };
 
     describe('organisations', () => {
-      test('are listed by name with all that was given', async () => {
+      test('are listed by name with all of their values', async () => {
         const prefix = randomUUID();
         const second = await store.createOrganisation(`${prefix} b`, randomUUID(), NOW_MS);
         const first = await store.createOrganisation(`${prefix} a`, randomUUID(), NOW_MS + 1);
@@ -141,7 +141,7 @@ for (const { name, open } of testStores) {
     });
 
     describe('keys', () => {
-      test('are found with all that was given and the id of their organisation', async () => {
+      test('are found with all of their values and the id of their organisation', async () => {
         const organisation = await newOrganisation();
         const { orgId } = (await store.organisations()).find((one) => one.organisation === organisation)!;
         const plain = keyOf(organisation);
@@ -171,7 +171,7 @@ for (const { name, open } of testStores) {
         );
       });
 
-      test('are replaced by a successor and end at the given moment', async () => {
+      test('are replaced by a successor and expire at the given time', async () => {
         const organisation = await newOrganisation();
         const [old, successor] = [keyOf(organisation), keyOf(organisation, { createdAtMs: NOW_MS + 1 })];
         await store.addKey(old);
@@ -186,7 +186,7 @@ for (const { name, open } of testStores) {
         );
       });
 
-      test('keep an end that is sooner than the one given with a successor', async () => {
+      test('keep an expiry that is earlier than the one given with a successor', async () => {
         const organisation = await newOrganisation();
         for (const [endMs, givenMs] of [
           [NOW_MS + 1, NOW_MS + 2],
@@ -210,7 +210,7 @@ for (const { name, open } of testStores) {
         assert.equal(await store.findKey(second.keyId), null);
       });
 
-      test('are replaced only once by many who try at the same time', async () => {
+      test('are replaced only once by many simultaneous calls', async () => {
         const organisation = await newOrganisation();
         const old = keyOf(organisation);
         await store.addKey(old);
@@ -224,7 +224,7 @@ for (const { name, open } of testStores) {
         assert.equal((await store.keysOf(organisation)).length, 2);
       });
 
-      test('are left as they were when the successor cannot be added', async () => {
+      test('are unchanged if the successor cannot be added', async () => {
         const organisation = await newOrganisation();
         const [old, taken] = [keyOf(organisation), keyOf(organisation)];
         await store.addKey(old);
@@ -234,14 +234,14 @@ for (const { name, open } of testStores) {
         assert.deepEqual([left?.expiresAtMs, left?.replacedBy], [null, null]);
       });
 
-      test('get no successor when there is no such key', async () => {
+      test('that do not exist get no successor', async () => {
         const organisation = await newOrganisation();
         const successor = keyOf(organisation);
         await assert.rejects(store.replaceKey(randomUUID(), NOW_MS, successor));
         assert.equal(await store.findKey(successor.keyId), null);
       });
 
-      test('keep the first moment of their revocation', async () => {
+      test('keep the time of their first revocation', async () => {
         const organisation = await newOrganisation();
         const key = keyOf(organisation);
         await store.addKey(key);
@@ -264,7 +264,7 @@ for (const { name, open } of testStores) {
     });
 
     describe('an upload', () => {
-      test('tells new, changed and known records apart, in whatever order they come', async () => {
+      test('counts created, updated and unchanged records, in any order', async () => {
         const organisation = await newOrganisation();
         const fates = ['created', 'updated', 'unchanged'] as const;
         for (let round = 0; round < 20; round++) {
@@ -272,7 +272,7 @@ for (const { name, open } of testStores) {
           const known = drawn.map(() => recordRow('tags', { name: 'known' }));
           const isKnown = (_: Row, position: number): boolean => drawn[position] !== 'created';
           await upload(organisation, 'tags', [known.filter(isKnown)]);
-          // What another table got last must not be taken for what this one got.
+          // The last write to another table must not affect the counts of this one.
           await upload(organisation, 'keywords', [[recordRow('keywords')]]);
           const position = recordTypeFields('tags').indexOf('name');
           const sent = known.map((row, at) => (drawn[at] === 'updated' ? row.with(position, 'new') : row));
@@ -285,7 +285,7 @@ for (const { name, open } of testStores) {
         }
       });
 
-      /** Stores one shop, uploads it changed, and says what became of it. */
+      /** Stores a shop and uploads it again with other values. Returns the result and the stored name. */
       const changeShop = async (
         stored: Values,
         incoming: Values,
@@ -300,63 +300,63 @@ for (const { name, open } of testStores) {
       };
 
       const rules: readonly { title: string; stored: Values; incoming: Values; becomes: Tally }[] = [
-        { title: 'an identical record stays', stored: {}, incoming: {}, becomes: tally(0, 0, 1) },
+        { title: 'keeps an identical record', stored: {}, incoming: {}, becomes: tally(0, 0, 1) },
         {
-          title: 'an identical record with all fields stays',
+          title: 'keeps an identical record with all fields',
           stored: { is_public: true, created: EARLIER, updated: EARLIER, is_deleted: true },
           incoming: { is_public: true, created: EARLIER, updated: EARLIER, is_deleted: true },
           becomes: tally(0, 0, 1),
         },
         {
-          title: 'a newer record replaces',
+          title: 'replaces a record by a newer one',
           stored: { name: 'old', updated: EARLIER },
           incoming: { name: 'new', updated: LATER },
           becomes: tally(0, 1, 0),
         },
         {
-          title: 'an older record is left out',
+          title: 'ignores an older record',
           stored: { name: 'new', updated: LATER },
           incoming: { name: 'old', updated: EARLIER },
           becomes: tally(0, 0, 1),
         },
         {
-          title: 'an equally old record that differs replaces',
+          title: 'replaces a record by a different one with the same date',
           stored: { name: 'old', updated: EARLIER },
           incoming: { name: 'new', updated: EARLIER },
           becomes: tally(0, 1, 0),
         },
         {
-          title: 'a record without updated replaces one with it',
+          title: 'replaces a record with updated by one without it',
           stored: { name: 'old', updated: LATER },
           incoming: { name: 'new' },
           becomes: tally(0, 1, 0),
         },
         {
-          title: 'a record with updated replaces one without it',
+          title: 'replaces a record without updated by one with it',
           stored: { name: 'old' },
           incoming: { name: 'new', updated: EARLIER },
           becomes: tally(0, 1, 0),
         },
         {
-          title: 'a record without updated replaces another such one',
+          title: 'replaces a record without updated by another one without it',
           stored: { name: 'old' },
           incoming: { name: 'new' },
           becomes: tally(0, 1, 0),
         },
         {
-          title: 'a difference in updated alone replaces',
+          title: 'replaces a record if only updated differs',
           stored: { updated: EARLIER },
           incoming: { updated: LATER },
           becomes: tally(0, 1, 0),
         },
         {
-          title: 'a value that is gone replaces',
+          title: 'replaces a value by null',
           stored: { is_public: false },
           incoming: { is_public: null },
           becomes: tally(0, 1, 0),
         },
         {
-          title: 'a mark of deletion replaces',
+          title: 'replaces a record by a deleted one',
           stored: {},
           incoming: { is_deleted: true },
           becomes: tally(0, 1, 0),
@@ -370,7 +370,7 @@ for (const { name, open } of testStores) {
         });
       }
 
-      test('replaces the whole record, not only what differs', async () => {
+      test('replaces the whole record, not only the fields that differ', async () => {
         const organisation = await newOrganisation();
         const id = randomUUID();
         const first = recordRow('shops', { shop_id: id, is_public: true, created: EARLIER });
@@ -380,7 +380,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual(await store.record(organisation, 'shops', id), second);
       });
 
-      test('tallies each batch by itself', async () => {
+      test('counts each batch separately', async () => {
         const organisation = await newOrganisation();
         const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => recordRow('tags', { name }));
         await upload(organisation, 'tags', [[a!, b!]]);
@@ -391,11 +391,11 @@ for (const { name, open } of testStores) {
         );
       });
 
-      test('of no batches is written', async () => {
+      test('without batches succeeds', async () => {
         assert.deepEqual(await upload(await newOrganisation(), 'tags', []), written());
       });
 
-      test('stores all of its batches or nothing, and its idempotencyRecord only with them', async () => {
+      test('stores all of its batches or nothing, and its idempotency record only with them', async () => {
         const organisation = await newOrganisation();
         const good = recordRow('branches');
         const unstorable = recordRow('branches', { latitude: 'north' });
@@ -406,12 +406,12 @@ for (const { name, open } of testStores) {
           write(organisation, 'branches', [[kept]]),
         ]);
         assert.equal(failing.status, 'rejected');
-        assert.ok(!(failing.reason instanceof StoreUnavailable), 'a mistake is no outage');
+        assert.ok(!(failing.reason instanceof StoreUnavailable), 'an invalid row is not an outage');
         assert.deepEqual(await everyRecord(store, organisation, 'branches'), [kept]);
         assert.equal(await store.storedResponse(idempotencyRecord, NOW_MS), null);
       });
 
-      test('as a dry run tallies what it would do and stores nothing', async () => {
+      test('as a dry run returns the counts of the upload and stores nothing', async () => {
         const organisation = await newOrganisation();
         const [stored, changed, fresh] = ['a', 'b', 'c'].map((name) => recordRow('tags', { name }));
         await upload(organisation, 'tags', [[stored!, changed!]]);
@@ -423,7 +423,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual(await upload(organisation, 'tags', batches), written(...tallies));
       });
 
-      test('made beside many others leaves the newest of all', async () => {
+      test('at the same time as many others leaves the newest record', async () => {
         const organisation = await newOrganisation();
         const id = randomUUID();
         const moments = Array.from({ length: 40 }, (_, n) => `2024-05-01T09:30:00.0000${n + 10}Z`);
@@ -438,7 +438,7 @@ for (const { name, open } of testStores) {
         assert.equal(fieldOf(kept!, 'tags', 'updated'), moments.at(-1));
       });
 
-      test('is seen by every reading that begins after it was acknowledged', async () => {
+      test('is seen by every read that begins after its acknowledgement', async () => {
         const organisation = await newOrganisation();
         await Promise.all(
           Array.from({ length: 100 }, async () => {
@@ -450,7 +450,7 @@ for (const { name, open } of testStores) {
         );
       });
 
-      test('outlives the store', async () => {
+      test('is still stored when the store is opened again', async () => {
         const own = await open();
         try {
           const { organisation } = (await own.store.createOrganisation('one', randomUUID(), NOW_MS))!;
@@ -507,7 +507,7 @@ for (const { name, open } of testStores) {
         });
       }
 
-      test('may be null in every field but the key: what an upload must have is not for the store to decide', async () => {
+      test('may be null in every field except the key: the store checks no required fields', async () => {
         const organisation = await newOrganisation();
         for (const type of recordTypeNames) {
           const { key, fields } = recordTypes[type];
@@ -533,7 +533,7 @@ for (const { name, open } of testStores) {
         }
       });
 
-      /** More than stores write one by one, with what has a meaning in text formats. */
+      /** Returns more rows than stores write one by one, with texts that have a meaning in text formats. */
       const manyRows = (type: RecordTypeName): readonly Row[] => {
         const awkward = ['\\N', '\\', 'a\tb\nc\rd', '\\.', '"{},', '', 'NULL', 'é\u2028😀'];
         const rows = fc.sample(anyRow(recordTypes[type].fields), 300).map((row, at) =>
@@ -571,7 +571,7 @@ for (const { name, open } of testStores) {
         ['small', 'tag'],
         ['large', 'x'.repeat(10_000)],
       ] as const)
-        test(`of many new ${size} records that are uploaded by several at the same time are stored once`, async () => {
+        test(`of many new ${size} records are stored once by several simultaneous uploads`, async () => {
           const organisation = await newOrganisation();
           const rows = Array.from({ length: 1000 }, () => recordRow('tags', { name }));
           const uploads = Array.from({ length: 6 }, (_, number) => {
@@ -607,7 +607,7 @@ for (const { name, open } of testStores) {
     });
 
     describe('organisations with equal ids', () => {
-      test('have records of their own in every call', async () => {
+      test('have separate records in every call', async () => {
         const [ours, theirs] = [await newOrganisation(), await newOrganisation()];
         const id = randomUUID();
         const own = (name: string) => recordRow('shops', { shop_id: id, name });
@@ -620,7 +620,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual(await everyRecord(store, theirs, 'shops'), [own('theirs')]);
       });
 
-      test('have interactions of their own in every call', async () => {
+      test('have separate interactions in every call', async () => {
         const [ours, theirs] = [await newOrganisation(), await newOrganisation()];
         const row = interactionRow({ user_id: 'ours' });
         await store.writeInteraction({ organisation: ours, row, idempotencyRecord: null });
@@ -634,7 +634,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual(await store.interaction(ours, interactionIdOf(row)), row);
       });
 
-      test('have memories of their own', async () => {
+      test('have separate idempotency records', async () => {
         const [ours, theirs] = [await newOrganisation(), await newOrganisation()];
         const idempotencyRecord = idempotencyRecordOf(ours);
         await upload(ours, 'tags', [[recordRow('tags')]], { idempotencyRecord });
@@ -652,9 +652,9 @@ for (const { name, open } of testStores) {
     });
 
     describe('an idempotency record', () => {
-      test('is kept with the tallies of its write, byte for byte', async () => {
+      test('is stored with the counts of its write, byte for byte', async () => {
         const organisation = await newOrganisation();
-        // A view into the middle of a larger buffer, as network code hands it on.
+        // A view into the middle of a larger buffer, as network code produces it.
         const response = new Uint8Array(new Uint8Array(1000).map((_, n) => n % 256).buffer, 100, 600);
         const idempotencyRecord = idempotencyRecordOf(organisation, { response });
         await upload(organisation, 'tags', [[recordRow('tags')], [recordRow('tags'), recordRow('tags')]], {
@@ -666,7 +666,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual(Buffer.from(found.response), Buffer.from(response));
       });
 
-      test('that is there already keeps the write from being made', async () => {
+      test('that already exists prevents the write', async () => {
         const organisation = await newOrganisation();
         const idempotencyRecord = idempotencyRecordOf(organisation);
         const late = recordRow('tags');
@@ -682,7 +682,7 @@ for (const { name, open } of testStores) {
         assert.equal((await store.storedResponse(idempotencyRecord, NOW_MS))?.fingerprint, 'print');
       });
 
-      test('under one key lets exactly one of many writes through', async () => {
+      test('allows exactly one of many writes with the same key', async () => {
         const organisation = await newOrganisation();
         const idempotencyRecord = idempotencyRecordOf(organisation);
         const outcomes = await Promise.all(
@@ -696,7 +696,7 @@ for (const { name, open } of testStores) {
         assert.equal((await everyRecord(store, organisation, 'tags')).length, 1);
       });
 
-      test('is told apart by its path and its key', async () => {
+      test('is found only by its own path and key', async () => {
         const organisation = await newOrganisation();
         const idempotencyRecord = idempotencyRecordOf(organisation);
         await upload(organisation, 'tags', [[]], { idempotencyRecord });
@@ -708,7 +708,7 @@ for (const { name, open } of testStores) {
         assert.notEqual(await store.storedResponse(idempotencyRecord, NOW_MS), null);
       });
 
-      test('ends at its expiry, and its key is then free again', async () => {
+      test('expires, and its key can then be used again', async () => {
         const organisation = await newOrganisation();
         const idempotencyRecord = idempotencyRecordOf(organisation);
         await upload(organisation, 'tags', [[]], { idempotencyRecord });
@@ -730,7 +730,7 @@ for (const { name, open } of testStores) {
         assert.equal((await store.storedResponse(next, idempotencyRecord.expiresAtMs))?.fingerprint, 'next');
       });
 
-      test('is forgotten once it has expired, not before, however many there are', async () => {
+      test('is deleted once it has expired, not before, however many there are', async () => {
         const organisation = await newOrganisation();
         const expiring = Array.from({ length: 450 }, () =>
           idempotencyRecordOf(organisation, { expiresAtMs: NOW_MS + 5 }),
@@ -754,7 +754,7 @@ for (const { name, open } of testStores) {
         assert.notEqual(await store.storedResponse(lasting, NOW_MS), null);
       });
 
-      test('of an interaction is kept with it, or by itself', async () => {
+      test('of an interaction is stored with it, or alone', async () => {
         const organisation = await newOrganisation();
         const [together, alone] = [idempotencyRecordOf(organisation), idempotencyRecordOf(organisation)];
         const row = interactionRow();
@@ -794,7 +794,7 @@ for (const { name, open } of testStores) {
     });
 
     describe('existence', () => {
-      test('is told for each id, deleted records included, and for the asked type only', async () => {
+      test('is reported for each id, deleted records included, and for the given type only', async () => {
         const organisation = await newOrganisation();
         const [here, deleted] = [recordRow('shops'), recordRow('shops', { is_deleted: true })];
         await upload(organisation, 'shops', [[here, deleted]]);
@@ -804,7 +804,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual(await store.existing(organisation, 'shops', []), new Set());
       });
 
-      test('is told for thousands of ids at once', async () => {
+      test('is reported for thousands of ids at once', async () => {
         const organisation = await newOrganisation();
         const rows = Array.from({ length: 3000 }, () => recordRow('tags'));
         await upload(organisation, 'tags', [rows]);
@@ -815,7 +815,7 @@ for (const { name, open } of testStores) {
     });
 
     describe('records', () => {
-      test('are listed by id, page after page, without deleted ones unless asked for', async () => {
+      test('are listed by id, page after page, without deleted ones by default', async () => {
         const organisation = await newOrganisation();
         const rows = Array.from({ length: 25 }, (_, n) => recordRow('tags', { is_deleted: n % 5 === 0 }));
         await upload(organisation, 'tags', [rows]);
@@ -836,7 +836,7 @@ for (const { name, open } of testStores) {
         }
       });
 
-      test('that are long make a page end early, and a single one that is longer than a page is a page', async () => {
+      test('that are long make a page shorter, and one longer than a page is a page of its own', async () => {
         const organisation = await newOrganisation();
         const texts = { name: 'n'.repeat(200_000), type: '\u0001'.repeat(20_000) };
         const short = Array.from({ length: 30 }, () => recordRow('offers'));
@@ -862,7 +862,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual(listed, rows);
       });
 
-      test('are looked for in steps among many deleted ones, and a page may be empty before the end', async () => {
+      test('among many deleted ones are found in steps, and a page may be empty', async () => {
         const organisation = await newOrganisation();
         const rows = Array.from({ length: 50_000 }, (_, n) =>
           recordRow('tags', { is_deleted: n !== 49_000 }),
@@ -931,7 +931,7 @@ for (const { name, open } of testStores) {
       const names = Object.keys(storedInteraction);
       const valueIn = (row: Row, field: string) => row[names.indexOf(field)]!;
 
-      /** What the list should say, worked out from the rows themselves. */
+      /** Returns the rows that the list should have, computed from all rows. */
       const expected = ({ equal, from, to, before: end, limit }: InteractionPage): readonly Row[] => {
         const order = (row: Row) => `${valueIn(row, 'occurred_at')} ${valueIn(row, 'interaction_id')}`;
         return rows
@@ -943,7 +943,7 @@ for (const { name, open } of testStores) {
           .slice(0, limit);
       };
 
-      test('are listed newest first, by id where they are equally new', async () => {
+      test('are listed newest first, and by id if they are equally new', async () => {
         assert.deepEqual(await everyInteraction(store, organisation), expected(allInteractions));
       });
 
@@ -952,7 +952,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual(listed, expected(allInteractions));
       });
 
-      test('are narrowed by any filters, bounds and beginnings together', async () => {
+      test('are listed correctly for any combination of filters, bounds and start positions', async () => {
         const filters = fc
           .uniqueArray(
             fc.constantFrom<[string, ColumnValue]>(
@@ -993,7 +993,7 @@ for (const { name, open } of testStores) {
           }),
           { numRuns: 200 },
         );
-        assert.ok(found > 100, 'the pages must not all be empty');
+        assert.ok(found > 100, 'almost all pages were empty');
       });
 
       test('can be filtered by each field that a client sends', async () => {
@@ -1020,12 +1020,12 @@ for (const { name, open } of testStores) {
       });
     });
 
-    describe('its life', () => {
-      test('answers a ping while it is open', async () => {
+    describe('the lifecycle', () => {
+      test('a ping succeeds while the store is open', async () => {
         await store.ping();
       });
 
-      test('finishes what it was given before it closes, and takes nothing after', async () => {
+      test('closing waits for running calls, and later calls are refused', async () => {
         const own = await open();
         try {
           const { organisation } = (await own.store.createOrganisation('one', randomUUID(), NOW_MS))!;

@@ -3,14 +3,14 @@ import { test } from 'node:test';
 import { Failure } from '../failure.ts';
 import { isPostgres, readDatabaseLocation } from './database-location.ts';
 
-test('a PostgreSQL address is known by its scheme, in any case', () => {
+test('a PostgreSQL address is recognised by its scheme, in upper or lower case', () => {
   for (const url of ['postgres://h/d', 'postgresql://h/d', 'POSTGRES://h/d', 'PostgreSQL://h/d']) {
     assert.equal(isPostgres(url), true, url);
     assert.deepEqual(readDatabaseLocation(url), { kind: 'postgres', url });
   }
 });
 
-test('everything else is the path of a SQLite file, with or without sqlite: before it', () => {
+test('any other text is the path of a SQLite file, with or without the prefix sqlite:', () => {
   for (const [database, path] of [
     ['data/headgate.db', 'data/headgate.db'],
     ['sqlite:/var/headgate.db', '/var/headgate.db'],
@@ -24,7 +24,7 @@ test('everything else is the path of a SQLite file, with or without sqlite: befo
   }
 });
 
-test('a text that can name no database of ours is answered with a sentence', () => {
+test('a text that names no supported database is refused with a sentence', () => {
   const noFile = 'the database must be a file on disk: give sqlite:PATH';
   for (const [database, sentence] of [
     ['', noFile],

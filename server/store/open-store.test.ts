@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { openStore } from './open-store.ts';
 import { StoreUnusable } from './store.ts';
 
-test('a bare path, a sqlite: path and a relative one name the same database', async (t) => {
+test('an absolute path, the same path with sqlite: and a relative path open the same database', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-open-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'new', 'folder', 'headgate.db');

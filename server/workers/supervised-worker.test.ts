@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { SupervisedWorker, type Supervision, startWorker } from './supervised-worker.ts';
 
-/** Posts what it is given, and does what it is told: end, throw or say goodbye. */
+/** A worker that posts its `workerData`, and ends, throws or finishes when a test asks for it. */
 const script = new URL(
   `data:text/javascript,${encodeURIComponent(`
     import { parentPort, workerData } from 'node:worker_threads';
@@ -21,7 +21,7 @@ function supervised(t: TestContext, supervision: Supervision): SupervisedWorker 
   return worker;
 }
 
-test('a worker that ends by itself is started again, and its end is reported with the reason', async (t) => {
+test('a worker that ends unexpectedly is restarted, and its end is reported with the reason', async (t) => {
   let starts = 0;
   const lost: string[] = [];
   const again = Promise.withResolvers<void>();
@@ -37,7 +37,7 @@ test('a worker that ends by itself is started again, and its end is reported wit
   assert.deepEqual(await once(worker.running!, 'message'), [2]);
 });
 
-test('a worker that cannot be used the first time is not started again', async (t) => {
+test('a worker that does not become ready at its first start is not restarted', async (t) => {
   let starts = 0;
   const worker = supervised(t, {
     start: () => startWorker(script, { workerData: `start ${++starts}` }),
@@ -49,7 +49,7 @@ test('a worker that cannot be used the first time is not started again', async (
   assert.equal(starts, 1);
 });
 
-test('a worker that cannot be started again is tried until it can', async (t) => {
+test('a restart that fails is retried until it succeeds', async (t) => {
   let starts = 0;
   const lost: string[] = [];
   const again = Promise.withResolvers<void>();
@@ -68,7 +68,7 @@ test('a worker that cannot be started again is tried until it can', async (t) =>
   assert.deepEqual(lost, ['ended', 'not started']);
 });
 
-test('a worker is asked to finish when it is closed, and not started again', async (t) => {
+test('a closed worker is asked to finish, and is not restarted', async (t) => {
   let starts = 0;
   const worker = supervised(t, {
     start: () => startWorker(script, { workerData: ++starts }),

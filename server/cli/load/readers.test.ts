@@ -1,4 +1,4 @@
-// The readers of the file formats: the same records with the same places, however the bytes come in pieces.
+// The readers return the same records and places, however the bytes of a file are split into pieces.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -40,10 +40,10 @@ async function readAll(reader: ChunkReader, start = 0): Promise<ReadAll> {
   for (let chunk = await reader.next(); chunk !== null; chunk = await reader.next()) {
     assert.equal(broken, null, 'nothing comes after a broken line');
     if (offset !== null) assert.equal(chunk.start, offset, 'chunks follow each other without a gap');
-    else assert.ok(chunk.start - start <= 3, 'only the mark of UTF-8 text is left out');
+    else assert.ok(chunk.start - start <= 3, 'only a byte-order mark is skipped');
     offset = chunk.start + chunk.bytes.length;
     assert.ok(chunk.ends.every((end) => end <= offset!));
-    // Records may come as what JSON.stringify makes them of.
+    // Records may be objects with their own toJSON.
     all.records.push(...(JSON.parse(JSON.stringify(chunk.records)) as unknown[]));
     all.lines.push(...chunk.lines);
     all.ends.push(...chunk.ends);
@@ -70,7 +70,7 @@ async function csvInAnyPieces(text: string | Buffer): Promise<ReadAll> {
   return results[0]!;
 }
 
-test('CSV cells are typed by the catalogue, and empty ones are absent', async () => {
+test('CSV cells get their types from the catalogue, and empty cells are absent', async () => {
   const { records, lines, broken } = await csvInAnyPieces(
     'branch_id,name,latitude,longitude,is_deleted,created\n' +
       'b1,Shop,51.5,-0.12,TRUE,2024-05-01T09:30:00Z\n' +
@@ -95,7 +95,7 @@ test('CSV cells are typed by the catalogue, and empty ones are absent', async ()
   assert.deepEqual(lines, [2, 3, 4, 5]);
 });
 
-test('CSV may have quotes, line breaks in cells, CRLF, a byte-order mark, blank lines and no last line break', async () => {
+test('CSV may have quotes, multi-line cells, CRLF, a byte-order mark and blank lines', async () => {
   const text =
     '\ufeffname,"branch_id"\r\n"a, ""b"" – ü\r\n2nd",1\r\n\r\nplain 5" pipe,"2"\r\n\r\n"q","3"\n"","4"\n,5\nlast,🎓';
   const { records, lines, ends, broken } = await csvInAnyPieces(text);
@@ -112,7 +112,7 @@ test('CSV may have quotes, line breaks in cells, CRLF, a byte-order mark, blank 
   assert.equal(ends.at(-1), Buffer.byteLength(text));
 });
 
-test('a broken CSV line is named, and everything before it is read', async () => {
+test('an invalid CSV line is reported with its number, and all records before it are read', async () => {
   const good = 'branch_id,name\n1,a\n2,b\n';
   const broken: [text: string | Buffer, line: number, reason: RegExp][] = [
     [`${good}3\n4,d\n`, 4, /has 1 cell, and the header 2/],
@@ -136,7 +136,7 @@ test('a broken CSV line is named, and everything before it is read', async () =>
   }
 });
 
-test('a line that a load has written for a rejected record may be longer than others', async () => {
+test('an NDJSON line of a rejected record may be longer than other lines', async () => {
   const long = 'x'.repeat(LONGEST_RECORD_BYTES + 600_000);
   const read = (line: string) =>
     readAll(new NdjsonReader(inPieces(Buffer.from(line), 256 * 1024), { offset: 0, line: 1 }));
@@ -150,7 +150,7 @@ test('a line that a load has written for a rejected record may be longer than ot
   assert.match(endless.broken!.reason, /longer than 56 MiB/);
 });
 
-test('what has no end is given up after a bounded number of bytes', async () => {
+test('a record or file that never ends is refused after a limited number of bytes', async () => {
   const endless = 'x'.repeat(LONGEST_RECORD_BYTES + 300_000);
   const openQuote = await csv(`branch_id,name\n1,a\n2,"${endless.replaceAll('xxx', 'x,\n')}`, 256 * 1024);
   assert.deepEqual([openQuote.records.length, openQuote.broken!.line], [1, 3]);
@@ -169,7 +169,7 @@ test('what has no end is given up after a bounded number of bytes', async () => 
   assert.match(tooLong.broken!.reason, /longer than 32 MiB.* NDJSON.*: jq -c '\.\[\]' .*'\.records\[\]'/);
 });
 
-test('whatever is written as CSV is read back, and reading may begin after any record', async () => {
+test('any written CSV is read back unchanged, and reading can resume after any record', async () => {
   const cell = fc.oneof(
     fc.constant(null),
     fc.string({ unit: 'binary', maxLength: 20 }).map((text) => text.toWellFormed()),
@@ -191,7 +191,7 @@ test('whatever is written as CSV is read back, and reading may begin after any r
         const expected = rows.map((given) =>
           Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)),
         );
-        // A byte-order mark may only be the first thing in a file, where the header is.
+        // A byte-order mark is skipped only at the start of a file, so reading begins after the header.
         const place = { offset: 10, line: 2 };
         const whole = await readAll(new CsvReader(inPieces(bytes, pieceBytes), place, columns, null), 10);
         assert.deepEqual(whole.records, expected);
@@ -215,7 +215,7 @@ test('whatever is written as CSV is read back, and reading may begin after any r
   );
 });
 
-test('the text that a record of CSV writes of itself means what the JSON of its values does', async () => {
+test('the JSON text of a CSV record is equivalent to the JSON of its values', async () => {
   const { fields } = recordTypes.transactions;
   const columns = columnsOf(['transaction_id', 'amount', 'is_deleted', 'source', 'event', 'no_field'], {
     ...fields,
@@ -239,7 +239,7 @@ test('the text that a record of CSV writes of itself means what the JSON of its 
         'transaction_id',
       ).next();
       const [record] = chunk!.records;
-      // Read and written again: 12.50 is the same number as 12.5, and is sent as it stands.
+      // The text is normalised first: 12.50 is the same number as 12.5, and is sent as written.
       assert.equal(JSON.stringify(JSON.parse(jsonTextOf(record))), JSON.stringify(record));
     }),
     {
@@ -279,7 +279,7 @@ async function ndjsonInAnyPieces(text: string | Buffer): Promise<ReadAll> {
   return results[0]!;
 }
 
-test('NDJSON has a value in each line, and a broken line is named', async () => {
+test('NDJSON has one value per line, and an invalid line is reported with its number', async () => {
   const good = '\ufeff{"a":"ü"}\r\n\n   \n5\n["x"]';
   const { records, lines, ends, broken } = await ndjsonInAnyPieces(good);
   assert.deepEqual([records, lines, broken], [[{ a: 'ü' }, 5, ['x']], [1, 4, 5], null]);
@@ -301,7 +301,7 @@ async function jsonInAnyPieces(text: string | Buffer): Promise<ReadAll> {
   return results[0]!;
 }
 
-test('a JSON file is an array of records, bare or in an object, and a line is the number of a record', async () => {
+test('a JSON file is an array of records, alone or in an object, and lines are record numbers', async () => {
   const records = [{ a: '],"\\\\\\"{', b: [1, [2]] }, { c: 'ü\n' }, 5, 'x', null, [[]], {}];
   for (const text of [
     JSON.stringify(records),
@@ -325,7 +325,7 @@ test('a JSON file is an array of records, bare or in an object, and a line is th
   assert.deepEqual((await jsonInAnyPieces('{"records": [ ] }')).records, []);
 });
 
-test('a broken JSON file is named with its line, and nothing of it is read', async () => {
+test('an invalid JSON file is reported with its line, and no record of it is read', async () => {
   const broken: [text: string | Buffer, line: number | null, reason: RegExp][] = [
     ['[{"a":1},\n{"a":2}', 2, /not valid JSON/],
     ['[{"a":1},\n{"a":}]', null, /not valid JSON: Unexpected token '}', .*\{"a":1\}, \{"a":\}\]"/],
@@ -353,13 +353,13 @@ test('a broken JSON file is named with its line, and nothing of it is read', asy
   }
 });
 
-test('reading a JSON file may begin after any record', async () => {
+test('reading a JSON file can resume after any record', async () => {
   const text = '{"records":[{"a":"é"} ,\n {"b":[1,2]},3\n],"more":"]"}';
   const { records, lines, ends } = await jsonInAnyPieces(text);
   assert.equal(records.length, 3);
   for (const [index, end] of ends.entries()) {
     const passed = await passOver(jsonAsLines(inPieces(Buffer.from(text), 5), 'records'), end, null);
-    if (passed === null || passed instanceof Unreadable) assert.fail('it cannot be passed over');
+    if (passed === null || passed instanceof Unreadable) assert.fail('the records cannot be skipped');
     const rest = await readAll(new NdjsonReader(passed.rest, passed.place), end);
     assert.deepEqual([rest.records, rest.lines], [records.slice(index + 1), lines.slice(index + 1)]);
   }

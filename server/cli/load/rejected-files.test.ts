@@ -17,7 +17,7 @@ function rejected(name: string) {
   return { record: { shop_id: 'x', name }, errors, line: 7, origin: null };
 }
 
-test('what was written after the journal is dropped when a load goes on', async (t) => {
+test('records written after the last journal entry are removed when a load resumes', async (t) => {
   const folder = await newFolder(t);
   const first = new RejectedFiles(folder, 'id');
   first.append('shops', 'shops.csv', [rejected('confirmed – é')]);
@@ -39,7 +39,7 @@ test('what was written after the journal is dropped when a load goes on', async 
   assert.deepEqual(readdirSync(folder), ['shops.ndjson']);
 });
 
-test('two loads at once write to the same folder without mixing up', async (t) => {
+test('two simultaneous loads write to the same folder without mixing their records', async (t) => {
   const folder = await newFolder(t);
   const [one, other] = [new RejectedFiles(folder, 'one'), new RejectedFiles(folder, 'other')];
   one.append('shops', 'a.csv', [rejected('one')]);
@@ -52,7 +52,7 @@ test('two loads at once write to the same folder without mixing up', async (t) =
   assert.match(readFileSync(join(folder, 'shops.ndjson'), 'utf8'), /"name":"other"/);
 });
 
-test('only a file that holds rejected records may be replaced by them', async (t) => {
+test('only a file of rejected records may be replaced by rejected records', async (t) => {
   const folder = await newFolder(t);
   const types = new Set(['shops', 'tags'] as const);
   assert.equal(await inTheWay(join(folder, 'missing'), types), null);
@@ -65,7 +65,7 @@ test('only a file that holds rejected records may be replaced by them', async (t
   assert.equal(await inTheWay(folder, types), join(folder, 'shops.ndjson'));
 });
 
-test('an empty folder does not stay, one with other things does', async (t) => {
+test('an empty folder is removed, and one that contains files is kept', async (t) => {
   const folder = join(await newFolder(t), 'rejected');
   const files = new RejectedFiles(folder, 'id');
   files.removeFolderIfEmpty();

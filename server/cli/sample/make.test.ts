@@ -1,4 +1,4 @@
-// A sample is believable and whole: every record is good, every id leads somewhere, and the story adds up.
+// A sample is realistic: every record is valid, every reference resolves, and the dates are consistent.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -47,7 +47,7 @@ describe('a sample of a thousand customers', () => {
   const byId = <T extends keyof Sample>(type: T, key: keyof SampleRecords[T]) =>
     new Map(sample[type].map((record) => [record[key] as string, record]));
 
-  test('has some of every type, each good and with an id of its own', () => {
+  test('has valid records of every type, each with a unique id', () => {
     for (const type of sampleTypes) {
       const checking = planOf(fieldsOf(type));
       assert.ok(sample[type].length > 0, `there are no ${type}`);
@@ -59,7 +59,7 @@ describe('a sample of a thousand customers', () => {
     assert.equal(new Set(ids).size, ids.length);
   });
 
-  test('says of every optional field something somewhere', () => {
+  test('has a value for every optional field in at least one record', () => {
     for (const type of sampleTypes) {
       for (const field of Object.keys(fieldsOf(type))) {
         const isUsed = sample[type].some((record) => (record as Values)[field] !== null);
@@ -68,7 +68,7 @@ describe('a sample of a thousand customers', () => {
     }
   });
 
-  test('grows with its customers', () => {
+  test('has numbers of records in proportion to its customers', () => {
     const { customers, transactions, shops } = sample;
     assert.equal(customers.length, 1000);
     assert.ok(
@@ -87,7 +87,7 @@ describe('a sample of a thousand customers', () => {
     assert.ok(samplePlan(1, 10_000_000, UNTIL_DAY).shops === 5000);
   });
 
-  test('lets every reference lead to a record that is there, checked or not', () => {
+  test('has only references to existing records, also in fields that Headgate does not check', () => {
     const there: Record<string, Set<string>> = {};
     for (const type of recordTypeNames) {
       there[type] = new Set(
@@ -119,7 +119,7 @@ describe('a sample of a thousand customers', () => {
     }
   });
 
-  test('keeps what belongs together in one region', () => {
+  test('has related records in the same region', () => {
     const shops = byId('shops', 'shop_id');
     const customers = byId('customers', 'customer_id');
     const institutes = byId('institutes', 'institute_id');
@@ -145,7 +145,7 @@ describe('a sample of a thousand customers', () => {
     }
   });
 
-  test('lets time pass in the right direction, and nothing happen after the last day', () => {
+  test('has dates in a consistent order, and none after the last day', () => {
     for (const type of recordTypeNames) {
       for (const { created, updated } of sample[type]) {
         assert.ok(created! <= updated!, `${type} was changed before it was made`);
@@ -158,7 +158,7 @@ describe('a sample of a thousand customers', () => {
       const student = customers.get(student_id!)!;
       const shop = shops.get(shop_id)!;
       assert.ok(created! > student.created! && created! > shop.created!);
-      if (student.is_deleted) assert.ok(created! < student.updated!, 'bought after leaving');
+      if (student.is_deleted) assert.ok(created! < student.updated!, 'the student bought after leaving');
       if (shop.is_deleted) assert.ok(created! < shop.updated!, 'bought after the shop had closed');
     }
     for (const { birthdate, created } of sample.customers) {
@@ -178,7 +178,7 @@ describe('a sample of a thousand customers', () => {
     }
   });
 
-  test('gives discounts only where the offer allows them, and saves what it promises', () => {
+  test('has discounts only if the offer allows them, with the savings that it promises', () => {
     const offers = byId('offers', 'offer_id');
     const branches = byId('branches', 'branch_id');
     let withOffer = 0;
@@ -211,7 +211,7 @@ describe('a sample of a thousand customers', () => {
     assert.ok(share > 0.6 && share < 0.95, `${share} of the transactions have an offer`);
   });
 
-  test('marks as favourites only what the student has bought from', () => {
+  test('has only favourite shops from which the student has bought before', () => {
     const bought = new Map<string, number>();
     for (const { student_id, shop_id, created } of sample.transactions) {
       const pair = `${student_id} ${shop_id}`;
@@ -222,7 +222,7 @@ describe('a sample of a thousand customers', () => {
     }
   });
 
-  test('lets a few shops and a few students do most of the buying, more of it in the daytime', () => {
+  test('has most purchases at few shops, by few students and in the daytime', () => {
     const shareOfTop = (transactions: readonly Transaction[], of: keyof Transaction, top: number): number => {
       const counts = [...Map.groupBy(transactions, (one) => one[of]).values()].map((group) => group.length);
       const most = counts.sort((one, other) => other - one).slice(0, top);
@@ -235,7 +235,7 @@ describe('a sample of a thousand customers', () => {
     assert.ok(atNight.length < sample.transactions.length * 0.1);
   });
 
-  test('marks a few as deleted, and a share of the interactions as recommended', () => {
+  test('has a few deleted records, and a share of recommended interactions', () => {
     for (const type of ['customers', 'transactions', 'shops', 'offers', 'student-favourites'] as const) {
       const deleted = sample[type].filter(({ is_deleted }) => is_deleted).length;
       assert.ok(deleted > 0 && deleted < sample[type].length * 0.15, `${deleted} ${type} are deleted`);
@@ -249,24 +249,24 @@ describe('a sample of a thousand customers', () => {
   });
 });
 
-test('the smallest sample is whole as well', () => {
+test('the smallest sample has one customer and the usual 60 shops', () => {
   const sample = made(samplePlan(1, 1, UNTIL_DAY));
   assert.equal(sample.customers.length, 1);
   assert.equal(sample.shops.length, 60);
 });
 
-describe('the same plan', () => {
+describe('a plan', () => {
   const digestOf = (plan: SamplePlan): string => {
     const digest = createHash('sha256');
     for (const _ of makeSample(plan, (type, record) => digest.update(`${type}${JSON.stringify(record)}`)));
     return digest.digest('hex').slice(0, 16);
   };
 
-  test('gives the same records on every machine', () => {
+  test('produces the same records on every machine', () => {
     assert.equal(digestOf(samplePlan(1, 100, UNTIL_DAY)), '6c16abf38ea01a9a');
   });
 
-  test('but of another seed, other ids, and of another day, other times', () => {
+  test('with another seed produces other ids, and with another day other times', () => {
     const first = new Set(idsOf(made(samplePlan(1, 50, UNTIL_DAY))));
     assert.ok(idsOf(made(samplePlan(2, 50, UNTIL_DAY))).every((id) => !first.has(id)));
     assert.notEqual(digestOf(samplePlan(1, 50, UNTIL_DAY)), digestOf(samplePlan(1, 50, UNTIL_DAY - 1)));

@@ -1,4 +1,4 @@
-// `headgate sample`: which files it writes and where, and what it refuses.
+// Tests which files `headgate sample` writes, where it writes them, and what it refuses.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -56,7 +56,7 @@ async function sampleIn(name: string, ...args: string[]): Promise<Written> {
   return JSON.parse(ran.stdout) as Written;
 }
 
-/** The digest of each file: the files themselves would take long to tell apart. */
+/** Returns a digest of each file, because comparing the files themselves would be slow. */
 async function contentOf(path: string, unpack = (bytes: Buffer) => bytes): Promise<Map<string, string>> {
   const names = (await readdir(path)).sort();
   return new Map(
@@ -69,7 +69,7 @@ async function contentOf(path: string, unpack = (bytes: Buffer) => bytes): Promi
   );
 }
 
-test('a file per type, in the order of upload, and the same bytes every time', async () => {
+test('a sample has one file per type, in upload order, with the same bytes every time', async () => {
   const written = await sampleIn('first');
   assert.deepEqual([written.customers, written.seed, written.until], [CUSTOMERS, 1, '2026-09-30']);
   assert.deepEqual(
@@ -95,7 +95,7 @@ test('a file per type, in the order of upload, and the same bytes every time', a
   for (const [name, digest] of first) assert.notEqual(other.get(name), digest, name);
 });
 
-test('packed files hold the same as others', async () => {
+test('compressed files have the same contents as plain ones', async () => {
   await sampleIn('plain', '--format', 'ndjson');
   await sampleIn('packed', '--format', 'ndjson', '--gzip');
   const plain = await contentOf(join(folder, 'plain'));
@@ -104,8 +104,8 @@ test('packed files hold the same as others', async () => {
   assert.equal(plain.size, recordTypeNames.length + 1);
 });
 
-describe('a folder that holds something', () => {
-  test('is left alone where it holds anything that no sample has made', async () => {
+describe('an existing folder', () => {
+  test('is refused if it contains a file that no sample has written', async () => {
     const path = join(folder, 'mine');
     await mkdir(join(path, 'old'), { recursive: true });
     await writeFile(join(path, 'notes.txt'), 'mine');
@@ -118,10 +118,10 @@ describe('a folder that holds something', () => {
     assert.deepEqual(await readdir(path), ['notes.txt', 'old']);
   });
 
-  test('gets a new sample in the place of an earlier one only with --force', async () => {
+  test('with an earlier sample is overwritten only with --force', async () => {
     const path = join(folder, 'earlier');
     await sampleIn('earlier', '--seed', '3', '--gzip');
-    // What is left where a run was killed.
+    // A killed run leaves such a file.
     await writeFile(join(path, 'shops.ndjson.partial'), '{');
     const before = await contentOf(path);
     const { exitCode, stderr } = await run(path);
@@ -135,26 +135,26 @@ describe('a folder that holds something', () => {
     assert.deepEqual(await contentOf(path), await contentOf(join(folder, 'elsewhere')));
   });
 
-  test('is written to where it is empty', async () => {
+  test('that is empty is accepted', async () => {
     await mkdir(join(folder, 'empty'));
     assert.equal((await sampleIn('empty')).files.length, typesInOrder.length);
   });
 });
 
-describe('what cannot be meant is refused in one sentence, and nothing is made', () => {
+describe('an invalid option is refused in one sentence, and no folder is created', () => {
   const cases: readonly [string, readonly string[], RegExp][] = [
     [
-      'no number of customers',
+      'customers that are not a number',
       ['--customers', 'many'],
       /--customers must be a whole number from 1 to 10000000/,
     ],
-    ['no customers', ['--customers', '0'], /--customers must be/],
-    ['a fraction', ['--customers', '1.5'], /--customers must be/],
-    ['too many', ['--customers', '10000001'], /--customers must be .* not "10000001"/],
-    ['a seed that is none', ['--seed=-1'], /--seed must be a whole number from 0 to 4294967295/],
-    ['a day that is none', ['--until', '2026-02-30'], /--until must be a day .* not "2026-02-30"/],
-    ['a day of another time', ['--until', '1969-01-01'], /--until must be a day from 1980-01-01/],
-    ['another format', ['--format', 'parquet'], /--format must be csv or ndjson, not "parquet"/],
+    ['zero customers', ['--customers', '0'], /--customers must be/],
+    ['a fraction of a customer', ['--customers', '1.5'], /--customers must be/],
+    ['too many customers', ['--customers', '10000001'], /--customers must be .* not "10000001"/],
+    ['a negative seed', ['--seed=-1'], /--seed must be a whole number from 0 to 4294967295/],
+    ['a day that does not exist', ['--until', '2026-02-30'], /--until must be a day .* not "2026-02-30"/],
+    ['a day before 1980', ['--until', '1969-01-01'], /--until must be a day from 1980-01-01/],
+    ['an unknown format', ['--format', 'parquet'], /--format must be csv or ndjson, not "parquet"/],
   ];
   for (const [what, args, says] of cases) {
     test(what, async () => {
@@ -168,7 +168,7 @@ describe('what cannot be meant is refused in one sentence, and nothing is made',
   }
 });
 
-describe('a folder that cannot be written to', () => {
+describe('a folder that cannot be written to is refused', () => {
   test('because it is a file', async () => {
     const path = join(folder, 'file');
     await writeFile(path, 'mine');
@@ -194,7 +194,7 @@ describe('a folder that cannot be written to', () => {
   });
 });
 
-test('people are shown what was written, and how to load it', async () => {
+test('without --json the command prints a table of the files, and how to load them', async () => {
   const path = join(folder, 'for people');
   const { exitCode, stdout, stderr } = await run(path, '--customers', '10');
   assert.deepEqual([exitCode, stderr], [0, '']);

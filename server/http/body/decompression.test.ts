@@ -19,7 +19,7 @@ for (const inBackground of [false, true]) {
       { encoding: 'gzip', pack: gzipSync, most: 1000, what: 'members' },
       { encoding: 'zstd', pack: zstdCompressSync, most: 16, what: 'frames' },
     ] as const) {
-      test(`takes ${most} ${encoding} ${what}, and no more`, async () => {
+      test(`accepts at most ${most} ${encoding} ${what}`, async () => {
         assert.equal(String(await unpackParts(encoding, pack('a'), most)), 'a'.repeat(most));
         assert.deepEqual(await unpackParts(encoding, pack(''), most + 1), {
           refusal: 'bad_request',
@@ -27,7 +27,7 @@ for (const inBackground of [false, true]) {
         });
       });
 
-      test(`never unpacks more ${encoding} than it is told to`, async () => {
+      test(`refuses ${encoding} that unpacks to more than the limit`, async () => {
         const unpacked = await unpackParts(encoding, pack('a'.repeat(LIMIT_BYTES + 1)), 1);
         assert.ok('refusal' in unpacked && unpacked.refusal === 'content_too_large');
       });

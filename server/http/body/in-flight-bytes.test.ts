@@ -5,7 +5,7 @@ import { InFlight } from './in-flight-bytes.ts';
 const BODY = 32;
 
 describe('InFlight', () => {
-  test('lets one organisation hold half, two a third each, and leaves room for the next', () => {
+  test('limits one organisation to half, and leaves room for further organisations', () => {
     const inFlight = new InFlight(240, BODY);
     const takeAll = (organisation: number): number => {
       let taken = 0;
@@ -20,7 +20,7 @@ describe('InFlight', () => {
     assert.equal(takeAll(3), 32);
   });
 
-  test('always lets an organisation hold one body, while there is room for it', () => {
+  test('always allows an organisation one body if there is room for it', () => {
     const inFlight = new InFlight(BODY, BODY);
     assert.equal(inFlight.take(1, BODY), true);
     assert.equal(inFlight.take(2, 1), false);
@@ -28,7 +28,7 @@ describe('InFlight', () => {
     assert.equal(inFlight.take(2, BODY), true);
   });
 
-  test('counts answers that are not sent, and gives everything back', () => {
+  test('counts responses that are not sent yet, and releases everything', () => {
     const inFlight = new InFlight(100, 10);
     inFlight.hold(1, 60);
     assert.equal(inFlight.take(1, 1), false);

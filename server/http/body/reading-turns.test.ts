@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 
 const organisationOf = (name: string): number => name.charCodeAt(0);
 
-/** Readers that note when their turn came. */
+/** Returns readers that record the order in which their turns begin. */
 function readersOf(organisations: string): { readers: BodyReader[]; begun: string[] } {
   const begun: string[] = [];
   const readers = [...organisations].map((name) => ({
@@ -18,7 +18,7 @@ function readersOf(organisations: string): { readers: BodyReader[]; begun: strin
   return { readers, begun };
 }
 
-test('two are read at a time; the organisations then have their turns one after the other', () => {
+test('two bodies are read at a time, and waiting organisations then take turns', () => {
   const turns = new ReadingTurns();
   const { readers, begun } = readersOf('aaaaabc');
   assert.deepEqual(
@@ -26,14 +26,14 @@ test('two are read at a time; the organisations then have their turns one after 
     [true, true, false, false, false, false, false],
   );
   for (const reader of readers) turns.end(reader, 0);
-  assert.equal(begun.join(''), 'abc', 'readers that ended while they waited are not told');
+  assert.equal(begun.join(''), 'abc', 'readers that ended while they waited get no turn');
   const again = readersOf('aaaaabc');
   for (const reader of again.readers) turns.begin(reader);
   for (const reader of [0, 1, 2, 5, 6, 3, 4]) turns.end(again.readers[reader]!, 0);
   assert.equal(again.begun.join(''), 'abcaa');
 });
 
-test('what is read and unanswered holds back the next of its organisation, unless it was small', () => {
+test('a large body without a response delays the next body of its organisation only', () => {
   const turns = new ReadingTurns();
   const { readers, begun } = readersOf('aab');
   turns.begin(readers[0]!);
@@ -49,7 +49,7 @@ test('what is read and unanswered holds back the next of its organisation, unles
   turns.end(readers[1]!, 0);
 });
 
-test('nobody waits for one that sends nothing', async () => {
+test('a client that sends nothing does not delay other bodies', async () => {
   const turns = new ReadingTurns();
   const { readers, begun } = readersOf('abc');
   const stalled = readers.slice(0, 2).map((reader) => ({ ...reader, readBytes: () => MIB }));

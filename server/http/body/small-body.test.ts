@@ -7,7 +7,7 @@ function isSmallText(text: string): boolean {
 }
 
 describe('a small body', () => {
-  test('is one of up to 4 KiB with an ordinary number of records', () => {
+  test('has at most 4 KiB and few records', () => {
     const record = {
       tag_id: '018f6d2e-9c4b-7a31-8f5e-2b6c0d4e7a19',
       name: 'x'.repeat(100),
@@ -19,7 +19,7 @@ describe('a small body', () => {
     assert.ok(!isSmallText(' '.repeat(4097)));
   });
 
-  test('is none that holds hundreds of records, whatever they are', () => {
+  test('does not have hundreds of records, however short they are', () => {
     for (const record of ['{}', '0', '""', '[]']) {
       const text = `{"records":[${new Array(1000).fill(record).join()}]}`;
       assert.ok(text.length <= 4096);

@@ -13,7 +13,7 @@ import { type Closing, connectionCloser, responseBegan, responseEnded } from './
 const LARGE_BYTES = 48 * 1024 * 1024;
 const SLOW_STEPS = 20;
 const TIMEOUT_MS = 8000;
-/** By then clients count as stalled, and by then all that are not done are cut off. */
+/** After STALL_MS a client counts as stalled. After LAST_CALL_MS every remaining client is cut off. */
 const STALL_MS = TIMEOUT_MS / 4;
 const LAST_CALL_MS = TIMEOUT_MS - STALL_MS;
 
@@ -25,12 +25,12 @@ interface Stopping {
 
 interface Client {
   readonly socket: Socket;
-  /** How many bytes came. */
+  /** Returns the number of received bytes. */
   readonly received: () => number;
   readonly closed: Promise<unknown>;
 }
 
-/** A server that notes its responses as Headgate does. */
+/** Starts a server that tracks its responses as Headgate does. */
 async function serve(t: TestContext, handle: RequestListener, tls: Certificate | null): Promise<Stopping> {
   const listener: RequestListener = (request, response) => {
     const { socket } = request;
@@ -91,7 +91,7 @@ function stopSuite(certificate: Certificate | null): void {
     assert.equal(closing.cut, 0);
   });
 
-  test('cuts off clients that stall in a head or in a body, and no sooner than they stall', async (t) => {
+  test('cuts off clients that stall in a head or in a body, after the stall timeout', async (t) => {
     const server = await serving(t, reads);
     for (const sent of ['GET / HT', postOf(10), `${postOf(10)}12345`]) {
       (await server.connect()).socket.write(sent);
@@ -103,7 +103,7 @@ function stopSuite(certificate: Certificate | null): void {
     assert.equal(closing.cut, 3);
   });
 
-  test('cuts off a client that does not read its answer', async (t) => {
+  test('cuts off a client that does not read its response', async (t) => {
     const server = await serving(t, sendsMuch);
     const { socket } = await server.connect();
     socket.pause().write(get);
@@ -114,7 +114,7 @@ function stopSuite(certificate: Certificate | null): void {
     assert.equal(closing.cut, 1);
   });
 
-  test('lets a client finish that reads its answer slowly', async (t) => {
+  test('waits for a client that reads its response slowly', async (t) => {
     const server = await serving(t, sendsMuch);
     const client = await server.connect();
     client.socket.pause().write(get);
@@ -133,7 +133,7 @@ function stopSuite(certificate: Certificate | null): void {
     assert.equal(closing.cut, 0);
   });
 
-  test('lets a client finish that sends slowly', async (t) => {
+  test('waits for a client that sends slowly', async (t) => {
     const server = await serving(t, reads);
     const client = await server.connect();
     client.socket.write(postOf(10));
@@ -149,7 +149,7 @@ function stopSuite(certificate: Certificate | null): void {
     assert.equal(closing.cut, 0);
   });
 
-  test('cuts off a client that never ends to send slowly before the time is over', async (t) => {
+  test('cuts off a client that keeps sending slowly before the shutdown timeout', async (t) => {
     const server = await serving(t, reads);
     const client = await server.connect();
     client.socket.write(postOf(1_000_000));
@@ -162,14 +162,14 @@ function stopSuite(certificate: Certificate | null): void {
     assert.equal(closing.cut, 1);
   });
 
-  test('finishes what has arrived as a whole, however long it takes', async (t) => {
+  test('finishes requests that have arrived completely, however long they take', async (t) => {
     const server = await serving(t, (request, response) => {
       request.resume();
       setTimeout(() => response.end('done'), TIMEOUT_MS + 500);
     });
     const client = await server.connect();
     client.socket.write(`${postOf(5)}12345`);
-    // What follows a whole request does not count against it.
+    // An incomplete request that follows a complete one does not end it.
     client.socket.write('GET / HT');
     await sleep(100);
     const { closing, closed } = server.stop();
@@ -180,7 +180,7 @@ function stopSuite(certificate: Certificate | null): void {
     assert.ok(closing.cut <= 1);
   });
 
-  test('does not take a client for stalled whose body it has not begun to read', async (t) => {
+  test('does not count a client as stalled if the server has not begun to read its body', async (t) => {
     const server = await serving(t, (request, response) => {
       setTimeout(() => reads(request, response), STALL_MS * 1.5);
     });
@@ -203,7 +203,7 @@ describe('a server that stops, with TLS', { skip: withoutOpenssl, concurrency: t
   const certificate = withoutOpenssl === false ? newCertificate() : null;
   stopSuite(certificate);
 
-  test('closes connections whose handshake is not done at once', async (t) => {
+  test('closes connections with an unfinished handshake at once', async (t) => {
     const server = await serve(t, reads, certificate);
     for (const bytes of ['', Buffer.from('1603010200010001fc0303', 'hex')]) {
       const socket = connect(server.port, '127.0.0.1').on('error', () => {});

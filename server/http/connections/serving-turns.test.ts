@@ -55,16 +55,16 @@ async function keepBusy(): Promise<void> {
   await once(busy[0]!, 'data');
 }
 
-test('new connections do not wait for all requests of those that are busy', async () => {
+test('new connections do not wait for all requests of busy connections', async () => {
   await keepBusy();
   const handledBefore = handled;
   await Promise.all(Array.from({ length: NEW_CONNECTIONS }, () => ask(open())));
   const handledMeanwhile = handled - handledBefore;
-  // All at once in each turn, which accepts one connection, would be 2000.
+  // If each turn handled all busy connections and accepted one new one, this would be 2000.
   assert.ok(handledMeanwhile < 6 * BUSY_CONNECTIONS, `${handledMeanwhile} requests were handled meanwhile`);
 });
 
-test('a request waits for few of another owner, however many connections that has', async () => {
+test('a request waits for few requests of another owner, however many connections that has', async () => {
   const socket = open();
   await ask(socket, OTHER_OWNER);
   await keepBusy();
@@ -75,6 +75,6 @@ test('a request waits for few of another owner, however many connections that ha
     waits.push(handled - handledBefore);
   }
   const median = waits.toSorted((one, other) => one - other)[10]!;
-  // One after the other, by connection, would be 100 or more.
+  // If connections took turns instead of owners, this would be 100 or more.
   assert.ok(median < BUSY_CONNECTIONS / 2, `${waits} requests were handled meanwhile`);
 });

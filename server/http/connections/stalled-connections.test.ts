@@ -13,7 +13,7 @@ import { endStalledConnections } from './stalled-connections.ts';
 /** More than the buffers of both ends of a connection hold. */
 const LARGE_BYTES = 24 * 1024 * 1024;
 const STALL_TIMEOUT_MS = 1000;
-/** So much that the kernel takes more from the server after every step. */
+/** Large enough that the kernel accepts more from the server after every step. */
 const STEP_BYTES = LARGE_BYTES / 6;
 const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 

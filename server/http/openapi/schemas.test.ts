@@ -6,7 +6,7 @@ import { sentSchema, shownSchema } from './schemas.ts';
 
 type Properties = Record<string, { readonly type: unknown; readonly minLength?: number }>;
 
-test('a field that became required is described so for uploads, and as nullable for what is read back', () => {
+test('a field that became required later is required in uploads and nullable in responses', () => {
   const fields = { always: required(text), lately: newlyRequired(text) };
   const sent = sentSchema('Thing', fields, {});
   const shown = shownSchema('Thing', fields, {});

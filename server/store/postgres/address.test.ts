@@ -13,7 +13,7 @@ function sslOf(query: string, env = {}): ConnectionOptions | false {
 }
 
 describe('the URL of a PostgreSQL database', () => {
-  test('names everything that a connection needs, percent-encoded where it must be', () => {
+  test('contains everything that a connection needs, with percent-encoding', () => {
     const { config, hosts, shown } = readAddress(
       'postgresql://an%40a:p%2Fw%23%25@db.example:6543/my%20app',
       {},
@@ -34,7 +34,7 @@ describe('the URL of a PostgreSQL database', () => {
     assert.equal(shown, 'the PostgreSQL database my app at db.example:6543');
   });
 
-  test('leaves to the environment what it does not say', () => {
+  test('takes missing parts from the environment', () => {
     const env = { PGHOST: 'elsewhere', PGPORT: '7000', PGUSER: 'bob', PGPASSWORD: 'pw', PGDATABASE: 'base' };
     const { config, hosts } = readAddress('postgres://', env);
     assert.deepEqual(
@@ -86,7 +86,7 @@ describe('the URL of a PostgreSQL database', () => {
     );
   });
 
-  test('may ask for a server that takes writes', () => {
+  test('may require a server that accepts writes', () => {
     const needs = (query: string, env = {}) => readAddress(`postgres://u@h/app${query}`, env).needsWritable;
     assert.equal(needs('?target_session_attrs=read-write'), true);
     assert.equal(needs('?target_session_attrs=primary'), true);
@@ -135,11 +135,11 @@ describe('the URL of a PostgreSQL database', () => {
 });
 
 describe('sslmode', () => {
-  test('disable speaks no TLS', () => {
+  test('disable uses no TLS', () => {
     assert.equal(sslOf('?sslmode=disable'), false);
   });
 
-  test('is prefer where nothing is said, and may come from the environment', () => {
+  test('is prefer by default, and may come from the environment', () => {
     assert.equal(readAddress('postgres://h/app', {}).sslMode, 'prefer');
     assert.equal(readAddress('postgres://h/app', { PGSSLMODE: 'require' }).sslMode, 'require');
     assert.equal(
@@ -158,7 +158,7 @@ describe('sslmode', () => {
     { query: '?sslmode=verify-full&sslrootcert=system', checksAuthority: true, checksName: true },
   ];
   for (const { query, checksAuthority, checksName } of checked) {
-    test(`${query.replace(certificate, 'FILE')} checks what libpq would check`, () => {
+    test(`${query.replace(certificate, 'FILE')} has the same checks as in libpq`, () => {
       const ssl = sslOf(query);
       assert.ok(ssl !== false);
       assert.equal(ssl.rejectUnauthorized, checksAuthority);
@@ -167,7 +167,7 @@ describe('sslmode', () => {
     });
   }
 
-  test('can be settled without changing anything else of the URL', () => {
+  test('can be replaced without changing anything else of the URL', () => {
     const settled = withSslMode(readAddress('postgres://u:p%2Fw@h:1/app?application_name=x', {}), 'require');
     assert.equal(settled.sslMode, 'require');
     assert.deepEqual(

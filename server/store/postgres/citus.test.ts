@@ -1,4 +1,4 @@
-// Only where HEADGATE_TEST_CITUS_URL names a cluster: what the contract suite, which runs there too, cannot see.
+// Runs only if HEADGATE_TEST_CITUS_URL names a cluster. The contract suite runs there, too.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -90,12 +90,12 @@ for (const testCluster of testClusters) {
       replacedBy: null,
     });
 
-    /** As a release made them that kept a copy on every node. */
+    /** Makes the local tables reference tables, as an earlier release did. */
     const copyToEveryNode = async (): Promise<void> => {
       for (const table of local) await ask(`SELECT create_reference_table('${table}')`);
     };
 
-    test('is spread by organisation when its tables are made, all of them alike', async () => {
+    test('has all tables distributed by organisation from the start, in one colocation group', async () => {
       await use(await cluster.newDatabase());
       const tables = await distribution();
       assert.deepEqual(Object.keys(tables).toSorted(), spread);
@@ -103,7 +103,7 @@ for (const testCluster of testClusters) {
       for (const table of spread) assert.equal(tables[table], tables.shops);
     });
 
-    test('keeps the records of its organisations on all of its workers', async () => {
+    test('stores the records of its organisations on all workers', async () => {
       await use(await cluster.newDatabase());
       const organisations = await newOrganisations(24);
       for (const organisation of organisations) await write(organisation, [recordRow('shops')]);
@@ -123,7 +123,7 @@ for (const testCluster of testClusters) {
       );
     });
 
-    test('that was made without Citus serves on, and is spread by migrating, with a server on it', async () => {
+    test('that was created without Citus keeps working, and is distributed by a migration', async () => {
       const plain = await cluster.newPlainDatabase();
       await use(plain);
       const [organisation, other] = (await newOrganisations(2)) as [number, number];
@@ -157,14 +157,14 @@ for (const testCluster of testClusters) {
       );
       assert.equal((await store.storedResponse(idempotencyRecordOf(organisation), 2))?.fingerprint, 'body');
       const [third] = await newOrganisations(1);
-      assert.ok(third! > other, 'numbers of organisations go on after the last one');
+      assert.ok(third! > other, 'the number of a new organisation is higher than the last one');
       assert.deepEqual(await write(third!, [rows[0]!]), {
         kind: 'written',
         tallies: [{ created: 1, updated: 0, unchanged: 0 }],
       });
 
       const again = await migrateDatabase(database.url, {
-        onDistributed: () => assert.fail('nothing is left to spread'),
+        onDistributed: () => assert.fail('a table was distributed a second time'),
       });
       assert.deepEqual(again.distribution, {
         distributed: [],
@@ -173,7 +173,7 @@ for (const testCluster of testClusters) {
       });
     });
 
-    test('is spread while uploads go on, none of which fails or is lost', async () => {
+    test('is distributed during uploads, none of which fails or is lost', async () => {
       const plain = await cluster.newPlainDatabase();
       await use(plain);
       const organisations = await newOrganisations(4);
@@ -198,7 +198,7 @@ for (const testCluster of testClusters) {
       for (const count of await Promise.all(uploading)) assert.ok(count > 0);
     });
 
-    test('is spread once by several that migrate it at the same time', async () => {
+    test('is distributed once by several simultaneous migrations', async () => {
       const plain = await cluster.newPlainDatabase();
       await use(plain);
       await plain.addCitus();
@@ -252,7 +252,7 @@ for (const testCluster of testClusters) {
       }
     });
 
-    test('with keys on every node gets them back to the coordinator when it is opened', async () => {
+    test('with keys on every node has them moved to the coordinator when it is opened', async () => {
       await use(await cluster.newDatabase());
       const organisations = await newOrganisations(3);
       const key = keyOf(organisations[0]!);
@@ -270,7 +270,7 @@ for (const testCluster of testClusters) {
           await store.noteKeysUsed(new Map([[key.keyId, ++lookups]]));
         }
       })();
-      // Where the machine is slow it may be left for the next time.
+      // On a slow machine the move may be left for the next opening.
       for (let tries = 0; tries < 5 && Object.keys(await distribution()).length > spread.length; tries++) {
         const reopened = await Promise.all([1, 2].map(() => openStore(database.url)));
         for (const one of reopened) await one.close();
@@ -294,7 +294,7 @@ for (const testCluster of testClusters) {
       await ask(`DROP ROLE ${role}`);
     });
 
-    test('with keys on every node is opened while a worker is down, and mended by migrating', async () => {
+    test('with keys on every node opens without a worker, and is repaired by a migration', async () => {
       await use(await cluster.newDatabase());
       const [organisation] = (await newOrganisations(1)) as [number];
       const key = keyOf(organisation);
@@ -321,7 +321,7 @@ for (const testCluster of testClusters) {
       assert.equal((await store.findKey(key.keyId))!.organisation, organisation);
     });
 
-    test('stores the whole of a write or nothing when a worker fails at the commit', async () => {
+    test('stores a whole write or nothing if a worker fails at the commit', async () => {
       await use(await cluster.newDatabase());
       await cluster.askEveryNode(
         name,
@@ -373,11 +373,11 @@ for (const testCluster of testClusters) {
       assert.deepEqual([new Set(uploads).size, new Set(interactions).size], [2, 2]);
     });
 
-    test('takes everything in while shards are moved and organisations get shards of their own', async () => {
+    test('accepts all writes while shards are moved and organisations are isolated', async () => {
       await use(await cluster.newDatabase());
       const organisations = await newOrganisations(4);
       let isMoving = true;
-      /** On a slow machine a call may wait too long; then the same is sent again, as a client would do. */
+      /** Whether a call timed out, which happens on slow machines. It is then repeated, as by a client. */
       const hasWaitedTooLong = (error: unknown): boolean =>
         error instanceof StoreUnavailable &&
         /connections to PostgreSQL were busy|took too long|not serve the last calls|statement timeout|read timeout/.test(
@@ -393,7 +393,7 @@ for (const testCluster of testClusters) {
           }
         }
       };
-      /** Repeats the work, which no move may fail, and returns how often it was done. */
+      /** Repeats the work during the moves, which must not make it fail. Returns how often it was done. */
       const repeat = async (next: (n: number) => () => Promise<unknown>): Promise<number> => {
         let done = 0;
         while (isMoving) await insist(next(done++));
@@ -407,7 +407,7 @@ for (const testCluster of testClusters) {
             const rows = shops(1);
             return () => write(organisation, rows);
           }),
-          // So many are copied; with an idempotency record, in a transaction of several statements.
+          // 100 rows are written with COPY, and with an idempotency record in a longer transaction.
           repeat((n) => {
             const rows = shops(100);
             const idempotencyRecord =
@@ -422,7 +422,7 @@ for (const testCluster of testClusters) {
         return { organisation, single, copied, interactions };
       });
       const allDone = Promise.all(working);
-      // What fails is awaited below; until then nothing is done about it.
+      // Errors are reported below. This only prevents an unhandled rejection until then.
       allDone.catch(() => {});
 
       try {
@@ -447,7 +447,7 @@ for (const testCluster of testClusters) {
       }
     });
 
-    test('whose operator spread a table by its own key works the same, and is left so', async () => {
+    test('with a table that the operator distributed by its own key works, and is not changed', async () => {
       await use(await cluster.newDatabase());
       const [organisation, other] = (await newOrganisations(2)) as [number, number];
       await ask(`SELECT alter_distributed_table('shops',
@@ -478,7 +478,7 @@ for (const testCluster of testClusters) {
       assert.match(String((await distribution()).shops), /^shop_id,/);
     });
 
-    test('is refused through one of its workers', async () => {
+    test('is refused if the address names one of its workers', async () => {
       await use(await cluster.newDatabase());
       const [, worker] = (await ask(
         `SELECT nodename AS host, nodeport AS port FROM pg_dist_node ORDER BY groupid`,

@@ -15,7 +15,7 @@ import {
 
 const never = Number.POSITIVE_INFINITY;
 
-/** In which time changes nothing but what a test is about. */
+/** Returns slots whose calls never count as slow or late, unless a test sets other limits. */
 function placesWith(limits: Partial<SlotLimits> = {}): ConnectionSlots {
   return new ConnectionSlots({
     ...slotLimits,
@@ -27,7 +27,7 @@ function placesWith(limits: Partial<SlotLimits> = {}): ConnectionSlots {
   });
 }
 
-/** Takes a slot that can be had at once. */
+/** Takes a slot, and asserts that one is free at once. */
 async function taken(slots: ConnectionSlots, claim: Claim): Promise<ConnectionSlot> {
   const slot = await Promise.race([slots.take(claim), sleep(200, null)]);
   assert.ok(slot !== null, `${claim.lane} of ${claim.owner} has to wait`);
@@ -50,7 +50,7 @@ function takeAll(
   return { begun, refused };
 }
 
-/** A call that failed after the time from which it counts as timed out. */
+/** Makes a call that fails so late that it counts as timed out. */
 async function timeOut(slots: ConnectionSlots, claim: Claim): Promise<void> {
   const slot = await taken(slots, claim);
   await sleep(15);
@@ -58,7 +58,7 @@ async function timeOut(slots: ConnectionSlots, claim: Claim): Promise<void> {
 }
 
 describe('slots', () => {
-  test('of one organisation are all but one, so that another need not wait', async () => {
+  test('are limited to all but one per organisation, so that another need not wait', async () => {
     const slots = placesWith();
     const lists = takeAll(slots, listsOf(1), 10);
     const calls = takeAll(slots, callsOf(1), 10);
@@ -77,7 +77,7 @@ describe('slots', () => {
     assert.deepEqual([greedy.begun.length, ...others.map(({ begun }) => begun.length)], [1, 2, 1]);
   });
 
-  test('for keys and readiness wait for nobody', async () => {
+  test('for keys and readiness do not wait for the calls of organisations', async () => {
     const slots = placesWith();
     takeAll(slots, callsOf(1), 10);
     takeAll(slots, callsOf(2), 10);
@@ -87,7 +87,7 @@ describe('slots', () => {
     await third;
   });
 
-  test('are held in part by lists, one by those of an organisation', async () => {
+  test('for lists are limited to one per organisation and to a part of all slots', async () => {
     const slots = placesWith();
     const lists = [1, 2, 3].map((organisation) => takeAll(slots, listsOf(organisation), 3));
     await sleep(1);
@@ -101,7 +101,7 @@ describe('slots', () => {
     assert.equal(lists.flatMap(({ begun }) => begun).length, 4);
   });
 
-  test('held by slow calls are opened once more for others, a bounded number of times', async () => {
+  test('are added while slow calls hold all others, up to a limit', async () => {
     const slots = placesWith({ slowAfterMs: 20 });
     const claims = [1, 2, 3, 4].map(callsOf);
     const slow = claims.map((claim) => takeAll(slots, claim, 3));
@@ -110,7 +110,7 @@ describe('slots', () => {
     assert.equal(slow.flatMap(({ begun }) => begun).length, 8);
   });
 
-  test('held by late calls are given up if others wait, the longest first, and otherwise left', async () => {
+  test('of late calls are taken back only if other calls wait, the longest held first', async () => {
     const slots = placesWith({ slowAfterMs: 10, lateAfterMs: 50 });
     const hanging = [1, 2, 3].map((organisation) => takeAll(slots, callsOf(organisation), 3));
     await sleep(200);
@@ -123,7 +123,7 @@ describe('slots', () => {
     assert.deepEqual(givenUp, held.slice(0, 4));
   });
 
-  test('are no longer waited for after a while, nor by too many calls of one organisation', async () => {
+  test('are refused after a timeout, or if too many calls of one organisation wait', async () => {
     const slots = placesWith({ patienceMs: 50, waitingOfOwner: 2 });
     const { begun, refused } = takeAll(slots, callsOf(1), 6);
     await sleep(1);
@@ -135,7 +135,7 @@ describe('slots', () => {
     await taken(slots, callsOf(1));
   });
 
-  test('can be limited in time, which is not held against its owner', async () => {
+  test('can have a time limit, and reaching it does not count against the owner', async () => {
     const slots = placesWith({ lateAfterMs: 10, brokenAfterTimeouts: 1 });
     const claim: Claim = { lane: 'ordinary', owner: 'mixed groups', limitMs: 20 };
     const slot = await taken(slots, claim);
@@ -150,7 +150,7 @@ describe('slots', () => {
 describe('an organisation whose calls time out', () => {
   const limits = { slowAfterMs: 30, lateAfterMs: 10 };
 
-  test('is refused at once while the call that tries again hangs, and served once that has succeeded', async () => {
+  test('is refused at once while its probing call hangs, and served after that succeeds', async () => {
     const slots = placesWith(limits);
     for (let n = 0; n < 3; n++) await timeOut(slots, callsOf(1));
     const probe = await taken(slots, callsOf(1));
@@ -166,7 +166,7 @@ describe('an organisation whose calls time out', () => {
     await Promise.all([taken(slots, callsOf(1)), taken(slots, callsOf(1))]);
   });
 
-  test('is not refused for fewer timeouts, for failures that come soon, or after one success', async () => {
+  test('is not refused after few timeouts, after fast failures, or after one success', async () => {
     const slots = placesWith(limits);
     for (let n = 0; n < 2; n++) await timeOut(slots, callsOf(1));
     (await taken(slots, callsOf(1))).giveBack(false);
@@ -177,7 +177,7 @@ describe('an organisation whose calls time out', () => {
     await taken(slots, callsOf(1));
   });
 
-  test('has two slots together with all others of that kind, and comes after those that are served', async () => {
+  test('shares two slots with all other such organisations, and is served after the rest', async () => {
     const slots = placesWith(limits);
     const troubled = [1, 2, 3];
     for (const organisation of troubled) await timeOut(slots, callsOf(organisation));

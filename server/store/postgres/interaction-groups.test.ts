@@ -10,7 +10,7 @@ function numbered(count: number): readonly OwnedRow[] {
   return Array.from({ length: count }, (_, n) => ({ organisation: 1, row: [n] }));
 }
 
-/** Takes a moment, remembers the sizes of the groups it got, and fails for rows that hold `bad`. */
+/** Returns a slow writer that records the sizes of its groups, and fails for the rows `bad` and `gone`. */
 function recorder(): { groups: number[]; write(group: readonly OwnedRow[]): Promise<readonly RowOutcome[]> } {
   const groups: number[] = [];
   return {
@@ -26,7 +26,7 @@ function recorder(): { groups: number[]; write(group: readonly OwnedRow[]): Prom
 }
 
 describe('writes that arrive together', () => {
-  test('are made together, and each is told its own fate', async () => {
+  test('are made in one group, and each gets its own result', async () => {
     const { groups, write } = recorder();
     const add = groupWrites(write);
     const fates = await Promise.all(numbered(100).map(add));
@@ -34,7 +34,7 @@ describe('writes that arrive together', () => {
     assert.deepEqual(fates.slice(0, 3), ['created', 'unchanged', 'created']);
   });
 
-  test('while others are being made wait for these and follow together', async () => {
+  test('during another group wait for it, and form the next group', async () => {
     const { groups, write } = recorder();
     const add = groupWrites(write);
     const first = numbered(1).map(add);
@@ -44,14 +44,14 @@ describe('writes that arrive together', () => {
     assert.deepEqual(groups, [1, 50]);
   });
 
-  test('form groups of a bounded size', async () => {
+  test('form groups of limited size', async () => {
     const { groups, write } = recorder();
     const add = groupWrites(write);
     await Promise.all(numbered(1200).map(add));
     assert.deepEqual(groups, [500, 500, 200]);
   });
 
-  test('do not fail because of one that cannot be made', async () => {
+  test('do not fail because one of them fails', async () => {
     const { write } = recorder();
     const add = groupWrites(write);
     const rows = numbered(20).map((owned, n) => (n === 13 ? { organisation: 1, row: ['bad'] } : owned));
@@ -60,7 +60,7 @@ describe('writes that arrive together', () => {
     assert.deepEqual(failed, [13]);
   });
 
-  test('all fail, without a second try, when the database is gone, and later ones are tried again', async () => {
+  test('all fail without a retry if the database is unavailable, and later ones are tried', async () => {
     const { groups, write } = recorder();
     const add = groupWrites(write);
     const rows = numbered(20).map((owned, n) => ({
@@ -79,7 +79,7 @@ describe('writes of several organisations that arrive together', () => {
   const rowsOf = (organisations: readonly number[]): OwnedRow[] =>
     organisations.map((organisation, n) => ({ organisation, row: [n] }));
 
-  /** One organisation is not served, as on a Citus cluster without its worker. */
+  /** Returns a writer that fails for one organisation, as a Citus cluster does if a worker is down. */
   function withoutOne(): { groups: (number | null)[]; write: Parameters<typeof groupWrites>[0] } {
     const groups: (number | null)[] = [];
     return {
@@ -98,14 +98,14 @@ describe('writes of several organisations that arrive together', () => {
     return rows.flatMap(({ organisation }, n) => (outcomes[n]!.status === 'rejected' ? [organisation] : []));
   };
 
-  test('fail only for the organisation that is not served, after one more try of each by itself', async () => {
+  test('fail only for the organisation that is not served, after one retry per organisation', async () => {
     const { groups, write } = withoutOne();
     const add = groupWrites(write);
     assert.deepEqual(await failedOf(rowsOf([1, 2, HANGS, 1, HANGS]), add), [HANGS, HANGS]);
     assert.deepEqual(groups, [null, 1, 2, HANGS]);
   });
 
-  test('are made together again by those that were served, and apart by the one that was not', async () => {
+  test('are grouped again later, without the organisation that was not served', async () => {
     const { groups, write } = withoutOne();
     const add = groupWrites(write);
     await failedOf(rowsOf([1, 2, HANGS]), add);
@@ -116,7 +116,7 @@ describe('writes of several organisations that arrive together', () => {
     assert.deepEqual(groups, [null, HANGS, null, HANGS]);
   });
 
-  test('wait for a group that hangs only for a moment, and are then made without it', async () => {
+  test('wait only briefly for a group that hangs, and then form another group', async () => {
     const hanging = Promise.withResolvers<void>();
     const groups: (number | null)[] = [];
     const add = groupWrites(async (group, owner) => {

@@ -68,7 +68,7 @@ function keyColumns(): readonly string[] {
     .toSorted();
 }
 
-/** One sentence, that names the database and nothing secret. */
+/** Asserts that opening fails with one sentence that names the database and contains no password. */
 async function assertRefused(reason: RegExp, url = database.url): Promise<void> {
   await assert.rejects(openStore(url), (error) => {
     assert.ok(error instanceof StoreUnusable, String(error));
@@ -83,7 +83,7 @@ async function assertRefused(reason: RegExp, url = database.url): Promise<void> 
 }
 
 describe('an empty database', () => {
-  test('gets every table, with a key that begins with the organisation', async () => {
+  test('gets every table, with a primary key that begins with the organisation', async () => {
     await openAndClose();
     assert.deepEqual(await tablesThere(), ours);
     for (const { name: table, key } of [...catalogueTables.records.values(), catalogueTables.interactions]) {
@@ -98,12 +98,12 @@ describe('an empty database', () => {
     }
   });
 
-  test('can have null in every column but those of a key', async () => {
+  test('accepts null in every column except those of a key', async () => {
     await openAndClose();
     assert.deepEqual(await notNull(), keyColumns());
   });
 
-  test('keeps values in columns of their own types', async () => {
+  test('has columns with the types of their values', async () => {
     await openAndClose();
     const columns = await ask(
       `SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute
@@ -127,7 +127,7 @@ describe('an empty database', () => {
     );
   });
 
-  test('is prepared once by many that open it at the same time', async () => {
+  test('is prepared once if many stores open it at the same time', async () => {
     const stores = await Promise.all(Array.from({ length: 12 }, () => openStore(database.url)));
     const names = stores.map((_, n) => `org ${n}`);
     await Promise.all(stores.map((store, n) => store.createOrganisation(names[n]!, randomUUID(), 1)));
@@ -137,7 +137,7 @@ describe('an empty database', () => {
     assert.deepEqual(await ask('SELECT version FROM headgate_schema'), [{ version: SCHEMA_VERSION }]);
   });
 
-  test('is left as it was when preparing it fails halfway', async () => {
+  test('is unchanged if preparing it fails halfway', async () => {
     await ask(`CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$
         BEGIN
           IF EXISTS (SELECT FROM pg_class WHERE relname = 'tags') THEN RAISE EXCEPTION 'no tags here'; END IF;
@@ -151,8 +151,8 @@ describe('an empty database', () => {
   });
 });
 
-describe('a step that takes long', () => {
-  /** A connection on which an ordinary statement is given up after `readTimeoutMs`. */
+describe('a long step', () => {
+  /** Opens a connection on which an ordinary statement times out after `readTimeoutMs`. */
   const connectWith = async (readTimeoutMs: number): Promise<pg.Client> => {
     const client = new pg.Client({ connectionString: database.url, query_timeout: readTimeoutMs });
     client.on('error', () => {});
@@ -177,7 +177,7 @@ describe('a step that takes long', () => {
         EXECUTE FUNCTION slow_down()`);
   });
 
-  test('is waited for beyond the read timeout of ordinary statements', async () => {
+  test('may take longer than the read timeout of ordinary statements', async () => {
     const client = await connectWith(READ_TIMEOUT_MS);
     await assert.rejects(client.query(`SELECT pg_sleep(${(3 * READ_TIMEOUT_MS) / 1000})`), /read timeout/);
     await client.end();
@@ -187,7 +187,7 @@ describe('a step that takes long', () => {
     assert.equal((await ask(`SELECT 1 FROM pg_class WHERE relname = 'interactions_by_user'`)).length, 1);
   });
 
-  test('ends when its connection is lost', async () => {
+  test('fails if its connection is lost', async () => {
     const preparing = await connectWith(READ_TIMEOUT_MS);
     const { rows } = await preparing.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
     const ended = assert.rejects(prepareDatabase(migratorOf(preparing), catalogueTables), /terminat/);
@@ -203,21 +203,21 @@ describe('a step that takes long', () => {
   });
 });
 
-describe('a database of others', () => {
-  test('is shared with tables of other names', async () => {
+describe('a database with tables of another program', () => {
+  test('is accepted if their names differ from those of Headgate', async () => {
     await ask('CREATE TABLE ledger (entry text)');
     await openAndClose();
     await openAndClose();
     assert.deepEqual(await tablesThere(), [...ours, 'ledger'].toSorted());
   });
 
-  test('is refused when it has a table that has a name of ours', async () => {
+  test('is refused if one has the name of a table of Headgate', async () => {
     await ask('CREATE TABLE offers (offer_id integer)');
     await assertRefused(/has a table offers that Headgate has not made/);
     assert.deepEqual(await tablesThere(), ['offers']);
   });
 
-  test('can be shared through a schema of its own', async () => {
+  test('can be shared if Headgate has its own schema', async () => {
     await ask('CREATE TABLE offers (offer_id integer); CREATE SCHEMA ours');
     const url = `${database.url}?options=-csearch_path%3Dours`;
     const store = await openStore(url);
@@ -243,7 +243,7 @@ describe('a database of another version', () => {
     await assertRefused(/made by a newer Headgate \(schema \d+; this one knows \d+\): upgrade Headgate$/);
   });
 
-  test('with a field that this one does not know is refused', async () => {
+  test('with an unknown column is refused', async () => {
     await ask('ALTER TABLE shops ADD COLUMN colour text');
     await assertRefused(/its table shops has a column colour that this one does not know/);
   });
@@ -276,8 +276,8 @@ describe('a database of another version', () => {
   });
 });
 
-describe('a database whose required columns are NOT NULL, as they once were,', () => {
-  test('gets the constraints of a new one, once, and no table is rewritten', async () => {
+describe('a database of an older version with NOT NULL columns', () => {
+  test('gets the constraints of a new database, and no table is rewritten', async () => {
     await openAndClose();
     await ask(`ALTER TABLE shops ALTER name SET NOT NULL, ALTER region SET NOT NULL;
       ALTER TABLE interactions ALTER item_id SET NOT NULL`);
@@ -292,7 +292,7 @@ describe('a database whose required columns are NOT NULL, as they once were,', (
 describe('a database that cannot be prepared', () => {
   test('because the role may not create tables is refused', async () => {
     const role = `weak_${name}`;
-    // Up to PostgreSQL 14 everybody may create tables unless that is taken away.
+    // Up to PostgreSQL 14 every role may create tables by default.
     await ask(`CREATE ROLE ${role} LOGIN PASSWORD 'weak'; REVOKE CREATE ON SCHEMA public FROM PUBLIC`);
     const url = Object.assign(new URL(database.url), { username: role, password: 'weak' }).href;
     await assertRefused(
@@ -300,7 +300,7 @@ describe('a database that cannot be prepared', () => {
       url,
     );
     await openAndClose();
-    // Once it is prepared by another, rights to the tables are enough.
+    // After another role has prepared the database, rights to the tables are enough.
     await ask(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role}`);
     const store = await openStore(url);
     assert.notEqual(await store.createOrganisation('one', randomUUID(), 1), null);

@@ -1,4 +1,4 @@
-// What Citus says when a shard was moved or split under a statement, and that nobody else gets to hear it.
+// Tests that statements are retried when Citus reports that it has moved or split a shard.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -65,7 +65,7 @@ describe('a shard that was moved', () => {
 
   const ask = (sql: string) => server.ask(database.name, sql);
 
-  /** Inserts into the table fail like that so many times; a sequence counts them, which no rollback undoes. */
+  /** Makes the first `times` inserts into the table fail. A sequence counts them, also across rollbacks. */
   const failInserts = (table: string, times: number): Promise<unknown> =>
     ask(`CREATE SEQUENCE tries_of_${table};
       CREATE FUNCTION fail_${table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -91,7 +91,7 @@ describe('a shard that was moved', () => {
     expiresAtMs: 1000,
   });
 
-  test('does not fail an upload or an interaction', async () => {
+  test('does not cause an upload or an interaction to fail', async () => {
     await failInserts('shops', 3);
     await failInserts('interactions', 3);
     const rows = [recordRow('shops'), recordRow('shops')];
@@ -106,9 +106,9 @@ describe('a shard that was moved', () => {
     assert.equal(await store.countInteractions(organisation), 1);
   });
 
-  // Below and above the number of rows from which on they are copied.
+  // Below and above the number of rows from which COPY is used.
   for (const count of [2, 150]) {
-    test(`in the middle of a transaction makes the whole of it run again, with ${count} records`, async () => {
+    test(`during a transaction causes a retry of the whole transaction, with ${count} records`, async () => {
       await failInserts('shops', 0);
       await failInserts('idempotency_answers', 2);
       const rows = Array.from({ length: count }, () => recordRow('shops'));
@@ -125,7 +125,7 @@ describe('a shard that was moved', () => {
     });
   }
 
-  test('for good is reported in the end, with its cause', async () => {
+  test('is reported with its cause if retries do not help', async () => {
     await failInserts('shops', 1_000_000);
     const upload = store.write({
       organisation,

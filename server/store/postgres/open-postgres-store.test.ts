@@ -25,10 +25,10 @@ after(() => database.drop());
 async function reasonOf(url: string, kind: typeof StoreUnusable | typeof StoreUnavailable): Promise<string> {
   const startMs = performance.now();
   const error = await openStore(url).then(
-    () => assert.fail('it was opened'),
+    () => assert.fail('the database was opened'),
     (reason: unknown) => reason,
   );
-  assert.ok(performance.now() - startMs < 6000, 'the reason must not be long in coming');
+  assert.ok(performance.now() - startMs < 6000, 'opening took too long to fail');
   assert.ok(error instanceof kind, String(error));
   assert.ok(!error.message.includes('\n') && !/secret/.test(error.message), error.message);
   return error.message;
@@ -45,7 +45,7 @@ describe('a database that cannot be opened is refused in one sentence', () => {
     assert.match(message, /the server asks for a password; give one$/);
   });
 
-  test('because there is no such database', async () => {
+  test('because the database does not exist', async () => {
     const message = await reasonOf(server.urlOf('nowhere'), StoreUnusable);
     assert.match(
       message,
@@ -53,12 +53,12 @@ describe('a database that cannot be opened is refused in one sentence', () => {
     );
   });
 
-  test('because nobody listens', async () => {
+  test('because no server listens', async () => {
     const message = await reasonOf('postgres://u:secret@127.0.0.1:1/app', StoreUnavailable);
     assert.match(message, /^the PostgreSQL database app at 127\.0\.0\.1:1 cannot be reached: .*ECONNREFUSED/);
   });
 
-  test('because nobody listens at any of the addresses of a name', async () => {
+  test('because no server listens at any address of a host name', async () => {
     const message = await reasonOf('postgres://u:secret@localhost:1/app', StoreUnavailable);
     assert.match(message, /cannot be reached: .*ECONNREFUSED/);
   });
@@ -68,7 +68,7 @@ describe('a database that cannot be opened is refused in one sentence', () => {
     assert.match(message, /cannot be reached: .*nowhere\.invalid/);
   });
 
-  test('because the server is silent', async (t) => {
+  test('because the server does not respond', async (t) => {
     const sockets: Socket[] = [];
     const silent = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
     await once(silent, 'listening');
@@ -86,7 +86,7 @@ describe('a database that cannot be opened is refused in one sentence', () => {
     assert.match(message, /the server offers no TLS, which sslmode=require asks for$/);
   });
 
-  test('because it is set to be read only', async () => {
+  test('because it is read-only', async () => {
     const own = await server.newDatabase();
     const name = new URL(own.url).pathname.slice(1);
     await server.ask(name, `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
@@ -154,7 +154,7 @@ describe('a server with TLS', () => {
       { host: 'localhost', query: '?sslmode=verify-full&sslrootcert=AUTHORITY', isEncrypted: true },
     ];
   for (const { host, query, isEncrypted } of reached) {
-    test(`is spoken to ${isEncrypted ? 'with' : 'without'} TLS on ${host} with ${query || 'no sslmode'}`, async () => {
+    test(`is reached ${isEncrypted ? 'with' : 'without'} TLS at ${host}${query}`, async () => {
       const store = await openStore(onHost(host, `${query}${query === '' ? '?' : '&'}application_name=tls`));
       const attached = await attachStore(store.handle());
       await Promise.all([store.ping(), attached.existing(1, 'tags', [randomUUID()])]);
@@ -167,12 +167,12 @@ describe('a server with TLS', () => {
     });
   }
 
-  test('is refused when its certificate is for another name, where the name counts', async () => {
+  test('is refused with verify-full if its certificate is for another name', async () => {
     const url = onHost('127.0.0.1', '?sslmode=verify-full&sslrootcert=AUTHORITY');
     assert.match(await reasonOf(url, StoreUnusable), /its certificate is not accepted: .*127\.0\.0\.1/);
   });
 
-  test('is refused when nobody known has signed its certificate', async () => {
+  test('is refused with verify-full if no trusted authority has signed its certificate', async () => {
     const url = onHost('localhost', '?sslmode=verify-full');
     assert.match(await reasonOf(url, StoreUnusable), /its certificate is not accepted: self-signed/);
   });
@@ -204,7 +204,7 @@ describe('an address with several hosts', () => {
     }
   };
 
-  test('is served by the first that answers and takes writes', async () => {
+  test('uses the first host that responds and accepts writes', async () => {
     await restart('standby');
     for (const ports of [
       [1, server.port],
@@ -225,7 +225,7 @@ describe('an address with several hosts', () => {
     }
   });
 
-  test('is refused if none takes writes, as is one host that must', async () => {
+  test('is refused if no host accepts writes, and so is a single host that must accept them', async () => {
     await restart('standby');
     const expected = new RegExp(`127\\.0\\.0\\.1:${standby.port} is a read-only standby`);
     assert.match(await reasonOf(through(1, standby.port), StoreUnavailable), expected);
@@ -233,7 +233,7 @@ describe('an address with several hosts', () => {
     assert.match(await reasonOf(alone, StoreUnavailable), expected);
   });
 
-  test('is served by the other when the first goes away, and by the first when it takes writes again', async () => {
+  test('switches to the second host if the first becomes a standby, and back', async () => {
     await restart('primary');
     const store = await openStore(through(standby.port, server.port));
     assert.ok(await store.createOrganisation('on the first', 'first', 1));

@@ -1,4 +1,4 @@
-// What lists cost PostgreSQL, and what becomes of one that it cannot read in time.
+// Tests how much PostgreSQL reads for a list, and that a list that takes too long is refused.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -29,7 +29,7 @@ after(async () => {
   await database.drop();
 });
 
-test('a page is read in steps from the index, although PostgreSQL knows nothing of what the table holds', async () => {
+test('a page is read in steps from the index, even without statistics of the table', async () => {
   await ask('ALTER TABLE tags SET (autovacuum_enabled = false)');
   await ask(
     `INSERT INTO tags (organisation, tag_id, name, is_deleted)
@@ -38,7 +38,7 @@ test('a page is read in steps from the index, although PostgreSQL knows nothing 
   const { rows, next } = await store.records(organisation, 'tags', firstPage);
   assert.deepEqual(rows, []);
   assert.notEqual(next, null);
-  // Connections report what they did when they are idle for a second, and at their end.
+  // Connections report their statistics after a second of idleness, and when they end.
   await store.close();
   store = await openStore(database.url);
   await sleep(100);
@@ -49,7 +49,7 @@ test('a page is read in steps from the index, although PostgreSQL knows nothing 
   assert.ok(entries > 0 && entries < DELETED_TAGS, `${entries} entries were read for one page`);
 });
 
-test('a list that takes PostgreSQL too long is refused as one that may be tried again', async () => {
+test('a list that takes PostgreSQL too long is refused with StoreBusy', async () => {
   const locked = ask('BEGIN; LOCK TABLE tags IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)').catch(() => {});
   let lockers: readonly Record<string, unknown>[] = [];
   while (lockers.length === 0) {

@@ -1,4 +1,4 @@
-// What goes wrong with a server and its connections, and what many processes do to each other.
+// Tests failures of a server and its connections, and several processes on one database.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -21,7 +21,7 @@ const RESUMES_WITHIN_MS = 5000;
 let server: OwnTestServer;
 let database: TestDatabase;
 let name: string;
-/** Two stores on one database, as two processes have them. */
+/** Two stores on one database, as in two processes. */
 let store: OpenedStore;
 let other: OpenedStore;
 let organisation: number;
@@ -81,7 +81,7 @@ async function untilItServes(): Promise<number> {
   }
 }
 
-/** Holds up every write to the table until it is let go. */
+/** Blocks every write to the table until `letGo` is called. */
 async function lockTable(table: string): Promise<{ letGo(): Promise<void> }> {
   const blocker = connectionsTo(database.url);
   const begun = Promise.withResolvers<void>();
@@ -113,7 +113,7 @@ async function untilWaiting(count: number): Promise<void> {
 }
 
 describe('connections that the server ends', () => {
-  test('while they are idle are replaced without anybody noticing', async () => {
+  test('while they are idle are replaced without a failed call', async () => {
     const idle = [
       ...Array.from({ length: 2 }, () => store.ping()),
       ...Array.from({ length: 3 }, () => store.existing(organisation, 'tags', [randomUUID()])),
@@ -124,7 +124,7 @@ describe('connections that the server ends', () => {
     await store.write(tagUpload(tags(1)));
   });
 
-  test('in the middle of writes fail these with the cause, and nothing of them is stored', async () => {
+  test('in the middle of writes make these fail with the cause, and nothing of them is stored', async () => {
     const lock = await lockTable('tags');
     const rows = tags(50);
     const failing = [store.write(tagUpload(rows)), other.write(tagUpload(tags(1)))].map((write) =>
@@ -148,7 +148,7 @@ describe('connections that the server ends', () => {
     });
   });
 
-  test('in the middle of a transaction leave neither the records nor the idempotencyRecord', async () => {
+  test('in the middle of a transaction leave neither records nor an idempotency record', async () => {
     const lock = await lockTable('idempotency_answers');
     const idempotencyRecord = idempotencyRecordOf('key');
     const rows = tags(3);
@@ -167,7 +167,7 @@ describe('connections that the server ends', () => {
 });
 
 describe('a server', () => {
-  test('that is killed and started again under load loses nothing that was acknowledged', async () => {
+  test('that is killed and restarted under load loses no acknowledged write', async () => {
     const KILLS = 10;
     const acknowledged: string[] = [];
     const interactions: Row[] = [];
@@ -218,12 +218,12 @@ describe('a server', () => {
     for (const row of interactions) {
       assert.deepEqual(await store.interaction(organisation, row[idPosition] as string), row);
     }
-    // A batch is stored entirely or not at all: uploads were of 100 or of 5, and the last may be unanswered.
+    // An upload of 100 or 5 rows is stored entirely or not at all, even if it was not acknowledged.
     const [row] = await ask('SELECT (count(*) % 5)::integer AS torn FROM tags');
     assert.equal(row!.torn, 0);
   });
 
-  test('that is a read-only standby says so, and serves again when it is the primary', async () => {
+  test('that is a read-only standby is reported as such, and works again as the primary', async () => {
     await store.write(tagUpload(tags(1)));
     await server.kill();
     await server.start('standby');
@@ -245,7 +245,7 @@ describe('a server', () => {
     await store.write(tagUpload(tags(1)));
   });
 
-  test('that takes no more connections is an outage, with its cause', async () => {
+  test('that accepts no more connections is reported as an outage with the cause', async () => {
     await ask(`ALTER DATABASE ${name} CONNECTION LIMIT 1; CREATE ROLE limited_${name} LOGIN PASSWORD 'weak'`);
     await ask(`GRANT ALL ON ALL TABLES IN SCHEMA public TO limited_${name}`);
     const url = Object.assign(new URL(database.url), { username: `limited_${name}`, password: 'weak' }).href;
@@ -259,7 +259,7 @@ describe('a server', () => {
     await ask(`DROP OWNED BY limited_${name}; DROP ROLE limited_${name}`);
   });
 
-  test('that fails within itself is an outage, with its cause', async () => {
+  test('with an internal error is reported as an outage with the cause', async () => {
     await ask(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
         AS $$ BEGIN RAISE EXCEPTION 'lost a worker' USING ERRCODE = 'XX000'; END $$;
       CREATE TRIGGER fail BEFORE INSERT ON tags EXECUTE FUNCTION fail()`);
@@ -269,7 +269,7 @@ describe('a server', () => {
     );
   });
 
-  test('that acknowledges before it has written is told to write first', async () => {
+  test('with synchronous_commit off is set to on, and stricter settings are kept', async () => {
     await ask(`ALTER DATABASE ${name} SET synchronous_commit = off`);
     const connections = connectionsTo(database.url);
     assert.deepEqual(await connections.run({ text: 'SHOW synchronous_commit', values: [] }), [['on']]);
@@ -286,7 +286,7 @@ describe('an organisation whose statements time out', () => {
   const hanging = { text: 'SELECT pg_advisory_xact_lock(4711)', values: [] };
   const served = { text: 'SELECT 1', values: [] };
 
-  test('is refused at once, but for the one that tries again, while others are served', async () => {
+  test('is refused at once except for one probing call, while others are served', async () => {
     const connections = openConnections(withSslMode(readAddress(database.url), 'disable'), {
       ...slotLimits,
       slowAfterMs: SLOW_AFTER_MS,
@@ -328,7 +328,7 @@ describe('an organisation whose statements time out', () => {
 });
 
 describe('interactions of several organisations that arrive together', () => {
-  /** Fails as a Citus cluster does for an organisation whose worker is down. */
+  /** Makes interactions of the owner fail, as on a Citus cluster whose worker is down. */
   async function failFor(owner: number): Promise<void> {
     await ask(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF NEW.organisation = ${owner} THEN
@@ -339,7 +339,7 @@ describe('interactions of several organisations that arrive together', () => {
       CREATE TRIGGER fail BEFORE INSERT ON interactions FOR EACH ROW EXECUTE FUNCTION fail()`);
   }
 
-  test('are refused only to the organisation that is not served, and none is stored twice', async () => {
+  test('fail only for the organisation that is not served, and none is stored twice', async () => {
     const second = (await store.createOrganisation('two', randomUUID(), 1))!.organisation;
     const third = (await store.createOrganisation('three', randomUUID(), 1))!.organisation;
     await failFor(second);
@@ -392,7 +392,7 @@ describe('two processes', () => {
     assert.equal(row!.deadlocks, 0);
   });
 
-  test('whose transactions meet head-on both get through in the end', async () => {
+  test('whose transactions deadlock both succeed after a retry', async () => {
     await ask(
       `CREATE TABLE counters (id integer PRIMARY KEY, value integer); INSERT INTO counters VALUES (1, 0), (2, 0)`,
     );
@@ -411,11 +411,11 @@ describe('two processes', () => {
       });
     await Promise.all([increment(here, 1, 2, 'here'), increment(there, 2, 1, 'there')]);
     assert.deepEqual(await ask('SELECT value FROM counters'), [{ value: 2 }, { value: 2 }]);
-    assert.ok(attempts > 2, 'one of the two must have been undone and repeated');
+    assert.ok(attempts > 2, 'neither transaction was retried');
     await Promise.all([here.close(), there.close()]);
   });
 
-  test('under one idempotency key are told while the other is running, and what it answered after', async () => {
+  test('with one idempotency key get "running" during the first write, then its response', async () => {
     const lock = await lockTable('tags');
     const idempotencyRecord = idempotencyRecordOf('the key');
     const first = store.write(tagUpload(tags(1), idempotencyRecord));
@@ -442,7 +442,7 @@ describe('two processes', () => {
 });
 
 describe('interactions', () => {
-  test('that arrive together are written together, each for its own organisation', async () => {
+  test('that arrive together are stored for their own organisations, and invalid ones fail', async () => {
     const second = (await store.createOrganisation('two', randomUUID(), 1))!.organisation;
     const row = interactionRow();
     const again = interactionRow();
@@ -459,7 +459,7 @@ describe('interactions', () => {
       ),
     ]);
     assert.equal(unstorable.status, 'rejected');
-    assert.ok(!(unstorable.reason instanceof StoreUnavailable), 'a mistake is no outage');
+    assert.ok(!(unstorable.reason instanceof StoreUnavailable), 'an invalid row is not an outage');
     assert.deepEqual(
       others.map((one) => one.status === 'fulfilled' && one.value),
       [
@@ -472,7 +472,7 @@ describe('interactions', () => {
   });
 });
 
-describe('values at the ends of what can be kept', () => {
+describe('the smallest and largest values that can be stored', () => {
   test('come back as they were given', async () => {
     const numbers = [
       5e-324,

@@ -12,7 +12,7 @@ import { openForWriting } from './writing-connection.ts';
 const ANSWERS = 1200;
 const ANSWER_BYTES = 20_000;
 
-/** Commits one organisation after the other, as fast as it can, and says when it has begun. */
+/** A program that commits organisations without pause, and prints a word after the first. */
 const writingWithoutPause = `
   import { DatabaseSync } from 'node:sqlite';
   const database = new DatabaseSync(process.argv[1], { timeout: 30_000 });
@@ -22,7 +22,7 @@ const writingWithoutPause = `
     if (written === 0) process.stdout.write('writing');
   }`;
 
-test('a writer that never rests does not make the copying begin again, and ends up in it up to one moment', async (t) => {
+test('a backup during constant writes does not restart, and is of one moment', async (t) => {
   const folder = testFolder(t);
   const [path, file] = [join(folder, 'headgate.db'), join(folder, 'backup.db')];
   const database = openForWriting(path);
@@ -39,17 +39,17 @@ test('a writer that never rests does not make the copying begin again, and ends 
   const facts = await startBackup(path, file, false, (step) => progress.push(step)).ended;
   const after = organisations();
 
-  assert.ok(after > before, 'nothing was written meanwhile');
+  assert.ok(after > before, 'nothing was written during the backup');
   assert.ok(facts.organisations >= before && facts.organisations <= after);
   const copied = progress.filter(({ doing }) => doing === 'copying').map(({ doneBytes }) => doneBytes);
-  assert.ok(copied.length >= 5, `it was copied in ${copied.length} steps`);
+  assert.ok(copied.length >= 5, `the database was copied in ${copied.length} steps`);
   assert.deepEqual(
     copied,
     copied.toSorted((one, other) => one - other),
   );
 });
 
-test('a name that somebody takes meanwhile is left to them', async (t) => {
+test('a file that another process creates during the backup is not overwritten', async (t) => {
   const folder = testFolder(t);
   const path = join(folder, 'headgate.db');
   openForWriting(path).close();

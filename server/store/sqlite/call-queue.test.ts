@@ -25,7 +25,7 @@ function namesIn(group: readonly Item[]): string {
   return group.map(({ name }) => name).join(' ');
 }
 
-test('an organisation alone is taken in order, group by group', () => {
+test('the calls of a single organisation are taken in order, group by group', () => {
   const queue = queueOf(100, items(5, 'a', 1, 50));
   assert.equal(namesIn(queue.takeGroup()), 'a1 a2');
   assert.equal(namesIn(queue.takeGroup()), 'a3 a4');
@@ -34,13 +34,13 @@ test('an organisation alone is taken in order, group by group', () => {
   assert.deepEqual(queue.takeGroup(), []);
 });
 
-test('a call that is heavier than a group is taken', () => {
+test('a call that is heavier than a group is taken alone', () => {
   const queue = queueOf(100, items(2, 'a', 1, 5000));
   assert.equal(namesIn(queue.takeGroup()), 'a1');
   assert.equal(namesIn(queue.takeGroup()), 'a2');
 });
 
-test('calls of others are the very next group, without the heavy ones', () => {
+test('light calls of other organisations form the next group, without heavy ones', () => {
   const queue = queueOf(5000, items(16, 'a', 1, 5000));
   queue.takeGroup();
   for (const light of [...items(3, 'b', 2), item('c', 3, 100)]) queue.push(light);
@@ -50,7 +50,7 @@ test('calls of others are the very next group, without the heavy ones', () => {
   assert.equal(namesIn(queue.takeGroup()), 'b4');
 });
 
-test('what is put back keeps its order, and whoever waited for it is next', () => {
+test('calls that are put back keep their order, and waiting organisations come first', () => {
   const queue = queueOf(1000, items(4, 'a', 1, 300));
   const group = queue.takeGroup();
   assert.equal(namesIn(group), 'a1 a2');
@@ -61,7 +61,7 @@ test('what is put back keeps its order, and whoever waited for it is next', () =
   assert.equal(namesIn(queue.takeGroup()), 'a2 a3');
 });
 
-test('a group is awaited if a small call of somebody else waits', () => {
+test('a group is awaited if a small call of another organisation waits', () => {
   const queue = queueOf(5000, items(3, 'a', 1, 5000));
   const group = queue.takeGroup();
   queue.push(item('a4', 1));
@@ -71,12 +71,12 @@ test('a group is awaited if a small call of somebody else waits', () => {
   assert.equal(queue.isAwaited(group), true);
 });
 
-test('what belongs to no organisation goes first', () => {
+test('calls without an organisation are taken first', () => {
   const queue = queueOf(100, [...items(3, 'a', 1), ...items(2, 'key', null)]);
   assert.equal(namesIn(queue.takeGroup()), 'key1 key2 a1 a2 a3');
 });
 
-test('a heavy call is taken although small ones come without end', () => {
+test('a heavy call is taken even if small calls keep arriving', () => {
   for (const small of [item('key', null), item('b', 2)]) {
     const queue = queueOf(5000, [item('a', 1, 5000)]);
     const groups = Array.from({ length: 3 }, () => {
@@ -87,7 +87,7 @@ test('a heavy call is taken although small ones come without end', () => {
   }
 });
 
-test('while no heavy calls may be taken, the light ones of others are', () => {
+test('while heavy calls may not be taken, light calls of other organisations are', () => {
   const queue = queueOf(5000, [item('a1', 1, 5000), item('a2', 1), item('key', null), ...items(2, 'b', 2)]);
   assert.equal(namesIn(queue.takeGroup(false)), 'key b1 b2');
   assert.equal(namesIn(queue.takeGroup(false)), '');
@@ -101,7 +101,7 @@ test('heavy calls of two organisations take turns', () => {
   assert.deepEqual(groups, ['a1', 'b1', 'a2', 'b2', 'a3', 'b3']);
 });
 
-test('over time organisations that always wait get equal shares of the weight', () => {
+test('organisations that always have waiting calls get equal shares of the weight', () => {
   const weights = [1, 30, 100, 500, 2500];
   const queue = new CallQueue<Item>(5000);
   const refill = (organisation: number): void =>
@@ -120,7 +120,7 @@ test('over time organisations that always wait get equal shares of the weight', 
   assert.ok(most - least <= 2 * Math.max(...weights), String(shares));
 });
 
-test('everything is taken once, in order within its organisation, in groups of bounded weight', () => {
+test('every call is taken once, in order within its organisation, in groups of limited weight', () => {
   const anyItems = fc.array(
     fc.record({
       organisation: fc.option(fc.integer({ min: 1, max: 5 })),

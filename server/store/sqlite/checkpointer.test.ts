@@ -22,7 +22,7 @@ function framesLeft(database: DatabaseSync): number {
   return Number(state?.log) - Number(state?.checkpointed);
 }
 
-test('passes are made, and seen to be made, while the thread that ordered them never reaches its event loop', async (t) => {
+test('passes are made and counted even if the ordering thread never reaches its event loop', async (t) => {
   const { database, path } = openWithLog(t);
   assert.ok(framesLeft(database) > 200);
   const checkpointer = new Checkpointer(newOpenedFiles(path), () => {});
@@ -40,10 +40,10 @@ test('passes are made, and seen to be made, while the thread that ordered them n
   assert.equal(framesLeft(database), 0);
 });
 
-test('a checkpointer that cannot work is not waited for, and says why it is gone', async (t) => {
+test('a checkpointer that cannot open the file ends the wait, and reports why', async (t) => {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   // The thread does not keep the process alive by itself.
-  const timer = setTimeout(reject, PATIENCE_MS, new Error('the checkpointer has not said that it is gone'));
+  const timer = setTimeout(reject, PATIENCE_MS, new Error('the checkpointer has not reported that it ended'));
   t.after(() => clearTimeout(timer));
   const checkpointer = new Checkpointer(
     newOpenedFiles(join(testFolder(t), 'missing', 'headgate.db')),
@@ -61,7 +61,7 @@ test('a checkpointer that cannot work is not waited for, and says why it is gone
   assert.match(String(await promise), /unable to open/);
 });
 
-test('a checkpointer is waited for no longer than told', async (t) => {
+test('a wait for the checkpointer ends after its timeout', async (t) => {
   const { path } = openWithLog(t);
   const checkpointer = new Checkpointer(newOpenedFiles(path), () => {});
   await checkpointer.close();

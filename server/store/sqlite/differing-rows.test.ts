@@ -43,7 +43,7 @@ function rowsIn(database: DatabaseSync, type: RecordTypeName): unknown[] {
   return database.prepare(`SELECT * FROM "${name}" ORDER BY "organisation", "${key}"`).all();
 }
 
-test('usual rows that are there as they are do not differ, whatever their type', async (t) => {
+test('rows that are stored already do not differ, whatever their type', async (t) => {
   const database = await newDatabase(t);
   const upserts = createUpserts(database);
   for (const type of recordTypeNames) {
@@ -80,7 +80,7 @@ test('long stored texts are not read to find that a short row differs', async (t
   assert.ok(besideLongMs < 5 * besideShortMs, `${besideLongMs} ms instead of ${besideShortMs} ms`);
 });
 
-test('usual numbers, booleans, texts and gaps are recognised', async (t) => {
+test('stored rows with usual numbers, booleans, texts and nulls do not differ', async (t) => {
   const database = await newDatabase(t);
   const table = tableOf('transactions');
   const values = [
@@ -95,7 +95,7 @@ test('usual numbers, booleans, texts and gaps are recognised', async (t) => {
   assert.deepEqual(new DifferingRows(database, table).placesIn(packed(rows), ONE), []);
 });
 
-test('a boolean that somebody else made another number differs from all that can be given', async (t) => {
+test('a boolean that another program has set to 2 differs from true, false and null', async (t) => {
   const database = await newDatabase(t);
   const table = tableOf('offers');
   const row = recordRow('offers', { is_enabled: true });
@@ -108,7 +108,7 @@ test('a boolean that somebody else made another number differs from all that can
   }
 });
 
-test('a row that differs in one value in any way is named, numbers that are neighbours included', async (t) => {
+test('a row that differs in one value is found, even if two numbers are adjacent', async (t) => {
   const database = await newDatabase(t);
   const upserts = createUpserts(database);
   const table = tableOf('transactions');
@@ -143,7 +143,7 @@ function neighbourExample(amount: number): [Row, Row, number, number] {
   return [row, row, amount, 1];
 }
 
-/** The next larger number that there is. */
+/** Returns the next larger number. */
 function nextUp(value: number): number {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value + 0);
@@ -152,9 +152,9 @@ function nextUp(value: number): number {
   return view.getFloat64(0);
 }
 
-// Of transactions SQLite writes many arbitrary numbers in another way than JSON.stringify.
+// Transactions contain numbers, many of which SQLite writes differently from JSON.stringify.
 for (const type of ['offers', 'transactions'] as const) {
-  test(`${type} that mostly repeat are told and stored as if each row were merged`, async (t) => {
+  test(`${type} that mostly repeat are counted and stored as if written row by row`, async (t) => {
     const [bySlice, byRow] = [await newDatabase(t), await newDatabase(t)];
     const [slices, rows] = [createUpserts(bySlice), createUpserts(byRow)];
     const { fields } = recordTypes[type];

@@ -30,7 +30,7 @@ function openedAt(t: TestContext, path: string): Opened {
   return { files, watch };
 }
 
-/** As this thread and another one see it, by both ways of looking. */
+/** Returns the loss as this thread and another one see it, synchronously and asynchronously. */
 async function lossOf({ files, watch }: Opened): Promise<string | null> {
   const other = new FileWatch(files);
   const seen = [watch.loss(), await watch.lossSoon(), other.loss(), await other.lossSoon()];
@@ -38,7 +38,7 @@ async function lossOf({ files, watch }: Opened): Promise<string | null> {
   return seen[0]?.kind ?? null;
 }
 
-test('files that are in place are not lost, be the database new or opened again', async (t) => {
+test('no loss is reported while all files are in place, for a new and for a reopened database', async (t) => {
   const path = join(testFolder(t), 'headgate.db');
   openForWriting(path).close();
   assert.deepEqual(readdirSync(dirname(path)), ['headgate.db']);
@@ -52,13 +52,13 @@ test('files that are in place are not lost, be the database new or opened again'
   assert.ok(fresh.files.identities.every((number) => number !== 0n));
 });
 
-test('nothing is lost before anything was opened', async (t) => {
+test('no loss is reported before the database was opened', async (t) => {
   const files = newOpenedFiles(join(testFolder(t), 'headgate.db'));
   assert.equal(new FileWatch(files).loss(), null);
   assert.equal(await new FileWatch(files).lossSoon(), null);
 });
 
-test('a database that is moved away is gone until the same file is back', async (t) => {
+test('a moved database is reported as gone until the same file is back', async (t) => {
   const path = join(testFolder(t), 'headgate.db');
   const opened = openedAt(t, path);
   renameSync(path, `${path}.aside`);
@@ -69,7 +69,7 @@ test('a database that is moved away is gone until the same file is back', async 
   assert.equal(await lossOf(opened), null);
 });
 
-test('a folder that is moved away, or replaced by a file, takes the database along', async (t) => {
+test('a database is reported as gone if its folder is moved, or replaced by a file', async (t) => {
   const folder = join(testFolder(t), 'data');
   mkdirSync(folder);
   const opened = openedAt(t, join(folder, 'headgate.db'));
@@ -83,7 +83,7 @@ test('a folder that is moved away, or replaced by a file, takes the database alo
 });
 
 for (const suffix of ['-wal', '-shm']) {
-  test(`a database without its ${suffix} file is not whole`, async (t) => {
+  test(`a missing or replaced ${suffix} file is reported`, async (t) => {
     const path = join(testFolder(t), 'headgate.db');
     const opened = openedAt(t, path);
     renameSync(path + suffix, `${path}.aside`);
@@ -95,7 +95,7 @@ for (const suffix of ['-wal', '-shm']) {
   });
 }
 
-test('through a symbolic link the files beside the database itself are watched, and the link as well', async (t) => {
+test('for a symbolic link, the files next to its target and the link itself are watched', async (t) => {
   const folder = testFolder(t);
   const [real, other] = ['real', 'other'].map((name) => join(folder, name, 'headgate.db')) as [
     string,
@@ -118,17 +118,17 @@ test('through a symbolic link the files beside the database itself are watched, 
   assert.equal(await lossOf(opened), 'replaced');
 });
 
-test('a lost database is not opened another time, and no new one is made in its place', (t) => {
+test('a lost database is not opened again, and no new one is created in its place', (t) => {
   const path = join(testFolder(t), 'headgate.db');
   const { files } = openedAt(t, path);
   renameSync(path, `${path}.aside`);
-  const open = (): DatabaseSync => assert.fail('it was opened');
+  const open = (): DatabaseSync => assert.fail('the lost database was opened');
   assert.throws(() => new FileWatch(files).open(open), StoreUnavailable);
   assert.throws(() => new FileWatch(files).assertInPlace(), StoreUnavailable);
   assert.equal(existsSync(path), false);
 });
 
-test('a file that is replaced while it is opened is opened anew', (t) => {
+test('a file that is replaced while it is opened is opened again', (t) => {
   const path = join(testFolder(t), 'headgate.db');
   openForWriting(path).close();
   copyFileSync(path, `${path}.other`);
@@ -144,11 +144,11 @@ test('a file that is replaced while it is opened is opened anew', (t) => {
   assert.equal(watch.loss(), null);
 });
 
-test('the log of a lost database is set aside, one of another database stays', async (t) => {
+test('the log of a lost database is renamed, and the log of another database is kept', async (t) => {
   const path = join(testFolder(t), 'headgate.db');
   const { watch } = openedAt(t, path);
   renameSync(path, `${path}.aside`);
-  const aside = watch.setLogAside() ?? assert.fail('no log was set aside');
+  const aside = watch.setLogAside() ?? assert.fail('no log was renamed');
   assert.ok(aside.startsWith(`${path}-wal.of-lost-database-`));
   assert.ok(existsSync(aside));
   assert.equal(existsSync(`${path}-wal`), false);

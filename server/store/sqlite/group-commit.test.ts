@@ -50,7 +50,7 @@ test('jobs that all succeed share one commit', (t) => {
   assert.deepEqual(notesIn(database), ['a', 'b', 'c']);
 });
 
-test('only the job that cannot be done fails, and the others are kept in their order', (t) => {
+test('only jobs that cannot be done fail, and the others are committed in order', (t) => {
   const database = notesDatabase(t);
   const texts = ['a', 'b', null, 'd', 'e', 'f', null];
   const outcomes = commitTogether(
@@ -62,7 +62,7 @@ test('only the job that cannot be done fails, and the others are kept in their o
   assert.deepEqual(notesIn(database), ['a', 'b', 'd', 'e', 'f']);
 });
 
-test('a full disk fails what does not fit, and the store goes on when there is room again', (t) => {
+test('if the disk is full, only jobs that do not fit fail, and they succeed once there is room', (t) => {
   const database = notesDatabase(t);
   const pages = Number(database.prepare('PRAGMA page_count').get()?.page_count);
   database.exec(`PRAGMA max_page_count = ${pages + 5}`);
@@ -78,7 +78,7 @@ test('a full disk fails what does not fit, and the store goes on when there is r
   assert.deepEqual(kindsOf(commitTogether(database, [note(database, large)])), ['done']);
 });
 
-test('a job that throws something other than an error of the database is a bug, and is undone', (t) => {
+test('a job that throws an error of its own is reported as a bug, and is rolled back', (t) => {
   const database = notesDatabase(t);
   const broken: Job<never> = () => {
     note(database, 'half')();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { StoreUnusable } from '../store.ts';
 import { loadedSqlite, refuseUnsafeSqlite } from './library-version.ts';
 
-test('a SQLite that can lose what it has committed is refused, with what to do', () => {
+test('a version of SQLite that can lose commits is refused, with advice', () => {
   for (const version of ['3.51.2', '3.51.0', '3.50.7', '3.44.6', '3.9.9', '2.99.9']) {
     assert.throws(
       () => refuseUnsafeSqlite(version),
@@ -20,6 +20,6 @@ test('a SQLite that can lose what it has committed is refused, with what to do',
   }
 });
 
-test('the library says which release it is', () => {
+test('the loaded library reports its version', () => {
   assert.match(loadedSqlite(), /^3\.\d+\.\d+$/);
 });

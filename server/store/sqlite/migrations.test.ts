@@ -46,7 +46,7 @@ function refusal(database: DatabaseSync, tables: Tables = catalogueTables): stri
   return assert.fail('the database was accepted');
 }
 
-test('a new file gets a table for every type, with its fields in order behind the organisation', (t) => {
+test('a new file gets a table per type, with the organisation and then the fields in order', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);
   for (const [type, { fields }] of Object.entries(recordTypes)) {
@@ -67,7 +67,7 @@ function notNullIn(database: DatabaseSync, table: string): readonly unknown[] {
     .map(({ name }) => name);
 }
 
-test('only the key cannot be null', (t) => {
+test('only the columns of the key are NOT NULL', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);
   for (const { name, key } of [...catalogueTables.records.values(), catalogueTables.interactions]) {
@@ -75,12 +75,12 @@ test('only the key cannot be null', (t) => {
   }
 });
 
-test('what an older file has as NOT NULL is nullable afterwards, and its rows are as they were', (t) => {
+test('NOT NULL columns of an older file become nullable, and its rows are unchanged', (t) => {
   const path = join(testFolder(t), PATH);
   const database = openFile(t, path);
   prepareDatabase(database, PATH, catalogueTables);
   const { name, key } = catalogueTables.records.get('shops')!;
-  // As older releases made a table, and added a column to it later: the first row is older than that column.
+  // Older releases created such a table and added a column later. The first row is older than that column.
   database.exec(`DROP TABLE shops;
     CREATE TABLE "shops" (
       "organisation" INTEGER NOT NULL,
@@ -113,7 +113,7 @@ test('what an older file has as NOT NULL is nullable afterwards, and its rows ar
     ],
   );
   assert.deepEqual({ ...database.prepare('PRAGMA integrity_check').get() }, { integrity_check: 'ok' });
-  // A connection that was open all the time has learnt of it.
+  // A connection that was open during the migration sees the new schema.
   other.exec(`INSERT INTO shops (organisation, shop_id) VALUES (1, 'c')`);
   assert.deepEqual(
     names.all().map((row) => row.name),
@@ -121,14 +121,14 @@ test('what an older file has as NOT NULL is nullable afterwards, and its rows ar
   );
   assert.throws(() => other.exec(`INSERT INTO shops (organisation) VALUES (1)`), /NOT NULL/);
   assert.equal(other.prepare('SELECT name FROM my_view').all().length, 3);
-  // The connection cannot write to the schema any longer.
+  // The connection can no longer write to the schema.
   assert.throws(() => database.exec(`UPDATE sqlite_schema SET sql = '' WHERE 0`), /may not be modified/);
   const before = schemaOf(database);
   prepareDatabase(database, PATH, catalogueTables);
   assert.deepEqual(schemaOf(database), before);
 });
 
-test('a file that is ready is left as it is', (t) => {
+test('a file that is up to date is not changed', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);
   const before = schemaOf(database);
@@ -138,7 +138,7 @@ test('a file that is ready is left as it is', (t) => {
   assert.deepEqual(database.prepare('PRAGMA schema_version').get(), changesBefore);
 });
 
-test('a field that was declared later becomes a column, and older records get what omitting it means', (t) => {
+test('a field that was declared later becomes a column, and older records get its default', (t) => {
   const database = freshDatabase(t);
   const { shop_id, name, updated, is_deleted } = recordTypes.shops.fields;
   const first = { shops: recordType('Shop', 'shop_id', { shop_id, name, updated, is_deleted }) };
@@ -170,7 +170,7 @@ test('a field that was declared later becomes a column, and older records get wh
   ]);
 });
 
-test('an index that is missing is made again', (t) => {
+test('a missing index is created', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);
   const before = schemaOf(database);
@@ -179,7 +179,7 @@ test('an index that is missing is made again', (t) => {
   assert.deepEqual(schemaOf(database), before);
 });
 
-test('tables that others have added are left alone', (t) => {
+test('tables of other programs are not changed', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);
   database.exec('CREATE TABLE my_report (a); CREATE VIEW my_view AS SELECT * FROM shops');
@@ -198,7 +198,7 @@ test('a newer schema is refused with both versions', (t) => {
   );
 });
 
-test('a column that the catalogue does not know is refused with its name', (t) => {
+test('a column that is not in the catalogue is refused with its name', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);
   database.exec('ALTER TABLE shops ADD COLUMN colour TEXT');
@@ -232,7 +232,7 @@ test("another program's database is refused and not touched", (t) => {
   assert.equal(database.prepare('PRAGMA journal_mode').get()?.journal_mode, 'delete');
 });
 
-test('a step that fails leaves nothing behind', (t) => {
+test('a migration that fails changes nothing', (t) => {
   const database = freshDatabase(t);
   const impossible: Tables = {
     ...catalogueTables,
@@ -243,7 +243,7 @@ test('a step that fails leaves nothing behind', (t) => {
   prepareDatabase(database, PATH, catalogueTables);
 });
 
-test('a process that is killed midway leaves a file that the next one completes', async (t) => {
+test('a migration that is killed midway changes nothing, and the next one succeeds', async (t) => {
   const whole = freshDatabase(t);
   prepareDatabase(whole, PATH, catalogueTables);
   for (const stepsUntilDeath of [1, 4, 12, 22]) {

@@ -31,7 +31,7 @@ async function opened(t: TestContext, path: string = pathIn(t)): Promise<OpenedS
   return store;
 }
 
-/** With the ways to its threads. */
+/** Opens a SQLite store with access to its threads. */
 async function openedDirectly(t: TestContext, path: string = pathIn(t)): Promise<OpenSqliteStore> {
   const store = await openSqliteStore(path);
   t.after(() => store.close());
@@ -58,14 +58,14 @@ async function refusalOf(path: string): Promise<string> {
   return error.message;
 }
 
-test('a file that is no database is refused and left as it was', async (t) => {
+test('a file that is not a database is refused and not changed', async (t) => {
   const path = pathIn(t);
   writeFileSync(path, 'name;region\n'.repeat(500));
   assert.equal(await refusalOf(path), `${path} is not a SQLite database`);
   assert.equal(existsSync(`${path}-wal`), false);
 });
 
-test('of uploads that are committed together, one that cannot be written takes none of the others with it', async (t) => {
+test('if one of several uploads that are committed together fails, the others are stored', async (t) => {
   const store = await opened(t);
   const organisation = await organisationIn(store);
   const good = Array.from({ length: 4 }, () => uploadOf(organisation, 3));
@@ -101,7 +101,7 @@ test('a folder is refused', async (t) => {
   assert.equal(await refusalOf(path), `the database ${path} is not a file: name a file`);
 });
 
-test('a folder that cannot be made is refused', async (t) => {
+test('a path whose folder cannot be created is refused', async (t) => {
   const folder = testFolder(t);
   writeFileSync(join(folder, 'file'), '');
   for (const path of [join(folder, 'file', 'headgate.db'), join(folder, 'file', 'deeper', 'headgate.db')]) {
@@ -112,7 +112,7 @@ test('a folder that cannot be made is refused', async (t) => {
   }
 });
 
-test('a file that may not be written is refused', (t) => {
+test('a read-only file is refused', (t) => {
   const folder = testFolder(t);
   const path = join(folder, 'headgate.db');
   const made = new DatabaseSync(path);
@@ -121,7 +121,7 @@ test('a file that may not be written is refused', (t) => {
   chmodSync(folder, 0o555);
   chmodSync(path, 0o444);
   const root = process.geteuid?.() === 0;
-  // Permissions do not bind root, so it becomes somebody else for a moment.
+  // Permissions do not apply to root, so the process switches to another user here.
   if (root) process.seteuid!(65_534);
   try {
     const database = new DatabaseSync(path);
@@ -160,7 +160,7 @@ test('several processes that start on the same new file all succeed', async (t) 
   assert.equal((await store.organisations()).length, 4);
 });
 
-test('a process that forgets to close the store still ends', async (t) => {
+test('a process that does not close the store still ends', async (t) => {
   const path = pathIn(t);
   const { ending, printed } = await endOf(
     startProcess(
@@ -175,7 +175,7 @@ test('a process that forgets to close the store still ends', async (t) => {
   assert.equal(printed, '1\n');
 });
 
-test('what was acknowledged survives the death of the process, each upload whole or not at all', async (t) => {
+test('acknowledged uploads survive a killed process, and no upload is stored in part', async (t) => {
   const path = pathIn(t);
   const child = startProcess(
     `import { openStore } from '../open-store.ts';
@@ -209,7 +209,7 @@ test('what was acknowledged survives the death of the process, each upload whole
   for (const [name, rows] of kept) assert.equal(rows, 100, name);
 });
 
-test('another process gets twelve keys in within two seconds while this one writes without pause', async (t) => {
+test('another process adds twelve keys within two seconds while this one writes without pause', async (t) => {
   const path = pathIn(t);
   const store = await opened(t, path);
   const organisation = await organisationIn(store);
@@ -241,7 +241,7 @@ test('another process gets twelve keys in within two seconds while this one writ
   assert.ok(Number(printed) < 2000, `twelve keys took ${printed} ms`);
 });
 
-test('a store attached in another thread works on the same database, and closes by itself', async (t) => {
+test('a store attached in another thread uses the same database, and lets the thread end', async (t) => {
   const store = await opened(t);
   const organisation = await organisationIn(store);
   const handle = store.handle();
@@ -274,7 +274,7 @@ test('a store attached in another thread works on the same database, and closes 
   assert.deepEqual(await everyRecord(store, organisation, 'tags'), [row]);
 });
 
-test('an attached store is told when the opened one is closed', async (t) => {
+test('an attached store is unavailable once the opened one is closed', async (t) => {
   const store = await opened(t);
   const attached = await attachStore(store.handle());
   t.after(() => attached.close());
@@ -284,7 +284,7 @@ test('an attached store is told when the opened one is closed', async (t) => {
   await assert.rejects(attached.write(uploadOf(organisation)), StoreUnavailable);
 });
 
-/** Ends a thread as a bug in it would: by a message that it does not expect. */
+/** Makes a thread end unexpectedly, by sending it an invalid message. */
 function breakThread(store: OpenSqliteStore, name: ThreadName): void {
   const statusPort = store.statusPort(name);
   const { port } = receiveMessageOnPort(statusPort)!.message as { readonly port: MessagePort };
@@ -307,7 +307,7 @@ async function untilItServes(store: Store): Promise<void> {
 }
 
 for (const name of ['writer', 'reader'] as const) {
-  test(`a ${name} thread that ends unexpectedly fails what waits, and is started again`, async (t) => {
+  test(`a ${name} thread that ends unexpectedly fails waiting calls, and is restarted`, async (t) => {
     const store = await openedDirectly(t);
     const attached = attachSqliteStore({ files: store.files, statusPort: store.statusPort('writer') });
     t.after(() => attached.close());
@@ -358,7 +358,7 @@ for (const name of ['writer', 'reader'] as const) {
   });
 }
 
-test('a lister thread that ends unexpectedly is started again, and nothing else waits for it', async (t) => {
+test('a lister thread that ends unexpectedly is restarted, and other calls do not wait for it', async (t) => {
   const store = await openedDirectly(t);
   const organisation = await organisationIn(store);
   await store.write(uploadOf(organisation));
@@ -381,7 +381,7 @@ test('a lister thread that ends unexpectedly is started again, and nothing else 
   assert.equal(count, 1);
 });
 
-test('a reading call that waited too long is refused as one that may be tried again', async (t) => {
+test('a read that has waited too long is refused with StoreBusy', async (t) => {
   const store = await openSqliteStore(pathIn(t), { ...defaultTuning, readPatienceMs: -1 });
   t.after(() => store.close());
   for (const read of [() => store.records(1, 'tags', ALL), () => store.findKey('one')]) {
@@ -393,7 +393,7 @@ test('a reading call that waited too long is refused as one that may be tried ag
   assert.notEqual(await store.createOrganisation('one', randomUUID(), 1), null);
 });
 
-/** How many of the others have been answered when the first one is. */
+/** Returns how many of the others have resolved before `one` has. */
 async function answeredBefore(one: Promise<unknown>, others: readonly Promise<unknown>[]): Promise<number> {
   let answered = 0;
   for (const other of others) void other.then(() => answered++);
@@ -403,7 +403,7 @@ async function answeredBefore(one: Promise<unknown>, others: readonly Promise<un
   return before;
 }
 
-test('a small write waits for the group at work, not for all that another organisation has sent', async (t) => {
+test('a small write does not wait for all uploads of another organisation', async (t) => {
   const store = await opened(t);
   const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
   const uploads = Array.from({ length: 16 }, () => store.write(uploadOf(greedy, 5000)));
@@ -418,7 +418,7 @@ test('a write does not wait for dry runs', async (t) => {
   assert.equal(await answeredBefore(store.write(uploadOf(modest)), dryRuns), 0);
 });
 
-test('a small write that comes while a large group is written waits for one upload of it', async (t) => {
+test('a small write that arrives while a large group is written waits for few of its uploads', async (t) => {
   const store = await opened(t);
   const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
   const uploads = Array.from({ length: 12 }, () => store.write(uploadOf(greedy, 5000)));
@@ -430,7 +430,7 @@ test('a small write that comes while a large group is written waits for one uplo
   assert.equal(await store.countRecords(greedy, 'tags'), 12 * 5000);
 });
 
-test('look-ups wait neither for lists nor for all that another organisation looks up', async (t) => {
+test('look-ups wait neither for lists nor for all look-ups of another organisation', async (t) => {
   const store = await opened(t);
   const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
   const rows = Array.from({ length: 20_000 }, () => recordRow('tags', { is_deleted: true }));
@@ -449,7 +449,7 @@ test('look-ups wait neither for lists nor for all that another organisation look
   assert.ok((await answeredBefore(store.records(modest, 'tags', page), listsAgain)) <= 3);
 });
 
-test('expired answers are dropped in steps, however large they are', async (t) => {
+test('expired responses are deleted in steps, however large they are', async (t) => {
   const store = await opened(t);
   const organisation = await organisationIn(store);
   const keys = Array.from({ length: 12 }, (_, n) => `key ${n}`);
@@ -472,7 +472,7 @@ test('expired answers are dropped in steps, however large they are', async (t) =
     assert.equal(await store.storedResponse({ organisation, path: '/v1/data/tags', key }, 1), null);
 });
 
-test('a mistake in a call fails that call alone, as a mistake', async (t) => {
+test('an invalid call fails alone, and not as an outage', async (t) => {
   const store = await opened(t);
   const organisation = await organisationIn(store);
   const wrong = { ...uploadOf(organisation), batches: [[['too', 'short']]] };
@@ -484,7 +484,7 @@ test('a mistake in a call fails that call alone, as a mistake', async (t) => {
   assert.equal(passing.status, 'fulfilled');
 });
 
-test('a closed store leaves a single file that any SQL tool can read', async (t) => {
+test('a closed store leaves a single file that other SQLite programs can read', async (t) => {
   const path = pathIn(t);
   const store = await openStore(path);
   const organisation = await organisationIn(store);

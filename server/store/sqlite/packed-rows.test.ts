@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { packedSlices, packRows, ROWS_PER_SLICE, rowsIn } from './packed-rows.ts';
 
-test('rows come out of their bytes as they went in, batch by batch', () => {
+test('packed rows are unpacked unchanged, batch by batch', () => {
   const text = fc.string({ unit: 'binary', maxLength: 30 });
   const cell = fc.oneof(fc.constant(null), fc.boolean(), fc.integer(), text);
   const batch = fc.array(fc.array(cell, { minLength: 1, maxLength: 4 }), { maxLength: 250 });
@@ -25,7 +25,7 @@ test('rows come out of their bytes as they went in, batch by batch', () => {
   );
 });
 
-test('rows that grow longer and wider than the first ones promised have room all the same', () => {
+test('rows that become longer than the first ones are packed correctly', () => {
   const batches = [0, 1000].map((longer) =>
     Array.from({ length: 1000 }, (_, row) => ['€🎓'.repeat((longer + row) / 10), row]),
   );
@@ -33,7 +33,7 @@ test('rows that grow longer and wider than the first ones promised have room all
   assert.deepEqual(unpacked, batches);
 });
 
-test('long rows before short ones do not make room for all to be as long', () => {
+test('a few long rows before many short ones do not reserve far too much memory', () => {
   const rows = Array.from({ length: 100_000 }, (_, row) => [
     row < ROWS_PER_SLICE ? 'x'.repeat(100_000) : 'x',
   ]);

@@ -23,7 +23,7 @@ const expectations: readonly { readonly page: InteractionPage; readonly index: s
   { page: { ...page, equal: { item_type: 'SHOP', item_id: 'a' } }, index: 'interactions_by_item' },
 ];
 
-test('every step of a list is read from its index in its order, between its bounds, and never sorted', (t) => {
+test('every step of a list is read from its index, within its bounds and without sorting', (t) => {
   const database = new DatabaseSync(join(testFolder(t), 'headgate.db'));
   t.after(() => database.close());
   prepareDatabase(database, 'headgate.db', catalogueTables);
@@ -55,7 +55,7 @@ test('every step of a list is read from its index in its order, between its boun
   }
 });
 
-test('a filter by a field that interactions lack is a mistake', () => {
+test('a filter by an unknown field throws', () => {
   assert.throws(
     () => interactionListing(catalogueTables.interactions, { ...page, equal: { colour: 'red' } }),
     /interactions have no field colour/,

@@ -16,7 +16,7 @@ const nobodys = { organisation: null };
 
 type Echo = { echo(text: string): string };
 
-/** A link to a thread that we play ourselves. */
+/** Returns a link, and the port on which the test acts as the thread. */
 function linkedPair(t: TestContext): { readonly link: Link<Echo>; readonly thread: MessagePort } {
   const { port1, port2 } = new MessageChannel();
   t.after(() => port2.close());
@@ -29,7 +29,7 @@ function received(thread: MessagePort): Promise<readonly ThreadCall[]> {
   return new Promise((resolve) => thread.once('message', resolve));
 }
 
-test('the calls of one turn travel as one message, and each gets its own answer', async (t) => {
+test('the calls of one turn are sent as one message, and each gets its own result', async (t) => {
   const { link, thread } = linkedPair(t);
   const answered = ['a', 'b', 'c'].map((text) => link.call('echo', [text], nobodys));
   const calls = await received(thread);
@@ -48,7 +48,7 @@ test('the calls of one turn travel as one message, and each gets its own answer'
   assert.deepEqual(await Promise.all(answered), ['a!', 'b!', 'c!']);
 });
 
-test('a buffer that is handed over arrives, and is gone here', async (t) => {
+test('a buffer is transferred to the thread, and is no longer usable here', async (t) => {
   const { port1, port2 } = new MessageChannel();
   t.after(() => port2.close());
   const link = createLink<{ sum(bytes: Uint8Array): number }>('adding');
@@ -68,7 +68,7 @@ test('a buffer that is handed over arrives, and is gone here', async (t) => {
   assert.deepEqual(await Promise.all(answered), [1, 2]);
 });
 
-test('a failure arrives as the error that it was', async (t) => {
+test('an error in the thread is received as an error of the same kind', async (t) => {
   const { link, thread } = linkedPair(t);
   const outcomes = [
     failed(new StoreUnavailable('disk full')),
@@ -87,7 +87,7 @@ test('a failure arrives as the error that it was', async (t) => {
   assert.ok(wait instanceof StoreBusy);
 });
 
-test('nothing at all is an answer, too, beside a failure', async (t) => {
+test('undefined and null are received as results, also next to an error', async (t) => {
   const { link, thread } = linkedPair(t);
   const outcomes = [done(undefined), failed(new StoreUnavailable('disk full')), done(null)];
   const answered = Promise.allSettled(outcomes.map(() => link.call('echo', [''], nobodys)));
@@ -100,7 +100,7 @@ test('nothing at all is an answer, too, beside a failure', async (t) => {
   ]);
 });
 
-test('what waits for one organisation is bounded by count, and others are not concerned', async (t) => {
+test('the number of waiting calls is limited for each organisation', async (t) => {
   const { link } = linkedPair(t);
   const greedy = { organisation: 1 };
   const waiting = Array.from({ length: 20_000 }, () => link.call('echo', [''], greedy));
@@ -114,7 +114,7 @@ test('what waits for one organisation is bounded by count, and others are not co
   assert.ok(results.every((result) => result.status === 'rejected' && result.reason.message === 'gone'));
 });
 
-test('what waits for one organisation is bounded by size, and room that was given back can be used again', async (t) => {
+test('the size of waiting calls is limited for each organisation, and freed by results', async (t) => {
   const { link, thread } = linkedPair(t);
   const half = { organisation: 1, bytes: 128 * 1024 * 1024 };
   const first = link.call('echo', ['first'], half);
@@ -129,7 +129,7 @@ test('what waits for one organisation is bounded by size, and room that was give
   for (const lost of [second, third, other]) await assert.rejects(lost, new StoreUnavailable('gone'));
 });
 
-test('a lost link refuses with the reason until it is connected again', async (t) => {
+test('a lost link refuses calls with the reason until it is connected again', async (t) => {
   const { link, thread } = linkedPair(t);
   const waiting = link.call('echo', [''], nobodys);
   thread.close();
@@ -145,7 +145,7 @@ test('a lost link refuses with the reason until it is connected again', async (t
   assert.equal(await answered, 'back');
 });
 
-test('closing waits for every answer', async (t) => {
+test('closing waits for the results of all calls', async (t) => {
   const { link, thread } = linkedPair(t);
   const answered = link.call('echo', [''], nobodys);
   let isClosed = false;

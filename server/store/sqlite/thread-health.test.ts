@@ -23,7 +23,7 @@ function nowS(): number {
   return process.hrtime()[0];
 }
 
-test('a thread that is at one step for too long is stalled, one that is idle is not', () => {
+test('a thread that takes too long for one step is stalled, and an idle one is not', () => {
   const health = newThreadHealth();
   const service = withHealth(idle, health);
   assert.equal(stalledForS(health, nowS() + 1000), null);
@@ -35,7 +35,7 @@ test('a thread that is at one step for too long is stalled, one that is idle is 
   assert.equal(stalledForS(health, nowS() + 1000), null);
 });
 
-test('upkeep between groups counts as work', () => {
+test('a step between groups can be stalled, too', () => {
   const health = newThreadHealth();
   const seen: (number | null)[] = [];
   const betweenGroups = (): void => {
@@ -47,7 +47,7 @@ test('upkeep between groups counts as work', () => {
   assert.notEqual(seen[0], null);
 });
 
-test('a thread that is started again is not judged by what its predecessor left', () => {
+test('a restarted thread does not inherit the health of its predecessor', () => {
   const health = newThreadHealth();
   withHealth(idle, health).answer([], () => false);
   noteFailed(health, true);

@@ -23,7 +23,7 @@ const smallTuning: Tuning = {
   walLimitBytes: MIB,
 };
 
-/** Writes without pause while others read, and says how large the files became. */
+/** Writes without pause during reads, and returns how large the files became. */
 async function writeWithoutPause(
   t: TestContext,
   tuning: Tuning,
@@ -60,7 +60,7 @@ async function writeWithoutPause(
   return { largestWalBytes, databaseBytes, walAfterClose: existsSync(`${path}-wal`) };
 }
 
-test('the log stays within its limit under writing and reading without pause', async (t) => {
+test('a limit keeps the log much smaller during constant writes and reads', async (t) => {
   const unlimited = await writeWithoutPause(t, {
     ...defaultTuning,
     groupRows: 2000,
@@ -74,14 +74,14 @@ test('the log stays within its limit under writing and reading without pause', a
     walLimitBytes: 4 * MIB,
   });
   assert.ok(unlimited.largestWalBytes > 48 * MIB, `without a limit ${unlimited.largestWalBytes} bytes`);
-  // Reads hold the log open, the longer the busier the machine is, so only a bound against the other run holds.
+  // Reads prevent a reset of the log, longer on a busy machine, so it is only compared with the other run.
   assert.ok(
     limited.largestWalBytes < unlimited.largestWalBytes / 2,
     `with a limit ${limited.largestWalBytes} bytes, without ${unlimited.largestWalBytes}`,
   );
 });
 
-test('the checkpointer copies the log into the database while the writer goes on', async (t) => {
+test('the checkpointer copies the log into the database during writes', async (t) => {
   const { databaseBytes, walAfterClose } = await writeWithoutPause(t, {
     ...defaultTuning,
     groupRows: 2000,
@@ -92,7 +92,7 @@ test('the checkpointer copies the log into the database while the writer goes on
   assert.equal(walAfterClose, false);
 });
 
-test('what is done about the log follows from its size and from what of it is copied', () => {
+test('the next step for the log depends on its size and on how much of it is copied', () => {
   const tuning: Tuning = { ...defaultTuning, groupRows: 2000, checkpointAfterBytes: 100, walLimitBytes: 200 };
   const cases: readonly [walBytes: number, copiedBytes: number, walBytesBefore: number, step: Step][] = [
     [100, 0, 0, 'nothing'],
@@ -103,10 +103,10 @@ test('what is done about the log follows from its size and from what of it is co
     [250, 200, 200, 'start anew'],
     [250, 250, 200, 'start anew'],
     [250, 199, 200, 'copy'],
-    // An upload that changed nothing.
+    // The last upload changed nothing.
     [250, 200, 250, 'copy'],
     [250, 250, 250, 'nothing'],
-    // A log that has started anew since, and is over its limit already.
+    // The log was reset since, and is already over its limit.
     [250, 0, 300, 'start anew'],
     [400, 250, 350, 'copy'],
     [401, 251, 351, 'wait for copying'],
@@ -118,7 +118,7 @@ test('what is done about the log follows from its size and from what of it is co
   }
 });
 
-test('the writer copies what is left once the checkpointer has copied the rest, and the log starts anew', async (t) => {
+test('the writer copies what the checkpointer has left, and the log is reset', async (t) => {
   const path = join(testFolder(t), 'headgate.db');
   const database = openForWriting(path);
   const reader = new DatabaseSync(path);
@@ -139,9 +139,9 @@ test('the writer copies what is left once the checkpointer has copied the rest, 
 
   commit(0.75 * MIB);
   wal.keepInBounds();
-  assert.ok(framesLeft() > 190, 'below its limit the log is left alone');
+  assert.ok(framesLeft() > 190, 'the log is not copied while it is below its limit');
   commit(0.75 * MIB);
-  // A reader of the log's end lets all of it be copied, but keeps it from starting anew by itself.
+  // A reader at the end of the log allows copying all of it, but prevents its reset.
   reader.exec('BEGIN');
   reader.prepare('SELECT count(*) FROM filler').get();
   wal.keepInBounds();
@@ -150,7 +150,7 @@ test('the writer copies what is left once the checkpointer has copied the rest, 
 
   const framesBefore = logFrames();
   commit(0.25 * MIB);
-  assert.ok(logFrames() > framesBefore, 'the reader keeps the log from starting anew');
+  assert.ok(logFrames() > framesBefore, 'the reader prevents the reset of the log');
   assert.ok(framesLeft() > 60);
   reader.close();
   wal.keepInBounds();
@@ -160,7 +160,7 @@ test('the writer copies what is left once the checkpointer has copied the rest, 
   assert.ok(logFrames() < 10, `the log has ${logFrames()} frames`);
 });
 
-test('nobody is kept waiting for the copying of a log that is far over its limit', async (t) => {
+test('the writer does not wait while a log that is far over its limit is copied', async (t) => {
   const path = join(testFolder(t), 'headgate.db');
   const database = openForWriting(path);
   database.exec(`CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (randomblob(${3 * MIB}))`);
@@ -179,7 +179,7 @@ test('nobody is kept waiting for the copying of a log that is far over its limit
   assert.ok(Number(database.prepare('PRAGMA wal_checkpoint(NOOP)').get()?.checkpointed) > 700);
 });
 
-/** A log of three times its limit, whose checkpointer cannot open the file that it is given. */
+/** Opens a database whose log has three times its limit, with a checkpointer that cannot open its file. */
 function openWithUselessCheckpointer(t: TestContext): {
   readonly troubles: readonly string[];
   look(): void;
@@ -207,11 +207,11 @@ function openWithUselessCheckpointer(t: TestContext): {
   };
 }
 
-test('without a checkpointer the writer copies the log itself, and it is told that there is none', {
+test('if the checkpointer fails, the writer copies the log itself, and the failure is reported', {
   timeout: PATIENCE_MS,
 }, async (t) => {
   const { troubles, look, logFrames } = openWithUselessCheckpointer(t);
-  // That it is gone is told through the event loop, which is not reached here.
+  // The failure is reported through the event loop, which this loop does not reach.
   for (let looks = 0; logFrames() > 100 && looks < 5; looks++) look();
   assert.ok(logFrames() < 100, `the log has ${logFrames()} frames`);
   while (troubles.length === 0) await setTimeout(10, undefined, { signal: t.signal });
@@ -219,14 +219,14 @@ test('without a checkpointer the writer copies the log itself, and it is told th
   assert.match(troubles[0]!, /missing.headgate\.db could not be copied into it.*unable to open/);
 });
 
-test('a checkpointer that is outrun is waited for longer each time, up to a limit', () => {
+test('waits for a checkpointer that does not keep up become longer, up to a limit', () => {
   const waitsMs = [500];
   while (waitsMs.length < 8) waitsMs.push(patienceAfter(waitsMs.at(-1)!, false));
   assert.deepEqual(waitsMs, [500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
   assert.equal(patienceAfter(15_000, true), 500);
 });
 
-test('whoever has opened the store is told when its log cannot be copied, and goes on', {
+test('a log that cannot be copied is reported to the process that opened the store', {
   timeout: PATIENCE_MS,
 }, async (t) => {
   const folder = testFolder(t);
@@ -236,11 +236,11 @@ test('whoever has opened the store is told when its log cannot be copied, and go
   const store = await openSqliteStore(path, tuning, told.resolve);
   const { organisation } = (await store.createOrganisation('one', randomUUID(), 1))!;
   const rows = Array.from({ length: 1000 }, () => recordRow('tags', { name: 'a tag' }));
-  // What is open stays open; the checkpointer, which opens the file only now, may not.
+  // Open connections keep working. The checkpointer opens the file only now, and fails.
   chmodSync(folder, 0o755);
   chmodSync(path, 0o000);
   const root = process.geteuid?.() === 0;
-  // Permissions do not bind root, so it becomes somebody else for a moment.
+  // Permissions do not apply to root, so the process switches to another user here.
   if (root) process.seteuid!(65_534);
   try {
     await store.write({

@@ -10,7 +10,7 @@ const MIB = 1024 * 1024;
 const MORE_THAN_IS_CACHED_MIB = 64;
 const MORE_THAN_IS_HELD_MIB = 112;
 
-test('what a transaction changes waits in memory for the commit, beyond the page cache but not without end', (t) => {
+test('changes of a transaction are held in memory beyond the page cache, up to a limit', (t) => {
   const path = join(testFolder(t), 'headgate.db');
   const database = openForWriting(path);
   t.after(() => database.close());
@@ -29,7 +29,7 @@ test('what a transaction changes waits in memory for the commit, beyond the page
   database.exec('ROLLBACK');
 });
 
-test('with an unsafe SQLite no file is touched', (t) => {
+test('with an unsafe version of SQLite no file is created', (t) => {
   const path = join(testFolder(t), 'headgate.db');
   assert.throws(() => openForWriting(path, '3.51.2'), StoreUnusable);
   assert.equal(existsSync(path), false);
