@@ -36,7 +36,7 @@ function exampleWith(words: string): string {
   return found[0]!.text;
 }
 
-test('a SQLite database that is restored is as it was, whatever the old one had left', async (t) => {
+test('a restored SQLite database equals the backup, whatever files the old one left', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   t.after(remove);
   const place = join(folder, 'headgate');
@@ -77,7 +77,7 @@ test('a SQLite database that is restored is as it was, whatever the old one had 
   }
 });
 
-test('the line for cron makes a backup in the environment that cron gives', async (t) => {
+test('the documented cron line makes a backup in the environment of cron', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   t.after(remove);
   const [, path] = /`PATH=([^`]+)`/.exec(page)!;
@@ -97,7 +97,7 @@ test('the line for cron makes a backup in the environment that cron gives', asyn
   assert.ok(readdirSync(folder).some((name) => /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)\.db$/.test(name)));
 });
 
-test('a PostgreSQL database that is restored from a dump is as it was', async (t) => {
+test('a PostgreSQL database restored from a dump holds the same data', async (t) => {
   const toolVersion = Math.min(await versionOf('pg_dump'), await versionOf('pg_restore'));
   // The server that Debian has for them, where there is one: they do not dump from a newer one.
   const itsPrograms = `/usr/lib/postgresql/${toolVersion}/bin`;

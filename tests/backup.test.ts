@@ -22,7 +22,7 @@ const RECORDS_PER_UPLOAD = 1000;
 const CLIENTS = 2;
 const NAME_CHARACTERS = 300;
 
-describe('a backup beside a server under load', () => {
+describe('a backup while the server is under load', () => {
   let headgate: Headgate;
   let key: string;
   let api: Api;
@@ -62,7 +62,7 @@ describe('a backup beside a server under load', () => {
   };
   const inBackups = (): string[] => readdirSync(join(folder, 'backups')).sort();
 
-  test('it holds all that was acknowledged before, and of every upload the whole or nothing', async (t) => {
+  test('holds everything acknowledged before it, and every upload whole or not at all', async (t) => {
     const file = join(folder, 'backups', 'first.db');
     const acknowledgedBefore = new Set(load.acknowledged);
     const facts = await headgate.command<{ bytes: number; records: number }>('backup', file);
@@ -120,7 +120,7 @@ describe('a backup beside a server under load', () => {
     }
   };
 
-  test('killed, it leaves only its partial folder, which the next one replaces', async () => {
+  test('leaves only its partial folder if it is killed, which the next backup replaces', async () => {
     const file = join(folder, 'backups', 'killed.db');
     const left = (): string[] => inBackups().filter((name) => name.startsWith('killed'));
     await stoppedHalfWay(file, 'SIGKILL');
@@ -132,16 +132,16 @@ describe('a backup beside a server under load', () => {
 
   for (const { signal, when, sign } of [
     { signal: 'SIGINT', when: 'while it copies', sign: 'copy.db' },
-    { signal: 'SIGTERM', when: 'as soon as anything of it is there', sign: '.' },
+    { signal: 'SIGTERM', when: 'as soon as its partial folder exists', sign: '.' },
   ] as const) {
-    test(`stopped by ${signal} ${when}, it ends by it and leaves nothing`, async () => {
+    test(`ends by ${signal} ${when} and leaves nothing behind`, async () => {
       const before = inBackups();
       await stoppedHalfWay(join(folder, 'backups', 'stopped.db'), signal, sign);
       assert.deepEqual(inBackups(), before);
     });
   }
 
-  test('the server has served all the while', async () => {
+  test('leaves the server ready and its database intact', async () => {
     assert.equal((await api.request('/readyz')).status, 200);
     assert.equal(await headgate.stop(), 0);
     assert.deepEqual(damagesOf(join(folder, 'headgate.db')), []);
@@ -178,13 +178,13 @@ describe('a backup on a small disk', async () => {
     { missing: 'a page', spareBytes: -4096, sentence: noRoom },
     // SQLite's journal does not fit beside the last page.
     {
-      missing: 'what SQLite needs beside it',
+      missing: 'the journal of SQLite',
       spareBytes: 0,
       sentence: /^headgate: the disk got full while \S+ was [^\n]+\n$/,
     },
   ];
   for (const { missing, spareBytes, sentence } of cases) {
-    test(`is refused in one sentence, and leaves nothing, where ${missing} does not fit`, {
+    test(`is refused in one sentence, and leaves nothing, if ${missing} does not fit`, {
       skip,
     }, async (t) => {
       const database = await newDatabase(t);
@@ -194,7 +194,7 @@ describe('a backup on a small disk', async () => {
     });
   }
 
-  test('what is still in the log needs room as well', { skip }, async (t) => {
+  test('needs room for the content of the log, too', { skip }, async (t) => {
     const database = await newDatabase(t);
     const { size } = statSync(database);
     const server = new DatabaseSync(database);
@@ -206,7 +206,7 @@ describe('a backup on a small disk', async () => {
     assert.equal(stdout, 'exit code 1\n');
   });
 
-  test('what a killed backup has left there takes no room from the next', { skip }, async (t) => {
+  test('can use the room that a killed backup occupied', { skip }, async (t) => {
     const database = await newDatabase(t);
     const { size } = statSync(database);
     const leftover = `mkdir monday.db.partial && head -c ${size} /dev/zero > monday.db.partial/copy.db`;
@@ -216,7 +216,7 @@ describe('a backup on a small disk', async () => {
   });
 });
 
-test('a write that fails half-way is told of in one sentence, and leaves nothing', async (t) => {
+test('a backup whose write fails half-way reports it in one sentence and leaves nothing', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   t.after(remove);
   const database = join(folder, 'headgate.db');

@@ -78,7 +78,7 @@ describe('in a browser', { skip }, () => {
     }
   }
 
-  test('a page of an allowed origin uploads, records and reads, and sees refusals as they are', async () => {
+  test('a page of an allowed origin uploads, records and reads, and can read refusals', async () => {
     const ids = Array.from({ length: 60 }, () => randomUUID());
     const seen = await onPage(allowed.origin, (page) =>
       page.evaluate(
@@ -128,7 +128,7 @@ describe('in a browser', { skip }, () => {
     assert.deepEqual(seen.refusal, ['UnauthorizedError', 'string']);
   });
 
-  test('a page of any other origin gets nothing', async () => {
+  test('a page of any other origin cannot read a response', async () => {
     const name = await onPage(stranger.origin, (page) =>
       page.evaluate(
         async ({ url, key, id }) => {

@@ -97,7 +97,7 @@ describe('the packed client', () => {
     await symlink(join(root, 'node_modules/undici-types'), join(project, 'node_modules/undici-types'));
   }
 
-  test('it holds what it needs and no more', async () => {
+  test('contains the files that it needs and no others', async () => {
     const installed = join(project, 'node_modules/@headgate/client');
     assert.deepEqual((await readdir(installed)).sort(), ['LICENSE', 'README.md', 'dist', 'package.json']);
     const built = await readdir(join(installed, 'dist'));
@@ -109,7 +109,7 @@ describe('the packed client', () => {
     assert.equal(dependencies, undefined);
   });
 
-  test('its types hold in a browser project, and in one for Node; it works there on every Node', async (t) => {
+  test('type-checks in a browser project and in one for Node, and runs on every Node version', async (t) => {
     await writeFile(join(project, 'consumer.ts'), consumer);
     const browser = {
       module: 'esnext',

@@ -48,12 +48,12 @@ export const disproofs: [
   Same<{ a: string; b: number }, { a: string }>,
 ] = [false, false, false];
 
-test('the client knows the record types in the order of the catalogue, with their keys', () => {
+test('the client has the record types in the order of the catalogue, with their keys', () => {
   assert.deepEqual([...clientOrder], uploadOrder(recordTypes));
   for (const type of clientOrder) assert.equal(keyFields[type], recordTypes[type].key, type);
 });
 
-test('the client tells its own version', async () => {
+test('the client exports the version of its package', async () => {
   const file = new URL('../client/package.json', import.meta.url);
   const { version } = JSON.parse(await readFile(file, 'utf8')) as { version: string };
   assert.equal(CLIENT_VERSION, version);

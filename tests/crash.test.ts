@@ -17,7 +17,7 @@ const LONGEST_LIFE_MS = 700;
 const BATCH_SIZE = 40;
 
 forEachStore((store) => {
-  test('what is acknowledged survives every SIGKILL, and batches are all there or not at all', async (t) => {
+  test('acknowledged data survives every SIGKILL, and batches are stored whole or not at all', async (t) => {
     const seed = chosenSeed();
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const random = new Random(seed);

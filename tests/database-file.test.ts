@@ -111,7 +111,7 @@ function integrityOf(path: string): unknown {
 const gone = /the database \S+headgate\.db was deleted or moved away while it was in use/;
 const replaced = /another file was put in the place of the database \S+headgate\.db while it was in use/;
 
-test('a deleted database takes nothing more', async (t) => {
+test('requests fail once the database is deleted', async (t) => {
   const served = await serve(t);
   const { api, folder, aside, headgate } = served;
   const ids = [await acknowledged(api)];
@@ -136,7 +136,7 @@ function copyOpenFile(pid: number, name: string, to: string): void {
   copyFileSync(join(folder, opened!), to);
 }
 
-test('an idle server with a deleted database is not ready, without a request that would find out', async (t) => {
+test('an idle server notices that its database was deleted, and is not ready', async (t) => {
   const served = await serve(t);
   await acknowledged(served.api);
   rmSync(served.path);
@@ -156,7 +156,7 @@ test('a database that was moved away and back is served again', async (t) => {
   assert.deepEqual(await served.idsAfterRestart('kill'), ids.sort());
 });
 
-test('no command makes a database in the place of one that was moved away, and its log stays', async (t) => {
+test('no command creates a database in place of one that was moved away, and its log stays', async (t) => {
   const { path, aside, headgate, api, idsAfterRestart } = await serve(t);
   const shop = leastRecord('shops');
   assert.equal((await api.upload('shops', [shop])).status, 200);
@@ -185,7 +185,7 @@ test('a folder that was moved away and back is served again', async (t) => {
 });
 
 for (const how of ['stop', 'kill'] as const) {
-  test(`a backup put in the place of the database is served after a restart (${how}), and not spoilt`, async (t) => {
+  test(`a backup that replaces the database is served undamaged after a restart (${how})`, async (t) => {
     const served = await serve(t);
     const { api, folder, path, aside, headgate } = served;
     const ids = [await acknowledged(api)];
@@ -212,7 +212,7 @@ for (const how of ['stop', 'kill'] as const) {
     );
   });
 
-  test(`without its log nothing is taken, and nothing acknowledged is lost (${how})`, async (t) => {
+  test(`requests fail if the log is deleted, and nothing acknowledged is lost (${how})`, async (t) => {
     const served = await serve(t);
     const ids = [await acknowledged(served.api), await acknowledged(served.api)].sort();
     assert.ok(statSync(`${served.path}-wal`).size > 0);
@@ -222,7 +222,7 @@ for (const how of ['stop', 'kill'] as const) {
   });
 }
 
-test('under load, nothing that is acknowledged is lost when the database is moved away and back', async (t) => {
+test('nothing acknowledged is lost when the database is moved away and back under load', async (t) => {
   const served = await serve(t);
   const { api, path, aside } = served;
   const ids = [await acknowledged(api)];

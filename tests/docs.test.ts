@@ -66,10 +66,10 @@ function checkPage(examples: readonly Example[]): void {
     const { line, language } = example;
     const needs = markOf(example, 'needs');
     if (needs === null) {
-      it(`line ${line} is in a language that can be tried`, () =>
+      it(`line ${line} is in a language that can be run`, () =>
         assert.ok(languages.includes(language), `${language} is none of ${languages.join(', ')}`));
     } else {
-      it(`line ${line} is left out for a reason that is known`, () =>
+      it(`line ${line} is skipped for a known reason`, () =>
         assert.ok(Object.hasOwn(reasonsToLeaveOut, needs), `${needs} is no such reason`));
     }
   }
@@ -77,7 +77,7 @@ function checkPage(examples: readonly Example[]): void {
   const parts = examples.filter(({ language }) => language === 'ts');
   if (typed.length === 0 && parts.length === 0) return;
   const missing = lacking.filter((program) => typed.some(({ text }) => text.includes(program)));
-  describe('tried', { skip: missing.length > 0 && `this machine has no ${missing.join(', ')}` }, () =>
+  describe('when run', { skip: missing.length > 0 && `this machine has no ${missing.join(', ')}` }, () =>
     tryPage(examples, typed, parts),
   );
 }
@@ -106,7 +106,7 @@ function tryPage(examples: readonly Example[], typed: readonly Example[], parts:
   }
   for (const [at, example] of examples.entries()) {
     if (markOf(example, 'needs') !== null || !['json', 'text'].includes(example.language)) continue;
-    it(`line ${example.line} is what is printed`, () => {
+    it(`line ${example.line} shows the actual output`, () => {
       const source = examples[at - 1];
       assert.ok(source !== undefined && isTyped(source), 'there is no example before it that prints it');
       const { stdout, stderr } = tried.shown![typed.indexOf(source)]!;
@@ -227,7 +227,7 @@ describe('the queries of docs/sql.md', () => {
     });
     after(() => place?.remove());
     for (const { line, text } of queries) {
-      it(`line ${line} finds something`, async () => {
+      it(`line ${line} returns rows`, async () => {
         const rows = await store.ask(place!.database, text);
         assert.ok(rows.length > 0, 'it found no rows');
       });

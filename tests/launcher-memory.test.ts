@@ -29,7 +29,7 @@ async function spaces(flags: readonly string[]): Promise<{ ofMain: number; ofThr
   return JSON.parse((await promisify(execFile)(process.execPath, args)).stdout);
 }
 
-test('what the launcher asks of V8 is given to the main thread, and to no other', async () => {
+test('the V8 option of the launcher applies to the main thread only', async () => {
   const launched = await spaces(nodeFlags);
   const usual = await spaces([]);
   assert.equal(launched.ofMain, 8 * MEGABYTE);

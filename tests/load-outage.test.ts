@@ -101,7 +101,7 @@ forEachStore((store) => {
   });
 });
 
-test('Ctrl-C lets what is under way finish, and the same command goes on from there', async (t) => {
+test('Ctrl-C lets requests in flight finish, and the same command resumes from there', async (t) => {
   const { url, key, api } = await restartable(t, testDatabases[0]!);
   const proxy = await startFaultyProxy(url);
   t.after(() => proxy.close());
@@ -138,7 +138,7 @@ test('Ctrl-C lets what is under way finish, and the same command goes on from th
   assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
 });
 
-test('a server that stays away can be left with Ctrl-C, and a loader that was killed goes on, too', async (t) => {
+test('Ctrl-C ends a load whose server is away, and a killed load resumes, too', async (t) => {
   const { url, key, api, kill, startAgain } = await restartable(t, testDatabases[0]!);
   const proxy = await startFaultyProxy(url);
   t.after(() => proxy.close());

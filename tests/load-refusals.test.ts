@@ -38,7 +38,7 @@ async function loadFolder(t: TestContext, env: Record<string, string>): Promise<
 /** Nobody listens there. */
 const nowhere = { HEADGATE_URL: 'http://127.0.0.1:9', HEADGATE_KEY: 'hg_0123456789ab_x' };
 
-test('files that cannot be meant are named, each with its line and what is wrong, and nothing is sent', async (t) => {
+test('invalid files are reported with their line and problem, and nothing is sent', async (t) => {
   const folder = await loadFolder(t, nowhere);
   const transaction = 'transaction_id,shop_id,region,savings,amount,branch_id\n';
   const wrong: [name: string, content: string | Buffer, sentence: RegExp][] = [
@@ -103,7 +103,7 @@ test('a header of very many columns is read in seconds, and only the first few a
   assert.ok(err.length < 3000, `it has ${err.length} characters`);
 });
 
-test('a server that is not there is told at once', async (t) => {
+test('an unreachable server is reported at once', async (t) => {
   const folder = await loadFolder(t, nowhere);
   await folder.write('shops.csv', 'shop_id,name,region\n');
   const { exitCode, err } = await folder.run('load', 'shops.csv');
@@ -111,7 +111,7 @@ test('a server that is not there is told at once', async (t) => {
   assert.match(err, /^headgate: http:\/\/127\.0\.0\.1:9.*Is the server running there\?\n$/);
 });
 
-test('a wrong command line is answered with one sentence, exit code 2', async (t) => {
+test('a wrong command line fails with one sentence and exit code 2', async (t) => {
   const folder = await loadFolder(t, nowhere);
   await folder.write('empty/notes.txt', '');
   const lines: [args: string[], sentence: RegExp][] = [
@@ -133,7 +133,7 @@ test('a wrong command line is answered with one sentence, exit code 2', async (t
   assert.match(err, /load needs an API key: set HEADGATE_KEY, or give --key-file FILE/);
 });
 
-test('a file or a folder that may not be read is told so', async (t) => {
+test('an unreadable file or folder is reported', async (t) => {
   const folder = await loadFolder(t, nowhere);
   await folder.write('shops.csv', 'shop_id,name,region\n');
   await folder.write('closed/shops.csv', 'shop_id,name,region\n');

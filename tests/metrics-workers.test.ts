@@ -31,7 +31,7 @@ describe('/metrics of several workers', () => {
     await Promise.all(Array.from({ length: REQUESTS }, send));
   };
 
-  it('is the sum of what each counts', async () => {
+  it('is the sum over all workers', async () => {
     const before = await scrape(server.headgate);
     assert.equal(before.get('headgate_workers'), WORKERS);
     assert.equal(before.get('headgate_in_flight_limit_bytes'), WORKERS * 256 * 1024 * 1024);
@@ -66,7 +66,7 @@ describe('/metrics of several workers', () => {
     );
   });
 
-  it('is answered, and the primary lives on, where a worker ends at the moment of the question', async () => {
+  it('is served, and the primary survives, if a worker ends during the request', async () => {
     const { headgate } = server;
     const primary = headgate.process.pid!;
     const connection = await connectRaw(metricsUrl(headgate));
@@ -90,7 +90,7 @@ describe('/metrics of several workers', () => {
     }
   });
 
-  it('may be asked before the workers can answer', async () => {
+  it('may be requested before the workers can respond', async () => {
     const { database, remove } = await testDatabases[1]!.newDatabase();
     const port = await freePort();
     const environment = { HEADGATE_WORKERS: String(WORKERS), HEADGATE_METRICS_PORT: String(port) };

@@ -369,7 +369,7 @@ forEachStore((store) => {
   describe('a random workload', () => {
     const running = runningHeadgate(store, { HEADGATE_BATCH_SIZE: String(BATCH_SIZE) });
 
-    test('gets the answers and leaves the state that the model has', async (context) => {
+    test('gets the responses and leaves the state that the model predicts', async (context) => {
       const seed = chosenSeed();
       context.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
       const random = new Random(seed);

@@ -37,7 +37,7 @@ function headOf(path: string, key: string, contentLength: number, more = ''): st
   );
 }
 
-describe('beside an organisation that does its worst', () => {
+describe('while another organisation attacks', () => {
   let headgate: Headgate;
   let remove: () => Promise<void>;
   let greedy: Api;
@@ -91,7 +91,7 @@ describe('beside an organisation that does its worst', () => {
     assert.doesNotMatch(headgate.output(), /started again/);
   };
 
-  test('long unknown names are not kept', async () => {
+  test('long unknown names do not accumulate in memory', async () => {
     for (const path of ['/v1/data/tags', '/user-interactions']) {
       for (let request = 0; request < 15; request++) {
         const name = `${request}`.padStart(30_000_000, 'k');
@@ -113,7 +113,7 @@ describe('beside an organisation that does its worst', () => {
     'compressed arrays of 16 million zeros': packed(`{"records":[[${'0,'.repeat(15_999_999)}0]]}`),
   };
   for (const [what, body] of Object.entries(rejected)) {
-    test(`rejected uploads keep nobody waiting: ${what}`, async () => {
+    test(`rejected uploads do not delay an organisation: ${what}`, async () => {
       const headers: Record<string, string> = typeof body === 'string' ? {} : brotli;
       const waitMs = await longestWaitMs(() => greedy.request('/v1/data/tags', { body, headers }));
       assert.ok(waitMs < WAIT_LIMIT_MS, `another organisation waited ${waitMs} ms`);
@@ -121,7 +121,7 @@ describe('beside an organisation that does its worst', () => {
     });
   }
 
-  test('valid uploads at full force keep nobody waiting', async () => {
+  test('valid uploads at full speed do not delay an organisation', async () => {
     const waitMs = await longestWaitMs(() =>
       greedy.upload(
         'tags',
@@ -131,7 +131,7 @@ describe('beside an organisation that does its worst', () => {
     assert.ok(waitMs < WAIT_LIMIT_MS, `another organisation waited ${waitMs} ms`);
   });
 
-  test('responses that nobody reads are bounded, and their connections closed', async () => {
+  test('unread responses are bounded, and their connections closed', async () => {
     const body = packed(
       JSON.stringify({ records: Array.from({ length: 5000 }, () => ({ ['\u0001'.repeat(100)]: 1 })) }),
     );
@@ -157,7 +157,7 @@ describe('beside an organisation that does its worst', () => {
     await assertUnharmed();
   });
 
-  test('stalled bodies of two keys leave room for others, and are ended', async () => {
+  test('stalled bodies of two keys leave room for an organisation, and are cut off', async () => {
     const { hostname, port } = new URL(headgate.url);
     const stalled = Array.from({ length: 4 }, (_, at) => {
       const socket = connect(Number(port), hostname).on('error', () => {});
@@ -176,7 +176,7 @@ describe('beside an organisation that does its worst', () => {
     assert.equal((await upload(greedy, 30_000_000)).status, 200, 'the bytes were not given back');
   });
 
-  test('a stalled body gets 408 and the end of its connection', async () => {
+  test('a stalled body gets 408, and its connection is closed', async () => {
     const connection = await connectRaw(headgate.url);
     const body = JSON.stringify({ records: [leastRecord('tags')] });
     await connection.sendAllButTheLastByte({ path: '/v1/data/tags', headers: bearer(greedyKey), body });
@@ -187,7 +187,7 @@ describe('beside an organisation that does its worst', () => {
   });
 });
 
-test('a key that is revoked while its body arrives is not accepted', async (t) => {
+test('a request is refused if its key is revoked while the body arrives', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   const headgate = await startHeadgate(`${folder}/headgate.db`);
   t.after(async () => {

@@ -102,7 +102,7 @@ async function copy(from: string, to: string): Promise<void> {
 
 for (const kind of testDatabases) {
   describe(`an older database on ${kind.name}`, () => {
-    test('shows what is stored as it is, and takes uploads by the rules of today', async (t) => {
+    test('shows stored records unchanged, and applies the current rules to uploads', async (t) => {
       const older = await olderDatabase(kind);
       t.after(older.remove);
       const headgate = await startHeadgate(older.database);
@@ -136,7 +136,7 @@ for (const kind of testDatabases) {
     });
 
     for (const other of testDatabases) {
-      test(`is copied to a new one on ${other.name}`, async (t) => {
+      test(`can be copied to a new one on ${other.name}`, async (t) => {
         const older = await olderDatabase(kind);
         t.after(older.remove);
         const target = await other.newDatabase();
@@ -145,7 +145,7 @@ for (const kind of testDatabases) {
         assert.deepEqual(await customersIn({ ...older, database: target.database }), [oldRow]);
       });
 
-      test(`takes in a copy of a new one on ${other.name}`, async (t) => {
+      test(`can receive a copy of a new one on ${other.name}`, async (t) => {
         const source = await newDatabase(other, 'bmce');
         t.after(source.remove);
         const row = recordRow('customers');

@@ -222,7 +222,7 @@ forEachStore((store) => {
       }
     });
 
-    it('as curl do what the document says they do', async (t) => {
+    it('as curl commands do what the document says', async (t) => {
       const { url, key } = await newSetting();
       const environment = { ...process.env, HEADGATE_URL: url, HEADGATE_KEY: key };
       const shell = async (source: string): Promise<unknown> => {
@@ -377,7 +377,7 @@ describe('the refusals of the API description', () => {
   });
 
   for (const operationId of kinds) {
-    it(`come as they are described from ${operationId}`, async () => {
+    it(`are returned by ${operationId} as described`, async () => {
       const described = api.operation(operationId);
       const { path } = sentTo(described, key);
       const send = (further: Partial<Sent> = {}): Promise<Got> =>
@@ -428,7 +428,7 @@ describe('the refusals of the API description', () => {
     followed<Response>(api.document, operation.responses['400']!).content!['application/json'].examples!
       .refused!['x-request'];
 
-  it('name the scopes of which one is enough', async () => {
+  it('name the scopes, any of which is enough', async () => {
     const scopes = new Set(kinds.flatMap((id) => scopesOf(api.operation(id))));
     const { org_id } = await running.headgate.newKey();
     for (const scope of scopes) {
@@ -447,7 +447,7 @@ describe('the refusals of the API description', () => {
     }
   });
 
-  it('say that too much came', async () => {
+  it('include 413 and 503 for bodies that are too large', async () => {
     const { url: smallUrl } = small.headgate;
     const judge = await DescribedApi.of(smallUrl);
     const { key: smallKey } = await small.headgate.newKey();
@@ -464,7 +464,7 @@ describe('the refusals of the API description', () => {
     }
   });
 
-  it('say that the rate is over, where there is one', async () => {
+  it('include 429 if there is a rate limit', async () => {
     const { url: slowUrl } = slow.headgate;
     const judge = await DescribedApi.of(slowUrl);
     const { key: slowKey } = await slow.headgate.newKey();

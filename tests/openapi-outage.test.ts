@@ -11,7 +11,7 @@ import { DescribedApi, exchange, type Got } from './harness/described-api.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-describe('the API description while PostgreSQL', () => {
+describe('the API description covers the responses while PostgreSQL', () => {
   let postgres: OwnTestServer;
   let database: TestDatabase;
   let headgate: Headgate;
@@ -66,7 +66,7 @@ describe('the API description while PostgreSQL', () => {
     }
   });
 
-  it('is away', async () => {
+  it('is down', async () => {
     await postgres.kill();
     try {
       assert.equal((await call('listShops')).status, 503);

@@ -178,7 +178,7 @@ async function untilHanging(count: number): Promise<void> {
 }
 
 describe('while the statements of another organisation hang', () => {
-  test('uploads, reads, interactions and readiness of an organisation go on', async (t) => {
+  test('uploads, reads, interactions and readiness of an organisation are served as usual', async (t) => {
     const [hanging, neighbour] = (await newMembers(2)) as [Member, Member];
     const shop = leastRecord('shops');
     for (const { api } of [hanging, neighbour]) assert.equal((await api.upload('shops', [shop])).status, 200);
@@ -220,7 +220,7 @@ describe('while the statements of another organisation hang', () => {
     );
   });
 
-  test('of twenty others, an organisation is served as soon as their first calls are given up', async (t) => {
+  test('or of twenty others, an organisation is served once their first calls have timed out', async (t) => {
     const [neighbour, ...hanging] = (await newMembers(21)) as [Member, ...Member[]];
     const shop = leastRecord('shops');
     for (const { api } of [...hanging, neighbour])

@@ -130,7 +130,7 @@ describe('an outage under a running server', () => {
     assert.equal(headgate.process.exitCode, null);
   });
 
-  test('while it is down every answer says so, none is late, and service resumes by itself', async () => {
+  test('while it is down every response says so in time, and service resumes by itself', async () => {
     const unusedKey = (await headgate.newKey()).key;
     const shop = leastRecord('shops');
     assert.equal((await api.upload('shops', [shop])).status, 200);
@@ -216,7 +216,7 @@ describe('an outage under a running server', () => {
     assert.deepEqual(await readAllRecords(api, 'shops'), [(await api.read('shops', id)).body]);
   });
 
-  test('a connection that is cut in mid-batch fails that batch, whole, and no other', async () => {
+  test('a connection that is cut in mid-batch fails that whole batch and no other', async () => {
     const records = Array.from({ length: 3 * BATCH_SIZE }, () => leastRecord('courses')).sort((a, b) =>
       idOf('courses', a) < idOf('courses', b) ? -1 : 1,
     );
@@ -260,7 +260,7 @@ describe('an outage under a running server', () => {
     assert.equal((await readAllRecords(api, 'courses')).length, records.length);
   });
 
-  test('connections are cut at random under load: nothing acknowledged is lost, no batch is there in part', async (t) => {
+  test('connections are cut at random: nothing acknowledged is lost, no batch is stored in part', async (t) => {
     const seed = chosenSeed();
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const random = new Random(seed);
@@ -332,7 +332,7 @@ describe('an outage under a running server', () => {
   });
 });
 
-describe('a start on a PostgreSQL database that cannot be used', () => {
+describe('a start is refused on a PostgreSQL database', () => {
   const assertRefused = async (url: string, reason: RegExp): Promise<void> => {
     const startedAtMs = performance.now();
     const refused = await failedHeadgate(['serve', '--port', '0'], { HEADGATE_DATABASE: url });
@@ -351,13 +351,13 @@ describe('a start on a PostgreSQL database that cannot be used', () => {
   test('with a wrong password', () =>
     assertRefused(withPassword('wrong-sesame'), /password of the role postgres is wrong/));
 
-  test('that is not there', () =>
+  test('that does not exist', () =>
     assertRefused(postgres.urlOf('nowhere'), /there is no such database; create it first/));
 
   test('whose port is closed', () =>
     assertRefused('postgres://someone:sesame@127.0.0.1:1/app', /cannot be reached: .*ECONNREFUSED/));
 
-  test('whose server does not answer', async () => {
+  test('whose server does not respond', async () => {
     const sockets: Socket[] = [];
     const silent = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
     await once(silent, 'listening');
@@ -379,12 +379,12 @@ describe('a start on a PostgreSQL database that cannot be used', () => {
     });
   });
 
-  test('that another program has filled', async () => {
+  test('that has tables of another program', async () => {
     await ask('CREATE TABLE shops (id integer PRIMARY KEY)');
     await assertRefused(database.url, /table shops that Headgate has not made/);
   });
 
-  describe('because it has changed since a Headgate made it', () => {
+  describe('that was changed after Headgate created it', () => {
     beforeEach(async () => {
       await (await startHeadgate(database.url)).stop();
     });
@@ -394,19 +394,19 @@ describe('a start on a PostgreSQL database that cannot be used', () => {
       await assertRefused(database.url, /made by a newer Headgate \(schema 999.*upgrade/);
     });
 
-    test('to a column that this version does not know', async () => {
+    test('by a column that this version does not know', async () => {
       await ask('ALTER TABLE shops ADD COLUMN colour text');
       await assertRefused(database.url, /made by a newer Headgate.*colour/);
     });
 
-    test('to a column of another type', async () => {
+    test('by another type of a column', async () => {
       await ask('ALTER TABLE transactions ALTER COLUMN amount TYPE numeric');
       await assertRefused(database.url, /transactions\.amount as numeric/);
     });
   });
 });
 
-test('a database of an older version is brought up to date at the start, with its rows', async (t) => {
+test('a database of an older version is upgraded at the start and keeps its rows', async (t) => {
   let headgate = await startHeadgate(database.url);
   t.after(() => headgate.kill());
   const { key } = await headgate.newKey();

@@ -64,7 +64,7 @@ describe('behind PgBouncer', { skip: !hasPooler() && 'this machine has no pgboun
   }
 
   for (const mode of ['transaction', 'session'] satisfies PoolMode[]) {
-    test(`everything works in ${mode} mode, every write is on disk, and no setting stays behind`, async (t) => {
+    test(`everything works in ${mode} mode, every write is on disk, and no setting leaks`, async (t) => {
       const pooler = await startPooler(server, mode);
       const url = pooler.urlOf(database.name);
       const headgate: Headgate = await startHeadgate(url);

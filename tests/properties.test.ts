@@ -89,7 +89,7 @@ forEachStore((store) => {
         return fc.array(drawnOf(fields, references, only), { minLength: 1, maxLength: MOST_RECORDS });
       };
 
-      test(`of ${type}: a good one is accepted and reads back equal, one with a flaw is refused by its name`, async () => {
+      test(`of ${type}: a good one is accepted and reads back equal, a flaw is refused and named`, async () => {
         await fc.assert(
           fc.asyncProperty(await drawnFor('both'), async (drawn) => {
             const records = drawn.map((one) => withNewId(one, key));
@@ -205,7 +205,7 @@ forEachStore((store) => {
       );
     });
 
-    test('one with a flaw is refused by its name, and nothing is recorded', async () => {
+    test('a flaw is refused and named, and nothing is recorded', async () => {
       const { body: before } = await api.interactions('?limit=1000');
       await fc.assert(
         fc.asyncProperty(drawnInteraction('spoiled'), async ({ corruption }) => {
@@ -266,7 +266,7 @@ describe('the JSON Schema of a type agrees with the validator', () => {
       );
     });
 
-    test(`${name}: every flaw that the schema can tell is invalid`, () => {
+    test(`${name}: every flaw that the schema can express is invalid`, () => {
       let told = 0;
       fc.assert(
         fc.property(drawnOf(fields, {}, 'spoiled'), ({ corruption }) => {

@@ -13,7 +13,7 @@ const BUSY_FOR_MS = 5000;
 /** Far below the time for which the writer is busy, and enough for a slow machine. */
 const ANSWERED_WITHIN_MS = 1000;
 
-test('a writer that has to wait for another process is busy, not broken', async (t) => {
+test('the service stays ready while its writer waits for another process', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   const path = `${folder}/headgate.db`;
   const headgate = await startHeadgate(path);

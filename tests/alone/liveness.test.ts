@@ -18,7 +18,7 @@ const P99_LIMIT_MS = 50;
 const MOST_TRIES = 3;
 
 forEachStore((store) => {
-  test(`/livez answers within ${P99_LIMIT_MS} ms at the 99th percentile under a full load of uploads`, async (t) => {
+  test(`/livez responds within ${P99_LIMIT_MS} ms at the 99th percentile under full load`, async (t) => {
     const { database, remove } = await store.newDatabase();
     const headgate = await startHeadgate(database);
     try {

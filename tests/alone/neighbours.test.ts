@@ -32,7 +32,7 @@ async function measured(attack: Attack): Promise<Measured> {
   }
 }
 
-describe('one organisation while another attacks on 16 connections', () => {
+describe('an organisation is served while another one attacks on 16 connections', () => {
   after(() => closeSync(logTo));
 
   for (const attack of attacks) {
