@@ -130,7 +130,7 @@ forEachStore((store) => {
         assert.equal(await stored(api), storedOnce);
       });
 
-      test('the same key with another body gets 422, stores nothing, and keeps the first response', async () => {
+      test('the same key with another body gets 422 and changes neither data nor response', async () => {
         const [body, id] = [newBody(), randomUUID()];
         const first = await post(body, id);
         const storedOnce = await stored(api);
@@ -223,7 +223,7 @@ forEachStore((store) => {
         assertFirst(await apiOf(headgate.url, null).request(path, { body, headers: withKey(id) }), 401);
       });
 
-      test('a second request gets 409 with Retry-After while the first runs, and then its response', async () => {
+      test('while the first request runs a second gets 409 with Retry-After, then the response', async () => {
         const [body, id] = [newBody(), randomUUID()];
         const release = await store.holdAnswers(headgate.database);
         const running = post(body, id);

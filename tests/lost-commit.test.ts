@@ -61,7 +61,7 @@ async function startDeafProxy(host: string, port: number): Promise<DeafProxy> {
 const saysSafe = /Send it again as it is; that is safe/;
 const claimsNothing = /nothing (?:of it )?(?:is|was) stored|not stored/i;
 
-test('a write whose commit is not confirmed gets 500, and is called safe to retry only if it is', async (t) => {
+test('the 500 for an unconfirmed commit does not claim that nothing was stored', async (t) => {
   const postgres = await testServer();
   const { url, drop } = await postgres.newDatabase();
   t.after(drop);

@@ -330,7 +330,7 @@ describe('two servers on one database', () => {
   });
 });
 
-test('four servers that start at once on an empty database create its tables and first key once', async () => {
+test('four servers that start at once on an empty database create tables and first key once', async () => {
   const database = await newDatabase();
   const starting = Array.from({ length: 4 }, () => startHeadgate(database.url));
   const settled = await Promise.allSettled(starting);

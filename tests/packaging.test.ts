@@ -125,7 +125,7 @@ describe('the package', () => {
   });
 });
 
-test('in a checkout, a Node that is too old runs the installed one, with its exit code and signals', async (t) => {
+test('in a checkout, a Node that is too old runs the installed one, and passes on its signals', async (t) => {
   const old = await oldNode();
   if (old === null) return t.skip('this machine has no Node that is too old');
   const launcher = join(root, 'server/bin/headgate.js');

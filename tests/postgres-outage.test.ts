@@ -260,7 +260,7 @@ describe('an outage under a running server', () => {
     assert.equal((await readAllRecords(api, 'courses')).length, records.length);
   });
 
-  test('connections are cut at random: nothing acknowledged is lost, no batch is stored in part', async (t) => {
+  test('nothing acknowledged is lost, and no batch split, if connections are cut at random', async (t) => {
     const seed = chosenSeed();
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const random = new Random(seed);

@@ -82,7 +82,7 @@ test('exports, samples and rejected records are accessible to their owner only',
   }
 });
 
-test('the journal of a running load is accessible to its owner only; its folder is not changed', async (t) => {
+test('the journal of a running load is accessible to its owner only; its folder is unchanged', async (t) => {
   const headgate = await startIn(t, join(await openFolder(t), 'headgate.db'));
   const files = await filesOf(t, headgate);
   const proxy = await startFaultyProxy(headgate.url);

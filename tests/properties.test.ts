@@ -89,7 +89,7 @@ forEachStore((store) => {
         return fc.array(drawnOf(fields, references, only), { minLength: 1, maxLength: MOST_RECORDS });
       };
 
-      test(`of ${type}: a good one is accepted and reads back equal, a flaw is refused and named`, async () => {
+      test(`of ${type}: a good one is accepted and reads back equal, a bad one refused by name`, async () => {
         await fc.assert(
           fc.asyncProperty(await drawnFor('both'), async (drawn) => {
             const records = drawn.map((one) => withNewId(one, key));

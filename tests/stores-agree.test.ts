@@ -52,7 +52,7 @@ const steps = workload(new Random(seed));
 const outcomes: Outcome[] = [];
 
 forEachStore((store) => {
-  test('a server takes in the whole workload', async (t) => {
+  test('a server processes the whole workload', async (t) => {
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const { database, remove } = await store.newDatabase();
     try {
@@ -74,7 +74,7 @@ forEachStore((store) => {
   });
 });
 
-test('the answers, the lists and the rows of all stores are equal', () => {
+test('the responses, the lists and the rows of all stores are equal', () => {
   const [first, ...others] = outcomes;
   assert.ok(first !== undefined && others.length > 0, 'there is nothing to compare');
   for (const type of recordTypeNames) assert.ok(first.rows[type]!.length > SAMPLES_PER_TYPE, type);
