@@ -1,4 +1,4 @@
-// Waits for what another process does, without guessing how long it takes.
+// Waits for another process, without guessing how long it takes.
 
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ export async function takesConnections(url: string): Promise<boolean> {
     await once(socket, 'connect');
     return true;
   } catch (error) {
-    // Reset is what those get who were waiting at the moment when the server stopped listening.
+    // Connections that were waiting when the server stopped listening are reset.
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ECONNREFUSED' && code !== 'ECONNRESET') throw error;
     return false;
@@ -38,10 +38,10 @@ export async function takesConnections(url: string): Promise<boolean> {
   }
 }
 
-/** With HEADGATE_TEST_ALL=1 no test may be left out for want of a program. */
+/** With HEADGATE_TEST_ALL=1 no test may be skipped because a program is missing. */
 export const nothingIsSkipped = process.env.HEADGATE_TEST_ALL === '1';
 
-/** Whether this machine has the program; throws if it must have it. */
+/** Tells whether this machine has the program; throws if it is missing and no test may be skipped. */
 export async function hasProgram(name: string): Promise<boolean> {
   return promisify(execFile)('sh', ['-c', `command -v ${name}`]).then(
     () => true,
