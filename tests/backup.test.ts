@@ -1,4 +1,4 @@
-// `headgate backup` beside a real server that takes uploads without pause. SQLite-specific by nature.
+// `headgate backup` while a real server receives uploads without pause. Specific to SQLite.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -16,7 +16,7 @@ import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { idOf, leastRecord, type TestRecord } from './harness/records.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-/** Large enough for a backup of several steps, and for a check that takes longer than a test takes to look. */
+/** Large enough for a backup of several steps, and for a check that lasts long enough to be observed. */
 const UPLOADS_BEFORE = 30;
 const RECORDS_PER_UPLOAD = 1000;
 const CLIENTS = 2;
@@ -105,7 +105,7 @@ describe('a backup while the server is under load', () => {
     }
   });
 
-  /** Ends it half-way; one that was faster than the signal is no proof of anything, and is made again. */
+  /** Ends a backup half-way with the signal. A backup that was faster than the signal is made again. */
   const stoppedHalfWay = async (file: string, signal: NodeJS.Signals, sign = 'copy.db'): Promise<void> => {
     const mark = join(`${file}.partial`, sign);
     for (let ending: unknown = null; ending !== signal; ) {
@@ -153,7 +153,7 @@ describe('a backup on a small disk', async () => {
   const skip = flags === null && noMountNamespace;
   const noRoom = /^headgate: there is no room for the backup in \S+: [^\n]+\n$/;
 
-  /** Backs up to the disk, and shows the exit code and what is on the disk then. `script` runs there before. */
+  /** Backs up to the disk and prints the exit code and the files on the disk. `script` runs there before. */
   const backUp = async (
     database: string,
     sizeBytes: number,
@@ -248,7 +248,7 @@ function damagesOf(file: string): readonly unknown[] {
   }
 }
 
-/** Clients that upload one after the other, each record named by the client and the number of its upload. */
+/** Clients that each upload without pause. The name of a record has the client and the number of its upload. */
 class Load {
   readonly acknowledged = new Set<string>();
   readonly #ended: Promise<unknown>;
@@ -257,7 +257,7 @@ class Load {
 
   constructor(api: Api) {
     this.#ended = Promise.all(Array.from({ length: CLIENTS }, (_, client) => this.#run(api, client)));
-    // Whoever waits for the end is told; until then a failure shows in uploads that are not acknowledged.
+    // `stop` throws the error. Until then it must not be an unhandled rejection.
     this.#ended.catch(() => {});
   }
 

@@ -1,5 +1,5 @@
-// The client in a real browser: a page of another origin uploads, records an interaction and reads, with the client as
-// it is built for publishing.
+// The client in a real browser, as built for publishing: a page of another origin uploads, records an interaction and
+// reads.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,5 @@
-// The client where things go wrong between it and the server, and when the server dies: what is sent again, when it
-// gives up, and that everything arrives exactly once.
+// The client when the network fails or the server dies: what it sends again, when it gives up, and that everything
+// arrives exactly once.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -44,7 +44,7 @@ function refusal(status: number, headers: Readonly<Record<string, string>> = {})
   return { status, headers, body: JSON.stringify(body) };
 }
 
-/** Answers to an upload of two records that no server of Headgate gives. */
+/** Responses to an upload of two records that Headgate never gives. */
 const garbage: [string, object][] = [
   [
     'an error at a place beyond the records',
@@ -93,7 +93,7 @@ describe('with faults between client and server', () => {
     return new HeadgateClient({ url: proxy.url, apiKey, retry: quick, ...options });
   }
 
-  /** What meets the first requests from now on, one after the other; those after them pass. */
+  /** Sets the faults of the next requests, one after the other. Returns a function that returns the requests since. */
   function faults(...first: (Fault | null)[]): () => FaultyProxy['requests'] {
     const from = proxy.requests.length;
     proxy.fault = (_, number) => first[number - from] ?? null;
@@ -396,7 +396,7 @@ forEachStore((store) => {
       await Promise.all(restartsUnderWay);
       assert.ok(restarts >= 2, `${restarts} restarts`);
       assert.deepEqual(errors, []);
-      // An answer that the kill cut off is remembered with what it answers: nothing is counted as unchanged.
+      // A response that the kill cut off is replayed, so that nothing is counted as unchanged.
       assert.deepEqual(counts, { received: 3000, created: 3000, updated: 0, unchanged: 0, rejected: 0 });
       const ids = (await Array.fromAsync(client.list('shops'))).map(({ shop_id }) => shop_id);
       assert.deepEqual(ids, [about, ...input].map(({ shop_id }) => shop_id).sort());
@@ -462,7 +462,7 @@ function batchesOf(
   return { request_id: randomUUID(), batches: [{ batch: 1, data: { counts: all, errors, warnings } }] };
 }
 
-/** As the server gives it, of one batch in which nothing was stored unless there are no errors. */
+/** Returns a response like the server's, with one batch in which nothing is stored if there are errors. */
 function uploadAnswer(status: number, received: number, errors: readonly object[]): Fault {
   const rejectedCount = errors.length === 0 ? 0 : received;
   const counts = {

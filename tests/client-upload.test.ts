@@ -1,4 +1,4 @@
-// The client against a real server: how an input becomes requests, and how their answers become one result.
+// The client against a real server: how an input becomes requests, and how their responses become one result.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -33,7 +33,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
 describe('the client', () => {
   const running = runningHeadgate(testDatabases[0]!, { HEADGATE_MAX_BODY: String(MAX_BODY_BYTES) });
 
-  /** Between client and server, to see the requests. */
+  /** A proxy between client and server, which records the requests. */
   let proxy: FaultyProxy;
   let sharedKey: string;
   before(async () => {
@@ -46,7 +46,7 @@ describe('the client', () => {
     return (await running.headgate.newKey(undefined, scopes)).key;
   }
 
-  /** All have the same organisation, unless they are given a new key. */
+  /** All clients have the same organisation, unless they get a new key. */
   function newClient(options: Partial<ClientOptions> = {}): HeadgateClient {
     return new HeadgateClient({ url: proxy.url, apiKey: sharedKey, ...options });
   }
@@ -185,7 +185,7 @@ describe('the client', () => {
       const input: SentShop[] = shops(100).map((record, at) =>
         at % 9 === 4 ? { ...record, region: 'Britain' } : record,
       );
-      // The first request of each pair is held back until the other has come.
+      // The first request of each pair is held back until the other has arrived.
       const firstNumber = proxy.requests.length;
       let release = (): void => {};
       const held = new Promise<null>((resolve) => {

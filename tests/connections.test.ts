@@ -1,5 +1,5 @@
-// What a connection carries: heads that HTTP does not allow, clients that ask before they send, and clients that stop
-// sending.
+// HTTP connections: heads that HTTP does not allow, clients that send Expect: 100-continue, and clients that close
+// their sending side.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -18,7 +18,7 @@ const LARGE_UPLOAD_RECORDS = 5000;
 
 let folder: Awaited<ReturnType<typeof newDatabaseFolder>>;
 let headgate: Headgate;
-/** A key of an organisation that owns nothing after any test. */
+/** A key of an organisation that has no records after any test. */
 let emptyKey: string;
 let empty: Api;
 let key: string;
@@ -54,7 +54,7 @@ const headOf = (headers: Readonly<Record<string, string>>, requestLine = POST): 
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${requestLine}\r\n${lines.join('')}\r\n`;
 };
-/** The same with headers as they are sent, in which a name may occur more than once. */
+/** The same with raw headers, in which a name may occur more than once. */
 const headWith = (headers: string, requestLine = POST): string =>
   headOf({}, requestLine).replace(/\r\n\r\n$/, `\r\n${headers}\r\n`);
 
@@ -79,7 +79,7 @@ const assertRefused = ({ status, text }: RawAnswer, expected: number, says: RegE
   assert.deepEqual(Object.keys(refusal), ['error', 'message', 'request_id']);
   assert.match(refusal.message, says);
 };
-/** The refusal of a body that was read: the request got through to its handler. */
+/** Fails unless the body was read and refused, which shows that the request reached its handler. */
 const assertRead = (answer: RawAnswer): void => assertRefused(answer, 400, /no "records"/);
 
 const withoutProc = existsSync('/proc/self') ? false : 'there is no /proc here';
@@ -202,7 +202,7 @@ describe('a client that sends Expect: 100-continue', () => {
     connection.write(head);
     const answer = await connection.answer();
     assertRefused(answer, status, /./);
-    // The client may send the body or not: after this answer nobody can know where a next request would begin.
+    // The client may send the body or not, so the server cannot know where a next request would begin.
     assert.equal(answer.headers.get('connection'), 'close');
     await connection.ended;
     connection.destroy();

@@ -1,4 +1,4 @@
-// `headgate copy`, run as a person runs it: from a SQLite file up to PostgreSQL, and back.
+// `headgate copy`, run as a user runs it: from a SQLite file to PostgreSQL, and back.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -48,7 +48,7 @@ const copyArgs = (from: string, to: string) => ['copy', '--from', from, '--to', 
 const copyAsJson = async (from: string, to: string): Promise<readonly Compared[]> =>
   JSON.parse((await runHeadgate([...copyArgs(from, to), '--json'], process.env)).stdout) as Compared[];
 
-/** Some of everything, taken in by a server; the organisation's key. */
+/** Stores some records of every type through a server. Returns the organisation's key. */
 async function fillByServer(database: string): Promise<IssuedKey> {
   const headgate = await startHeadgate(database);
   try {
@@ -96,7 +96,7 @@ test('everything is copied to PostgreSQL and back, and a key issued before works
 
   const [heading, ...rows] = stdout.trimEnd().split('\n');
   assert.match(heading!, /^ORGANISATION +WHAT +FROM +TO +CONTENT$/);
-  // Those of the organisation `demo`, too, which the first start has made.
+  // Including those of the organisation `demo`, which the first start creates.
   assert.equal(rows.length, 2 * (recordTypeNames.length + 2));
   for (const row of rows) assert.match(row, /^(?:acme|demo) +[a-z-]+ +(\d+) +\1 +equal$/);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: none may be there

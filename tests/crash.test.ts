@@ -1,5 +1,5 @@
-// A server that is killed again and again under load, always on the same database: what it acknowledged is
-// there, with the values it acknowledged, and no batch is there in part.
+// A server that is killed repeatedly under load, always on the same database: everything it acknowledged is stored
+// with the acknowledged values, and no batch is stored in part.
 //
 // HEADGATE_TEST_SEED repeats the choices of a run; the moments of the kills still depend on the machine.
 
@@ -30,7 +30,7 @@ forEachStore((store) => {
       for (let kill = 0; kill < KILLS; kill++) {
         let isOver = false;
         const running = load.start(apiOf(headgate.url, key), (reply) =>
-          // A request that the kill cut off has no answer; any other failure is one.
+          // A request that the kill cut off has no response. Any other failure fails the test.
           reply.catch((error: unknown) => {
             if (isOver) return null;
             throw error;

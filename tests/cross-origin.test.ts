@@ -1,4 +1,4 @@
-// What browsers are told about pages of other origins (CORS).
+// Permissions for pages of other origins (CORS).
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -12,7 +12,7 @@ const app = 'https://app.example.com';
 const other = 'http://localhost:3000';
 const stranger = 'https://evil.example.com';
 
-/** What a browser asks before the upload of a page: without the key. */
+/** Sends the preflight request that a browser sends before an upload, without the key. */
 function preflight(
   running: RunningHeadgate,
   origin: string,

@@ -1,6 +1,6 @@
-// The database file deleted, moved or replaced under a running server. SQLite-specific by nature.
+// The database file is deleted, moved or replaced while a server runs. Specific to SQLite.
 //
-// What is written to a file that is no longer at its path is gone when the server ends, so it must not be acknowledged.
+// Writes to a file that is no longer at its path are lost when the server ends, so they must not be acknowledged.
 
 import assert from 'node:assert/strict';
 import {
@@ -24,13 +24,13 @@ import { idOf, leastRecord, type TestRecord } from './harness/records.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 interface Served {
-  /** The folder that holds only the database, and one beside it. */
+  /** The folder that contains only the database; `aside` is another folder. */
   readonly folder: string;
   readonly aside: string;
   readonly path: string;
   readonly headgate: Headgate;
   readonly api: Api;
-  /** Kills the server, starts another one on the same path, and returns the ids of all shops. */
+  /** Ends the server, starts another one on the same path, and returns the ids of all shops. */
   idsAfterRestart(how: 'stop' | 'kill'): Promise<readonly string[]>;
 }
 
@@ -69,7 +69,7 @@ async function acknowledged(api: Api): Promise<string> {
   return idOf('shops', shop);
 }
 
-/** Uploads, interactions and reads fail as the contract says, `/readyz` is 503, and the log says why. */
+/** Checks that uploads, interactions and reads fail as in the contract, `/readyz` is 503, and the log says why. */
 async function assertFails({ api, headgate }: Served, why: RegExp): Promise<void> {
   const uploaded = await api.upload('shops', [leastRecord('shops')]);
   assert.equal(uploaded.status, 500, uploaded.text);
@@ -120,7 +120,7 @@ test('requests fail once the database is deleted', async (t) => {
   assert.deepEqual(readdirSync(folder), [], 'nothing is put in its place');
   if (process.platform !== 'linux') return;
 
-  // As docs/backup.md says.
+  // As described in docs/backup.md.
   const files = ['headgate.db', 'headgate.db-wal'];
   for (const file of files) copyOpenFile(headgate.process.pid!, file, join(aside, file));
   assert.equal(await headgate.stop(), 0);
@@ -241,7 +241,7 @@ test('nothing acknowledged is lost when the database is moved away and back unde
   for (let round = 0; round < 5; round++) {
     await sleep(100);
     renameSync(path, join(aside, 'headgate.db'));
-    // What was under way may have been committed before, and its answer arrives late on a busy machine.
+    // Uploads in flight may have been committed before, and their responses are late on a busy machine.
     await assertNotReady(api);
     await sleep(500);
     const before = ids.length;

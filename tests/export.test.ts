@@ -1,4 +1,4 @@
-// `headgate export`, the real executable against a real server: what it writes, `headgate load` takes back.
+// `headgate export`, the real executable against a real server. `headgate load` can load its files.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -21,7 +21,7 @@ import { fullRecord, idOf, leastRecord, type TestRecord } from './harness/record
 import { type RunningHeadgate, runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-/** What CSV could trip over. */
+/** Texts that are difficult to represent in CSV. */
 const awkwardTexts = [
   'a, "b"\r\nc\n',
   '',
@@ -38,7 +38,7 @@ const awkwardTexts = [
 ];
 const awkwardNumbers = [0.1, 1e21, 5e-324, 123_456_789.125];
 
-/** Good records with values that are easily mistaken, and one with the required fields only. */
+/** Returns good records with values that are easily misread, and one with the required fields only. */
 function awkwardRecords(type: RecordTypeName, references: TestRecord): TestRecord[] {
   const fields: Record<string, Field> = recordTypes[type].fields;
   const records = awkwardTexts.map((text, at) => {

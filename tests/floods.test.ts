@@ -1,4 +1,4 @@
-// What a client may send on one connection before anybody else has a turn is bounded.
+// The amount that a client can send on one connection before other clients are served is limited.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -27,7 +27,7 @@ describe('on one connection', () => {
     await removeDatabase();
   });
 
-  /** Resolves with all that came back when the connection has ended, or when `isEnough` says so. */
+  /** Resolves to everything received, when the connection has ended or `isEnough` returns true. */
   async function send(text: string, isEnough: (received: string) => boolean = () => false): Promise<string> {
     const socket = connect(Number(new URL(headgate.url).port), '127.0.0.1');
     let received = '';

@@ -1,7 +1,7 @@
-// A full disk under the SQLite store. SQLite-specific by nature: other databases keep their disks elsewhere.
+// The SQLite store on a full disk. Specific to SQLite: other databases have disks of their own.
 //
-// The small disk is a tmpfs in a mount namespace of this test's own, so it is gone when the test is, however
-// that ends. The file therefore runs itself again inside such a namespace.
+// The small disk is a tmpfs in a mount namespace, so that it disappears when the test ends, however that ends. The file
+// therefore runs itself again inside such a namespace.
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
@@ -123,7 +123,7 @@ function suite(folder: string): void {
 
   test('smaller writes are accepted until there is no room for any', async () => {
     fill(ballast, DISK_MIB);
-    // The log still has the room that the refused upload had taken in it.
+    // The log can still use the room that the refused upload had taken in it.
     for (const size of [UPLOAD_RECORDS / 10, UPLOAD_RECORDS / 100]) {
       for (let hasRoom = true; hasRoom; ) hasRoom = (await upload(courses(size))).status === 200;
     }
@@ -292,12 +292,12 @@ function assertUnavailable({ status, body, text }: Reply<UploadBody>, records: r
   }
 }
 
-/** Writes so many mebibytes, or as much as there is room for. */
+/** Writes this many mebibytes, or as much as there is room for. */
 function fill(path: string, mebibytes: number): void {
   const file = openSync(path, 'w');
   try {
     const bytes = Buffer.alloc(64 * 1024, 1);
-    // A write that only fits in part says so; the next one fails.
+    // A write that fits only in part returns how much it wrote; the next one fails.
     for (let written = 0; written < mebibytes * MIB; ) written += writeSync(file, bytes);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;

@@ -1,4 +1,4 @@
-// What bad input gets: a clear answer, nothing stored, and a server that goes on serving everybody else.
+// Hostile input gets a clear refusal, none of it is stored, and the server keeps serving other clients.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -34,7 +34,7 @@ const uploadOf = (...records: readonly unknown[]): string => JSON.stringify({ re
 const arrays = (inner = ''): string => '['.repeat(LEVELS) + inner + ']'.repeat(LEVELS);
 const objects = (inner = '1'): string => '{"a":'.repeat(LEVELS) + inner + '}'.repeat(LEVELS);
 
-/** JSON text of a shop, with the raw text of one value put in as it is. */
+/** Returns the JSON text of a shop, with the given raw text as one value. */
 function shopWith(field: string, valueText: string): string {
   const { [field]: _, ...rest } = shop();
   return `{${JSON.stringify(rest).slice(1, -1)},${JSON.stringify(field)}:${valueText}}`;
@@ -44,7 +44,7 @@ function hostileSuite(store: TestStore): void {
   let headgate: Headgate;
   let removeDatabase: () => Promise<void>;
   let hostileKey: string;
-  /** An organisation that must own nothing at the end of every test. */
+  /** An organisation that must have no records at the end of every test. */
   let hostile: Api;
   /** An organisation that is served throughout. */
   let neighbour: Api;
@@ -69,7 +69,7 @@ function hostileSuite(store: TestStore): void {
   ) => hostile.request(path, { body, headers });
   const postInteraction = (body: string | Uint8Array) => post(body, {}, '/user-interactions');
 
-  /** The answers to what is written on a connection of its own. */
+  /** Writes to a new connection and returns the responses. */
   const exchange = async (
     parts: readonly (string | Uint8Array)[],
     { endSending = false, answers = 1 } = {},
@@ -315,7 +315,7 @@ function hostileSuite(store: TestStore): void {
           problemsOf(reply.body).map((problem) => ({ field: problem.field, code: problem.code })),
           [{ field, code }],
         );
-        assert.ok(reply.text.length < 5000, 'the answer repeats the input');
+        assert.ok(reply.text.length < 5000, 'the response repeats the input');
       });
     }
 
@@ -439,7 +439,7 @@ function hostileSuite(store: TestStore): void {
       const omitted = body.batches.reduce((sum, { data }) => sum + (data.errors_omitted ?? 0), 0);
       assert.equal(problems.length + omitted, 5000 * 30);
       assert.match(body.batches[4]!.data.error!, /\(1000 × unknown_field, 29000 more not listed\)/);
-      assert.ok(text.length < 4 * 1024 * 1024, `the answer has ${text.length} characters`);
+      assert.ok(text.length < 4 * 1024 * 1024, `the response has ${text.length} characters`);
     });
 
     test('problems of references count towards the limit of listed problems', async () => {
@@ -620,7 +620,7 @@ function hostileSuite(store: TestStore): void {
       const body = gzipSync(uploadOf(...records));
       const { status } = await neighbour.request('/v1/data/shops', { body, headers });
       assert.equal(status, 200);
-      assert.equal(isHostileAnswered, false, 'the other body was answered first');
+      assert.equal(isHostileAnswered, false, 'the hostile body got its response first');
       assertRefusal(await slow, 400, /not valid JSON/);
     });
 

@@ -1,4 +1,4 @@
-// Idempotency-Key: a request may be sent again at any time, and is carried out once.
+// Idempotency-Key: a request may be sent again at any time, and is processed once.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -16,11 +16,11 @@ const BATCH_SIZE = 2;
 interface Endpoint {
   readonly path: string;
   readonly successStatus: number;
-  /** A good body, every time another. */
+  /** Returns a good body, different each time. */
   newBody(): string;
-  /** Bodies that are refused, in whole or in part, for what is in them, with their status. */
+  /** Returns bodies whose content is refused, in whole or in part, with their status. */
   newRefusedBodies(): readonly { readonly status: number; readonly body: string }[];
-  /** How many things the organisation has stored through this endpoint. */
+  /** Returns how many items the organisation has stored through this endpoint. */
   stored(api: Api): Promise<number>;
 }
 

@@ -1,4 +1,4 @@
-// Lists are bounded in bytes, in rows looked at and in how many are read at once, so that no list harms anybody else.
+// Lists are limited in bytes, in rows read and in number at a time, so that they do not slow other organisations.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,4 +1,4 @@
-// `headgate load` run again: after a stop, after what was wrong is mended, beside itself, and with damaged notes.
+// `headgate load` run again: after a stop, after a correction, while it runs already, and with a damaged journal.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -21,7 +21,7 @@ function shop(name = 'Shop', region = 'GB'): string[] {
   return [randomUUID(), name, region];
 }
 
-/** A folder to load from, as an organisation of its own, through a proxy. */
+/** Makes a folder to load from, for a new organisation and through a proxy. */
 async function setUp(t: TestContext) {
   const { key } = await running.headgate.newKey();
   const proxy = await startFaultyProxy(running.headgate.url);
@@ -30,7 +30,7 @@ async function setUp(t: TestContext) {
   return { folder, proxy, api: apiOf(running.headgate.url, key) };
 }
 
-/** Whoever posts gets this; all else is passed on. */
+/** Applies the fault to POST requests only. */
 function toPosts(fault: Fault | null): (request: { method: string }) => Fault | null {
   return ({ method }) => (method === 'POST' ? fault : null);
 }
@@ -54,7 +54,7 @@ describe('interactions', () => {
     assert.equal((await api.upload('shops', [record])).status, 200);
     const posts = () => proxy.requests.filter(({ method }) => method === 'POST').length;
     const before = posts();
-    // The third key is the first that the server does not know; of its answer nothing arrives.
+    // The third key is the first that the server does not know. Its response is lost.
     proxy.fault = ({ method }) => (method === 'POST' && posts() === before + 3 ? 'cut after' : null);
     const mended = await folder.json('load', 'rejected/user-interactions.ndjson');
     assert.deepEqual([mended.total.created, mended.total.rejected], [1, 0]);
@@ -214,7 +214,7 @@ test('the folder of rejected records is recognised by any of its paths', async (
     assert.deepEqual(await folder.names('rejected'), ['shops.ndjson'], path);
   }
   const { total } = await folder.json('load', '.', '--rejected', 'link');
-  assert.equal(total.received, 2, 'what is in it is not loaded with the folder around it');
+  assert.equal(total.received, 2, 'the rejected records were loaded with the folder around them');
 });
 
 test('a load that fails before anything is stored leaves no files behind', async (t) => {

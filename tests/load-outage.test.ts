@@ -1,4 +1,4 @@
-// `headgate load` when it is interrupted, or the server dies under it: everything arrives exactly once.
+// `headgate load` when it is interrupted or its server dies: everything arrives exactly once.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -109,7 +109,7 @@ test('Ctrl-C lets requests in flight finish, and the same command resumes from t
   await folder.write('shops.csv', shopsCsv(COUNT));
   const uploads = () => proxy.requests.filter(({ method }) => method === 'POST').length;
   const release = Promise.withResolvers<null>();
-  // The first four are answered, the others wait until they are let go.
+  // The first four get their responses, the others wait until they are released.
   proxy.fault = ({ method }) => (method === 'POST' && uploads() > 4 ? release.promise : null);
 
   const first = folder.start('load', 'shops.csv', '--concurrency', '2');
@@ -159,7 +159,7 @@ test('Ctrl-C ends a load whose server is away, and a killed load resumes, too', 
   away.child.kill('SIGINT');
   const left = await away.ended;
   assert.equal(left.exitCode, 2, left.err);
-  // What was confirmed in the last moment before it was killed may not be noted yet.
+  // The journal may lack what was confirmed in the last moment before the kill.
   const line = lineOf(left.err);
   assert.ok(
     [1, 2, 3].some((requests) => line === 2 + requests * PER_REQUEST),

@@ -1,4 +1,4 @@
-// What `headgate load` says before anything is sent, run in this process: nobody listens where it is told to send to.
+// The errors of `headgate load` before anything is sent. It runs in this process, with an address without a server.
 
 import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { type Ran, runWithin } from './harness/loading.ts';
 interface Folder {
   readonly path: string;
   write(name: string, content: string | Buffer): Promise<void>;
-  /** With the paths of files below the folder, which messages then do not name. */
+  /** Takes the paths of files below the folder, and removes the folder from the messages. */
   run(...args: string[]): Promise<Ran>;
 }
 
@@ -35,7 +35,7 @@ async function loadFolder(t: TestContext, env: Record<string, string>): Promise<
   };
 }
 
-/** Nobody listens there. */
+/** An address without a server. */
 const nowhere = { HEADGATE_URL: 'http://127.0.0.1:9', HEADGATE_KEY: 'hg_0123456789ab_x' };
 
 test('invalid files are reported with their line and problem, and nothing is sent', async (t) => {
@@ -149,7 +149,7 @@ test('an unreadable file or folder is reported', async (t) => {
 
 const NOBODY = 65_534;
 
-/** Root may read everything; so whoever is root runs it as nobody. */
+/** Runs it as the user `nobody` if this user is root, because root may read everything. */
 async function asNobody<Result>(run: () => Promise<Result>): Promise<Result> {
   if (process.geteuid?.() !== 0) return run();
   process.seteuid!(NOBODY);

@@ -25,7 +25,7 @@ function shopRows(count: number): string[][] {
   return Array.from({ length: count }, (_, at) => [randomUUID(), `Shop ${at}`, 'GB']);
 }
 
-/** A folder to load from, as an organisation of its own. */
+/** Makes a folder to load from, for a new organisation. */
 async function asNewOrganisation(t: TestContext, running: RunningHeadgate, scopes: readonly string[] = []) {
   const { headgate } = running;
   const { key } = await headgate.newKey(undefined, scopes);
@@ -277,7 +277,7 @@ describe('loaded and rejected records', () => {
     await folder.write('shops.csv', good);
     const { total } = await folder.json('load', 'shops.csv', '--restart');
     assert.deepEqual([total.received, total.rejected], [3, 0]);
-    assert.deepEqual(await folder.names('rejected'), [], 'nothing stays of what was rejected before');
+    assert.deepEqual(await folder.names('rejected'), [], 'rejected records of the earlier load are left');
   });
 
   test('the records before the end of a truncated file are kept', async (t) => {

@@ -216,7 +216,7 @@ describe('two servers on one database', () => {
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const random = new Random(seed);
     const { apis } = await newPair();
-    // With dates and without: then the last one counts.
+    // With dates the newest record wins, without dates the last one.
     for (const isDated of [true, false]) {
       const type = isDated ? 'shops' : 'courses';
       const ids = Array.from({ length: 60 }, () => randomUUID());
@@ -365,8 +365,8 @@ interface SentUpload {
 }
 
 /**
- * For each id: exactly one upload created it, and what is stored is one of the records uploaded, after whose
- * acknowledgement nothing that would have replaced it was sent.
+ * Fails unless exactly one upload created each id, and the stored record is one of the uploaded ones that no upload
+ * sent after its acknowledgement should have replaced.
  */
 function assertAllowed(
   type: 'shops' | 'courses',
@@ -388,7 +388,7 @@ function assertAllowed(
   for (const shown of stored) {
     const sent = versions.get(idOf(type, shown))!;
     const last = sent.find(({ record }) => record.name === shown.name);
-    assert.ok(last !== undefined, `${idOf(type, shown)} is stored as nobody sent it`);
+    assert.ok(last !== undefined, `${idOf(type, shown)} is stored with values that were never sent`);
     for (const [field, value] of Object.entries(last.record)) assert.equal(shown[field], value);
     for (const { record, startedAtMs } of sent) {
       const isOlder = record.updated !== undefined && String(record.updated) < String(shown.updated);
@@ -424,7 +424,7 @@ function assertReplay(first: Reply, again: Reply): void {
   assert.equal(again.headers.get('idempotency-replayed'), 'true');
 }
 
-/** Sends the same through both at once; the answer of the one that carried it out. */
+/** Sends the same request through both at once. Returns the response of the one that processed it. */
 async function carriedOutOnce<Body>(
   status: number,
   apis: readonly Api[],

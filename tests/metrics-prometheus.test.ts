@@ -138,7 +138,7 @@ scrape_configs:
     const lint = spawn('promtool', ['check', 'metrics'], { stdio: ['pipe', 'ignore', 'pipe'] });
     lint.stdin.end(await (await fetch(metricsUrl(server.headgate))).text());
     const said = (await lint.stderr.toArray()).join('');
-    // Those of the process are named as every Node program names them.
+    // The names of process metrics are the same for every Node program.
     assert.deepEqual(
       said.split('\n').filter((line) => line !== '' && !line.startsWith('nodejs_')),
       [],

@@ -23,7 +23,7 @@ describe('/metrics of several workers', () => {
   });
   const sendRequests = async (): Promise<void> => {
     const url = `${server.headgate.url}/nowhere`;
-    // Each on a connection of its own, so that all workers get some.
+    // Each request has a connection of its own, so that all workers get some.
     const send = async (): Promise<void> => {
       const response = await fetch(url, { headers: { Connection: 'close' } });
       await response.arrayBuffer();
@@ -75,7 +75,7 @@ describe('/metrics of several workers', () => {
         await waitUntil('all workers serve', async () => {
           return (await scrape(headgate)).get('headgate_workers') === WORKERS;
         });
-        // The primary finds the question and the end of its worker at once.
+        // When it continues, the primary finds the request and the end of its worker at once.
         const [victim] = await childrenOf(primary);
         process.kill(primary, 'SIGSTOP');
         connection.send({ path: '/metrics' });
@@ -98,7 +98,7 @@ describe('/metrics of several workers', () => {
     const asked: Promise<unknown>[] = [];
     const asking = setInterval(() => {
       const answer = fetch(`http://127.0.0.1:${port}/metrics`);
-      // Until the port is open, the answer is that it is not.
+      // Connections are refused until the port is open.
       asked.push(
         answer.then(
           (response) => response.arrayBuffer(),

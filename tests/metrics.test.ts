@@ -22,7 +22,7 @@ const withMetrics = { HEADGATE_METRICS_PORT: '0' };
 forEachStore((store) => {
   const server = runningHeadgate(store, withMetrics);
 
-  /** What the series of these metrics grew by while the work was done. */
+  /** Returns by how much the series of these metrics grew during the work. */
   const grownBy = async (
     work: () => Promise<unknown>,
     ...names: string[]

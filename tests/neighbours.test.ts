@@ -1,4 +1,4 @@
-// One organisation does its worst, within what its key allows; another must not notice.
+// One organisation attacks with what its key allows; another one must not be affected.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -16,7 +16,7 @@ import { residentMemory } from './harness/resident-memory.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 const MEMORY_LIMIT_MB = 600;
-/** Generous, because other tests run at the same time; without fairness it was minutes. */
+/** Generous, because other tests run at the same time. Without fair scheduling it was minutes. */
 const WAIT_LIMIT_MS = 3000;
 const STALL_TIMEOUT_MS = 2000;
 const CONNECTIONS = 16;
@@ -65,7 +65,7 @@ describe('while another organisation attacks', () => {
     await remove();
   });
 
-  /** Repeats the work on several connections, and returns the longest that the other organisation waits meanwhile. */
+  /** Repeats the work on several connections. Returns the longest wait of the other organisation meanwhile. */
   const longestWaitMs = async (work: () => Promise<unknown>, uploads = 8): Promise<number> => {
     let isOver = false;
     const working = Array.from({ length: CONNECTIONS }, async () => {
@@ -149,7 +149,7 @@ describe('while another organisation attacks', () => {
     const { status } = await modest.upload('tags', [leastRecord('tags')]);
     assert.equal(status, 200);
     assert.ok(performance.now() - startedAtMs < WAIT_LIMIT_MS);
-    // Only what arrives shows that the other side has ended, and nothing is read here: so the server is asked.
+    // These sockets read nothing, so they cannot see that the server has closed them: check the server's side.
     await waitUntil('the server has closed the connections', async () => {
       return (await openConnections(Number(port))) <= openBefore;
     });
@@ -173,7 +173,11 @@ describe('while another organisation attacks', () => {
     });
     assert.equal((await upload(modest, 10_000_000)).status, 200);
     await Promise.all(stalled);
-    assert.equal((await upload(greedy, 30_000_000)).status, 200, 'the bytes were not given back');
+    assert.equal(
+      (await upload(greedy, 30_000_000)).status,
+      200,
+      'the bytes of the stalled bodies were not released',
+    );
   });
 
   test('a stalled body gets 408, and its connection is closed', async () => {
@@ -212,7 +216,7 @@ test('a request is refused if its key is revoked while the body arrives', async 
   assert.equal((await apiOf(headgate.url, other.key).read('tags', record.tag_id as string)).status, 404);
 });
 
-/** How many connections the kernel knows whose one end is this port of the server and which are not closed there. */
+/** Returns the number of connections to this port that the server has not closed, according to the kernel. */
 async function openConnections(port: number): Promise<number> {
   const lines = (await readFile('/proc/net/tcp', 'utf8')).trim().split('\n').slice(1);
   const hexPort = port.toString(16).toUpperCase().padStart(4, '0');

@@ -1,4 +1,4 @@
-// The API description: what it is as a document, how it is served, and that it says of the routes what they do.
+// The API description: its document, how it is served, and that it agrees with the routes.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';

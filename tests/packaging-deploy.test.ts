@@ -1,5 +1,4 @@
-// The files with which Headgate is deployed, held against the code, and carried out as far as that needs neither a
-// container engine nor a cluster.
+// Checks the deployment files against the code, and runs the steps that need neither a container engine nor a cluster.
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -44,7 +43,7 @@ function read(path: string): string {
   return readFileSync(join(root, path), 'utf8');
 }
 
-/** The settings that an environment makes; a name or a value that Headgate does not know fails. */
+/** Returns the settings of an environment; throws if Headgate does not know a name or a value. */
 function settingsOf(environment: Readonly<Record<string, string>>): Settings {
   const known = settingDescriptions.map(({ env }) => env);
   for (const name of Object.keys(environment)) {
@@ -142,7 +141,7 @@ describe('Dockerfile', () => {
     });
   });
 
-  /** Only root may give a folder to somebody. */
+  /** Removes the owner from the instructions, because only root may give a folder to another user. */
   function withoutOwner(stage: Stage): Stage {
     const instructions = stage.instructions.map(({ word, text }) => ({
       word,
@@ -214,7 +213,7 @@ describe('compose.yaml', () => {
 describe('the units of systemd', async () => {
   const units = readdirSync(join(root, 'deploy/systemd'));
   const skip = !(await hasProgram('systemd-analyze')) && 'this machine has no systemd-analyze';
-  /** A unit's settings; those that are given several times, joined by a line break. */
+  /** Returns a unit's settings. Repeated ones are joined by a line break. */
   const unitOf = (name: string): Readonly<Record<string, string>> => {
     const found: Record<string, string> = {};
     for (const [, key, value] of read(`deploy/systemd/${name}`).matchAll(/^(\w+)=(.*)$/gm)) {
@@ -231,7 +230,7 @@ describe('the units of systemd', async () => {
 
   test('are accepted by systemd', { skip }, async (t) => {
     const folder = newFolder(t);
-    // systemd asks that the program be there.
+    // systemd requires that the program exists.
     const program = join(folder, 'headgate');
     writeFileSync(program, '#!/bin/sh\n');
     chmodSync(program, 0o755);

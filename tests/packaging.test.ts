@@ -109,7 +109,7 @@ describe('the package', () => {
     assert.equal(await headgate('ready', '--port', new URL(url).port), 'ready\n');
     signal('SIGTERM');
     await waitUntil('the server is gone', async () => !(await takesConnections(url)));
-    // The last thing that a stop in good order does is to put the log into the database.
+    // The last step of a clean stop is to move the log into the database.
     await waitUntil('the database is closed', () => !existsSync(join(project, 'data/headgate.db-wal')));
   });
 
@@ -195,7 +195,7 @@ test('the launcher accepts the oldest Node that the package names, and none olde
 interface Serving {
   readonly url: string;
   readonly key: string;
-  /** To npx and all that it has started, as a terminal does it: npx passes nothing on. */
+  /** Signals npx and all its children, as a terminal does, because npx does not pass signals on. */
   signal(signal: NodeJS.Signals): void;
 }
 
@@ -231,7 +231,7 @@ async function serve(project: string): Promise<Serving> {
   return { url: url()!, key: /^ {2}(hg_\S+)$/m.exec(output)![1]!, signal };
 }
 
-/** A Node of this machine on which Headgate does not run. */
+/** Returns a Node of this machine that is too old for Headgate. */
 async function oldNode(): Promise<{ path: string; version: string } | null> {
   for (const folder of process.env.PATH!.split(delimiter)) {
     const path = join(folder, 'node');

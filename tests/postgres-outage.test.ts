@@ -1,5 +1,5 @@
-// What becomes of the service when its PostgreSQL is killed, restarted, cut off or read-only: nothing that was
-// acknowledged is lost, every failure is named, nothing hangs, and service resumes by itself.
+// The service while its PostgreSQL is killed, restarted, cut off or read-only: nothing acknowledged is lost, every
+// failure is reported, nothing hangs, and service resumes by itself.
 //
 // HEADGATE_TEST_SEED repeats the choices of a run; the moments of the kills still depend on the machine.
 
@@ -62,7 +62,7 @@ describe('an outage under a running server', () => {
   });
   afterEach(() => headgate.kill());
 
-  /** Once PostgreSQL takes connections, the service must be back in time. */
+  /** Fails unless the service resumes in time once PostgreSQL accepts connections. */
   const assertResumes = async (): Promise<void> => {
     const returnedAtMs = performance.now();
     await waitUntil('the service has resumed', async () => {
@@ -77,12 +77,12 @@ describe('an outage under a running server', () => {
     assert.equal(headgate.process.exitCode, null);
   };
 
-  /** Every request is answered in time; a failure is one that names the store and says "again". */
+  /** Fails unless the request has a response in time. A failed request must name the store and suggest a retry. */
   const judge: Judge = async (sent) => {
     const sentAtMs = performance.now();
     const reply = await sent;
     const tookMs = performance.now() - sentAtMs;
-    assert.ok(tookMs < ANSWERED_WITHIN_MS, `an answer took ${tookMs} ms`);
+    assert.ok(tookMs < ANSWERED_WITHIN_MS, `a response took ${tookMs} ms`);
     if (reply.status < 500) return reply;
     const { batches, details, message } = reply.body as Partial<UploadBody & RefusalBody>;
     if (reply.status === 503) {
@@ -142,7 +142,7 @@ describe('an outage under a running server', () => {
     };
     const good = Array.from({ length: 2 * BATCH_SIZE }, () => leastRecord('courses'));
     const records: unknown[] = [...good.slice(0, 3), { course_id: 'seven' }, ...good.slice(3)];
-    // What has begun before the outage has passed the gate, and gets as far as the store.
+    // Requests that began before the outage have been admitted, and get as far as the store.
     const begin = async (path: string, body: unknown, idempotencyKey: string) => {
       const connection = await connectRaw(headgate.url);
       const finish = await connection.sendAllButTheLastByte({
@@ -195,11 +195,11 @@ describe('an outage under a running server', () => {
     await judge(api.record(interaction));
     assert.equal((await api.request('/livez')).status, 200);
     const answeredMs = performance.now() - killedAtMs;
-    assert.ok(answeredMs < ANSWERED_WITHIN_MS, `all was answered after ${answeredMs} ms`);
+    assert.ok(answeredMs < ANSWERED_WITHIN_MS, `the last response came after ${answeredMs} ms`);
 
     await postgres.start();
     await assertResumes();
-    // A failure is not what an idempotency key stands for: sent again, it is carried out.
+    // Failures are not stored under an idempotency key: a retry is processed.
     const again = await api.upload('courses', records, { headers: { 'Idempotency-Key': uploadKey } });
     assert.equal(again.headers.get('idempotency-replayed'), null);
     assert.deepEqual(
@@ -225,7 +225,7 @@ describe('an outage under a running server', () => {
     const cut = (condition: string) =>
       ask(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND ${condition}`);
-    // Rows are written in the order of their ids: held up by a lock on the last, the upload has all others behind it.
+    // Rows are written in the order of their ids. An upload that waits for a lock on the last has written all others.
     const lock = ask(`BEGIN;
       SELECT FROM courses WHERE course_id = '${idOf('courses', last)}' FOR UPDATE;
       SELECT pg_sleep(60)`).catch(() => {});
@@ -427,7 +427,7 @@ test('a database of an older version is upgraded at the start and keeps its rows
   assert.equal(await headgate.stop(), 0);
 });
 
-/** Every batch failed, and every record is named: with the store's failure where it had none of its own. */
+/** Fails unless every batch failed and every record is reported, with the store's failure if it is valid itself. */
 function assertNothingStored({ batches }: UploadBody, records: readonly unknown[]): void {
   let first = 0;
   for (const { status, data } of batches) {

@@ -1,4 +1,4 @@
-// Who may read what Headgate writes: its owner alone, whatever the umask says.
+// Files that Headgate writes are accessible to their owner only, whatever the umask is.
 
 import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
@@ -11,12 +11,12 @@ import { type LoadFolder, loadFolder } from './harness/loading.ts';
 import { leastRecord } from './harness/records.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-// The processes that are started here inherit it. It takes nothing away, so every mode is Headgate's own doing.
+// The processes that are started here inherit this umask. It removes no permission, so Headgate sets every mode.
 process.umask(0);
 
 const permissionsOf = async (path: string): Promise<string> => ((await stat(path)).mode & 0o777).toString(8);
 
-/** The permissions of everything below the folder, by path. */
+/** Returns the permissions of everything below the folder, by path. */
 async function permissionsBelow(folder: string): Promise<Record<string, string>> {
   const names = await readdir(folder, { recursive: true });
   const found = await Promise.all(
@@ -25,7 +25,7 @@ async function permissionsBelow(folder: string): Promise<Record<string, string>>
   return Object.fromEntries(found);
 }
 
-/** An existing folder that others may read, as most are. */
+/** Makes a folder that others may read, like most folders. */
 async function openFolder(t: TestContext): Promise<string> {
   const { folder, remove } = await newDatabaseFolder();
   t.after(remove);

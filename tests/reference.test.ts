@@ -1,4 +1,4 @@
-// The reference page at /docs: what it is made of, and how it behaves in a real browser.
+// The reference page at /docs: its content, and its behaviour in a real browser.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -22,7 +22,7 @@ const limits = {
   maxBodyBytes: 32 * 1024 * 1024,
   rateLimitPerSecond: 1000,
 };
-/** Runs in the page, and so is no TypeScript of ours. */
+/** Runs in the page, so it is not TypeScript. */
 const faintTexts = await readFile(new URL('harness/faint-texts.js', import.meta.url), 'utf8');
 const document = openApiDocument(limits);
 const wide = { viewport: { width: 1440, height: 900 } };
@@ -121,7 +121,7 @@ describe('/docs', () => {
     if (typeof browser !== 'string') await browser.close();
   });
 
-  /** Opens the page, and fails where it asks for anything from elsewhere or complains of anything. */
+  /** Opens the page, and fails if it loads anything from another server or reports an error. */
   const look = async (
     t: TestContext,
     address: string,
@@ -289,7 +289,10 @@ describe('/docs', () => {
       await link.click();
       assert.equal(await link.isVisible(), false);
       const place = await page.locator('#pagination-title').boundingBox();
-      assert.ok(place!.y >= 50 && place!.y < 300, `the heading is at ${place!.y}, under the bar or away`);
+      assert.ok(
+        place!.y >= 50 && place!.y < 300,
+        `the heading is at ${place!.y}, hidden by the bar or too far down`,
+      );
     });
   });
 

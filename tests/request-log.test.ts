@@ -1,4 +1,4 @@
-// The log: a line for every request, whatever becomes of it, with nothing in it that a client could put there.
+// The log has a line for every request, whatever its outcome, without any content from clients.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -280,7 +280,7 @@ describe('the log of a server', () => {
     await withServer({}, async ({ url, process: child }) => {
       child.stderr!.pause();
       const api = apiOf(url, null);
-      // Some six times what a pipe holds.
+      // About six times the capacity of a pipe.
       for (let round = 0; round < 100; round++) {
         await Promise.all(Array.from({ length: 20 }, () => api.request('/gone')));
       }

@@ -1,4 +1,4 @@
-// `headgate sample` as a process of its own: what it writes is taken in whole, and what ends it leaves nothing.
+// `headgate sample` as a process of its own: all its records are accepted, and if it is interrupted it leaves no files.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -149,7 +149,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
         () => false,
       );
     await Promise.race([waitUntil('the first transactions are written', isWriting), ended]);
-    assert.ok(!existsSync(join(path, 'shops.csv')), 'a file has its name before all are complete');
+    assert.ok(!existsSync(join(path, 'shops.csv')), 'a file has its final name before all are complete');
     running.child.kill(signal);
     const { signal: endedBy, stderr } = await ended;
     assert.equal(endedBy, signal);

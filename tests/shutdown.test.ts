@@ -19,7 +19,7 @@ import { readAllRecords } from './harness/read-all.ts';
 import { leastRecord, type TestRecord } from './harness/records.ts';
 import { exitCodeOf, hasProgram, takesConnections, waitUntil } from './harness/waiting.ts';
 
-/** Longer than any test waits: a stop that runs into it ends with another exit code. */
+/** Longer than any test waits. A stop that reaches it has another exit code. */
 const patient: Environment = { HEADGATE_SHUTDOWN_TIMEOUT: '25s' };
 const LARGE_UPLOAD_RECORDS = 5000;
 
@@ -136,7 +136,7 @@ forEachStore((store) => {
       await start(patient);
       const probe = async (path: string) => {
         const connection = await connectRaw(headgate.url);
-        // A request that has begun keeps its connection; where it goes is told after the signal.
+        // A request that has begun keeps its connection. Its path is sent after the signal.
         connection.write('GET ');
         return async () => {
           connection.write(`${path} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
@@ -203,7 +203,7 @@ forEachStore((store) => {
       await stuck.sendAllButTheLastByte(upload(courses(3, 'stuck')));
       headgate.process.kill('SIGTERM');
       await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
-      // Two signals right after one another count as one.
+      // Two signals in quick succession count as one.
       await sleep(500);
       assert.equal(headgate.process.exitCode, null);
       headgate.process.kill('SIGINT');
@@ -332,7 +332,7 @@ describe('a start is refused on a SQLite file', () => {
   });
 });
 
-/** Runs what was printed, as it was printed; where there is no curl, sends the same request. */
+/** Runs the printed command; without curl, sends the same request. */
 async function runPrintedCurl(printed: string): Promise<UploadBody> {
   if (await hasProgram('curl')) {
     const { stdout } = await promisify(execFile)('sh', ['-c', printed]);

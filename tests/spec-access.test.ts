@@ -1,4 +1,4 @@
-// Who may do what: keys, scopes and the rate; and the reading back of records for those who may.
+// Keys, scopes and the rate limit; and reading records.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -34,7 +34,7 @@ interface ListedKey {
 
 forEachStore((store) => {
   const running = runningHeadgate(store);
-  /** A key that stays good. */
+  /** A key that stays valid. */
   let good: string;
   let organisation: string;
 
@@ -248,7 +248,7 @@ forEachStore((store) => {
     });
   });
 
-  // Each mostly waits, so they wait together.
+  // These tests mostly wait, so they run concurrently.
   describe('a key of a running server', { concurrency: true }, () => {
     it('can be used as soon as it is issued', async () => {
       assert.equal(await statusWith((await issue()).key), 200);
@@ -510,7 +510,7 @@ forEachStore((store) => {
     });
   });
 
-  /** Asks again and again: good until the change is seen, which must be in time, and never again after it. */
+  /** Repeats a request until the key is refused, which must be in time. After that it must stay refused. */
   async function assertRefusedWithin(key: string, withinMs: number): Promise<void> {
     const deadlineMs = performance.now() + withinMs;
     let status = await statusWith(key);

@@ -1,5 +1,5 @@
-// Batch upload: the shape of the answer, batches and their statuses, what becomes of a record that exists
-// already, dry runs, lenient handling, limits, and requests that are refused as a whole.
+// Batch upload: the shape of the response, batches and their statuses, records that exist already, dry runs, lenient
+// handling, limits, and requests that are refused as a whole.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -36,7 +36,7 @@ function assertCountsAddUp(body: UploadBody): void {
   }
 }
 
-/** A second batch size and limit, small enough to see every case with a handful of records. */
+/** A second batch size and limit, small enough to test every case with a few records. */
 const SMALL_BATCH = 3;
 const FEW_RECORDS = 7;
 
@@ -551,7 +551,7 @@ forEachStore((store) => {
     const dryRun = (from: Api, type: string, records: readonly unknown[]) =>
       from.upload(type, records, { query: '?dry_run=true' });
 
-    /** What must be equal between a dry run and the upload that follows: all but ids and sentences. */
+    /** Returns what must be equal in a dry run and the upload that follows: everything but ids and messages. */
     const outcomeOf = (body: UploadBody) => ({
       type: body.type,
       batches: body.batches.map(({ batch, status, data }) => ({

@@ -1,4 +1,4 @@
-// Interactions: what may be recorded, what each refusal says, and how they are read back.
+// Interactions: which may be recorded, the refusals, and how they are read.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -51,7 +51,7 @@ forEachStore((store) => {
     return body;
   };
 
-  /** Refused for exactly these reasons, in the shape of every refusal with details. */
+  /** Fails unless it was refused for exactly these reasons, in the shape of every refusal with details. */
   const assertNotRecorded = (
     { status, body, headers }: Reply<RefusalBody>,
     problems: readonly { readonly field: string | null; readonly code: string }[],
@@ -386,14 +386,14 @@ forEachStore((store) => {
             user_id: at % 5 === 0 ? null : `user ${at % 5} & co`,
             student_id: at % 3 === 0 ? own.student : null,
             source: at % 7 === 0 ? 'SERVICE' : null,
-            // Not in the order of arrival, and three at each moment.
+            // Not in the order of arrival, and three with each time.
             event_timestamp: startMs + ((Math.floor(at / 3) * 37) % 101) * 60_000,
           });
           const { status, body } = await lister.record(sent);
           assert.equal(status, 201);
           all.push(body);
         }
-        // Sorting by occurred_at as text is only right where all have the same number of digits.
+        // Sorting by occurred_at as text is only correct if all have the same number of digits.
         assert.ok(all.every(({ occurred_at }) => (occurred_at as string).length === 20));
       });
 

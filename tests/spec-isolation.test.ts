@@ -1,4 +1,4 @@
-// Two organisations with the same ids: neither sees, touches or learns of what is the other's.
+// Two organisations with the same ids: neither can see or change the data of the other, or learn that it exists.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -53,7 +53,7 @@ forEachStore((store) => {
     ];
   });
 
-  /** The same ids in both organisations, so that every record of either can be named by both. */
+  /** The same ids in both organisations, so that each can name every record of the other. */
   const shared: Parents = Object.fromEntries(specTypes.map((type) => [type, randomUUID()]));
   const inOrder = [
     ...new Set([...specReferences.map(({ target }) => target), ...specTypes]),
@@ -280,7 +280,7 @@ forEachStore((store) => {
         body.interactions.filter(({ city }) => city !== 'second'),
         [],
       );
-      // Those of the same moment as the cursor come before or after it by their ids.
+      // Interactions with the same time as the cursor come before or after it by their ids.
       assert.ok([7, 8].includes(body.interactions.length));
       assert.deepEqual(body.interactions, other.slice(-body.interactions.length));
     });

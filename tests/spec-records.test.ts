@@ -235,7 +235,7 @@ forEachStore((store) => {
     assert.equal(totals(body).rejected, 0);
   }
 
-  /** Each record is refused for exactly this one reason, and nothing of it is stored. */
+  /** Fails unless each record is refused for exactly this one reason and is not stored. */
   async function assertRefused(
     type: string,
     cases: readonly { readonly record: TestRecord; readonly field: string; readonly code: string }[],

@@ -1,4 +1,4 @@
-// Text of others on its way to a terminal: names of files, what a server says, what records hold.
+// Untrusted text that is printed to a terminal: names of files, messages of a server, contents of records.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -17,7 +17,7 @@ import { leastRecord } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 import { hasProgram } from './harness/waiting.ts';
 
-/** Clears the screen, ends the line to forge another, and turns the rest around. */
+/** Clears the screen, starts a forged line, and reverses the text direction. */
 const NASTY = '\u001b[2J\u009b31m\rheadgate: all is well\u202e';
 const SHOWN = '\\u001b[2J\\u009b31m\\u000dheadgate: all is well\\u202e';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: none may be there

@@ -1,4 +1,4 @@
-// Traces: what a collector gets of a request, and what it costs when there is none.
+// Traces: the spans that a collector gets, and the behaviour without a collector.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -1,5 +1,4 @@
-// The edges of HTTP: TLS and proxies, headers of every answer, encodings, limits, and connections that are
-// used again.
+// HTTP: TLS and proxies, headers of every response, encodings, limits, and connections that are reused.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,5 @@
-// Nobody is slowed or harmed by others: bounds by contract, for one organisation while another attacks. Each attack meets a
-// new server. To be run alone: other work on the same processors is measured, too.
+// The contract limits how much one organisation may be slowed while another attacks. Each attack gets a new server.
+// Run this file alone: other work on the same processors distorts the figures.
 
 import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { kinds } from '../harness/neighbours/neighbour.ts';
 
 const ATTACK_MS = 1000;
 const scale = { deletedTags: 50_000, interactions: 20_000, longOffers: 300 };
-/** What disturbs from outside only ever adds to the times: an attack is measured again before the test fails. */
+/** Other work on the machine only adds to the times, so an attack is measured again before the test fails. */
 const MOST_TRIES = 3;
 
 const logTo = openSync('/dev/null', 'w');

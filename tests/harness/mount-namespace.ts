@@ -7,8 +7,8 @@ import { nothingIsSkipped } from './waiting.ts';
 export const noMountNamespace = 'this machine does not let the tests make a mount namespace';
 
 /**
- * Returns the flags with which `unshare` makes a mount namespace; null if this machine does not allow it. Throws instead
- * if nothing may be skipped, except for users other than root, whom few machines allow it.
+ * Returns the flags with which `unshare` makes a mount namespace; null if this machine does not allow it. For root it
+ * throws instead if nothing may be skipped; few machines allow it to other users.
  */
 export async function mountNamespaceFlags(): Promise<readonly string[] | null> {
   for (const flags of [['--mount'], ['--map-root-user', '--mount']]) {

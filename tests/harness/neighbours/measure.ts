@@ -31,7 +31,7 @@ export interface GroundOrder {
   /** The attacks whose rows the database gets. */
   readonly attacks: readonly Attack[];
   readonly scale: Scale;
-  /** The descriptor that the server logs to. If this process read the log, that would use CPU and distort the figures. */
+  /** The descriptor that the server logs to. Reading the log in this process would use CPU and distort the figures. */
   readonly logTo: number;
 }
 

@@ -1,5 +1,5 @@
-// The process of an ordinary organisation: it uploads one record, plain and compressed, reads one, and requests /readyz,
-// in turn and at a steady pace. It measures how long each request takes.
+// The process of an ordinary organisation: it uploads one record, plain and compressed, reads one, and requests
+// /readyz, in turn and at a steady pace. It measures how long each request takes.
 
 import { Agent, type RequestOptions, request } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
