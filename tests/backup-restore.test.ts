@@ -1,4 +1,4 @@
-// The ways back that docs/backup.md tells of, line by line as they stand there.
+// Runs the restore instructions of docs/backup.md, line by line.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -29,14 +29,14 @@ const run = promisify(execFile);
 const page = readFileSync(new URL('../docs/backup.md', import.meta.url), 'utf8');
 const examples = examplesOf(page);
 
-/** The page's only example that holds the words. */
+/** Returns the page's only example that contains the words. */
 function exampleWith(words: string): string {
   const found = examples.filter(({ text }) => text.includes(words));
   assert.equal(found.length, 1, `${found.length} examples hold ${words}`);
   return found[0]!.text;
 }
 
-test('a SQLite database that is restored is as it was, whatever the old one had left', async (t) => {
+test('a restored SQLite database equals the backup, whatever files the old one left', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   t.after(remove);
   const place = join(folder, 'headgate');
@@ -58,7 +58,7 @@ test('a SQLite database that is restored is as it was, whatever the old one had 
     exampleWith('systemctl stop headgate'),
   );
   await headgate.stop();
-  // As after a crash, when nobody has cleared the log away.
+  // As after a crash, which leaves the log behind.
   for (const log of logs) copyFileSync(`${log}.left`, log);
   const script = steps![1]!.replaceAll('/var/lib/headgate', place).replaceAll('/mnt/backups', backups);
   await run('sh', ['-euc', script]);
@@ -77,7 +77,7 @@ test('a SQLite database that is restored is as it was, whatever the old one had 
   }
 });
 
-test('the line for cron makes a backup in the environment that cron gives', async (t) => {
+test('the documented cron line makes a backup in the environment of cron', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   t.after(remove);
   const [, path] = /`PATH=([^`]+)`/.exec(page)!;
@@ -97,9 +97,9 @@ test('the line for cron makes a backup in the environment that cron gives', asyn
   assert.ok(readdirSync(folder).some((name) => /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)\.db$/.test(name)));
 });
 
-test('a PostgreSQL database that is restored from a dump is as it was', async (t) => {
+test('a PostgreSQL database restored from a dump holds the same data', async (t) => {
   const toolVersion = Math.min(await versionOf('pg_dump'), await versionOf('pg_restore'));
-  // The server that Debian has for them, where there is one: they do not dump from a newer one.
+  // Use Debian's server of the same version, if there is one: the tools do not dump from a newer server.
   const itsPrograms = `/usr/lib/postgresql/${toolVersion}/bin`;
   if (existsSync(join(itsPrograms, 'initdb'))) process.env.HEADGATE_TEST_POSTGRES_PROGRAMS ??= itsPrograms;
   const server = await testServer();
@@ -131,7 +131,7 @@ test('a PostgreSQL database that is restored from a dump is as it was', async (t
   assert.equal((await apiOf(second.url, key).upload('shops', [leastRecord('shops')])).status, 200);
 });
 
-/** The major version of a program of PostgreSQL; 0 where this machine has none. */
+/** Resolves to the major version of a program of PostgreSQL; 0 if this machine does not have it. */
 async function versionOf(program: string): Promise<number> {
   return run(program, ['--version']).then(
     ({ stdout }) => Number(/(\d+)[.\d]*/.exec(stdout)![1]),

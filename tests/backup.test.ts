@@ -1,4 +1,4 @@
-// `headgate backup` beside a real server that takes uploads without pause. SQLite-specific by nature.
+// `headgate backup` while a real server receives uploads without pause. Specific to SQLite.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -16,13 +16,13 @@ import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { idOf, leastRecord, type TestRecord } from './harness/records.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-/** Large enough for a backup of several steps, and for a check that takes longer than a test takes to look. */
+/** Large enough for a backup of several steps, and for a check that lasts long enough to be observed. */
 const UPLOADS_BEFORE = 30;
 const RECORDS_PER_UPLOAD = 1000;
 const CLIENTS = 2;
 const NAME_CHARACTERS = 300;
 
-describe('a backup beside a server under load', () => {
+describe('a backup while the server is under load', () => {
   let headgate: Headgate;
   let key: string;
   let api: Api;
@@ -62,7 +62,7 @@ describe('a backup beside a server under load', () => {
   };
   const inBackups = (): string[] => readdirSync(join(folder, 'backups')).sort();
 
-  test('it holds all that was acknowledged before, and of every upload the whole or nothing', async (t) => {
+  test('holds everything acknowledged before it, and every upload whole or not at all', async (t) => {
     const file = join(folder, 'backups', 'first.db');
     const acknowledgedBefore = new Set(load.acknowledged);
     const facts = await headgate.command<{ bytes: number; records: number }>('backup', file);
@@ -105,7 +105,7 @@ describe('a backup beside a server under load', () => {
     }
   });
 
-  /** Ends it half-way; one that was faster than the signal is no proof of anything, and is made again. */
+  /** Ends a backup half-way with the signal. A backup that was faster than the signal is made again. */
   const stoppedHalfWay = async (file: string, signal: NodeJS.Signals, sign = 'copy.db'): Promise<void> => {
     const mark = join(`${file}.partial`, sign);
     for (let ending: unknown = null; ending !== signal; ) {
@@ -120,7 +120,7 @@ describe('a backup beside a server under load', () => {
     }
   };
 
-  test('killed, it leaves only its partial folder, which the next one replaces', async () => {
+  test('leaves only its partial folder if it is killed, which the next backup replaces', async () => {
     const file = join(folder, 'backups', 'killed.db');
     const left = (): string[] => inBackups().filter((name) => name.startsWith('killed'));
     await stoppedHalfWay(file, 'SIGKILL');
@@ -132,16 +132,16 @@ describe('a backup beside a server under load', () => {
 
   for (const { signal, when, sign } of [
     { signal: 'SIGINT', when: 'while it copies', sign: 'copy.db' },
-    { signal: 'SIGTERM', when: 'as soon as anything of it is there', sign: '.' },
+    { signal: 'SIGTERM', when: 'as soon as its partial folder exists', sign: '.' },
   ] as const) {
-    test(`stopped by ${signal} ${when}, it ends by it and leaves nothing`, async () => {
+    test(`ends by ${signal} ${when} and leaves nothing behind`, async () => {
       const before = inBackups();
       await stoppedHalfWay(join(folder, 'backups', 'stopped.db'), signal, sign);
       assert.deepEqual(inBackups(), before);
     });
   }
 
-  test('the server has served all the while', async () => {
+  test('leaves the server ready and its database intact', async () => {
     assert.equal((await api.request('/readyz')).status, 200);
     assert.equal(await headgate.stop(), 0);
     assert.deepEqual(damagesOf(join(folder, 'headgate.db')), []);
@@ -153,7 +153,7 @@ describe('a backup on a small disk', async () => {
   const skip = flags === null && noMountNamespace;
   const noRoom = /^headgate: there is no room for the backup in \S+: [^\n]+\n$/;
 
-  /** Backs up to the disk, and shows the exit code and what is on the disk then. `script` runs there before. */
+  /** Backs up to the disk and prints the exit code and the files on the disk. `script` runs there before. */
   const backUp = async (
     database: string,
     sizeBytes: number,
@@ -178,13 +178,13 @@ describe('a backup on a small disk', async () => {
     { missing: 'a page', spareBytes: -4096, sentence: noRoom },
     // SQLite's journal does not fit beside the last page.
     {
-      missing: 'what SQLite needs beside it',
+      missing: 'the journal of SQLite',
       spareBytes: 0,
       sentence: /^headgate: the disk got full while \S+ was [^\n]+\n$/,
     },
   ];
   for (const { missing, spareBytes, sentence } of cases) {
-    test(`is refused in one sentence, and leaves nothing, where ${missing} does not fit`, {
+    test(`is refused in one sentence, and leaves nothing, if ${missing} does not fit`, {
       skip,
     }, async (t) => {
       const database = await newDatabase(t);
@@ -194,7 +194,7 @@ describe('a backup on a small disk', async () => {
     });
   }
 
-  test('what is still in the log needs room as well', { skip }, async (t) => {
+  test('needs room for the content of the log, too', { skip }, async (t) => {
     const database = await newDatabase(t);
     const { size } = statSync(database);
     const server = new DatabaseSync(database);
@@ -206,7 +206,7 @@ describe('a backup on a small disk', async () => {
     assert.equal(stdout, 'exit code 1\n');
   });
 
-  test('what a killed backup has left there takes no room from the next', { skip }, async (t) => {
+  test('can use the room that a killed backup occupied', { skip }, async (t) => {
     const database = await newDatabase(t);
     const { size } = statSync(database);
     const leftover = `mkdir monday.db.partial && head -c ${size} /dev/zero > monday.db.partial/copy.db`;
@@ -216,7 +216,7 @@ describe('a backup on a small disk', async () => {
   });
 });
 
-test('a write that fails half-way is told of in one sentence, and leaves nothing', async (t) => {
+test('a backup whose write fails half-way reports it in one sentence and leaves nothing', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   t.after(remove);
   const database = join(folder, 'headgate.db');
@@ -248,7 +248,7 @@ function damagesOf(file: string): readonly unknown[] {
   }
 }
 
-/** Clients that upload one after the other, each record named by the client and the number of its upload. */
+/** Clients that each upload without pause. The name of a record has the client and the number of its upload. */
 class Load {
   readonly acknowledged = new Set<string>();
   readonly #ended: Promise<unknown>;
@@ -257,7 +257,7 @@ class Load {
 
   constructor(api: Api) {
     this.#ended = Promise.all(Array.from({ length: CLIENTS }, (_, client) => this.#run(api, client)));
-    // Whoever waits for the end is told; until then a failure shows in uploads that are not acknowledged.
+    // `stop` throws the error. Until then it must not be an unhandled rejection.
     this.#ended.catch(() => {});
   }
 

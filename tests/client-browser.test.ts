@@ -1,5 +1,5 @@
-// The client in a real browser: a page of another origin uploads, records an interaction and reads, with the client as
-// it is built for publishing.
+// The client in a real browser, as built for publishing: a page of another origin uploads, records an interaction and
+// reads.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -78,7 +78,7 @@ describe('in a browser', { skip }, () => {
     }
   }
 
-  test('a page of an allowed origin uploads, records and reads, and sees refusals as they are', async () => {
+  test('a page of an allowed origin uploads, records and reads, and can read refusals', async () => {
     const ids = Array.from({ length: 60 }, () => randomUUID());
     const seen = await onPage(allowed.origin, (page) =>
       page.evaluate(
@@ -128,7 +128,7 @@ describe('in a browser', { skip }, () => {
     assert.deepEqual(seen.refusal, ['UnauthorizedError', 'string']);
   });
 
-  test('a page of any other origin gets nothing', async () => {
+  test('a page of any other origin cannot read a response', async () => {
     const name = await onPage(stranger.origin, (page) =>
       page.evaluate(
         async ({ url, key, id }) => {

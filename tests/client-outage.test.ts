@@ -1,5 +1,5 @@
-// The client where things go wrong between it and the server, and when the server dies: what is sent again, when it
-// gives up, and that everything arrives exactly once.
+// The client when the network fails or the server dies: what it sends again, when it gives up, and that everything
+// arrives exactly once.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -44,7 +44,7 @@ function refusal(status: number, headers: Readonly<Record<string, string>> = {})
   return { status, headers, body: JSON.stringify(body) };
 }
 
-/** Answers to an upload of two records that no server of Headgate gives. */
+/** Responses to an upload of two records that Headgate never gives. */
 const garbage: [string, object][] = [
   [
     'an error at a place beyond the records',
@@ -79,7 +79,7 @@ const garbage: [string, object][] = [
   ['a warning that is none', { ...batchesOf({ created: 2 }, [], [7]) }],
 ];
 
-describe('with faults on the way', () => {
+describe('with faults between client and server', () => {
   const running = runningHeadgate(testDatabases[0]!);
   let proxy: FaultyProxy;
   let apiKey: string;
@@ -93,7 +93,7 @@ describe('with faults on the way', () => {
     return new HeadgateClient({ url: proxy.url, apiKey, retry: quick, ...options });
   }
 
-  /** What meets the first requests from now on, one after the other; those after them pass. */
+  /** Sets the faults of the next requests, one after the other. Returns a function that returns the requests since. */
   function faults(...first: (Fault | null)[]): () => FaultyProxy['requests'] {
     const from = proxy.requests.length;
     proxy.fault = (_, number) => first[number - from] ?? null;
@@ -112,7 +112,7 @@ describe('with faults on the way', () => {
     ['503 with Retry-After as a date', refusal(503, { 'Retry-After': new Date(0).toUTCString() })],
   ];
   for (const [name, fault] of passing) {
-    test(`${name}: sent again, under the same key, and stored once`, async () => {
+    test(`${name}: the request is sent again under the same key and stored once`, async () => {
       const client = newClient({ maxRecordsPerRequest: 10, concurrency: 1 });
       const requestsSince = faults(null, fault, fault);
       const retries: RetryNotice[] = [];
@@ -138,7 +138,7 @@ describe('with faults on the way', () => {
       assert.equal(last?.retries, 2);
     });
 
-    test(`${name}: an interaction is recorded once, and is read in spite of it`, async () => {
+    test(`${name}: an interaction is recorded once, and reads succeed`, async () => {
       const client = newClient();
       const about = shop();
       await client.upload('shops', [about]);
@@ -155,7 +155,7 @@ describe('with faults on the way', () => {
     });
   }
 
-  test('a server that never answers is given up after the time for one try, and tried again', async () => {
+  test('a request without a response is retried after the timeout of one try', async () => {
     const client = newClient({ requestTimeoutMs: 1000 });
     faults('silence');
     const reasons: string[] = [];
@@ -166,7 +166,7 @@ describe('with faults on the way', () => {
     assert.deepEqual(reasons, ['no response within 1 s']);
   });
 
-  test('what the store could not keep is sent again, and only that, as a new request', async () => {
+  test('only the records that the store could not keep are sent again, as a new request', async () => {
     const client = newClient();
     const input = shops(6).map((record, at) => (at === 2 || at === 4 ? { ...record, region: '?' } : record));
     const failed = [0, 1, 3, 4, 5].map((index) =>
@@ -196,7 +196,7 @@ describe('with faults on the way', () => {
     assert.equal(result.requestIds.length, 2);
   });
 
-  test('a store that stays away interrupts the upload where it was', async () => {
+  test('a lasting outage of the store interrupts the upload at its position', async () => {
     const client = newClient({ maxRecordsPerRequest: 2, concurrency: 1, retry: { ...quick, attempts: 3 } });
     const input = shops(6);
     const from = proxy.requests.length;
@@ -213,7 +213,7 @@ describe('with faults on the way', () => {
     assert.equal(proxy.requests.length - from, 4);
   });
 
-  test('when patience is at its end, the error says how often and why, and what had landed', async () => {
+  test('when retries run out, the error names their number, the cause and what was stored', async () => {
     const client = newClient({ maxRecordsPerRequest: 5, concurrency: 3, retry: { ...quick, attempts: 4 } });
     const from = proxy.requests.length;
     proxy.fault = (_, number) => (number - from < 1 ? null : badGateway);
@@ -230,14 +230,14 @@ describe('with faults on the way', () => {
     assert.ok(performance.now() - startMs >= 100);
   });
 
-  test('a Retry-After beyond all patience is not waited for', async () => {
+  test('a Retry-After longer than patienceMs is not waited for', async () => {
     const client = newClient({ retry: { ...quick, patienceMs: 50 } });
     proxy.fault = () => refusal(503, { 'Retry-After': '3600' });
     const { attempts } = await rejected(client.get('shops', randomUUID()), UnreachableError);
     assert.equal(attempts, 2);
   });
 
-  test('the upload goes on from nextIndex after an interruption, and nothing is missing or double', async () => {
+  test('after an interruption the upload resumes from nextIndex without gaps or duplicates', async () => {
     const client = newClient({ maxRecordsPerRequest: 5, concurrency: 2, retry: { ...quick, attempts: 2 } });
     const input = shops(50);
     const from = proxy.requests.length;
@@ -275,7 +275,7 @@ describe('with faults on the way', () => {
     ['409 without Retry-After', refusal(409), /It is 409/],
   ];
   for (const [name, fault, expected] of strangers) {
-    test(`${name}: refused at once, with what came`, async () => {
+    test(`${name}: the call fails at once and quotes the response`, async () => {
       const client = newClient();
       const requestsSince = faults(fault, fault);
       const interrupted = await rejected(client.upload('shops', shops(2)), UploadInterruptedError);
@@ -288,7 +288,7 @@ describe('with faults on the way', () => {
     });
   }
 
-  test('a code that only a newer server knows comes through as it is', async () => {
+  test('an error code of a newer server is passed on unchanged', async () => {
     const client = newClient();
     const [one, other] = shops(2);
     faults(
@@ -307,7 +307,7 @@ describe('with faults on the way', () => {
     );
   });
 
-  test('what an asynchronous onRetry rejects with is what comes out, of an upload and of a single call', async () => {
+  test('if an asynchronous onRetry rejects, uploads and single calls reject with its error', async () => {
     const client = newClient();
     const ours = new Error('no more');
     const onRetry = async (): Promise<void> => {
@@ -319,7 +319,7 @@ describe('with faults on the way', () => {
     assert.equal(await rejected(client.get('shops', randomUUID(), { onRetry }), Error), ours);
   });
 
-  test('an interaction whose answer was lost is told as replayed', async () => {
+  test('an interaction whose response was lost is reported as replayed', async () => {
     const client = newClient();
     const about = shop();
     await client.upload('shops', [about]);
@@ -338,7 +338,7 @@ describe('with faults on the way', () => {
     }
   });
 
-  test('nobody listens there: it says so', async () => {
+  test('the error names a refused connection', async () => {
     const closed = await startFaultyProxy('http://127.0.0.1:1');
     await closed.close();
     const client = newClient({ url: closed.url, retry: { attempts: 1 } });
@@ -347,10 +347,10 @@ describe('with faults on the way', () => {
   });
 });
 
-describe('with a narrow rate', () => {
+describe('with a low rate limit', () => {
   const running = runningHeadgate(testDatabases[0]!, { HEADGATE_RATE_LIMIT: '5' });
 
-  test('429 is waited for as the server asks, and everything arrives', async () => {
+  test('the client waits after 429 as long as the server asks, and everything arrives', async () => {
     const { key } = await running.headgate.newKey();
     const client = new HeadgateClient({ url: running.headgate.url, apiKey: key, maxRecordsPerRequest: 1 });
     const pauses: RetryNotice[] = [];
@@ -396,7 +396,7 @@ forEachStore((store) => {
       await Promise.all(restartsUnderWay);
       assert.ok(restarts >= 2, `${restarts} restarts`);
       assert.deepEqual(errors, []);
-      // An answer that the kill cut off is remembered with what it answers: nothing is counted as unchanged.
+      // A response that the kill cut off is replayed, so that nothing is counted as unchanged.
       assert.deepEqual(counts, { received: 3000, created: 3000, updated: 0, unchanged: 0, rejected: 0 });
       const ids = (await Array.fromAsync(client.list('shops'))).map(({ shop_id }) => shop_id);
       assert.deepEqual(ids, [about, ...input].map(({ shop_id }) => shop_id).sort());
@@ -424,7 +424,7 @@ forEachStore((store) => {
   });
 });
 
-test('Retry-After is seconds or an HTTP date; anything else says nothing', () => {
+test('Retry-After is seconds or an HTTP date; anything else is ignored', () => {
   const nowMs = Date.parse('2024-05-01T09:30:00Z');
   const cases: [string | null, number | null][] = [
     [null, null],
@@ -440,7 +440,7 @@ test('Retry-After is seconds or an HTTP date; anything else says nothing', () =>
   for (const [header, expected] of cases) assert.equal(retryAfterMs(header, nowMs), expected, String(header));
 });
 
-test('pauses of nothing stay pauses of nothing, however often it fails', () => {
+test('pauses of zero stay zero, however often a request fails', () => {
   const patience = new Patience(retryRules({ firstPauseMs: 0, patienceMs: Infinity }));
   for (let failure = 0; failure < 1200; failure++) assert.equal(patience.pauseMs(null), 0);
 });
@@ -462,7 +462,7 @@ function batchesOf(
   return { request_id: randomUUID(), batches: [{ batch: 1, data: { counts: all, errors, warnings } }] };
 }
 
-/** As the server gives it, of one batch in which nothing was stored unless there are no errors. */
+/** Returns a response like the server's, with one batch in which nothing is stored if there are errors. */
 function uploadAnswer(status: number, received: number, errors: readonly object[]): Fault {
   const rejectedCount = errors.length === 0 ? 0 : received;
   const counts = {

@@ -1,4 +1,4 @@
-// The client as others get it: packed, installed into an empty project, type-checked there, and run with every Node
+// The client as its users get it: packed, installed into an empty project, type-checked there, and run with every Node
 // of this machine against a real server, together with the examples of its README.
 
 import assert from 'node:assert/strict';
@@ -18,7 +18,7 @@ const clientFolder = join(root, 'client');
 const compiler = join(root, 'node_modules/typescript/bin/tsc');
 const OLDEST_NODE_MAJOR = 20;
 
-/** What a program in a browser project would hold: no types of Node. */
+/** A program of a browser project, without the types of Node. */
 const consumer = `
 import { HeadgateClient, type ProblemCode, type SentShop, uploadOrder } from '@headgate/client';
 
@@ -51,7 +51,7 @@ const strict = {
   target: 'es2022',
 };
 
-/** Every Node on the path, and the one that runs this test, each version once. */
+/** Returns every Node in PATH, and the one that runs this test, each version once. */
 async function nodesHere(): Promise<ReadonlyMap<string, string>> {
   const { stdout } = await run('sh', ['-c', 'which -a node || true']);
   const nodes = new Map<string, string>();
@@ -90,14 +90,14 @@ describe('the packed client', () => {
     });
   }
 
-  /** Types of Node, as a project of a server program has them. */
+  /** Adds the types of Node, which a server project has. */
   async function linkNodeTypes(): Promise<void> {
     await mkdir(join(project, 'node_modules/@types'), { recursive: true });
     await symlink(join(root, 'node_modules/@types/node'), join(project, 'node_modules/@types/node'));
     await symlink(join(root, 'node_modules/undici-types'), join(project, 'node_modules/undici-types'));
   }
 
-  test('it holds what it needs and no more', async () => {
+  test('contains the files that it needs and no others', async () => {
     const installed = join(project, 'node_modules/@headgate/client');
     assert.deepEqual((await readdir(installed)).sort(), ['LICENSE', 'README.md', 'dist', 'package.json']);
     const built = await readdir(join(installed, 'dist'));
@@ -109,7 +109,7 @@ describe('the packed client', () => {
     assert.equal(dependencies, undefined);
   });
 
-  test('its types hold in a browser project, and in one for Node; it works there on every Node', async (t) => {
+  test('type-checks in a browser project and in one for Node, and runs on every Node version', async (t) => {
     await writeFile(join(project, 'consumer.ts'), consumer);
     const browser = {
       module: 'esnext',

@@ -1,5 +1,5 @@
-// The client's types are written out from the catalogue. That they say the same is proved by the compiler, when this
-// file is checked; what exists at run time is compared here.
+// The client's types are generated from the catalogue. The compiler proves that both agree when it checks this file;
+// the tests compare the values that exist at run time.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -18,12 +18,12 @@ import type * as client from '@headgate/client/client.ts';
 import { uploadOrder as clientOrder, keyFields } from '@headgate/client/records.ts';
 import { CLIENT_VERSION } from '@headgate/client/version.ts';
 
-/** Whether a field may be assigned to is not compared: it says nothing about what is sent. */
+/** Removes `readonly`, which is not compared: it does not affect what is sent. */
 type Flat<T> = { -readonly [K in keyof T]: T[K] };
 type Same<A, B> =
   (<T>() => T extends Flat<A> ? 1 : 2) extends <T>() => T extends Flat<B> ? 1 : 2 ? true : false;
 
-/** For every record type whether the client's interface is what the catalogue derives; asked of each type by itself. */
+/** For every record type, whether the client's interface equals the type that the catalogue derives. */
 type SentAsDeclared = {
   [T in RecordTypeName]: T extends unknown ? Same<client.SentRecords[T], SentRecord<T>> : never;
 };
@@ -41,19 +41,19 @@ export const proofs: [
   [client.ProblemCode, ProblemCode] extends [ProblemCode, client.ProblemCode] ? true : false,
 ] = [true, true, true, true, true, true];
 
-// The proof itself can fail: another optionality, another type and a missing field are not the same.
+// Shows that the proof can fail: another optionality, another type and a missing field are not equal.
 export const disproofs: [
   Same<{ a: string }, { a?: string }>,
   Same<{ a?: string | null }, { a?: string }>,
   Same<{ a: string; b: number }, { a: string }>,
 ] = [false, false, false];
 
-test('the client knows the record types in the order of the catalogue, with their keys', () => {
+test('the client has the record types in the order of the catalogue, with their keys', () => {
   assert.deepEqual([...clientOrder], uploadOrder(recordTypes));
   for (const type of clientOrder) assert.equal(keyFields[type], recordTypes[type].key, type);
 });
 
-test('the client tells its own version', async () => {
+test('the client exports the version of its package', async () => {
   const file = new URL('../client/package.json', import.meta.url);
   const { version } = JSON.parse(await readFile(file, 'utf8')) as { version: string };
   assert.equal(CLIENT_VERSION, version);

@@ -1,4 +1,4 @@
-// The client against a real server: how an input becomes requests, and how their answers become one result.
+// The client against a real server: how an input becomes requests, and how their responses become one result.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -33,7 +33,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
 describe('the client', () => {
   const running = runningHeadgate(testDatabases[0]!, { HEADGATE_MAX_BODY: String(MAX_BODY_BYTES) });
 
-  /** Between client and server, to see the requests. */
+  /** A proxy between client and server, which records the requests. */
   let proxy: FaultyProxy;
   let sharedKey: string;
   before(async () => {
@@ -46,7 +46,7 @@ describe('the client', () => {
     return (await running.headgate.newKey(undefined, scopes)).key;
   }
 
-  /** All have the same organisation, unless they are given a new key. */
+  /** All clients have the same organisation, unless they get a new key. */
   function newClient(options: Partial<ClientOptions> = {}): HeadgateClient {
     return new HeadgateClient({ url: proxy.url, apiKey: sharedKey, ...options });
   }
@@ -69,8 +69,8 @@ describe('the client', () => {
     return (JSON.parse(body.toString()) as { records: unknown[] }).records;
   }
 
-  describe('cutting into requests', () => {
-    test('by count: none has more than it may, and together they are the input in its order', async () => {
+  describe('splitting into requests', () => {
+    test('by count: no request exceeds the limit, and together they hold the input in order', async () => {
       const client = newClient({ maxRecordsPerRequest: 10, concurrency: 1 });
       const input = shops(35);
       const requests = await requestsDuring(() => client.upload('shops', input));
@@ -84,7 +84,7 @@ describe('the client', () => {
       );
     });
 
-    test('by bytes of UTF-8, to the byte; a record that is larger goes alone', async () => {
+    test('by bytes of UTF-8: the limit is exact, and a larger record is sent alone', async () => {
       const names = ['é', '漢字'.repeat(40), '😀'.repeat(30), 'x', 'x'.repeat(900), 'y', 'z'];
       const input = names.map((name) => shop({ name }));
       const bytesOf = (records: readonly SentShop[]): number =>
@@ -136,7 +136,7 @@ describe('the client', () => {
       assert.equal(await client.get('shops', input[0]!.shop_id), null);
     });
 
-    test('compressed with gzip, the same arrives', async () => {
+    test('a body compressed with gzip arrives unchanged', async () => {
       const client = newClient({ compression: 'gzip' });
       const input = shops(50);
       const requests = await requestsDuring(async () => {
@@ -179,13 +179,13 @@ describe('the client', () => {
     });
   });
 
-  describe('one result', () => {
-    test('errors of many requests stand at the places of the input, in its order, whatever is answered first', async (t) => {
+  describe('the result', () => {
+    test('errors of many requests are indexed and ordered by the input, not by response', async (t) => {
       const client = newClient({ maxRecordsPerRequest: 7, concurrency: 4 });
       const input: SentShop[] = shops(100).map((record, at) =>
         at % 9 === 4 ? { ...record, region: 'Britain' } : record,
       );
-      // The first request of each pair is held back until the other has come.
+      // The first request of each pair is held back until the other has arrived.
       const firstNumber = proxy.requests.length;
       let release = (): void => {};
       const held = new Promise<null>((resolve) => {
@@ -219,7 +219,7 @@ describe('the client', () => {
       assert.deepEqual([type, dryRun], ['shops', false]);
     });
 
-    test('created, updated and unchanged are told apart', async () => {
+    test('created, updated and unchanged are counted separately', async () => {
       const client = newClient({ maxRecordsPerRequest: 3 });
       const input = shops(8);
       await client.upload('shops', input.slice(0, 6));
@@ -228,7 +228,7 @@ describe('the client', () => {
       assert.deepEqual(counts, { received: 8, created: 2, updated: 2, unchanged: 4, rejected: 0 });
     });
 
-    test('anything can be in the input: each thing that is no record is named at its place', async () => {
+    test('values that are not records are reported with their index', async () => {
       const client = newClient({ maxRecordsPerRequest: 2 });
       const input = [shop(), null, 7, 'text', undefined, [], shop()] as unknown as SentShop[];
       const { counts, errors } = await client.upload('shops', input);
@@ -239,7 +239,7 @@ describe('the client', () => {
       );
     });
 
-    test('lenient: what a type does not know is dropped, and counted over all requests', async () => {
+    test('lenient: unknown fields are dropped, and counted over all requests', async () => {
       const client = newClient({ maxRecordsPerRequest: 2 });
       const input = shops(5).map((record) => ({ ...record, colour: 'red' }));
       const { counts, warnings } = await client.upload('shops', input, { lenient: true });
@@ -251,7 +251,7 @@ describe('the client', () => {
       assert.equal((await client.upload('shops', input)).counts.rejected, 5);
     });
 
-    test('of records with the same id the last one stays, however many requests are under way', async (t) => {
+    test('the last of several records with one id wins, however many requests are in flight', async (t) => {
       const client = newClient({ maxRecordsPerRequest: 1, concurrency: 8 });
       const lastButOne = proxy.requests.length + 28;
       const late = async (): Promise<null> => sleep(200, null);
@@ -265,7 +265,7 @@ describe('the client', () => {
     });
   });
 
-  describe('watching', () => {
+  describe('callbacks', () => {
     test('progress only grows, and ends with the totals', async () => {
       const client = newClient({ maxRecordsPerRequest: 5 });
       const seen: UploadProgress[] = [];
@@ -279,7 +279,7 @@ describe('the client', () => {
       }
     });
 
-    test('slices come in the order of the input, one at a time, with the very records that were rejected', async () => {
+    test('slices are reported in input order, one at a time, with their rejected records', async () => {
       const client = newClient({ maxRecordsPerRequest: 4, concurrency: 4 });
       const input = shops(30).map((record, at) =>
         at % 5 === 3 ? { ...record, region: '?', name: '' } : record,
@@ -314,7 +314,7 @@ describe('the client', () => {
     });
 
     for (const callback of ['onProgress', 'onSlice'] as const) {
-      test(`what ${callback} throws stops the upload and is what comes out`, async () => {
+      test(`an error thrown by ${callback} stops the upload, which rejects with it`, async () => {
         const client = newClient({ maxRecordsPerRequest: 1, concurrency: 1 });
         let isClosed = false;
         function* endless(): Generator<SentShop> {
@@ -334,7 +334,7 @@ describe('the client', () => {
         assert.equal(isClosed, true);
       });
 
-      test(`what an asynchronous ${callback} rejects with stops the upload, even at its end`, async () => {
+      test(`a rejection of an asynchronous ${callback} stops the upload, even at its end`, async () => {
         const client = newClient({ maxRecordsPerRequest: 2, concurrency: 1 });
         const ours = new Error('no more');
         let calls = 0;
@@ -355,8 +355,8 @@ describe('the client', () => {
     }
   });
 
-  describe('inputs that come bit by bit', () => {
-    test('an asynchronous input is read no further ahead than a few slices', async () => {
+  describe('iterated inputs', () => {
+    test('an asynchronous input is read at most a few slices ahead', async () => {
       const client = newClient({ maxRecordsPerRequest: 10, concurrency: 2 });
       let given = 0;
       let settled = 0;
@@ -378,7 +378,7 @@ describe('the client', () => {
       assert.ok(furthestAhead <= 2 * 2 * 10 + 10, `${furthestAhead} records ahead`);
     });
 
-    test('an input that throws: all before it is sent and settled, and the error tells where it broke', async () => {
+    test('if the input throws, all records before are stored, and the error names the index', async () => {
       const client = newClient({ maxRecordsPerRequest: 10 });
       const broken = new Error('line 26 is broken');
       const input = shops(25);
@@ -393,7 +393,7 @@ describe('the client', () => {
       assert.ok(await client.get('shops', input[24]!.shop_id));
     });
 
-    test('what cannot be iterated over is no input', async () => {
+    test('an input that is not iterable is refused', async () => {
       const client = newClient();
       for (const input of [shop(), null, undefined, 7]) {
         const error = await rejected(client.upload('shops', input as never), TypeError);
@@ -401,7 +401,7 @@ describe('the client', () => {
       }
     });
 
-    test('what JSON cannot hold stops the upload at its place', async () => {
+    test('a value that JSON cannot represent stops the upload at its record', async () => {
       const client = newClient();
       const input = [shop(), { ...shop(), name: 1n as unknown as string }, shop()];
       const error = await rejected(client.upload('shops', input), UploadInterruptedError);
@@ -410,7 +410,7 @@ describe('the client', () => {
     });
 
     for (const place of [0, 1]) {
-      test(`an input whose record ${place} JSON cannot hold is read no further and closed`, async () => {
+      test(`an input is closed at record ${place} if JSON cannot represent that record`, async () => {
         const client = newClient();
         let given = 0;
         let isClosed = false;
@@ -426,7 +426,7 @@ describe('the client', () => {
       });
     }
 
-    test('an input that threw or ended by itself is not closed once more', async () => {
+    test('an input that threw or ended is not closed again', async () => {
       const client = newClient();
       for (const last of [
         (): never => {
@@ -490,7 +490,7 @@ describe('the client', () => {
   });
 
   describe('stopping', () => {
-    test('an abort ends requests under way at once, closes the input, and tells what had landed', async (t) => {
+    test('an abort ends requests in flight, closes the input, and reports what was stored', async (t) => {
       const client = newClient({ maxRecordsPerRequest: 10, concurrency: 2 });
       const firstNumber = proxy.requests.length;
       t.mock.method(proxy, 'fault', (_: unknown, number: number) =>
@@ -521,7 +521,7 @@ describe('the client', () => {
       assert.equal(isClosed, true);
     });
 
-    test('an abort does not wait for an input that never gives anything', async () => {
+    test('an abort does not wait for an input that never yields', async () => {
       const client = newClient();
       const controller = new AbortController();
       let isClosed = false;
@@ -543,7 +543,7 @@ describe('the client', () => {
       assert.equal(isClosed, true);
     });
 
-    test('a signal that was aborted before sends nothing', async () => {
+    test('nothing is sent if the signal is already aborted', async () => {
       const client = newClient();
       const signal = AbortSignal.abort();
       const requests = await requestsDuring(async () => {
@@ -555,8 +555,8 @@ describe('the client', () => {
     });
   });
 
-  describe('being refused', () => {
-    test('a wrong key, a key without the scope, and an unknown type, each as its error', async () => {
+  describe('refusals', () => {
+    test('a wrong key, a missing scope and an unknown type each have an error of their own', async () => {
       const wrong = new HeadgateClient({ url: proxy.url, apiKey: 'hg_wrong_key' });
       const unauthorized = await rejected(wrong.get('shops', randomUUID()), UnauthorizedError);
       assert.deepEqual([unauthorized.status, unauthorized.error], [401, 'Unauthorized']);
@@ -583,7 +583,7 @@ describe('the client', () => {
       await rejected(client.get(type, randomUUID()), TypeError);
     });
 
-    test('a limit that the server names but does not keep to is no way on', async (t) => {
+    test('the upload fails if the server refuses a request within the limit that it named', async (t) => {
       const client = newClient();
       let message = '';
       t.mock.method(proxy, 'fault', () => ({
@@ -600,7 +600,7 @@ describe('the client', () => {
       }
     });
 
-    test('a client cannot be made with an address, a key or a number that cannot be', () => {
+    test('the constructor refuses an invalid address, key or number', () => {
       const apiKey = 'hg_a_b';
       const url = 'http://127.0.0.1:1';
       const wrong: [ClientOptions, RegExp][] = [
@@ -643,7 +643,7 @@ describe('the client', () => {
       new HeadgateClient({ url, apiKey, retry: { attempts: undefined, patienceMs: 0 } });
     });
 
-    test('a page size or a moment that cannot be is told at the call, before anything is sent', async () => {
+    test('an invalid page size or time throws at the call, before anything is sent', async () => {
       const client = newClient();
       const requests = await requestsDuring(async () => {
         for (const pageSize of [0, -1, 1.5, Number.NaN, Infinity, '10' as unknown as number]) {
@@ -660,7 +660,7 @@ describe('the client', () => {
       assert.equal(requests.length, 0);
     });
 
-    test('an idempotency key that cannot be is told before anything is sent', async () => {
+    test('an invalid idempotency key is refused before anything is sent', async () => {
       const client = newClient();
       const about = shop();
       await client.upload('shops', [about]);
@@ -682,7 +682,7 @@ describe('the client', () => {
   });
 
   describe('reading', () => {
-    test('records by id and as a list, page by page, deleted ones when asked for', async () => {
+    test('records are read by id and as a list, page by page, with deleted ones on request', async () => {
       const key = await newKey();
       const client = new HeadgateClient({ url: `${proxy.url}/`, apiKey: key });
       const input = shops(25).map((record, at) => ({ ...record, is_deleted: at % 5 === 0 }));
@@ -754,7 +754,7 @@ describe('the client', () => {
       assert.deepEqual([refused.status, refused.replayed, replays], [422, false, 1]);
     });
 
-    test('a refusal tells whether it came again from the key', async () => {
+    test('a refusal shows whether it was replayed', async () => {
       const client = newClient();
       const wrong = {
         interaction_type: 'PAGE_VIEW',
@@ -769,7 +769,7 @@ describe('the client', () => {
       assert.deepEqual(again.details, first.details);
     });
 
-    test('an interaction that is not accepted tells why, field by field', async () => {
+    test('a refused interaction has its reasons field by field', async () => {
       const client = newClient();
       const wrong = {
         interaction_type: 'LOOK',
@@ -796,7 +796,7 @@ describe('the client', () => {
   });
 });
 
-describe('a server that takes few records at once', () => {
+describe('a server with a low limit of records per request', () => {
   const MAX_RECORDS = 10;
   const running = runningHeadgate(testDatabases[0]!, { HEADGATE_MAX_RECORDS: String(MAX_RECORDS) });
   let proxy: FaultyProxy;
@@ -817,7 +817,7 @@ describe('a server that takes few records at once', () => {
     ['even more', 600, /^The body holds more than \d+ objects and arrays;/],
   ];
   for (const [name, count, expected] of counts) {
-    test(`${name}: the client learns from the refusal how many it takes, and goes on`, async () => {
+    test(`${name}: the client learns the limit from the refusal and continues`, async () => {
       const client = new HeadgateClient({
         url: proxy.url,
         apiKey,
@@ -852,7 +852,7 @@ describe('a server that takes few records at once', () => {
     });
   }
 
-  test('requests that are under way already when the limit is learnt are sent on in parts, too', async () => {
+  test('requests already in flight when the limit is learnt are sent again in parts, too', async () => {
     const client = new HeadgateClient({ url: proxy.url, apiKey, maxRecordsPerRequest: 25, concurrency: 4 });
     const input = Array.from({ length: 200 }, (_, at) => ({
       shop_id: randomUUID(),

@@ -1,5 +1,5 @@
-// What a connection carries: heads that HTTP does not allow, clients that ask before they send, and clients that stop
-// sending.
+// HTTP connections: heads that HTTP does not allow, clients that send Expect: 100-continue, and clients that close
+// their sending side.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -18,7 +18,7 @@ const LARGE_UPLOAD_RECORDS = 5000;
 
 let folder: Awaited<ReturnType<typeof newDatabaseFolder>>;
 let headgate: Headgate;
-/** A key of an organisation that owns nothing after any test. */
+/** A key of an organisation that has no records after any test. */
 let emptyKey: string;
 let empty: Api;
 let key: string;
@@ -54,7 +54,7 @@ const headOf = (headers: Readonly<Record<string, string>>, requestLine = POST): 
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${requestLine}\r\n${lines.join('')}\r\n`;
 };
-/** The same with headers as they are sent, in which a name may occur more than once. */
+/** The same with raw headers, in which a name may occur more than once. */
 const headWith = (headers: string, requestLine = POST): string =>
   headOf({}, requestLine).replace(/\r\n\r\n$/, `\r\n${headers}\r\n`);
 
@@ -79,7 +79,7 @@ const assertRefused = ({ status, text }: RawAnswer, expected: number, says: RegE
   assert.deepEqual(Object.keys(refusal), ['error', 'message', 'request_id']);
   assert.match(refusal.message, says);
 };
-/** The refusal of a body that was read: the request got through to its handler. */
+/** Fails unless the body was read and refused, which shows that the request reached its handler. */
 const assertRead = (answer: RawAnswer): void => assertRefused(answer, 400, /no "records"/);
 
 const withoutProc = existsSync('/proc/self') ? false : 'there is no /proc here';
@@ -162,17 +162,17 @@ describe('a header that may occur once', () => {
     });
   }
 
-  test('is no other: lists may go on in a second header', async () => {
+  test('is not one that holds a list: those may be repeated', async () => {
     const lists = 'Accept: a/b\r\nAccept: c/d\r\nPrefer: handling=lenient\r\nPrefer: wait=1\r\n';
     const [answer] = await exchange(`${headWith(`${lists}X-A: 1\r\nX-A: 2\r\nContent-Length: 2\r\n`)}{}`);
     assertRead(answer!);
   });
 });
 
-describe('a client that asks before it sends', () => {
+describe('a client that sends Expect: 100-continue', () => {
   const asks = { 'Content-Length': length, Expect: '100-continue' };
 
-  test('is told to go on when the body is wanted', async () => {
+  test('gets 100 if the body is wanted', async () => {
     const connection = await connectRaw(headgate.url);
     connection.write(headOf({ ...asks, 'Content-Length': '2' }));
     assert.equal((await connection.answer()).status, 100);
@@ -202,7 +202,7 @@ describe('a client that asks before it sends', () => {
     connection.write(head);
     const answer = await connection.answer();
     assertRefused(answer, status, /./);
-    // The client may send the body or not: after this answer nobody can know where a next request would begin.
+    // The client may send the body or not, so the server cannot know where a next request would begin.
     assert.equal(answer.headers.get('connection'), 'close');
     await connection.ended;
     connection.destroy();
@@ -216,7 +216,7 @@ describe('a client that asks before it sends', () => {
     await assertRefusedUnasked(403, headOf({ ...asks, ...bearer(reader.key) }));
   });
 
-  test('and then does not wait is told to go on and answered, each time', async () => {
+  test('and does not wait gets 100 and the response, each time', async () => {
     const request = `${headOf({ ...asks, 'Content-Length': '2' })}{}`;
     const answers = await exchange(request + request, { answers: 4 });
     assert.deepEqual(
@@ -228,7 +228,7 @@ describe('a client that asks before it sends', () => {
   });
 });
 
-describe('a client that says that it has sent everything', () => {
+describe('a client that closes its sending side', () => {
   const last = { endSending: true };
   const rejected = uploadOf({ ...leastRecord('shops'), colour: 1 });
   const request = (text: string): string => headOf({ 'Content-Length': String(text.length) }) + text;
@@ -249,7 +249,7 @@ describe('a client that says that it has sent everything', () => {
     ],
   };
   for (const [what, [sent, statuses]] of Object.entries(whole)) {
-    test(`is answered, and the connection ended: ${what}`, async () => {
+    test(`gets its responses, and the connection is closed: ${what}`, async () => {
       const connection = await connectRaw(headgate.url);
       connection.write(sent());
       connection.endSending();
@@ -260,7 +260,7 @@ describe('a client that says that it has sent everything', () => {
     });
   }
 
-  test('is answered after work that takes a while, and what was acknowledged is there', async () => {
+  test('gets the response to a large upload, whose records are stored', async () => {
     const records = Array.from({ length: LARGE_UPLOAD_RECORDS }, () => leastRecord('shops'));
     const connection = await connectRaw(headgate.url);
     connection.send({ path: '/v1/data/shops', headers: bearer(key), body: uploadOf(...records) });
@@ -286,7 +286,7 @@ describe('a client that says that it has sent everything', () => {
     });
   }
 
-  test('or sends what is no request gets the answers to whole requests first', async () => {
+  test('or sends an invalid request gets the responses to complete requests first', async () => {
     for (const [rest, says] of [
       [headOf({ 'Content-Length': length }), /cut off/],
       [headOf({ 'Content-Length': length }) + body.slice(0, -1), /cut off/],
@@ -305,7 +305,7 @@ describe('a client that says that it has sent everything', () => {
     }
   });
 
-  test('and vanishes leaves no connection behind', { skip: withoutProc }, async () => {
+  test('and disconnects leaves no connection open', { skip: withoutProc }, async () => {
     const requests = [
       request(rejected),
       headOf({ 'Content-Length': length }),
@@ -324,7 +324,7 @@ describe('a client that says that it has sent everything', () => {
   });
 });
 
-test('a request that is refused before its end is answered once, however it ends', async () => {
+test('a request that is refused before its end gets one response, however it ends', async () => {
   const refusedHead = headOf({ Authorization: 'Bearer none', 'Transfer-Encoding': 'chunked' });
   for (const rest of ['xyz\r\n', `${chunk(body)}xyz\r\n`, chunk(body)]) {
     for (const isAtOnce of [true, false]) {
@@ -342,7 +342,7 @@ test('a request that is refused before its end is answered once, however it ends
   }
 });
 
-test('a client that is refused and goes on holding its connection loses it', {
+test('a refused client that keeps its connection open is disconnected', {
   skip: withoutProc,
 }, async () => {
   const before = await openSockets();
@@ -356,7 +356,7 @@ test('a client that is refused and goes on holding its connection loses it', {
   socket.destroy();
 });
 
-test('a client that sends on while it is refused gets the answer', async () => {
+test('a client that keeps sending while it is refused gets the response', async () => {
   const connection = await connectRaw(headgate.url);
   connection.write('hello?\r\n\r\n');
   for (let sent = 0; sent < 50; sent++) connection.write('x'.repeat(100_000));

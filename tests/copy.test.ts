@@ -1,4 +1,4 @@
-// `headgate copy`, run as a person runs it: from a SQLite file up to PostgreSQL, and back.
+// `headgate copy`, run as a user runs it: from a SQLite file to PostgreSQL, and back.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -48,7 +48,7 @@ const copyArgs = (from: string, to: string) => ['copy', '--from', from, '--to', 
 const copyAsJson = async (from: string, to: string): Promise<readonly Compared[]> =>
   JSON.parse((await runHeadgate([...copyArgs(from, to), '--json'], process.env)).stdout) as Compared[];
 
-/** Some of everything, taken in by a server; the organisation's key. */
+/** Stores some records of every type through a server. Returns the organisation's key. */
 async function fillByServer(database: string): Promise<IssuedKey> {
   const headgate = await startHeadgate(database);
   try {
@@ -88,7 +88,7 @@ async function contentOf(database: string, key: string): Promise<Record<string, 
   }
 }
 
-test('everything moves up and back down again, and a key issued before works on each', async () => {
+test('everything is copied to PostgreSQL and back, and a key issued before works on each', async () => {
   const { key } = await fillByServer(source);
   const before = await contentOf(source, key);
   const { stdout, stderr } = await runHeadgate(copyArgs(source, target.url), process.env);
@@ -96,7 +96,7 @@ test('everything moves up and back down again, and a key issued before works on 
 
   const [heading, ...rows] = stdout.trimEnd().split('\n');
   assert.match(heading!, /^ORGANISATION +WHAT +FROM +TO +CONTENT$/);
-  // Those of the organisation `demo`, too, which the first start has made.
+  // Including those of the organisation `demo`, which the first start creates.
   assert.equal(rows.length, 2 * (recordTypeNames.length + 2));
   for (const row of rows) assert.match(row, /^(?:acme|demo) +[a-z-]+ +(\d+) +\1 +equal$/);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: none may be there
@@ -120,7 +120,7 @@ test('everything moves up and back down again, and a key issued before works on 
   }
 });
 
-test('a difference is shown, and the command fails', async () => {
+test('a difference between the databases is shown, and the command fails', async () => {
   await fillByServer(source);
   await runHeadgate(copyArgs(source, target.url), process.env);
   const extra = randomUUID();
@@ -188,7 +188,7 @@ describe('a copy that is interrupted', () => {
   };
 });
 
-describe('a copy that cannot be meant is refused in one sentence', () => {
+describe('an invalid copy is refused in one sentence', () => {
   const assertRefused = async (from: string, to: string, exitCode: number, says: RegExp): Promise<void> => {
     const refused = await failedHeadgate(copyArgs(from, to), {});
     assert.equal(refused.exitCode, exitCode, refused.stderr);
@@ -198,7 +198,7 @@ describe('a copy that cannot be meant is refused in one sentence', () => {
     assert.ok(!refused.stderr.includes(postgres.password));
   };
 
-  test('where both sides are the same, by whatever name', async () => {
+  test('if both sides are the same database, under any name', async () => {
     await assertRefused(source, source, 2, /the same database/);
     await runHeadgate(['orgs', 'create', 'acme', '--database', source], process.env);
     const path = source.replace('sqlite:', '');
@@ -218,7 +218,7 @@ describe('a copy that cannot be meant is refused in one sentence', () => {
     await assertRefused(hard, symbolic, 2, /the same database/);
   });
 
-  test('where the target belongs to a database', async () => {
+  test('if the target is a file that belongs to a database', async () => {
     const path = source.replace('sqlite:', '');
     const running = await startHeadgate(source);
     try {
@@ -237,18 +237,18 @@ describe('a copy that cannot be meant is refused in one sentence', () => {
     }
   });
 
-  test('where a side is no address of a database', async () => {
+  test('if a side is not the address of a database', async () => {
     await assertRefused('mysql://u:sesame@host/app', target.url, 2, /^headgate: --from must be [^\n]*mysql/);
     await assertRefused(source, 'mysql://u:sesame@host/app', 2, /^headgate: --to must be /);
   });
 
-  test('where the source is not there, and it is not made', async () => {
+  test('if the source does not exist, and it is not created', async () => {
     await assertRefused(source, target.url, 1, /there is no such file/);
     assert.ok(!existsSync(source.replace('sqlite:', '')));
     await assertRefused(postgres.urlOf('nowhere'), source, 1, /there is no such database/);
   });
 
-  test('where the target has another organisation of the name', async () => {
+  test('if the target has another organisation of the same name', async () => {
     for (const database of [source, target.url]) {
       await runHeadgate(['orgs', 'create', 'acme', '--database', database], process.env);
     }

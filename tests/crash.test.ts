@@ -1,5 +1,5 @@
-// A server that is killed again and again under load, always on the same database: what it acknowledged is
-// there, with the values it acknowledged, and no batch is there in part.
+// A server that is killed repeatedly under load, always on the same database: everything it acknowledged is stored
+// with the acknowledged values, and no batch is stored in part.
 //
 // HEADGATE_TEST_SEED repeats the choices of a run; the moments of the kills still depend on the machine.
 
@@ -18,7 +18,7 @@ const LONGEST_LIFE_MS = 700;
 const BATCH_SIZE = 40;
 
 forEachStore((store) => {
-  test('what is acknowledged survives every SIGKILL, and batches are all there or not at all', async (t) => {
+  test('acknowledged data survives every SIGKILL, and batches are stored whole or not at all', async (t) => {
     const seed = chosenSeed();
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const random = new Random(seed);
@@ -31,7 +31,7 @@ forEachStore((store) => {
       for (let kill = 0; kill < KILLS; kill++) {
         let isOver = false;
         const running = load.start(apiOf(headgate.url, key), (reply) =>
-          // A request that the kill cut off has no answer; any other failure is one.
+          // A request that the kill cut off has no response. Any other failure fails the test.
           reply.catch((error: unknown) => {
             if (isOver) return null;
             throw error;

@@ -1,4 +1,4 @@
-// What browsers are told about pages of other origins (CORS).
+// Permissions for pages of other origins (CORS).
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -12,7 +12,7 @@ const app = 'https://app.example.com';
 const other = 'http://localhost:3000';
 const stranger = 'https://evil.example.com';
 
-/** What a browser asks before the upload of a page: without the key. */
+/** Sends the preflight request that a browser sends before an upload, without the key. */
 function preflight(
   running: RunningHeadgate,
   origin: string,
@@ -44,7 +44,7 @@ describe('with allowed origins', () => {
     HEADGATE_RATE_LIMIT: '1',
   });
 
-  test('the question of a browser is answered without a key', async () => {
+  test('a preflight request needs no key', async () => {
     for (const origin of [app, other]) {
       const reply = await preflight(running, origin);
       assert.equal(reply.status, 204);
@@ -62,7 +62,7 @@ describe('with allowed origins', () => {
     }
   });
 
-  test('answers, refusals included, can be read by pages of these origins, with the headers that tell something', async () => {
+  test('pages of these origins can read responses, refusals and the documented headers', async () => {
     const api: Api = await running.newApi();
     const headers = { Origin: app };
     const replies = [
@@ -87,7 +87,7 @@ describe('with allowed origins', () => {
     }
   });
 
-  test('any other origin is told nothing, and OPTIONS is no method', async () => {
+  test('other origins get no permission, and OPTIONS is not an allowed method', async () => {
     const asked = await preflight(running, stranger);
     assert.equal(asked.status, 401);
     assert.deepEqual(corsHeaders(asked), ['vary']);
@@ -101,7 +101,7 @@ describe('with allowed origins', () => {
   });
 });
 
-describe('with allowed origins, what no handler answers', () => {
+describe('with allowed origins, a response that no handler makes', () => {
   const running = runningHeadgate(testDatabases[0]!, { HEADGATE_ALLOWED_ORIGINS: app });
 
   for (const [what, status, request] of [
@@ -133,7 +133,7 @@ describe('with allowed origins behind a proxy', () => {
     HEADGATE_BEHIND_PROXY: 'true',
   });
 
-  test('the question of a browser must come by HTTPS like everything else', async () => {
+  test('a preflight request must use HTTPS like any other', async () => {
     const plain = await preflight(running, app);
     assert.equal(plain.status, 403);
     assert.match(plain.text, /Use HTTPS/);
@@ -146,7 +146,7 @@ describe('with allowed origins behind a proxy', () => {
 describe('with all origins allowed', () => {
   const running = runningHeadgate(testDatabases[0]!, { HEADGATE_ALLOWED_ORIGINS: '*' });
 
-  test('every origin gets the same answer', async () => {
+  test('every origin gets the same response', async () => {
     const reply = await preflight(running, stranger);
     assert.equal(reply.status, 204);
     assert.equal(reply.headers.get('access-control-allow-origin'), '*');
@@ -157,7 +157,7 @@ describe('with all origins allowed', () => {
 describe('without allowed origins', () => {
   const running = runningHeadgate(testDatabases[0]!);
 
-  test('nothing says anything about origins', async () => {
+  test('no response has CORS headers', async () => {
     const { key } = await running.headgate.newKey();
     const headers = { Origin: app, 'Access-Control-Request-Method': 'POST' };
     const replies = [
@@ -173,7 +173,7 @@ describe('without allowed origins', () => {
   });
 });
 
-test('a wrong origin stops the start with one sentence', async () => {
+test('an invalid origin stops the start with one sentence', async () => {
   const failed = await failedHeadgate(['serve'], { HEADGATE_ALLOWED_ORIGINS: 'app.example.com' });
   assert.equal(failed.exitCode, 2);
   assert.match(failed.stderr, oneSentence);

@@ -1,6 +1,6 @@
-// The database file deleted, moved or replaced under a running server. SQLite-specific by nature.
+// The database file is deleted, moved or replaced while a server runs. Specific to SQLite.
 //
-// What is written to a file that is no longer at its path is gone when the server ends, so it must not be acknowledged.
+// Writes to a file that is no longer at its path are lost when the server ends, so they must not be acknowledged.
 
 import assert from 'node:assert/strict';
 import {
@@ -24,13 +24,13 @@ import { idOf, leastRecord, type TestRecord } from './harness/records.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 interface Served {
-  /** The folder that holds only the database, and one beside it. */
+  /** The folder that contains only the database; `aside` is another folder. */
   readonly folder: string;
   readonly aside: string;
   readonly path: string;
   readonly headgate: Headgate;
   readonly api: Api;
-  /** Kills the server, starts another one on the same path, and returns the ids of all shops. */
+  /** Ends the server, starts another one on the same path, and returns the ids of all shops. */
   idsAfterRestart(how: 'stop' | 'kill'): Promise<readonly string[]>;
 }
 
@@ -69,7 +69,7 @@ async function acknowledged(api: Api): Promise<string> {
   return idOf('shops', shop);
 }
 
-/** Uploads, interactions and reads fail as the contract says, `/readyz` is 503, and the log says why. */
+/** Checks that uploads, interactions and reads fail as in the contract, `/readyz` is 503, and the log says why. */
 async function assertFails({ api, headgate }: Served, why: RegExp): Promise<void> {
   const uploaded = await api.upload('shops', [leastRecord('shops')]);
   assert.equal(uploaded.status, 500, uploaded.text);
@@ -111,7 +111,7 @@ function integrityOf(path: string): unknown {
 const gone = /the database \S+headgate\.db was deleted or moved away while it was in use/;
 const replaced = /another file was put in the place of the database \S+headgate\.db while it was in use/;
 
-test('a deleted database takes nothing more', async (t) => {
+test('requests fail once the database is deleted', async (t) => {
   const served = await serve(t);
   const { api, folder, aside, headgate } = served;
   const ids = [await acknowledged(api)];
@@ -120,7 +120,7 @@ test('a deleted database takes nothing more', async (t) => {
   assert.deepEqual(readdirSync(folder), [], 'nothing is put in its place');
   if (process.platform !== 'linux') return;
 
-  // As docs/backup.md says.
+  // As described in docs/backup.md.
   const files = ['headgate.db', 'headgate.db-wal'];
   for (const file of files) copyOpenFile(headgate.process.pid!, file, join(aside, file));
   assert.equal(await headgate.stop(), 0);
@@ -136,7 +136,7 @@ function copyOpenFile(pid: number, name: string, to: string): void {
   copyFileSync(join(folder, opened!), to);
 }
 
-test('an idle server with a deleted database is not ready, without a request that would find out', async (t) => {
+test('an idle server notices that its database was deleted, and is not ready', async (t) => {
   const served = await serve(t);
   await acknowledged(served.api);
   rmSync(served.path);
@@ -156,7 +156,7 @@ test('a database that was moved away and back is served again', async (t) => {
   assert.deepEqual(await served.idsAfterRestart('kill'), ids.sort());
 });
 
-test('no command makes a database in the place of one that was moved away, and its log stays', async (t) => {
+test('no command creates a database in place of one that was moved away, and its log stays', async (t) => {
   const { path, aside, headgate, api, idsAfterRestart } = await serve(t);
   const shop = leastRecord('shops');
   assert.equal((await api.upload('shops', [shop])).status, 200);
@@ -185,7 +185,7 @@ test('a folder that was moved away and back is served again', async (t) => {
 });
 
 for (const how of ['stop', 'kill'] as const) {
-  test(`a backup put in the place of the database is served after a restart (${how}), and not spoilt`, async (t) => {
+  test(`a backup that replaces the database is served undamaged after a restart (${how})`, async (t) => {
     const served = await serve(t);
     const { api, folder, path, aside, headgate } = served;
     const ids = [await acknowledged(api)];
@@ -212,7 +212,7 @@ for (const how of ['stop', 'kill'] as const) {
     );
   });
 
-  test(`without its log nothing is taken, and nothing acknowledged is lost (${how})`, async (t) => {
+  test(`requests fail if the log is deleted, and nothing acknowledged is lost (${how})`, async (t) => {
     const served = await serve(t);
     const ids = [await acknowledged(served.api), await acknowledged(served.api)].sort();
     assert.ok(statSync(`${served.path}-wal`).size > 0);
@@ -222,7 +222,7 @@ for (const how of ['stop', 'kill'] as const) {
   });
 }
 
-test('under load, nothing that is acknowledged is lost when the database is moved away and back', async (t) => {
+test('nothing acknowledged is lost when the database is moved away and back under load', async (t) => {
   const served = await serve(t);
   const { api, path, aside } = served;
   const ids = [await acknowledged(api)];
@@ -241,7 +241,7 @@ test('under load, nothing that is acknowledged is lost when the database is move
   for (let round = 0; round < 5; round++) {
     await sleep(100);
     renameSync(path, join(aside, 'headgate.db'));
-    // What was under way may have been committed before, and its answer arrives late on a busy machine.
+    // Uploads in flight may have been committed before, and their responses are late on a busy machine.
     await assertNotReady(api);
     await sleep(500);
     const before = ids.length;

@@ -1,4 +1,4 @@
-// Every example in the docs is tried: what a page tells its reader to type works, and prints what the page shows.
+// Runs every example in the docs: the commands of a page work, and print what the page shows.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -24,7 +24,7 @@ import { hasProgram } from './harness/waiting.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Why an example may be left out: what it needs cannot be had in a test, and other tests check it by other means. */
+/** Why an example may be skipped: a test cannot provide what it needs, and other tests check it by other means. */
 const reasonsToLeaveOut: Readonly<Record<string, string>> = {
   checkout: 'installs and starts the checkout, which is how these tests were started',
   server: 'starts a server, which goes on until it is stopped; one is running beside the examples',
@@ -40,7 +40,7 @@ const reasonsToLeaveOut: Readonly<Record<string, string>> = {
 
 const compiler = join(root, 'node_modules/.bin/tsc');
 
-/** The programs that examples use beside npm's, and that this machine does not have. */
+/** The programs that examples use, besides those of npm, and that this machine does not have. */
 const lacking: string[] = [];
 for (const program of ['curl', 'jq', 'sqlite3']) if (!(await hasProgram(program))) lacking.push(program);
 
@@ -66,10 +66,10 @@ function checkPage(examples: readonly Example[]): void {
     const { line, language } = example;
     const needs = markOf(example, 'needs');
     if (needs === null) {
-      it(`line ${line} is in a language that can be tried`, () =>
+      it(`line ${line} is in a language that can be run`, () =>
         assert.ok(languages.includes(language), `${language} is none of ${languages.join(', ')}`));
     } else {
-      it(`line ${line} is left out for a reason that is known`, () =>
+      it(`line ${line} is skipped for a known reason`, () =>
         assert.ok(Object.hasOwn(reasonsToLeaveOut, needs), `${needs} is no such reason`));
     }
   }
@@ -77,7 +77,7 @@ function checkPage(examples: readonly Example[]): void {
   const parts = examples.filter(({ language }) => language === 'ts');
   if (typed.length === 0 && parts.length === 0) return;
   const missing = lacking.filter((program) => typed.some(({ text }) => text.includes(program)));
-  describe('tried', { skip: missing.length > 0 && `this machine has no ${missing.join(', ')}` }, () =>
+  describe('when run', { skip: missing.length > 0 && `this machine has no ${missing.join(', ')}` }, () =>
     tryPage(examples, typed, parts),
   );
 }
@@ -106,7 +106,7 @@ function tryPage(examples: readonly Example[], typed: readonly Example[], parts:
   }
   for (const [at, example] of examples.entries()) {
     if (markOf(example, 'needs') !== null || !['json', 'text'].includes(example.language)) continue;
-    it(`line ${example.line} is what is printed`, () => {
+    it(`line ${example.line} shows the actual output`, () => {
       const source = examples[at - 1];
       assert.ok(source !== undefined && isTyped(source), 'there is no example before it that prints it');
       const { stdout, stderr } = tried.shown![typed.indexOf(source)]!;
@@ -132,7 +132,7 @@ interface Place {
   remove(): Promise<void>;
 }
 
-/** An empty folder in which `npx headgate` is installed, and a server on ./data in it. */
+/** Makes a folder in which `npx headgate` is installed, and starts a server on ./data in it. */
 async function preparePlace(): Promise<Place> {
   const { folder, remove } = await newDatabaseFolder();
   try {
@@ -140,7 +140,7 @@ async function preparePlace(): Promise<Place> {
     const packages = join(folder, 'node_modules');
     await mkdir(join(packages, '.bin'), { recursive: true });
     await symlink(join(root, 'node_modules/.bin/headgate'), join(packages, '.bin/headgate'));
-    // Without progress, which no page shows; 22 is the exit code where the answer is an error, which a page has to say.
+    // No page shows curl's progress. If the response is an error, the exit code is 22, which a page has to mark.
     await writeFile(join(folder, '.curlrc'), 'silent\nshow-error\nfail-with-body\n');
     const metricsPort = await freePort();
     const headgate = await startHeadgate(`sqlite:${join(folder, 'data/headgate.db')}`, {
@@ -153,7 +153,7 @@ async function preparePlace(): Promise<Place> {
   }
 }
 
-/** As it is published: compiled, and found by its name. */
+/** Installs the client as published: compiled, and found by its name. */
 async function installClient(target: string): Promise<void> {
   await mkdir(target, { recursive: true });
   await cp(join(root, 'client/package.json'), join(target, 'package.json'));
@@ -161,7 +161,7 @@ async function installClient(target: string): Promise<void> {
   await promisify(execFile)(process.execPath, [compiler, '-p', project, '--outDir', join(target, 'dist')]);
 }
 
-/** With what a reader puts in by hand: the address and the key of their own server. */
+/** Fills in what a reader would: the address and the key of their own server. */
 function filledIn(text: string, { headgate, metricsPort }: Place): string {
   return text
     .replaceAll('http://127.0.0.1:8080', headgate.url)
@@ -184,14 +184,14 @@ async function tryProgram(parts: readonly Example[], place: Place): Promise<void
   await node('page.ts');
 }
 
-/** Of the organisation `demo`, which the first start made. */
+/** Returns the key of the organisation `demo`, which the first start created. */
 function keyOf(headgate: Headgate): string {
   return /hg_\w+/.exec(headgate.output())![0];
 }
 
 function environmentOf({ folder, headgate }: Place): NodeJS.ProcessEnv {
   const node = join(process.execPath, '..');
-  // What npm tells the tests of itself is no part of a reader's environment.
+  // The variables that npm sets for the tests are not part of a reader's environment.
   const environment = Object.entries(process.env).filter(([name]) => !/^(?:HEADGATE|npm)_/.test(name));
   return {
     ...Object.fromEntries(environment),
@@ -227,7 +227,7 @@ describe('the queries of docs/sql.md', () => {
     });
     after(() => place?.remove());
     for (const { line, text } of queries) {
-      it(`line ${line} finds something`, async () => {
+      it(`line ${line} returns rows`, async () => {
         const rows = await store.ask(place!.database, text);
         assert.ok(rows.length > 0, 'it found no rows');
       });

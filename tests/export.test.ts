@@ -1,4 +1,4 @@
-// `headgate export`, the real executable against a real server: what it writes, `headgate load` takes back.
+// `headgate export`, the real executable against a real server. `headgate load` can load its files.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -21,7 +21,7 @@ import { fullRecord, idOf, leastRecord, type TestRecord } from './harness/record
 import { type RunningHeadgate, runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-/** What CSV could trip over. */
+/** Texts that are difficult to represent in CSV. */
 const awkwardTexts = [
   'a, "b"\r\nc\n',
   '',
@@ -38,7 +38,7 @@ const awkwardTexts = [
 ];
 const awkwardNumbers = [0.1, 1e21, 5e-324, 123_456_789.125];
 
-/** Good records with values that are easily mistaken, and one with the required fields only. */
+/** Returns good records with values that are easily misread, and one with the required fields only. */
 function awkwardRecords(type: RecordTypeName, references: TestRecord): TestRecord[] {
   const fields: Record<string, Field> = recordTypes[type].fields;
   const records = awkwardTexts.map((text, at) => {
@@ -76,7 +76,7 @@ async function asNewOrganisation(t: TestContext, { headgate }: RunningHeadgate) 
 describe('with awkward records of every type', () => {
   const running = runningHeadgate(testDatabases[0]!);
 
-  test('everything that is exported is loaded back as it was, as CSV and as NDJSON', async (t) => {
+  test('everything that is exported loads back unchanged, as CSV and as NDJSON', async (t) => {
     const source = await asNewOrganisation(t, running);
     const ids = await uploadAwkward(source.api);
     for (const [at, event_timestamp] of [1_700_000_000, '2024-05-01T09:30:00+02:00'].entries()) {
@@ -130,7 +130,7 @@ describe('with awkward records of every type', () => {
     );
   });
 
-  test('it writes to standard output by itself, packs a file whose name says so, and leaves deleted ones out', async (t) => {
+  test('it writes to standard output by default, compresses .gz files, omits deleted records', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const [kept, deleted] = [leastRecord('tags'), leastRecord('tags', { is_deleted: true })];
     await api.upload('tags', [kept, deleted]);
@@ -173,10 +173,10 @@ describe('for a spreadsheet', () => {
   });
 });
 
-describe('where it writes to', () => {
+describe('the target of an export', () => {
   const running = runningHeadgate(testDatabases[0]!);
 
-  test('pipes and devices are written to as they are', async (t) => {
+  test('pipes and devices are written to, not replaced', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     await api.upload('tags', [leastRecord('tags')]);
     const { out: expected } = await folder.run('export', 'tags');
@@ -203,7 +203,7 @@ describe('where it writes to', () => {
     });
   });
 
-  test('a link stays one, and the file behind it is replaced', async (t) => {
+  test('a symbolic link stays, and the file behind it is replaced', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     await api.upload('tags', [leastRecord('tags')]);
     await folder.write('kept/today.csv', 'of yesterday');
@@ -214,7 +214,7 @@ describe('where it writes to', () => {
     assert.deepEqual(await folder.names('kept'), ['today.csv']);
   });
 
-  test('what exists stays as it is, unless it is to be replaced', async (t) => {
+  test('an existing file is replaced only with --force', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     await api.upload('tags', [leastRecord('tags')]);
     await folder.write('tags.csv', 'of yesterday');
@@ -234,7 +234,7 @@ describe('where it writes to', () => {
     assert.deepEqual(await folder.names('.'), ['link.csv', 'tags.csv']);
   });
 
-  test('a file that appears while the export runs stays as it is', async (t) => {
+  test('a file that appears while the export runs is not replaced', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const proxy = await startFaultyProxy(running.headgate.url);
     t.after(() => proxy.close());
@@ -254,7 +254,7 @@ describe('where it writes to', () => {
     assert.deepEqual(await folder.names('.'), ['tags.csv']);
   });
 
-  test('a database is never replaced, by whatever name, and nothing that belongs to it', async (t) => {
+  test('a database and its files are never replaced, under any name', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     await api.upload('tags', [leastRecord('tags')]);
     const database = running.headgate.database.replace('sqlite:', '');
@@ -286,7 +286,7 @@ describe('where it writes to', () => {
     assert.deepEqual(await testDatabases[0]!.damages(running.headgate.database), []);
   });
 
-  test('a folder is none of these', async (t) => {
+  test('a folder cannot be the target', async (t) => {
     const { folder } = await asNewOrganisation(t, running);
     await folder.write('folder/file', 'x');
     const { exitCode, err } = await folder.run('export', 'tags', '--out', 'folder');
@@ -296,10 +296,10 @@ describe('where it writes to', () => {
   });
 });
 
-describe('what goes wrong', () => {
+describe('errors of an export', () => {
   const running = runningHeadgate(testDatabases[0]!);
 
-  test('a wrong command line, a folder that is not there, a server that is not there', async (t) => {
+  test('a wrong command line, a missing folder and an unreachable server are reported', async (t) => {
     const { folder } = await asNewOrganisation(t, running);
     const wrong: [args: string[], exitCode: number, sentence: RegExp][] = [
       [['shosp'], 2, /TYPE must be a record type or user-interactions, not "shosp"; did you mean shops\?/],
@@ -321,7 +321,7 @@ describe('what goes wrong', () => {
     assert.deepEqual(await folder.names('.'), []);
   });
 
-  test('an export that is interrupted leaves the file as it was, and no part of a new one', async (t) => {
+  test('an interrupted export leaves the old file unchanged and no part of a new one', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const proxy = await startFaultyProxy(running.headgate.url);
     t.after(() => proxy.close());

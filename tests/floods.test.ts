@@ -1,4 +1,4 @@
-// What a client may send on one connection before anybody else has a turn is bounded.
+// The amount that a client can send on one connection before other clients are served is limited.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -27,7 +27,7 @@ describe('on one connection', () => {
     await removeDatabase();
   });
 
-  /** Resolves with all that came back when the connection has ended, or when `isEnough` says so. */
+  /** Resolves to everything received, when the connection has ended or `isEnough` returns true. */
   async function send(text: string, isEnough: (received: string) => boolean = () => false): Promise<string> {
     const socket = connect(Number(new URL(headgate.url).port), '127.0.0.1');
     let received = '';
@@ -54,7 +54,7 @@ describe('on one connection', () => {
       .map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`)
       .join('')}0\r\n\r\n`;
 
-  test('requests that do not wait for each other are answered in order', async () => {
+  test('pipelined requests are answered in order', async () => {
     const received = await send(
       livez.repeat(MOST_UNANSWERED_REQUESTS),
       (text) => answersIn(text) === MOST_UNANSWERED_REQUESTS,
@@ -62,7 +62,7 @@ describe('on one connection', () => {
     assert.equal(answersIn(received), MOST_UNANSWERED_REQUESTS);
   });
 
-  test('such requests do not wait for each other in a circle, whatever they need and whenever their key is read', async () => {
+  test('pipelined requests whose key is not yet known do not deadlock', async () => {
     const { key: unread } = await headgate.newKey('globex');
     const request = `GET /v1/data/shops/8d7ce2ca-5c5b-4ef6-9b1e-3b7d9a0f4c11 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${unread}\r\n\r\n`;
     const received = await send(
@@ -72,7 +72,7 @@ describe('on one connection', () => {
     assert.equal(received.split('HTTP/1.1 404').length - 1, MOST_UNANSWERED_REQUESTS);
   });
 
-  test('too many requests that do not wait for each other end the connection', async () => {
+  test('too many pipelined requests end the connection', async () => {
     const received = await send(livez.repeat(5000));
     assert.ok(answersIn(received) <= MOST_UNANSWERED_REQUESTS, `${answersIn(received)} answers`);
     assert.equal((await fetch(`${headgate.url}/livez`)).status, 200);

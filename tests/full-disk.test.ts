@@ -1,7 +1,7 @@
-// A full disk under the SQLite store. SQLite-specific by nature: other databases keep their disks elsewhere.
+// The SQLite store on a full disk. Specific to SQLite: other databases have disks of their own.
 //
-// The small disk is a tmpfs in a mount namespace of this test's own, so it is gone when the test is, however
-// that ends. The file therefore runs itself again inside such a namespace.
+// The small disk is a tmpfs in a mount namespace, so that it disappears when the test ends, however that ends. The file
+// therefore runs itself again inside such a namespace.
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
@@ -109,7 +109,7 @@ function suite(folder: string): void {
   });
   after(() => headgate.kill());
 
-  test('uploads fill it until one is refused, with every record named', async () => {
+  test('uploads succeed until the disk is full, and then every record is reported', async () => {
     for (let uploads = 0; refused.length === 0; uploads++) {
       assert.ok(uploads < MOST_UPLOADS, 'the disk does not get full');
       const records = courses(UPLOAD_RECORDS);
@@ -121,9 +121,9 @@ function suite(folder: string): void {
     assert.ok(stored.size >= UPLOAD_RECORDS);
   });
 
-  test('smaller and smaller writes are taken until there is no room for any', async () => {
+  test('smaller writes are accepted until there is no room for any', async () => {
     fill(ballast, DISK_MIB);
-    // The log still has the room that the refused upload had taken in it.
+    // The log can still use the room that the refused upload had taken in it.
     for (const size of [UPLOAD_RECORDS / 10, UPLOAD_RECORDS / 100]) {
       for (let hasRoom = true; hasRoom; ) hasRoom = (await upload(courses(size))).status === 200;
     }
@@ -137,7 +137,7 @@ function suite(folder: string): void {
     }
   });
 
-  test('a record with a problem of its own keeps it, beside those that the store could not keep', async () => {
+  test('an invalid record is reported with its own problem, beside those not stored', async () => {
     const good = courses(1);
     const { status, body, text } = await api.upload('courses', [...good, { course_id: 'none', name: 'bad' }]);
     assert.equal(status, 500, text);
@@ -153,7 +153,7 @@ function suite(folder: string): void {
     refused.push(good);
   });
 
-  test('a record that refers to nothing keeps that problem, too', async () => {
+  test('a record with an unknown reference is reported with that problem, too', async () => {
     const nowhere = leastRecord('offers');
     const { status, body, text } = await api.upload('offers', [
       nowhere,
@@ -169,7 +169,7 @@ function suite(folder: string): void {
     );
   });
 
-  test('a batch without a good record is refused for what it is, beside one that the store could not keep', async () => {
+  test('a batch of invalid records gets 400, beside one that could not be stored', async () => {
     const bad = Array.from({ length: BATCH_SIZE }, () => ({ name: 'bad' }));
     const good = courses(1);
     const { status, body, text } = await api.upload('courses', [...bad, ...good]);
@@ -194,7 +194,7 @@ function suite(folder: string): void {
     );
   });
 
-  test('what the store does not have to keep is answered as always', async () => {
+  test('requests that store nothing are answered as usual', async () => {
     assert.equal((await api.request('/livez')).status, 200);
     assert.equal((await api.read('shops', idOf('shops', shop))).status, 200);
     assert.equal((await api.upload('courses', [leastRecord('courses', { name: '' })])).status, 400);
@@ -203,13 +203,13 @@ function suite(folder: string): void {
     await assertWhatIsThere();
   });
 
-  test('/readyz says that the store cannot serve', async () => {
+  test('/readyz responds with 503 and Retry-After', async () => {
     const { status, headers } = await api.request('/readyz');
     assert.equal(status, 503);
     assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
   });
 
-  test('/livez and reads go on answering while uploads are being refused', async () => {
+  test('/livez and reads succeed while uploads are refused', async () => {
     const refusals = Promise.all(
       Array.from({ length: 8 }, async () => {
         const records = courses(UPLOAD_RECORDS);
@@ -229,7 +229,7 @@ function suite(folder: string): void {
     await refusals;
   });
 
-  test('a command that has to write says so in one sentence', async () => {
+  test('a command that has to write fails with one sentence', async () => {
     const { exitCode, stderr } = await failedHeadgate(['orgs', 'create', 'one too many'], {
       HEADGATE_DATABASE: database,
     });
@@ -237,7 +237,7 @@ function suite(folder: string): void {
     assert.match(stderr, oneSentence);
   });
 
-  test('once there is room it serves again, without a restart, and the refused answers were not kept', async () => {
+  test('once there is room, service resumes without a restart, and refusals are not replayed', async () => {
     const headers = { 'Idempotency-Key': 'after-the-flood' };
     const records = courses(UPLOAD_RECORDS);
     const interaction = newInteraction('after');
@@ -259,7 +259,7 @@ function suite(folder: string): void {
     await assertWhatIsThere();
   });
 
-  test('after a kill and a restart everything acknowledged is there, and nothing that was refused', async () => {
+  test('after a kill and a restart everything acknowledged exists, and nothing refused does', async () => {
     await headgate.kill();
     await start();
     await assertWhatIsThere();
@@ -292,12 +292,12 @@ function assertUnavailable({ status, body, text }: Reply<UploadBody>, records: r
   }
 }
 
-/** Writes so many mebibytes, or as much as there is room for. */
+/** Writes this many mebibytes, or as much as there is room for. */
 function fill(path: string, mebibytes: number): void {
   const file = openSync(path, 'w');
   try {
     const bytes = Buffer.alloc(64 * 1024, 1);
-    // A write that only fits in part says so; the next one fails.
+    // A write that fits only in part returns how much it wrote; the next one fails.
     for (let written = 0; written < mebibytes * MIB; ) written += writeSync(file, bytes);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;

@@ -1,4 +1,4 @@
-// What bad input gets: a clear answer, nothing stored, and a server that goes on serving everybody else.
+// Hostile input gets a clear refusal, none of it is stored, and the server keeps serving other clients.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -34,7 +34,7 @@ const uploadOf = (...records: readonly unknown[]): string => JSON.stringify({ re
 const arrays = (inner = ''): string => '['.repeat(LEVELS) + inner + ']'.repeat(LEVELS);
 const objects = (inner = '1'): string => '{"a":'.repeat(LEVELS) + inner + '}'.repeat(LEVELS);
 
-/** JSON text of a shop, with the raw text of one value put in as it is. */
+/** Returns the JSON text of a shop, with the given raw text as one value. */
 function shopWith(field: string, valueText: string): string {
   const { [field]: _, ...rest } = shop();
   return `{${JSON.stringify(rest).slice(1, -1)},${JSON.stringify(field)}:${valueText}}`;
@@ -44,7 +44,7 @@ function hostileSuite(store: TestStore): void {
   let headgate: Headgate;
   let removeDatabase: () => Promise<void>;
   let hostileKey: string;
-  /** An organisation that must own nothing at the end of every test. */
+  /** An organisation that must have no records at the end of every test. */
   let hostile: Api;
   /** An organisation that is served throughout. */
   let neighbour: Api;
@@ -69,7 +69,7 @@ function hostileSuite(store: TestStore): void {
   ) => hostile.request(path, { body, headers });
   const postInteraction = (body: string | Uint8Array) => post(body, {}, '/user-interactions');
 
-  /** The answers to what is written on a connection of its own. */
+  /** Writes to a new connection and returns the responses. */
   const exchange = async (
     parts: readonly (string | Uint8Array)[],
     { endSending = false, answers = 1 } = {},
@@ -221,7 +221,7 @@ function hostileSuite(store: TestStore): void {
       });
     }
 
-    test('anything but an object is no interaction', async () => {
+    test('an interaction that is not an object is refused', async () => {
       for (const body of ['null', '[]', '"x"', '1', arrays()]) {
         const reply = await postInteraction(body);
         assert.equal(reply.status, 400);
@@ -232,7 +232,7 @@ function hostileSuite(store: TestStore): void {
       }
     });
 
-    test('one byte order mark is overlooked', async () => {
+    test('one byte order mark is ignored', async () => {
       const record = shop();
       const { status } = await neighbour.request('/v1/data/shops', { body: `\uFEFF${uploadOf(record)}` });
       assert.equal(status, 200);
@@ -315,7 +315,7 @@ function hostileSuite(store: TestStore): void {
           problemsOf(reply.body).map((problem) => ({ field: problem.field, code: problem.code })),
           [{ field, code }],
         );
-        assert.ok(reply.text.length < 5000, 'the answer repeats the input');
+        assert.ok(reply.text.length < 5000, 'the response repeats the input');
       });
     }
 
@@ -332,7 +332,7 @@ function hostileSuite(store: TestStore): void {
       });
     }
 
-    test('a field inherited from __proto__ does not stand for one that is missing', async () => {
+    test('a field inherited from __proto__ does not replace a missing one', async () => {
       const { name: _, ...nameless } = shop();
       const text = `{${JSON.stringify(nameless).slice(1, -1)},"__proto__":{"name":"inherited"}}`;
       for (const headers of [{}, lenient]) {
@@ -345,7 +345,7 @@ function hostileSuite(store: TestStore): void {
       }
     });
 
-    test('keys of prototypes leave no trace in records that come later', async () => {
+    test('keys of prototypes do not affect later records', async () => {
       const evil = '{"is_deleted":true,"is_public":true,"name":"evil","records":[],"refusal":"x"}';
       await post(`{"records":[${shopWith('__proto__', evil)}],"__proto__":${evil}}`);
       await post(`{"records":[${shopWith('constructor', `{"prototype":${evil}}`)}]}`);
@@ -376,7 +376,7 @@ function hostileSuite(store: TestStore): void {
       assert.equal(body.batches[0]!.data.errors_omitted, 99_980);
     });
 
-    test('100,000 unknown fields are dropped and counted where that is wanted', async () => {
+    test('100,000 unknown fields are dropped and counted in a lenient upload', async () => {
       const strangers = Object.fromEntries(
         Array.from({ length: 100_000 }, (_, at) => [`stranger_${at}`, at]),
       );
@@ -394,7 +394,7 @@ function hostileSuite(store: TestStore): void {
       assert.equal((await neighbour.read('shops', record.shop_id as string)).body.name, record.name);
     });
 
-    test('a field name of 10 MB is cut in the answer', async () => {
+    test('a field name of 10 MB is truncated in the response', async () => {
       const long = 'k'.repeat(10_000_000);
       for (const headers of [{}, lenient]) {
         const { status, body, text } = await hostile.request<UploadBody>('/v1/data/shops', {
@@ -408,7 +408,7 @@ function hostileSuite(store: TestStore): void {
       }
     });
 
-    test('10,000 escaped characters come back as the text that they spell', async () => {
+    test('10,000 escaped characters are returned as the text that they encode', async () => {
       for (const [spelt, meant] of [
         ['\\\\', '\\'],
         ['\\"', '"'],
@@ -424,7 +424,7 @@ function hostileSuite(store: TestStore): void {
       }
     });
 
-    test('5000 records with 30 unknown fields each are all named, and the problems not listed are counted', async () => {
+    test('5000 records with 30 unknown fields each are all reported, omitted problems counted', async () => {
       const strangers = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`stranger_${at}`, null]));
       const { status, body, text } = await hostile.upload(
         'shops',
@@ -439,10 +439,10 @@ function hostileSuite(store: TestStore): void {
       const omitted = body.batches.reduce((sum, { data }) => sum + (data.errors_omitted ?? 0), 0);
       assert.equal(problems.length + omitted, 5000 * 30);
       assert.match(body.batches[4]!.data.error!, /\(1000 × unknown_field, 29000 more not listed\)/);
-      assert.ok(text.length < 4 * 1024 * 1024, `the answer has ${text.length} characters`);
+      assert.ok(text.length < 4 * 1024 * 1024, `the response has ${text.length} characters`);
     });
 
-    test('problems that only references show count towards those that are listed', async () => {
+    test('problems of references count towards the limit of listed problems', async () => {
       const record = () => ({
         ...leastRecord('shop-categories', { shop_id: randomUUID(), category_id: randomUUID() }),
         region: '?',
@@ -458,7 +458,7 @@ function hostileSuite(store: TestStore): void {
       );
     });
 
-    test('records, references and answers of another organisation do not exist', async () => {
+    test('records, references and replays of another organisation are not accessible', async () => {
       const theirs = shop();
       const idempotency = { 'Idempotency-Key': 'shared' };
       const first = await neighbour.upload('shops', [theirs], { headers: idempotency });
@@ -488,7 +488,7 @@ function hostileSuite(store: TestStore): void {
       assert.deepEqual((await neighbour.read('shops', id)).body.name, theirs.name);
     });
 
-    test('a key that is not one is refused before anything is looked at', async () => {
+    test('an invalid key is refused before anything else is checked', async () => {
       const [keyId] = hostileKey.match(/^hg_[^_]+_/)!;
       for (const key of [
         '',
@@ -509,11 +509,11 @@ function hostileSuite(store: TestStore): void {
     });
   });
 
-  describe('in its size and packing', () => {
+  describe('in its size and encoding', () => {
     const large = Buffer.alloc(33 * MIB, ' ');
     large.write('{"records":[]}');
 
-    test('33 MiB are too large, told beforehand or not', async () => {
+    test('33 MiB are too large, with or without a Content-Length', async () => {
       assertRefusal(await post(large), 413, /larger than 33554432 bytes/);
       const stream = new ReadableStream({
         start(controller) {
@@ -532,14 +532,14 @@ function hostileSuite(store: TestStore): void {
       assert.match(((await response.json()) as RefusalBody).message, /larger than 33554432 bytes/);
     });
 
-    test('a length of many digits is too large or no length', async () => {
+    test('a Content-Length of many digits is too large or invalid', async () => {
       const [answer] = await exchange([headOf({ 'Content-Length': '9007199254740993' })]);
       assertRawRefusal(answer!, 413, /larger than/);
       const [overflow] = await exchange([headOf({ 'Content-Length': '9'.repeat(30) })]);
       assertRawRefusal(overflow!, 400, /not a valid HTTP/);
     });
 
-    test('a body of just the largest size is read', async () => {
+    test('a body of exactly the largest size is read', async () => {
       const body = Buffer.alloc(32 * MIB, ' ');
       body.write('{"records":[]}');
       assertRefusal(await post(body), 400, /empty/);
@@ -549,11 +549,11 @@ function hostileSuite(store: TestStore): void {
       const encoded = { 'Content-Encoding': encoding };
       const packed = compress(uploadOf(...Array.from({ length: 50 }, () => shop())));
 
-      test(`33 MiB packed with ${encoding} are too large`, async () => {
+      test(`33 MiB compressed with ${encoding} are too large`, async () => {
         assertRefusal(await post(compress(large), encoded), 413, /larger than 33554432 bytes/);
       });
 
-      test(`a ${encoding} body that is cut, corrupt, followed by more or none at all is refused`, async () => {
+      test(`a truncated, corrupt, plain or overlong ${encoding} body is refused`, async () => {
         const corrupt = Buffer.from(packed);
         corrupt.fill(0xff, 4, packed.length - 4);
         for (const body of [
@@ -568,12 +568,12 @@ function hostileSuite(store: TestStore): void {
         }
       });
 
-      test(`a plain body packed twice with ${encoding} is not JSON after one unpacking`, async () => {
+      test(`a body compressed twice with ${encoding} is refused, as it is decompressed once`, async () => {
         assertRefusal(await post(compress(packed), encoded), 400, /not valid (UTF-8|JSON)/);
       });
     }
 
-    test('parts that were packed one by one are one body where the encoding allows it', async () => {
+    test('parts that were compressed separately are one body if the encoding allows it', async () => {
       const body = Buffer.from(uploadOf(shop(), shop()));
       const parts = [body.subarray(0, 40), body.subarray(40)];
       for (const encoding of ['gzip', 'zstd'] as const) {
@@ -609,7 +609,7 @@ function hostileSuite(store: TestStore): void {
       });
     }
 
-    test('a body that takes long to unpack holds up no other packed body', async () => {
+    test('a body that takes long to decompress delays no other compressed body', async () => {
       const headers = { 'Content-Encoding': 'gzip' };
       let isHostileAnswered = false;
       const slow = post(gzipOfEmptyBlocks(31 * MIB), headers).finally(() => {
@@ -620,11 +620,11 @@ function hostileSuite(store: TestStore): void {
       const body = gzipSync(uploadOf(...records));
       const { status } = await neighbour.request('/v1/data/shops', { body, headers });
       assert.equal(status, 200);
-      assert.equal(isHostileAnswered, false, 'the other body was answered first');
+      assert.equal(isHostileAnswered, false, 'the hostile body got its response first');
       assertRefusal(await slow, 400, /not valid JSON/);
     });
 
-    test('an encoding that is not known, or more than one, is refused with those that are', async () => {
+    test('an unknown encoding, or more than one, is refused with a list of the known ones', async () => {
       for (const encoding of [
         'deflate',
         'compress',
@@ -661,7 +661,7 @@ function hostileSuite(store: TestStore): void {
       assertRawRefusal(answer!, 415, /application\/json/);
     });
 
-    test('a content type that says JSON in UTF-8 in other words is taken', async () => {
+    test('a content type that spells JSON in UTF-8 differently is accepted', async () => {
       for (const type of [
         'application/json; charset=utf-8',
         'Application/JSON;charset="UTF-8"',
@@ -676,13 +676,13 @@ function hostileSuite(store: TestStore): void {
     });
   });
 
-  describe('in the way it is sent', () => {
+  describe('in how it is sent', () => {
     const body = uploadOf(shop());
     const length = String(Buffer.byteLength(body));
     const half = body.slice(0, body.length / 2);
     const chunk = (text: string): string => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 
-    test('a body that is cut half-way leaves nothing', async () => {
+    test('nothing is stored of a body that is cut off half-way', async () => {
       for (const [headers, sent] of [
         [{ 'Content-Length': length }, half],
         [{ 'Content-Length': String(body.length + 1) }, body],
@@ -720,7 +720,7 @@ function hostileSuite(store: TestStore): void {
       });
     }
 
-    test('a method that HTTP does not have gets 405 and the ones to use', async () => {
+    test('an unknown method gets 405 and the allowed ones', async () => {
       const [answer] = await exchange(['FETCH /v1/data/shops HTTP/1.1\r\nHost: x\r\n\r\n']);
       assertRawRefusal(answer!, 405, /HEAD, GET, POST/);
       assert.equal(answer!.headers.get('allow'), 'HEAD, GET, POST');
@@ -808,13 +808,13 @@ function hostileSuite(store: TestStore): void {
       }
     });
 
-    test('hundreds of small headers are no obstacle', async () => {
+    test('hundreds of small headers are accepted', async () => {
       const many = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`X-${at}`, '1']));
       const [answer] = await exchange([headOf({ ...many, 'Content-Length': '2' }), '{}']);
       assertRawRefusal(answer!, 400, /no "records"/);
     });
 
-    test('a path that cannot be read or leads nowhere is said to', async () => {
+    test('a malformed or unknown path is refused', async () => {
       for (const path of ['/v1/data/%ZZ', '/v1/data/%', '/v1/data/%C3%28', '/v1/data/shops/%E0%A4%A']) {
         assertRefusal(await hostile.request(path), 400, /./);
       }
@@ -838,7 +838,7 @@ function hostileSuite(store: TestStore): void {
       assertRawRefusal(answer!, 431, /larger than 16 KiB/);
     });
 
-    test('a query that is not known, repeated or out of bounds is refused', async () => {
+    test('a query that is unknown, repeated or out of range is refused', async () => {
       for (const query of [
         'limit=0',
         'limit=1001',
@@ -859,7 +859,7 @@ function hostileSuite(store: TestStore): void {
       }
     });
 
-    test('a client that sends one byte at a time keeps nobody waiting', async () => {
+    test('a client that sends one byte at a time delays no other client', async () => {
       const slow = await connectRaw(headgate.url);
       const bytes = headOf({ 'Content-Length': '2' });
       let served = 0;
@@ -878,7 +878,7 @@ function hostileSuite(store: TestStore): void {
       assertRawRefusal(answer, 400, /no "records"/);
     });
 
-    test('a client that asks before it sends is told to go on', async () => {
+    test('a client that sends Expect: 100-continue gets 100', async () => {
       const connection = await connectRaw(headgate.url);
       connection.write(headOf({ 'Content-Length': '2', Expect: '100-continue' }));
       assert.equal((await connection.answer()).status, 100);
@@ -887,7 +887,7 @@ function hostileSuite(store: TestStore): void {
       connection.destroy();
     });
 
-    test('requests sent without waiting are answered in their order', async () => {
+    test('pipelined requests are answered in order', async () => {
       const request = (text: string): string => headOf({ 'Content-Length': String(text.length) }) + text;
       const answers = await exchange(
         [request('{}') + request('[]') + headOf({}, 'GET /v1/data/tags HTTP/1.1') + request('null')],
@@ -903,7 +903,7 @@ function hostileSuite(store: TestStore): void {
     });
   });
 
-  test('after all of it the same process answers, stored nothing of it and never failed inside', async () => {
+  test('after all of this the same process responds, has stored nothing and logged no failure', async () => {
     assert.equal(headgate.process.pid, pid);
     assert.equal(headgate.process.exitCode, null);
     assert.ok(statuses.length > 100);
@@ -948,7 +948,7 @@ describe('more bodies in flight than allowed', () => {
     }
   });
 
-  test('the excess gets 503 and a time to come back, and service resumes', async () => {
+  test('the excess gets 503 with Retry-After, and service resumes', async () => {
     const { folder, remove } = await newDatabaseFolder();
     const headgate = await startHeadgate(`${folder}/headgate.db`, {
       HEADGATE_MAX_BODY: '1MiB',

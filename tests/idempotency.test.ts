@@ -1,4 +1,4 @@
-// Idempotency-Key: a request may be sent again at any time, and is carried out once.
+// Idempotency-Key: a request may be sent again at any time, and is processed once.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -16,11 +16,11 @@ const BATCH_SIZE = 2;
 interface Endpoint {
   readonly path: string;
   readonly successStatus: number;
-  /** A good body, every time another. */
+  /** Returns a good body, different each time. */
   newBody(): string;
-  /** Bodies that are refused, in whole or in part, for what is in them, with their status. */
+  /** Returns bodies whose content is refused, in whole or in part, with their status. */
   newRefusedBodies(): readonly { readonly status: number; readonly body: string }[];
-  /** How many things the organisation has stored through this endpoint. */
+  /** Returns how many items the organisation has stored through this endpoint. */
   stored(api: Api): Promise<number>;
 }
 
@@ -121,7 +121,7 @@ forEachStore((store) => {
         body,
       });
 
-      test('the same key and body get the first answer again, and nothing is stored twice', async () => {
+      test('the same key and body get the first response again, and nothing is stored twice', async () => {
         const [body, id] = [newBody(), randomUUID()];
         const first = await post(body, id);
         assertFirst(first, successStatus);
@@ -130,7 +130,7 @@ forEachStore((store) => {
         assert.equal(await stored(api), storedOnce);
       });
 
-      test('the same key with another body is 422, stores nothing, and leaves the first answer', async () => {
+      test('the same key with another body gets 422 and changes neither data nor response', async () => {
         const [body, id] = [newBody(), randomUUID()];
         const first = await post(body, id);
         const storedOnce = await stored(api);
@@ -139,7 +139,7 @@ forEachStore((store) => {
         assertReplayOf(first, await post(body, id));
       });
 
-      test('without a key, or with another, the same body is carried out each time', async () => {
+      test('without a key, or with another one, the same body is processed each time', async () => {
         const body = newBody();
         assertFirst(await post(body, randomUUID()), successStatus);
         assertFirst(await post(body, randomUUID()), successStatus);
@@ -151,7 +151,7 @@ forEachStore((store) => {
         assertFirst(await post(newBody(), 'case-of-a-key'), successStatus);
       });
 
-      test('another organisation uses the same key without noticing', async () => {
+      test('another organisation can use the same key independently', async () => {
         const other = apiOf(headgate.url, (await headgate.newKey()).key);
         const ownShop = await other.upload('shops', [shop]);
         assert.equal(ownShop.status, 200);
@@ -163,7 +163,7 @@ forEachStore((store) => {
         assertReplayOf(first, await post(body, id));
       });
 
-      test('another API key of the organisation gets the first answer too', async () => {
+      test('another API key of the organisation gets the first response, too', async () => {
         const colleague = await headgate.command<IssuedKey>('keys', 'issue', '--org', key.org_id);
         const [body, id] = [newBody(), randomUUID()];
         const first = await post(body, id);
@@ -171,7 +171,7 @@ forEachStore((store) => {
         assertReplayOf(first, again);
       });
 
-      test('answers that refuse what is in the body are kept like any other', async () => {
+      test('responses that refuse the content of a body are kept like any other', async () => {
         for (const { status, body } of newRefusedBodies()) {
           const id = randomUUID();
           const first = await post(body, id);
@@ -210,7 +210,7 @@ forEachStore((store) => {
         });
       }
 
-      test('a request without permission neither sees nor takes the key', async () => {
+      test('a request without permission neither replays nor uses the key', async () => {
         const [body, id] = [newBody(), randomUUID()];
         const reader = await headgate.command<IssuedKey>(
           ...['keys', 'issue', '--org', key.org_id, '--scope', 'data:read'],
@@ -223,7 +223,7 @@ forEachStore((store) => {
         assertFirst(await apiOf(headgate.url, null).request(path, { body, headers: withKey(id) }), 401);
       });
 
-      test('while the first is still running the second is 409 with Retry-After, and then replayed', async () => {
+      test('while the first request runs a second gets 409 with Retry-After, then the response', async () => {
         const [body, id] = [newBody(), randomUUID()];
         const release = await store.holdAnswers(headgate.database);
         const running = post(body, id);
@@ -240,7 +240,7 @@ forEachStore((store) => {
         assertReplayOf(first, await post(body, id));
       });
 
-      test('a client that has not sent its whole body keeps nobody from using the key', async () => {
+      test('a client that has not sent its whole body does not block the key', async () => {
         const [body, id] = [newBody(), randomUUID()];
         const storedBefore = await stored(api);
         const slow = await connectRaw(headgate.url);
@@ -257,7 +257,7 @@ forEachStore((store) => {
         assert.equal(await stored(api), storedAfter);
       });
 
-      test('a client that goes away in the middle of its body leaves the key free', async () => {
+      test('a client that disconnects in the middle of its body leaves the key free', async () => {
         const [body, id] = [newBody(), randomUUID()];
         const storedBefore = await stored(api);
         const cut = await connectRaw(headgate.url);
@@ -268,7 +268,7 @@ forEachStore((store) => {
         assertFirst(await post(body, id), successStatus);
       });
 
-      test('of many at the same moment one is carried out', async () => {
+      test('one of many simultaneous requests is processed', async () => {
         const [body, id] = [newBody(), randomUUID()];
         const storedBefore = await stored(api);
         const replies = await Promise.all(Array.from({ length: 12 }, () => post(body, id)));
@@ -301,7 +301,7 @@ forEachStore((store) => {
         assertReplayOf(first, await post(body, id, lenient));
       });
 
-      test('every visible ASCII character may be in a key, and 255 of them', async () => {
+      test('a key may have 255 characters, and contain every visible ASCII character', async () => {
         const visible = String.fromCharCode(...Array.from({ length: 0x7e - 0x21 + 1 }, (_, at) => 0x21 + at));
         for (const id of [visible, 'k'.repeat(255), 'k']) {
           const body = newBody();
@@ -338,7 +338,7 @@ forEachStore((store) => {
       }
 
       for (const end of ['stop', 'kill'] as const) {
-        test(`it survives a restart after a ${end === 'stop' ? 'SIGTERM' : 'SIGKILL'}`, async () => {
+        test(`responses survive a restart after a ${end === 'stop' ? 'SIGTERM' : 'SIGKILL'}`, async () => {
           const sent = [newBody(), ...newRefusedBodies().map(({ body }) => body)].map((body) => ({
             body,
             id: randomUUID(),
@@ -357,7 +357,7 @@ forEachStore((store) => {
     });
   }
 
-  test('one key on several paths stands for several requests', async () => {
+  test('one key on several paths identifies several requests', async () => {
     const id = randomUUID();
     const tag = JSON.stringify({ records: [leastRecord('tags')] });
     const course = JSON.stringify({ records: [leastRecord('courses')] });
@@ -377,7 +377,7 @@ forEachStore((store) => {
     }
   });
 
-  test('a replayed upload does not bring back what was uploaded since', async () => {
+  test('a replayed upload does not overwrite later uploads', async () => {
     const record = leastRecord('courses', { name: 'first' });
     const headers = withKey(randomUUID());
     const first = await api.upload('courses', [record], { headers });
@@ -386,7 +386,7 @@ forEachStore((store) => {
     assert.equal((await api.read('courses', idOf('courses', record))).body.name, 'second');
   });
 
-  test('a replayed upload tells the counts of the first', async () => {
+  test('a replayed upload has the counts of the first', async () => {
     const record = leastRecord('courses');
     assert.equal((await api.upload('courses', [record])).status, 200);
     const sent = [
@@ -401,7 +401,7 @@ forEachStore((store) => {
     assertReplayOf(first, await api.upload('courses', sent, { headers }));
   });
 
-  test('a refusal for a missing reference stays the answer of its key; a new key brings the record in', async () => {
+  test('a refusal for a missing reference is replayed for its key; a new key stores the record', async () => {
     const branch = leastRecord('branches');
     const headers = withKey(randomUUID());
     const first = await api.upload('branches', [branch], { headers });
@@ -414,7 +414,7 @@ forEachStore((store) => {
     assertFirst(await api.upload('branches', [branch], { headers: withKey(randomUUID()) }), 200);
   });
 
-  test('a dry run neither takes the key nor is answered from it', async () => {
+  test('a dry run neither uses the key nor gets a replayed response', async () => {
     const records = courses(1);
     const options = { headers: withKey(randomUUID()) };
     const dryRun = { ...options, query: '?dry_run=true' };

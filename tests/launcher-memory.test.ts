@@ -1,4 +1,4 @@
-// The space for new objects that the launcher's first line asks for is the main thread's alone.
+// The larger space for new objects that the launcher's first line requests applies to the main thread only.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -8,7 +8,7 @@ import { nodeFlags } from './harness/headgate.ts';
 
 const MEGABYTE = 1024 * 1024;
 
-/** Says how large the space is at the start of the main thread, and of a thread that it starts. */
+/** Prints the size of the space at the start of the main thread, and of a thread that it starts. */
 const script = `
   import { getHeapSpaceStatistics } from 'node:v8';
   import { Worker } from 'node:worker_threads';
@@ -29,7 +29,7 @@ async function spaces(flags: readonly string[]): Promise<{ ofMain: number; ofThr
   return JSON.parse((await promisify(execFile)(process.execPath, args)).stdout);
 }
 
-test('what the launcher asks of V8 is given to the main thread, and to no other', async () => {
+test('the V8 option of the launcher applies to the main thread only', async () => {
   const launched = await spaces(nodeFlags);
   const usual = await spaces([]);
   assert.equal(launched.ofMain, 8 * MEGABYTE);

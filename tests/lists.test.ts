@@ -1,4 +1,4 @@
-// Lists are bounded in bytes, in rows looked at and in how many are read at once, so that no list harms anybody else.
+// Lists are limited in bytes, in rows read and in number at a time, so that they do not slow other organisations.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -37,7 +37,7 @@ forEachStore((store) => {
     let key: string;
     let ids: readonly string[];
 
-    test('ends at about 1 MiB and says where to go on', async () => {
+    test('ends at about 1 MiB with a cursor to the next page', async () => {
       ({ api, key } = await newOrganisation());
       const references = await uploadReferenced(api, 'offers');
       const texts = Object.fromEntries(
@@ -63,7 +63,7 @@ forEachStore((store) => {
       assert.ok(pages >= 3);
     });
 
-    test('is followed to the end by an export', async () => {
+    test('is followed by all other pages in an export', async () => {
       const env = { ...process.env, HEADGATE_URL: running.headgate.url, HEADGATE_KEY: key };
       const { stdout } = await promisify(execFile)(
         process.execPath,
@@ -77,7 +77,7 @@ forEachStore((store) => {
       );
     });
 
-    test('read ten times at once leaves the service alive', async () => {
+    test('read ten times at once does not block /livez', async () => {
       let areRead = false;
       const lists = Promise.all(Array.from({ length: 10 }, () => api.list('offers', '?limit=1000')));
       void lists.then(() => {
@@ -97,7 +97,7 @@ forEachStore((store) => {
     let api: Api;
     let live: string;
 
-    test('a page ends early with a cursor, and following it finds what is there', async () => {
+    test('a page ends early with a cursor that leads to the remaining records', async () => {
       const organisation = await newOrganisation();
       api = organisation.api;
       await fillDeletedTags(store, running.headgate.database, organisation.orgId, DELETED_TAGS);
@@ -124,7 +124,7 @@ forEachStore((store) => {
       assert.ok(pages < DELETED_TAGS / 1000, `${pages} pages`);
     });
 
-    test('two hundred lists at once keep nobody else waiting', async () => {
+    test('two hundred lists at once do not delay another organisation', async () => {
       const { api: other } = await newOrganisation();
       const lists = Promise.all(Array.from({ length: 200 }, () => api.list('tags', '?limit=1')));
       const startedAtMs = performance.now();
@@ -144,7 +144,7 @@ forEachStore((store) => {
     });
   });
 
-  test('an interaction type that nobody sent is looked for in bounded steps', async () => {
+  test('a search for an interaction type that does not occur takes bounded steps', async () => {
     const { api, orgId } = await newOrganisation();
     await fillPageViews(store, running.headgate.database, orgId, PAGE_VIEWS);
     for (const filter of ['interaction_type=SHARE', 'item_type=SHOP', `source=SERVICE&item_type=SHOP`]) {

@@ -1,4 +1,4 @@
-// `headgate load` run again: after a stop, after what was wrong is mended, beside itself, and with damaged notes.
+// `headgate load` run again: after a stop, after a correction, while it runs already, and with a damaged journal.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -21,7 +21,7 @@ function shop(name = 'Shop', region = 'GB'): string[] {
   return [randomUUID(), name, region];
 }
 
-/** A folder to load from, as an organisation of its own, through a proxy. */
+/** Makes a folder to load from, for a new organisation and through a proxy. */
 async function setUp(t: TestContext) {
   const { key } = await running.headgate.newKey();
   const proxy = await startFaultyProxy(running.headgate.url);
@@ -30,7 +30,7 @@ async function setUp(t: TestContext) {
   return { folder, proxy, api: apiOf(running.headgate.url, key) };
 }
 
-/** Whoever posts gets this; all else is passed on. */
+/** Applies the fault to POST requests only. */
 function toPosts(fault: Fault | null): (request: { method: string }) => Fault | null {
   return ({ method }) => (method === 'POST' ? fault : null);
 }
@@ -42,7 +42,7 @@ describe('interactions', () => {
     return { interaction_type: 'SHARE', item_type: 'SHOP', item_id: itemId, event_timestamp: 1_700_000_000 };
   }
 
-  test('those that were refused are recorded once what was missing is there, and only once', async (t) => {
+  test('that were refused are recorded once their item exists, and only once', async (t) => {
     const { folder, proxy, api } = await setUp(t);
     const record = leastRecord('shops');
     const interaction = interactionWith(record.shop_id as string);
@@ -54,7 +54,7 @@ describe('interactions', () => {
     assert.equal((await api.upload('shops', [record])).status, 200);
     const posts = () => proxy.requests.filter(({ method }) => method === 'POST').length;
     const before = posts();
-    // The third key is the first that the server does not know; of its answer nothing arrives.
+    // The third key is the first that the server does not know. Its response is lost.
     proxy.fault = ({ method }) => (method === 'POST' && posts() === before + 3 ? 'cut after' : null);
     const mended = await folder.json('load', 'rejected/user-interactions.ndjson');
     assert.deepEqual([mended.total.created, mended.total.rejected], [1, 0]);
@@ -67,7 +67,7 @@ describe('interactions', () => {
     assert.equal((await readAllInteractions(api)).length, 1);
   });
 
-  test('a run that is killed meets the same keys again', async (t) => {
+  test('of a killed run get the same keys in the next run', async (t) => {
     const { folder, proxy, api } = await setUp(t);
     const record = leastRecord('shops');
     await folder.write(
@@ -102,7 +102,7 @@ describe('a JSON file with more than one array', () => {
     ],
   ];
   for (const [text, sentence] of texts) {
-    test(`is never taken for loaded: ${text.slice(0, 12)}`, async (t) => {
+    test(`is never treated as loaded: ${text.slice(0, 12)}`, async (t) => {
       const { folder, api } = await setUp(t);
       await folder.write('shops.json', text);
       for (let run = 1; run <= 2; run++) {
@@ -117,7 +117,7 @@ describe('a JSON file with more than one array', () => {
   }
 });
 
-test('the rejected records of a load that was stopped are named, and so is the load when another one starts', async (t) => {
+test('a stopped load names its rejected records, and the next load names the stopped one', async (t) => {
   const { folder } = await setUp(t);
   const good = csvOf(columns, [shop(), shop('Bad', 'nowhere')]);
   await folder.write('shops.csv', `${good}x\n`);
@@ -147,7 +147,7 @@ test('the rejected records of a load that was stopped are named, and so is the l
   assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
 });
 
-test('another key does not go on where the first was: it may be that of another organisation', async (t) => {
+test('a load with another key starts over, as the key may be of another organisation', async (t) => {
   const { folder } = await setUp(t);
   await folder.write('shops.csv', `${csvOf(columns, [shop(), shop('Bad', 'nowhere')])}x\n`);
   await folder.run('load', 'shops.csv');
@@ -160,7 +160,7 @@ test('another key does not go on where the first was: it may be that of another 
   assert.equal((await folder.names('rejected')).length, 2, 'a journal and a file of rejected records');
 });
 
-test('with damaged notes, or without the rejected records that they tell of, a load begins anew', async (t) => {
+test('a load starts over if its journal is damaged or its rejected records are missing', async (t) => {
   const { folder } = await setUp(t);
   await folder.write('shops.csv', `${csvOf(columns, [shop(), shop('Bad', 'nowhere')])}x\n`);
   const first = await folder.run('load', 'shops.csv');
@@ -186,7 +186,7 @@ test('with damaged notes, or without the rejected records that they tell of, a l
   }
 });
 
-test('the same load does not run twice at once, and one that was killed is no obstacle', async (t) => {
+test('the same load does not run twice at once, and a killed one does not block it', async (t) => {
   const { folder, proxy, api } = await setUp(t);
   await folder.write('shops.csv', csvOf(columns, [shop()]));
   proxy.fault = toPosts('silence');
@@ -203,7 +203,7 @@ test('the same load does not run twice at once, and one that was killed is no ob
   assert.deepEqual(await folder.names('rejected'), [], 'no lock is left');
 });
 
-test('the folder of rejected records is known by any of its paths', async (t) => {
+test('the folder of rejected records is recognised by any of its paths', async (t) => {
   const { folder } = await setUp(t);
   await folder.write('shops.csv', csvOf(columns, [shop('Bad', 'nowhere'), shop('Worse', 'nowhere')]));
   await folder.run('load', 'shops.csv');
@@ -214,10 +214,10 @@ test('the folder of rejected records is known by any of its paths', async (t) =>
     assert.deepEqual(await folder.names('rejected'), ['shops.ndjson'], path);
   }
   const { total } = await folder.json('load', '.', '--rejected', 'link');
-  assert.equal(total.received, 2, 'what is in it is not loaded with the folder around it');
+  assert.equal(total.received, 2, 'the rejected records were loaded with the folder around them');
 });
 
-test('a stop before anything is settled leaves nothing behind', async (t) => {
+test('a load that fails before anything is stored leaves no files behind', async (t) => {
   const { folder, proxy } = await setUp(t);
   await folder.write('shops.csv', csvOf(columns, [shop()]));
   const body = '<html><h1>Access denied</h1></html>';
@@ -231,7 +231,7 @@ test('a stop before anything is settled leaves nothing behind', async (t) => {
   }
 });
 
-test('answers of a newer or a strange server are told, whatever is in them', async (t) => {
+test('unknown codes and malformed responses of a server are reported', async (t) => {
   const { folder, proxy } = await setUp(t);
   await folder.write('shops.csv', csvOf(columns, [shop()]));
   const answer = (index: number): Fault => {
@@ -257,7 +257,7 @@ test('answers of a newer or a strange server are told, whatever is in them', asy
   assert.doesNotMatch(strange.err, noStack);
 });
 
-test('a NUL in a text is a flaw of its record, not of the file', async (t) => {
+test('a NUL in a text rejects its record, not the file', async (t) => {
   const { folder } = await setUp(t);
   await folder.write('shops.csv', csvOf(columns, [shop(), shop('a\0b'), shop()]));
   const { exitCode, out, err } = await folder.run('load', 'shops.csv');
@@ -266,7 +266,7 @@ test('a NUL in a text is a flaw of its record, not of the file', async (t) => {
   assert.match(out, /shops\.csv:3 +name .*NUL/);
 });
 
-test('where nothing can be written, one sentence says so at once', async (t) => {
+test('a folder that cannot be written is reported in one sentence at once', async (t) => {
   const { folder, api } = await setUp(t);
   await folder.write('shops.csv', csvOf(columns, [shop()]));
   for (const place of ['/proc/rejected', 'shops.csv']) {

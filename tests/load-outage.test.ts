@@ -1,4 +1,4 @@
-// `headgate load` when it is interrupted, or the server dies under it: everything arrives exactly once.
+// `headgate load` when it is interrupted or its server dies: everything arrives exactly once.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -101,7 +101,7 @@ forEachStore((store) => {
   });
 });
 
-test('Ctrl-C lets what is under way finish, and the same command goes on from there', async (t) => {
+test('Ctrl-C lets requests in flight finish, and the same command resumes from there', async (t) => {
   const { url, key, api } = await restartable(t, testDatabases[0]!);
   const proxy = await startFaultyProxy(url);
   t.after(() => proxy.close());
@@ -109,7 +109,7 @@ test('Ctrl-C lets what is under way finish, and the same command goes on from th
   await folder.write('shops.csv', shopsCsv(COUNT));
   const uploads = () => proxy.requests.filter(({ method }) => method === 'POST').length;
   const release = Promise.withResolvers<null>();
-  // The first four are answered, the others wait until they are let go.
+  // The first four get their responses, the others wait until they are released.
   proxy.fault = ({ method }) => (method === 'POST' && uploads() > 4 ? release.promise : null);
 
   const first = folder.start('load', 'shops.csv', '--concurrency', '2');
@@ -138,7 +138,7 @@ test('Ctrl-C lets what is under way finish, and the same command goes on from th
   assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
 });
 
-test('a server that stays away can be left with Ctrl-C, and a loader that was killed goes on, too', async (t) => {
+test('Ctrl-C ends a load whose server is away, and a killed load resumes, too', async (t) => {
   const { url, key, api, kill, startAgain } = await restartable(t, testDatabases[0]!);
   const proxy = await startFaultyProxy(url);
   t.after(() => proxy.close());
@@ -159,7 +159,7 @@ test('a server that stays away can be left with Ctrl-C, and a loader that was ki
   away.child.kill('SIGINT');
   const left = await away.ended;
   assert.equal(left.exitCode, 2, left.err);
-  // What was confirmed in the last moment before it was killed may not be noted yet.
+  // The journal may lack what was confirmed in the last moment before the kill.
   const line = lineOf(left.err);
   assert.ok(
     [1, 2, 3].some((requests) => line === 2 + requests * PER_REQUEST),

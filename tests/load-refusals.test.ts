@@ -1,4 +1,4 @@
-// What `headgate load` says before anything is sent, run in this process: nobody listens where it is told to send to.
+// The errors of `headgate load` before anything is sent. It runs in this process, with an address without a server.
 
 import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { type Ran, runWithin } from './harness/loading.ts';
 interface Folder {
   readonly path: string;
   write(name: string, content: string | Buffer): Promise<void>;
-  /** With the paths of files below the folder, which messages then do not name. */
+  /** Takes the paths of files below the folder, and removes the folder from the messages. */
   run(...args: string[]): Promise<Ran>;
 }
 
@@ -35,10 +35,10 @@ async function loadFolder(t: TestContext, env: Record<string, string>): Promise<
   };
 }
 
-/** Nobody listens there. */
+/** An address without a server. */
 const nowhere = { HEADGATE_URL: 'http://127.0.0.1:9', HEADGATE_KEY: 'hg_0123456789ab_x' };
 
-test('files that cannot be meant are named, each with its line and what is wrong, and nothing is sent', async (t) => {
+test('invalid files are reported with their line and problem, and nothing is sent', async (t) => {
   const folder = await loadFolder(t, nowhere);
   const transaction = 'transaction_id,shop_id,region,savings,amount,branch_id\n';
   const wrong: [name: string, content: string | Buffer, sentence: RegExp][] = [
@@ -103,7 +103,7 @@ test('a header of very many columns is read in seconds, and only the first few a
   assert.ok(err.length < 3000, `it has ${err.length} characters`);
 });
 
-test('a server that is not there is told at once', async (t) => {
+test('an unreachable server is reported at once', async (t) => {
   const folder = await loadFolder(t, nowhere);
   await folder.write('shops.csv', 'shop_id,name,region\n');
   const { exitCode, err } = await folder.run('load', 'shops.csv');
@@ -111,7 +111,7 @@ test('a server that is not there is told at once', async (t) => {
   assert.match(err, /^headgate: http:\/\/127\.0\.0\.1:9.*Is the server running there\?\n$/);
 });
 
-test('a wrong command line is answered with one sentence, exit code 2', async (t) => {
+test('a wrong command line fails with one sentence and exit code 2', async (t) => {
   const folder = await loadFolder(t, nowhere);
   await folder.write('empty/notes.txt', '');
   const lines: [args: string[], sentence: RegExp][] = [
@@ -133,7 +133,7 @@ test('a wrong command line is answered with one sentence, exit code 2', async (t
   assert.match(err, /load needs an API key: set HEADGATE_KEY, or give --key-file FILE/);
 });
 
-test('a file or a folder that may not be read is told so', async (t) => {
+test('an unreadable file or folder is reported', async (t) => {
   const folder = await loadFolder(t, nowhere);
   await folder.write('shops.csv', 'shop_id,name,region\n');
   await folder.write('closed/shops.csv', 'shop_id,name,region\n');
@@ -149,7 +149,7 @@ test('a file or a folder that may not be read is told so', async (t) => {
 
 const NOBODY = 65_534;
 
-/** Root may read everything; so whoever is root runs it as nobody. */
+/** Runs it as the user `nobody` if this user is root, because root may read everything. */
 async function asNobody<Result>(run: () => Promise<Result>): Promise<Result> {
   if (process.geteuid?.() !== 0) return run();
   process.seteuid!(NOBODY);

@@ -25,7 +25,7 @@ function shopRows(count: number): string[][] {
   return Array.from({ length: count }, (_, at) => [randomUUID(), `Shop ${at}`, 'GB']);
 }
 
-/** A folder to load from, as an organisation of its own. */
+/** Makes a folder to load from, for a new organisation. */
 async function asNewOrganisation(t: TestContext, running: RunningHeadgate, scopes: readonly string[] = []) {
   const { headgate } = running;
   const { key } = await headgate.newKey(undefined, scopes);
@@ -100,10 +100,10 @@ forEachStore((store) => {
   });
 });
 
-describe('what is loaded and what is not', () => {
+describe('loaded and rejected records', () => {
   const running = runningHeadgate(testDatabases[0]!);
 
-  test('rejected records are named by file and line, mended, and loaded again from where they were written', async (t) => {
+  test('rejected records are named by file and line, and load once they are corrected', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const [good, noName, badRegion] = [randomUUID(), randomUUID(), randomUUID()];
     await folder.write(
@@ -162,7 +162,7 @@ describe('what is loaded and what is not', () => {
     assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
   });
 
-  test('a file of the user is never taken for one of rejected records', async (t) => {
+  test('a file of the user is never overwritten with rejected records', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const own = `${JSON.stringify({ shop_id: 'bad', name: 'One', region: 'GB' })}\n`;
     await folder.write('shops.ndjson', own);
@@ -173,7 +173,7 @@ describe('what is loaded and what is not', () => {
     assert.equal((await readAllRecords(api, 'shops')).length, 0);
   });
 
-  test('a dry run stores nothing, writes nothing, and does not blame records for references to what it did not store', async (t) => {
+  test('a dry run writes nothing, and does not reject references to records of the load', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const shops = shopRows(2);
     const branch = (shop: string) => [randomUUID(), shop, 'Branch', 'GB'];
@@ -199,7 +199,7 @@ describe('what is loaded and what is not', () => {
     assert.match(out, /1 branches could not be checked: they refer to records of this run/);
   });
 
-  test('interactions that are none at all are rejected like others', async (t) => {
+  test('lines that are not interactions are rejected like invalid ones', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const [shop] = shopRows(1);
     await folder.write('d/shops.csv', csvOf(shopColumns, [shop!]));
@@ -216,7 +216,7 @@ describe('what is loaded and what is not', () => {
     assert.equal((await readAllInteractions(api)).length, 1);
   });
 
-  test('unknown columns are dropped where the load is lenient, and counted', async (t) => {
+  test('unknown columns are dropped and counted in a lenient load', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     await folder.write(
       'shops.csv',
@@ -229,7 +229,7 @@ describe('what is loaded and what is not', () => {
     assert.equal((await readAllRecords(api, 'shops')).length, 1);
   });
 
-  test('a broken line 70,000 is named; what is before it is kept; mended, the load goes on there', async (t) => {
+  test('a broken line 70,000 is named, the lines before are kept, and the load resumes there', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const rows = shopRows(70_010);
     const lines = csvOf(shopColumns, rows).split('\n');
@@ -258,7 +258,7 @@ describe('what is loaded and what is not', () => {
     assert.deepEqual(await folder.names('rejected'), []);
   });
 
-  test('a file that was changed before the broken line is loaded from its beginning; so is any with --restart', async (t) => {
+  test('a file that was changed before the broken line starts over, as with --restart', async (t) => {
     const { folder } = await asNewOrganisation(t, running);
     const rows = shopRows(3);
     const good = csvOf(shopColumns, rows);
@@ -277,10 +277,10 @@ describe('what is loaded and what is not', () => {
     await folder.write('shops.csv', good);
     const { total } = await folder.json('load', 'shops.csv', '--restart');
     assert.deepEqual([total.received, total.rejected], [3, 0]);
-    assert.deepEqual(await folder.names('rejected'), [], 'nothing stays of what was rejected before');
+    assert.deepEqual(await folder.names('rejected'), [], 'rejected records of the earlier load are left');
   });
 
-  test('a file that is cut, or damaged further in, keeps what was before', async (t) => {
+  test('the records before the end of a truncated file are kept', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const packed = gzipSync(csvOf(shopColumns, shopRows(20_000)));
     await folder.write('shops.csv.gz', packed.subarray(0, packed.length - 100_000));
@@ -294,7 +294,7 @@ describe('what is loaded and what is not', () => {
     assert.equal((await readAllRecords(api, 'shops')).length, 20_000);
   });
 
-  test('a key that may not write a type is told which scope it lacks, and what it may write is kept', async (t) => {
+  test('a missing scope is named, and the types that the key may write are loaded', async (t) => {
     const { folder } = await asNewOrganisation(t, running, ['data:write:shops', 'data:read']);
     const [shop] = shopRows(1);
     await folder.write('d/shops.csv', csvOf(shopColumns, [shop!]));
@@ -308,7 +308,7 @@ describe('what is loaded and what is not', () => {
     assert.match(out, /^shops +1 +1/m);
   });
 
-  test('a wrong key, no key, a key file', async (t) => {
+  test('a wrong key is reported, and a key file is read', async (t) => {
     const { headgate } = running;
     const { key } = await headgate.newKey();
     const wrong = await loadFolder(t, { HEADGATE_URL: headgate.url, HEADGATE_KEY: 'hg_000000000000_wrong' });
@@ -324,7 +324,7 @@ describe('what is loaded and what is not', () => {
     assert.doesNotMatch(bad.err, /two words/);
   });
 
-  test('on a terminal there is a bar that fits into it, and the file’s line stays', async (t) => {
+  test('on a terminal the progress bar fits the width, and the file’s line stays', async (t) => {
     if (!(await hasProgram('script'))) return t.skip('there is no script(1) to make a terminal with');
     const { folder } = await asNewOrganisation(t, running);
     await folder.write('shops.csv', csvOf(shopColumns, shopRows(20_000)));
@@ -344,10 +344,10 @@ describe('what is loaded and what is not', () => {
   });
 });
 
-describe('a server that takes fewer records in a request than others', () => {
+describe('a server with a lower limit of records per request', () => {
   const running = runningHeadgate(testDatabases[0]!, { HEADGATE_MAX_RECORDS: '1000' });
 
-  test('gets as many as it takes', async (t) => {
+  test('gets all records within its limit', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
     const rows = [...shopRows(5500), ['bad', 'x', 'GB'], ...shopRows(10)];
     await folder.write('shops.csv', csvOf(shopColumns, rows));

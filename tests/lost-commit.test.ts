@@ -1,5 +1,5 @@
-// A commit whose confirmation never arrives: the connection to PostgreSQL is lost after the commit and before its
-// answer. The client hears of a failure although everything is stored, so the answer must not claim otherwise.
+// A commit whose confirmation never arrives, because the connection to PostgreSQL is lost right after it. The client
+// gets an error although everything is stored, so the error must not claim that nothing was stored.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,14 +13,14 @@ import { waitUntil } from './harness/waiting.ts';
 
 interface DeafProxy {
   readonly port: number;
-  /** From now on nothing that the server says arrives. */
+  /** From now on holds back everything that the server sends. */
   hold(): void;
   /** Cuts all connections; new ones are passed on as before. */
   cut(): void;
   close(): void;
 }
 
-/** Passes on bytes between a client and a server, until it is told to keep back what the server says. */
+/** Passes on bytes between a client and a server, until it has to hold back those of the server. */
 async function startDeafProxy(host: string, port: number): Promise<DeafProxy> {
   const sockets = new Set<Socket>();
   let isHolding = false;
@@ -61,7 +61,7 @@ async function startDeafProxy(host: string, port: number): Promise<DeafProxy> {
 const saysSafe = /Send it again as it is; that is safe/;
 const claimsNothing = /nothing (?:of it )?(?:is|was) stored|not stored/i;
 
-test('a write whose commit is not confirmed is answered 500, and says that sending it again is safe', async (t) => {
+test('the 500 for an unconfirmed commit does not claim that nothing was stored', async (t) => {
   const postgres = await testServer();
   const { url, drop } = await postgres.newDatabase();
   t.after(drop);
@@ -101,7 +101,7 @@ test('a write whose commit is not confirmed is answered 500, and says that sendi
     item_id: idOf('shops', shop),
     event_timestamp: 1_700_000_000,
   };
-  // From then on the shop is known, and only the write asks the store.
+  // After this the server knows the shop, and only the write uses the store.
   assert.equal((await api.record(interaction)).status, 201);
   proxy.hold();
   const recording = api.record<RefusalBody>(interaction);
@@ -109,7 +109,7 @@ test('a write whose commit is not confirmed is answered 500, and says that sendi
   proxy.cut();
   const recorded = await recording;
   assert.equal(recorded.status, 500, recorded.text);
-  // Without a key it will be recorded twice: that must not be called safe.
+  // Without a key a retry is recorded twice, so it must not be called safe.
   assert.doesNotMatch(recorded.text, claimsNothing);
   assert.match(recorded.body.message, /send it again as it is\. With an Idempotency-Key it is recorded once/);
 });

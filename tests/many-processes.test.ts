@@ -60,7 +60,7 @@ describe('several workers on one port', () => {
     assert.equal((await connection.answer()).status, 200);
   };
 
-  test('a new database is greeted once, and `listening on` is printed once, when all can answer', async () => {
+  test('the first key and `listening on` are printed once, when all workers can respond', async () => {
     await start({ HEADGATE_WORKRES: '3' });
     assert.equal((await workers()).length, WORKERS);
     const output = headgate.output();
@@ -74,7 +74,7 @@ describe('several workers on one port', () => {
     assert.equal((await api.upload('tags', [leastRecord('tags')])).status, 200);
   });
 
-  test('requests reach every worker; one that is lost is replaced, and the others go on serving', async () => {
+  test('requests reach every worker, and a lost worker is replaced while the others serve', async () => {
     await start();
     const { key } = await headgate.newKey();
     const first = await workers();
@@ -107,7 +107,7 @@ describe('several workers on one port', () => {
     assert.equal(await headgate.stop(), 0);
   });
 
-  test('SIGTERM lets every worker finish what is in flight, and ends with 0', async () => {
+  test('SIGTERM lets every worker finish its requests, and the exit code is 0', async () => {
     await start({ HEADGATE_SHUTDOWN_TIMEOUT: '25s' });
     const { key } = await headgate.newKey();
     const pids = await workers();
@@ -141,7 +141,7 @@ describe('several workers on one port', () => {
     assert.equal(courses.length, CONNECTIONS * perUpload);
   });
 
-  test('a client that never finishes is cut off by a stop, which does not fail', async () => {
+  test('a stop disconnects a client that never finishes, and exits with 0', async () => {
     await start({ HEADGATE_SHUTDOWN_TIMEOUT: '700ms' });
     const { key } = await headgate.newKey();
     const stuck = await connectRaw(headgate.url);
@@ -163,7 +163,7 @@ describe('several workers on one port', () => {
     await waitUntil('the workers are gone', () => pids.every((pid) => !isRunning(pid)));
   });
 
-  test('what keeps a worker from starting is said once', async () => {
+  test('the reason why workers cannot start is printed once', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     const { port } = taken.address() as AddressInfo;
@@ -181,7 +181,7 @@ describe('several workers on one port', () => {
     }
   });
 
-  test('a SQLite file, which one process writes, is refused in one sentence', async () => {
+  test('a SQLite file is refused in one sentence, because only one process can write it', async () => {
     const { folder, remove } = await newDatabaseFolder();
     const { exitCode, stdout, stderr } = await failedHeadgate(
       ['serve', '--workers', '2', '--database', `sqlite:${folder}/headgate.db`],
@@ -211,12 +211,12 @@ describe('two servers on one database', () => {
     return { issued, apis: [apiOf(servers[0].url, issued.key), apiOf(servers[1].url, issued.key)] };
   };
 
-  test('the same random workload on overlapping ids from both ends in a state that the model allows', async (t) => {
+  test('random uploads of the same ids to both end in a state that the model allows', async (t) => {
     const seed = chosenSeed();
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const random = new Random(seed);
     const { apis } = await newPair();
-    // With dates and without: then the last one counts.
+    // With dates the newest record wins, without dates the last one.
     for (const isDated of [true, false]) {
       const type = isDated ? 'shops' : 'courses';
       const ids = Array.from({ length: 60 }, () => randomUUID());
@@ -280,7 +280,7 @@ describe('two servers on one database', () => {
     for (const api of apis) assert.equal((await api.list('tags')).status, 401);
   });
 
-  test('a record that came through one is a reference for the other at once', async () => {
+  test('a record uploaded to one can be referenced through the other at once', async () => {
     const { apis } = await newPair();
     for (let round = 0; round < 10; round++) {
       const [here, there] = round % 2 === 0 ? apis : [apis[1], apis[0]];
@@ -311,7 +311,7 @@ describe('two servers on one database', () => {
     assert.deepEqual(await readAllInteractions(here), [recorded.body]);
   });
 
-  test('an Idempotency-Key used on both at once is carried out once', async () => {
+  test('requests with one Idempotency-Key to both at once are processed once', async () => {
     const { apis } = await newPair();
     const shop = leastRecord('shops');
     assert.equal((await apis[0].upload('shops', [shop])).status, 200);
@@ -330,7 +330,7 @@ describe('two servers on one database', () => {
   });
 });
 
-test('four servers that start at once on an empty database make its tables and the first key once', async () => {
+test('four servers that start at once on an empty database create tables and first key once', async () => {
   const database = await newDatabase();
   const starting = Array.from({ length: 4 }, () => startHeadgate(database.url));
   const settled = await Promise.allSettled(starting);
@@ -365,8 +365,8 @@ interface SentUpload {
 }
 
 /**
- * For each id: exactly one upload created it, and what is stored is one of the records uploaded, after whose
- * acknowledgement nothing that would have replaced it was sent.
+ * Fails unless exactly one upload created each id, and the stored record is one of the uploaded ones that no upload
+ * sent after its acknowledgement should have replaced.
  */
 function assertAllowed(
   type: 'shops' | 'courses',
@@ -388,7 +388,7 @@ function assertAllowed(
   for (const shown of stored) {
     const sent = versions.get(idOf(type, shown))!;
     const last = sent.find(({ record }) => record.name === shown.name);
-    assert.ok(last !== undefined, `${idOf(type, shown)} is stored as nobody sent it`);
+    assert.ok(last !== undefined, `${idOf(type, shown)} is stored with values that were never sent`);
     for (const [field, value] of Object.entries(last.record)) assert.equal(shown[field], value);
     for (const { record, startedAtMs } of sent) {
       const isOlder = record.updated !== undefined && String(record.updated) < String(shown.updated);
@@ -424,7 +424,7 @@ function assertReplay(first: Reply, again: Reply): void {
   assert.equal(again.headers.get('idempotency-replayed'), 'true');
 }
 
-/** Sends the same through both at once; the answer of the one that carried it out. */
+/** Sends the same request through both at once. Returns the response of the one that processed it. */
 async function carriedOutOnce<Body>(
   status: number,
   apis: readonly Api[],

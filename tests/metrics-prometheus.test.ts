@@ -58,7 +58,7 @@ const withoutPromtool = !(await hasProgram('promtool')) && 'this machine has no 
 const withoutPrometheus = !(await hasProgram('prometheus')) && 'this machine has no prometheus';
 
 describe('the alerts', { skip: withoutPromtool }, () => {
-  it('are rules that Prometheus takes', async () => {
+  it('are valid Prometheus rules', async () => {
     const { stdout } = await promisify(execFile)('promtool', ['check', 'rules', rulesFile]);
     assert.match(stdout, /SUCCESS: \d+ rules found/);
   });
@@ -69,7 +69,7 @@ describe('the alerts', { skip: withoutPromtool }, () => {
   });
 });
 
-it('the dashboard is one that Grafana imports: panels of their own place, on a data source that is chosen', async () => {
+it('the panels of the dashboard have unique ids and use the selected data source', async () => {
   const { uid, panels, templating } = await readDashboard();
   assert.equal(uid, 'headgate');
   assert.ok(templating.list.some(({ name, type }) => name === 'datasource' && type === 'datasource'));
@@ -134,18 +134,18 @@ scrape_configs:
   });
   after(() => stop());
 
-  it('finds nothing to say about the names and types of Headgate’s metrics', async () => {
+  it('has no complaint about the names and types of Headgate’s metrics', async () => {
     const lint = spawn('promtool', ['check', 'metrics'], { stdio: ['pipe', 'ignore', 'pipe'] });
     lint.stdin.end(await (await fetch(metricsUrl(server.headgate))).text());
     const said = (await lint.stderr.toArray()).join('');
-    // Those of the process are named as every Node program names them.
+    // The names of process metrics are the same for every Node program.
     assert.deepEqual(
       said.split('\n').filter((line) => line !== '' && !line.startsWith('nodejs_')),
       [],
     );
   });
 
-  it('can evaluate every expression of the dashboard and the alerts, which name only what is there', async () => {
+  it('evaluates every expression of the dashboard and the alerts, on existing metrics', async () => {
     const api = await server.newApi();
     const shop = leastRecord('shops');
     const sendSome = async (): Promise<void> => {

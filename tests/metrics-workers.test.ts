@@ -23,7 +23,7 @@ describe('/metrics of several workers', () => {
   });
   const sendRequests = async (): Promise<void> => {
     const url = `${server.headgate.url}/nowhere`;
-    // Each on a connection of its own, so that all workers get some.
+    // Each request has a connection of its own, so that all workers get some.
     const send = async (): Promise<void> => {
       const response = await fetch(url, { headers: { Connection: 'close' } });
       await response.arrayBuffer();
@@ -31,7 +31,7 @@ describe('/metrics of several workers', () => {
     await Promise.all(Array.from({ length: REQUESTS }, send));
   };
 
-  it('is the sum of what each counts', async () => {
+  it('is the sum over all workers', async () => {
     const before = await scrape(server.headgate);
     assert.equal(before.get('headgate_workers'), WORKERS);
     assert.equal(before.get('headgate_in_flight_limit_bytes'), WORKERS * 256 * 1024 * 1024);
@@ -66,7 +66,7 @@ describe('/metrics of several workers', () => {
     );
   });
 
-  it('is answered, and the primary lives on, where a worker ends at the moment of the question', async () => {
+  it('is served, and the primary survives, if a worker ends during the request', async () => {
     const { headgate } = server;
     const primary = headgate.process.pid!;
     const connection = await connectRaw(metricsUrl(headgate));
@@ -75,7 +75,7 @@ describe('/metrics of several workers', () => {
         await waitUntil('all workers serve', async () => {
           return (await scrape(headgate)).get('headgate_workers') === WORKERS;
         });
-        // The primary finds the question and the end of its worker at once.
+        // When it continues, the primary finds the request and the end of its worker at once.
         const [victim] = await childrenOf(primary);
         process.kill(primary, 'SIGSTOP');
         connection.send({ path: '/metrics' });
@@ -90,7 +90,7 @@ describe('/metrics of several workers', () => {
     }
   });
 
-  it('may be asked before the workers can answer', async () => {
+  it('may be requested before the workers can respond', async () => {
     const { database, remove } = await testDatabases[1]!.newDatabase();
     const port = await freePort();
     const environment = { HEADGATE_WORKERS: String(WORKERS), HEADGATE_METRICS_PORT: String(port) };
@@ -98,7 +98,7 @@ describe('/metrics of several workers', () => {
     const asked: Promise<unknown>[] = [];
     const asking = setInterval(() => {
       const answer = fetch(`http://127.0.0.1:${port}/metrics`);
-      // Until the port is open, the answer is that it is not.
+      // Connections are refused until the port is open.
       asked.push(
         answer.then(
           (response) => response.arrayBuffer(),

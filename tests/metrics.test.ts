@@ -22,7 +22,7 @@ const withMetrics = { HEADGATE_METRICS_PORT: '0' };
 forEachStore((store) => {
   const server = runningHeadgate(store, withMetrics);
 
-  /** What the series of these metrics grew by while the work was done. */
+  /** Returns by how much the series of these metrics grew during the work. */
   const grownBy = async (
     work: () => Promise<unknown>,
     ...names: string[]
@@ -145,7 +145,7 @@ describe('/metrics on SQLite', () => {
     assert.ok(samples.get('headgate_event_loop_delay_seconds{stat="p50"}')! < 1);
   });
 
-  it('shows nothing of it on the public port, and nothing else on its own', async () => {
+  it('is not served on the public port, and its own port serves nothing else', async () => {
     const { status } = await apiOf(server.headgate.url, null).request('/metrics');
     assert.equal(status, 404);
     const url = metricsUrl(server.headgate);
@@ -154,7 +154,7 @@ describe('/metrics on SQLite', () => {
     assert.equal((await fetch(url, { method: 'HEAD' })).status, 200);
   });
 
-  it('has no label that a client could fill', async () => {
+  it('has no label with a value that a client chose', async () => {
     const secret = `secret-${randomUUID()}`;
     const api = await server.newApi();
     await api.request(`/${secret}?${secret}=${secret}`);
@@ -184,7 +184,7 @@ describe('/metrics on SQLite', () => {
     );
   });
 
-  it('counts, and logs, what is refused before there is a route', async () => {
+  it('counts and logs requests that are refused before routing', async () => {
     const connection = await connectRaw(server.headgate.url);
     connection.write('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n');
     const { status, headers, text } = await connection.answer();
@@ -198,7 +198,7 @@ describe('/metrics on SQLite', () => {
     assert.equal((await scrape(server.headgate)).get(series), 1);
   });
 
-  it('lives on where the client of a CONNECT leaves before its answer', async () => {
+  it('survives a client that disconnects right after a CONNECT', async () => {
     const socket = connect(Number(new URL(server.headgate.url).port), '127.0.0.1');
     await once(socket, 'connect');
     socket.write('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n');
@@ -206,7 +206,7 @@ describe('/metrics on SQLite', () => {
     assert.equal((await fetch(`${server.headgate.url}/livez`)).status, 200);
   });
 
-  it('shows what is being held and worked on, and a request that is cut off', async () => {
+  it('shows bytes and requests in flight, and counts a request that is cut off', async () => {
     const { key } = await server.headgate.newKey();
     const body = JSON.stringify({ records: [leastRecord('shops')] });
     const connection = await connectRaw(server.headgate.url);
@@ -229,7 +229,7 @@ describe('/metrics on SQLite', () => {
   });
 });
 
-describe('the port of metrics', () => {
+describe('the metrics port', () => {
   let folder: Awaited<ReturnType<typeof newDatabaseFolder>>;
   let headgate: Headgate;
   before(async () => {
@@ -241,11 +241,11 @@ describe('the port of metrics', () => {
     await folder.remove();
   });
 
-  it('is not there unless it is asked for', () => {
+  it('is closed by default', () => {
     assert.doesNotMatch(headgate.output(), /metrics/);
   });
 
-  it('being taken is said in one sentence that names the setting', async () => {
+  it('if in use, is refused in one sentence that names the setting', async () => {
     const { exitCode, stderr } = await failedHeadgate(['serve', '--port', '0'], {
       ...process.env,
       HEADGATE_DATABASE: `${folder.folder}/other.db`,

@@ -1,5 +1,5 @@
-// A seeded random workload against the real server, every answer compared with a model of a page of code:
-// what the service promises to do with uploads, written down once more without the service.
+// A seeded random workload against the real server. Every response is compared with a small model of what the service
+// promises to do with uploads.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -37,7 +37,7 @@ interface ExpectedUpload {
   }[];
 }
 
-/** A record that the workload made, with what the service must find wrong with it and show of it. */
+/** A record of the workload, with the problems that the service must report and the values that it must show. */
 interface Drawn {
   readonly sent: unknown;
   readonly mistakes: readonly { readonly field: string | null; readonly code: string }[];
@@ -125,7 +125,7 @@ function isOlder(incoming: Shown, stored: Shown): boolean {
   return moments.indexOf(incoming.updated as string) < moments.indexOf(stored.updated as string);
 }
 
-/** The ids that one client uses: few enough to meet again. */
+/** The ids that one client uses, few enough to be used repeatedly. */
 class Ids {
   readonly #random: Random;
   readonly #client: number;
@@ -369,7 +369,7 @@ forEachStore((store) => {
   describe('a random workload', () => {
     const running = runningHeadgate(store, { HEADGATE_BATCH_SIZE: String(BATCH_SIZE) });
 
-    test('gets the answers and leaves the state that the model has', async (context) => {
+    test('gets the responses and leaves the state that the model predicts', async (context) => {
       const seed = chosenSeed();
       context.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
       const random = new Random(seed);
@@ -388,7 +388,7 @@ forEachStore((store) => {
         }
         for (const { api, model } of organisations) await assertStored(api, model);
 
-        // Now at the same time, on ids of their own: the organisations' records are shared, the ids are not.
+        // Now the clients run concurrently. They share the records of their organisation; each has ids of its own.
         const concurrent = organisations.flatMap(({ api, model }, at) =>
           Array.from({ length: CLIENTS }, (_, number) => {
             const own = new Random(random.integer(0, 2 ** 32 - 1));

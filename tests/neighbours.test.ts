@@ -1,4 +1,4 @@
-// One organisation does its worst, within what its key allows; another must not notice.
+// One organisation attacks with what its key allows; another one must not be affected.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -15,7 +15,7 @@ import { residentMemory } from './harness/resident-memory.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 const MEMORY_LIMIT_MB = 600;
-/** Generous, because other tests run at the same time; without fairness it was minutes. */
+/** Generous, because other tests run at the same time. Without fair scheduling it was minutes. */
 const WAIT_LIMIT_MS = 3000;
 const STALL_TIMEOUT_MS = 2000;
 const CONNECTIONS = 16;
@@ -36,7 +36,7 @@ function headOf(path: string, key: string, contentLength: number, more = ''): st
   );
 }
 
-describe('beside an organisation that does its worst', () => {
+describe('while another organisation attacks', () => {
   let headgate: Headgate;
   let remove: () => Promise<void>;
   let greedy: Api;
@@ -64,7 +64,7 @@ describe('beside an organisation that does its worst', () => {
     await remove();
   });
 
-  /** Repeats the work on several connections, and returns the longest that the other organisation waits meanwhile. */
+  /** Repeats the work on several connections. Returns the longest wait of the other organisation meanwhile. */
   const longestWaitMs = async (work: () => Promise<unknown>, uploads = 8): Promise<number> => {
     let isOver = false;
     const working = Array.from({ length: CONNECTIONS }, async () => {
@@ -90,7 +90,7 @@ describe('beside an organisation that does its worst', () => {
     assert.doesNotMatch(headgate.output(), /started again/);
   };
 
-  test('long unknown names are not kept', async () => {
+  test('long unknown names do not accumulate in memory', async () => {
     for (const path of ['/v1/data/tags', '/user-interactions']) {
       for (let request = 0; request < 15; request++) {
         const name = `${request}`.padStart(30_000_000, 'k');
@@ -112,7 +112,7 @@ describe('beside an organisation that does its worst', () => {
     'compressed arrays of 16 million zeros': packed(`{"records":[[${'0,'.repeat(15_999_999)}0]]}`),
   };
   for (const [what, body] of Object.entries(rejected)) {
-    test(`rejected uploads keep nobody waiting: ${what}`, async () => {
+    test(`rejected uploads do not delay an organisation: ${what}`, async () => {
       const headers: Record<string, string> = typeof body === 'string' ? {} : brotli;
       const waitMs = await longestWaitMs(() => greedy.request('/v1/data/tags', { body, headers }));
       assert.ok(waitMs < WAIT_LIMIT_MS, `another organisation waited ${waitMs} ms`);
@@ -120,7 +120,7 @@ describe('beside an organisation that does its worst', () => {
     });
   }
 
-  test('valid uploads at full force keep nobody waiting', async () => {
+  test('valid uploads at full speed do not delay an organisation', async () => {
     const waitMs = await longestWaitMs(() =>
       greedy.upload(
         'tags',
@@ -130,7 +130,7 @@ describe('beside an organisation that does its worst', () => {
     assert.ok(waitMs < WAIT_LIMIT_MS, `another organisation waited ${waitMs} ms`);
   });
 
-  test('responses that nobody reads are bounded, and their connections closed', async () => {
+  test('unread responses are bounded, and their connections closed', async () => {
     const body = packed(
       JSON.stringify({ records: Array.from({ length: 5000 }, () => ({ ['\u0001'.repeat(100)]: 1 })) }),
     );
@@ -148,7 +148,7 @@ describe('beside an organisation that does its worst', () => {
     const { status } = await modest.upload('tags', [leastRecord('tags')]);
     assert.equal(status, 200);
     assert.ok(performance.now() - startedAtMs < WAIT_LIMIT_MS);
-    // Only what arrives shows that the other side has ended, and nothing is read here: so the server is asked.
+    // These sockets read nothing, so they cannot see that the server has closed them: check the server's side.
     await waitUntil('the server has closed the connections', async () => {
       return (await openConnections(Number(port))) <= openBefore;
     });
@@ -156,7 +156,7 @@ describe('beside an organisation that does its worst', () => {
     await assertUnharmed();
   });
 
-  test('stalled bodies of two keys leave room for others, and are ended', async () => {
+  test('stalled bodies of two keys leave room for an organisation, and are cut off', async () => {
     const { hostname, port } = new URL(headgate.url);
     const stalled = new Set<Socket>();
     const stallFour = async (): Promise<void> => {
@@ -180,10 +180,14 @@ describe('beside an organisation that does its worst', () => {
     });
     assert.equal((await upload(modest, 10_000_000)).status, 200);
     await waitUntil('all of them are ended', () => stalled.size === 0);
-    assert.equal((await upload(greedy, 30_000_000)).status, 200, 'the bytes were not given back');
+    assert.equal(
+      (await upload(greedy, 30_000_000)).status,
+      200,
+      'the bytes of the stalled bodies were not released',
+    );
   });
 
-  test('a stalled body gets 408 and the end of its connection', async () => {
+  test('a stalled body gets 408, and its connection is closed', async () => {
     const connection = await connectRaw(headgate.url);
     const body = JSON.stringify({ records: [leastRecord('tags')] });
     await connection.sendAllButTheLastByte({ path: '/v1/data/tags', headers: bearer(greedyKey), body });
@@ -194,7 +198,7 @@ describe('beside an organisation that does its worst', () => {
   });
 });
 
-test('a key that is revoked while its body arrives is not accepted', async (t) => {
+test('a request is refused if its key is revoked while the body arrives', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   const headgate = await startHeadgate(`${folder}/headgate.db`);
   t.after(async () => {
@@ -219,7 +223,7 @@ test('a key that is revoked while its body arrives is not accepted', async (t) =
   assert.equal((await apiOf(headgate.url, other.key).read('tags', record.tag_id as string)).status, 404);
 });
 
-/** How many connections the kernel knows whose one end is this port of the server and which are not closed there. */
+/** Returns the number of connections to this port that the server has not closed, according to the kernel. */
 async function openConnections(port: number): Promise<number> {
   const lines = (await readFile('/proc/net/tcp', 'utf8')).trim().split('\n').slice(1);
   const hexPort = port.toString(16).toUpperCase().padStart(4, '0');

@@ -1,5 +1,5 @@
-// A database that an older Headgate made, of a catalogue that asked for other fields, under the real executable:
-// what is stored stays as it is, uploads follow today's rules, and it can be copied to and from a new database.
+// The real executable on a database of an older Headgate, whose catalogue required other fields: stored records stay
+// unchanged, uploads follow the current rules, and the database can be copied to and from a new one.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -18,7 +18,7 @@ import { readAllRecords } from './harness/read-all.ts';
 import { leastRecord } from './harness/records.ts';
 
 const OLD_ID = '0d1f6a3c-9a57-4e0e-8a52-52ab20c2b8d1';
-/** As it was stored, when a customer needed a gender, but neither a user_id nor a region. */
+/** A record from the time when a customer needed a gender, but neither a user_id nor a region. */
 const oldCustomer = {
   customer_id: OLD_ID,
   user_id: null,
@@ -47,7 +47,7 @@ async function newDatabase(kind: TestDatabases, organisation: string): Promise<O
   return { database, organisation, remove };
 }
 
-/** Customers as older releases made tables: what was required was NOT NULL, and there was no region. */
+/** Makes the table of customers like older releases: required fields were NOT NULL, and there was no region. */
 async function olderDatabase(kind: TestDatabases): Promise<Owned> {
   const owned = await newDatabase(kind, 'acme');
   const isSqlite = owned.database.startsWith('sqlite:');
@@ -95,14 +95,14 @@ async function addCustomer({ database }: Owned, row: Row): Promise<void> {
   await store.close();
 }
 
-/** Fails unless both sides are equal afterwards. */
+/** Copies and fails unless both sides are equal afterwards. */
 async function copy(from: string, to: string): Promise<void> {
   await runHeadgate(['copy', '--from', from, '--to', to], process.env);
 }
 
 for (const kind of testDatabases) {
   describe(`an older database on ${kind.name}`, () => {
-    test('shows what is stored as it is, and takes uploads by the rules of today', async (t) => {
+    test('shows stored records unchanged, and applies the current rules to uploads', async (t) => {
       const older = await olderDatabase(kind);
       t.after(older.remove);
       const headgate = await startHeadgate(older.database);
@@ -136,7 +136,7 @@ for (const kind of testDatabases) {
     });
 
     for (const other of testDatabases) {
-      test(`is copied to a new one on ${other.name}`, async (t) => {
+      test(`can be copied to a new one on ${other.name}`, async (t) => {
         const older = await olderDatabase(kind);
         t.after(older.remove);
         const target = await other.newDatabase();
@@ -145,7 +145,7 @@ for (const kind of testDatabases) {
         assert.deepEqual(await customersIn({ ...older, database: target.database }), [oldRow]);
       });
 
-      test(`takes in a copy of a new one on ${other.name}`, async (t) => {
+      test(`can receive a copy of a new one on ${other.name}`, async (t) => {
         const source = await newDatabase(other, 'bmce');
         t.after(source.remove);
         const row = recordRow('customers');

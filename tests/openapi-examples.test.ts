@@ -1,5 +1,5 @@
-// Every example of the API description is sent to a real server, in the order of the document, and every refusal
-// that can be provoked is: what comes back is what the description says, in status, headers, form and words.
+// Sends every example of the API description to a real server, in the order of the document, and provokes every refusal
+// that can be provoked. Responses must match the description in status, headers, shape and text.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -32,7 +32,7 @@ import { hasProgram } from './harness/waiting.ts';
 const run = promisify(execFile);
 const root = new URL('..', import.meta.url);
 const MOST_BYTES = 64 * 1024;
-/** So that answers carry the headers that tell of the rate. */
+/** With a rate limit, so that responses have its headers. */
 const rated = { HEADGATE_RATE_LIMIT: '1000' };
 
 interface Setting {
@@ -49,7 +49,7 @@ function asBody(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Sends it as the operation is described, and has the description judge the answer. */
+/** Sends a request as the operation is described, and checks the response against the description. */
 async function call(
   { url, key, api }: Setting,
   described: DescribedOperation,
@@ -76,13 +76,13 @@ function exampleOf(api: DescribedApi, described: DescribedOperation, status: num
   return found.value;
 }
 
-/** The body of a request that is accepted. */
+/** Returns the body of a request that is accepted. */
 function goodBody({ operation }: DescribedOperation): string {
   const [example] = Object.values(operation.requestBody!.content['application/json'].examples!);
   return asBody(example!.value);
 }
 
-/** Every request and answer that the description shows for an operation; answers the ids that were given. */
+/** Sends every example of an operation, checks the responses and returns them. */
 async function playExamples(setting: Setting, described: DescribedOperation, id: string): Promise<Got[]> {
   const { api } = setting;
   const { operation } = described;
@@ -118,7 +118,7 @@ function statusOf(api: DescribedApi, described: DescribedOperation, name: string
   const status = Object.keys(described.operation.responses).find(
     (one) => api.response(described, Number(one))?.content?.['application/json'].examples?.[name],
   );
-  assert.ok(status, `the request ${name} of ${described.operation.operationId} has no answer`);
+  assert.ok(status, `the request ${name} of ${described.operation.operationId} has no response`);
   return Number(status);
 }
 
@@ -127,7 +127,7 @@ function pathIdOf(api: DescribedApi, described: DescribedOperation): string {
   return parameter === undefined ? '' : String(parameter.example);
 }
 
-/** The operations once for each kind: those of one record type stand for those of all. */
+/** One operation of each kind: those of one record type represent those of all. */
 const kinds = [
   'uploadTransactions',
   'listTransactions',
@@ -222,7 +222,7 @@ forEachStore((store) => {
       }
     });
 
-    it('as curl do what the document says they do', async (t) => {
+    it('as curl commands do what the document says', async (t) => {
       const { url, key } = await newSetting();
       const environment = { ...process.env, HEADGATE_URL: url, HEADGATE_KEY: key };
       const shell = async (source: string): Promise<unknown> => {
@@ -319,7 +319,7 @@ forEachStore((store) => {
   });
 });
 
-/** By then a request has been read and waits for the store, whose answers are held. */
+/** After this time a request has been read and waits for the store, whose responses are held back. */
 const REACHES_THE_STORE_MS = 500;
 
 describe('the refusals of the API description', () => {
@@ -333,7 +333,7 @@ describe('the refusals of the API description', () => {
   let url: string;
   let api: DescribedApi;
   let key: string;
-  /** May neither read nor write what the operations below are about. */
+  /** A key that may neither read nor write the data of the operations below. */
   let powerlessKey: string;
 
   before(async () => {
@@ -345,7 +345,7 @@ describe('the refusals of the API description', () => {
     ]);
   });
 
-  /** Provokes it, and compares it with the example of that status. */
+  /** Provokes a refusal and compares it with the example of that status. */
   const provoke = async (
     judge: DescribedApi,
     described: DescribedOperation,
@@ -377,7 +377,7 @@ describe('the refusals of the API description', () => {
   });
 
   for (const operationId of kinds) {
-    it(`come as they are described from ${operationId}`, async () => {
+    it(`are returned by ${operationId} as described`, async () => {
       const described = api.operation(operationId);
       const { path } = sentTo(described, key);
       const send = (further: Partial<Sent> = {}): Promise<Got> =>
@@ -423,12 +423,12 @@ describe('the refusals of the API description', () => {
     });
   }
 
-  /** What is looked into and found wanting, so that its answer is remembered under its idempotency key. */
+  /** Returns a body whose content is refused, so that its response is stored under its idempotency key. */
   const unacceptable = ({ operation }: DescribedOperation): unknown =>
     followed<Response>(api.document, operation.responses['400']!).content!['application/json'].examples!
       .refused!['x-request'];
 
-  it('name the scopes of which one is enough', async () => {
+  it('name the scopes, any of which is enough', async () => {
     const scopes = new Set(kinds.flatMap((id) => scopesOf(api.operation(id))));
     const { org_id } = await running.headgate.newKey();
     for (const scope of scopes) {
@@ -447,7 +447,7 @@ describe('the refusals of the API description', () => {
     }
   });
 
-  it('say that too much came', async () => {
+  it('include 413 and 503 for bodies that are too large', async () => {
     const { url: smallUrl } = small.headgate;
     const judge = await DescribedApi.of(smallUrl);
     const { key: smallKey } = await small.headgate.newKey();
@@ -464,7 +464,7 @@ describe('the refusals of the API description', () => {
     }
   });
 
-  it('say that the rate is over, where there is one', async () => {
+  it('include 429 if there is a rate limit', async () => {
     const { url: slowUrl } = slow.headgate;
     const judge = await DescribedApi.of(slowUrl);
     const { key: slowKey } = await slow.headgate.newKey();

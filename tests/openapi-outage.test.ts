@@ -1,4 +1,4 @@
-// What is answered while the store cannot keep or cannot be asked is described as well.
+// The API description also covers the responses while the store cannot write or cannot be reached.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -11,7 +11,7 @@ import { DescribedApi, exchange, type Got } from './harness/described-api.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-describe('the API description while PostgreSQL', () => {
+describe('the API description covers the responses while PostgreSQL', () => {
   let postgres: OwnTestServer;
   let database: TestDatabase;
   let headgate: Headgate;
@@ -66,11 +66,11 @@ describe('the API description while PostgreSQL', () => {
     }
   });
 
-  it('is away', async () => {
+  it('is down', async () => {
     await postgres.kill();
     try {
       assert.equal((await call('listShops')).status, 503);
-      // 503 where the key itself has to be looked up again by then.
+      // The status is 503 if the key has to be looked up again by then.
       const { status } = await call('uploadShops');
       assert.ok(status === 500 || status === 503, String(status));
       assert.equal((await call('getReadiness')).status, 503);

@@ -1,4 +1,4 @@
-// The API description: what it is as a document, how it is served, and that it says of the routes what they do.
+// The API description: its document, how it is served, and that it agrees with the routes.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -27,7 +27,7 @@ describe('the API description', () => {
   });
   const proxied = runningHeadgate(store!, { HEADGATE_BEHIND_PROXY: 'true' });
 
-  it('has no fault that a public linter knows', async () => {
+  it('passes a public linter', async () => {
     const config = await createConfig({ extends: ['recommended'] });
     const problems = await lintFromString({ source: kept, absoluteRef: 'openapi.json', config });
     assert.deepEqual(
@@ -41,7 +41,7 @@ describe('the API description', () => {
     );
   });
 
-  it('is kept in the repository as a server with the default settings gives it', async () => {
+  it('in the repository equals that of a server with default settings', async () => {
     const answer = await fetch(`${running.headgate.url}/openapi.json`);
     assert.deepEqual(await answer.json(), JSON.parse(kept));
   });
@@ -60,7 +60,7 @@ describe('the API description', () => {
     assert.equal(new Set(ids).size, ids.length);
   });
 
-  it('names the limits that the server was given', async () => {
+  it('names the configured limits', async () => {
     const { document } = await DescribedApi.of(small.headgate.url);
     const upload = document.components.schemas.ShopUpload as {
       properties: { records: { maxItems: number } };
@@ -72,7 +72,7 @@ describe('the API description', () => {
     assert.match(document.info.description, /not limited/);
   });
 
-  it('names just the query parameters that each path takes', async () => {
+  it('names exactly the query parameters that each path accepts', async () => {
     const { key } = await running.headgate.newKey();
     const api = await DescribedApi.of(running.headgate.url);
     for (const described of api.operations) {
@@ -90,7 +90,7 @@ describe('the API description', () => {
     }
   });
 
-  it('needs no key, and is sent again only to those who have another version', async () => {
+  it('needs no key, and is sent again only to clients with another version', async () => {
     for (const path of openPaths) {
       const url = running.headgate.url + path;
       const first = await fetch(url);
@@ -113,7 +113,7 @@ describe('the API description', () => {
     }
   });
 
-  it('comes by HTTPS only where a proxy is in front, unlike the probes', async () => {
+  it('is served by HTTPS only behind a proxy, unlike the probes', async () => {
     const { url } = proxied.headgate;
     const api = new DescribedApi(
       (await exchange(url, { method: 'GET', path: '/openapi.json', headers: byHttps })).body as never,

@@ -1,5 +1,4 @@
-// The files with which Headgate is deployed, held against the code, and carried out as far as that needs neither a
-// container engine nor a cluster.
+// Checks the deployment files against the code, and runs the steps that need neither a container engine nor a cluster.
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -44,7 +43,7 @@ function read(path: string): string {
   return readFileSync(join(root, path), 'utf8');
 }
 
-/** The settings that an environment makes; a name or a value that Headgate does not know fails. */
+/** Returns the settings of an environment; throws if Headgate does not know a name or a value. */
 function settingsOf(environment: Readonly<Record<string, string>>): Settings {
   const known = settingDescriptions.map(({ env }) => env);
   for (const name of Object.keys(environment)) {
@@ -64,7 +63,7 @@ function newFolder(t: TestContext): string {
 describe('Dockerfile', () => {
   const [build, image] = readDockerfile(join(root, 'Dockerfile')) as [Stage, Stage];
 
-  test('runs on the Node that the package asks for, as a user without rights, on a volume of its own', () => {
+  test('runs on the Node version of the package, as an unprivileged user, on its own volume', () => {
     const major = /\d+/.exec(packageJson.engines.node)![0];
     for (const { from } of [build, image]) assert.equal(from, `node:${major}-slim`);
     assert.equal(only(image, 'USER'), `${OWNER}:${OWNER}`);
@@ -77,13 +76,13 @@ describe('Dockerfile', () => {
     assert.equal(only(image, 'STOPSIGNAL'), 'SIGTERM');
   });
 
-  test('without a word on TLS the image says what to give, and does not start', () => {
+  test('without a TLS setting the image names the possible ones and does not start', () => {
     const problem = readSettings(environmentOf(image));
     assert.ok(problem instanceof Failure);
     assert.match(problem.reason, /HEADGATE_TLS_CERT and HEADGATE_TLS_KEY, or set HEADGATE_BEHIND_PROXY=true/);
   });
 
-  test('its steps build an image that serves, is found healthy, and stops at SIGTERM', async (t) => {
+  test('its steps build an image that serves, passes its health check, and stops at SIGTERM', async (t) => {
     const folder = newFolder(t);
     const roots = { build: join(folder, 'build'), image: join(folder, 'image') };
     mkdirSync(join(roots.image, 'usr/local/bin'), { recursive: true });
@@ -142,7 +141,7 @@ describe('Dockerfile', () => {
     });
   });
 
-  /** Only root may give a folder to somebody. */
+  /** Removes the owner from the instructions, because only root may give a folder to another user. */
   function withoutOwner(stage: Stage): Stage {
     const instructions = stage.instructions.map(({ word, text }) => ({
       word,
@@ -172,7 +171,7 @@ describe('compose.yaml', () => {
   };
   const [, image] = readDockerfile(join(root, 'Dockerfile')) as [Stage, Stage];
 
-  test('Headgate starts with its settings, on the database that the other service makes', () => {
+  test('the settings of Headgate are valid and name the database of the other service', () => {
     const { environment, stop_grace_period: grace } = services.headgate;
     const settings = settingsOf({ ...environmentOf(image), ...environment });
     assert.equal(settings.behindProxy, true);
@@ -181,7 +180,7 @@ describe('compose.yaml', () => {
     assert.ok(Number.parseInt(grace!, 10) > defaultStopSeconds);
   });
 
-  test('the password has to be given, and nothing is published but HTTPS, on this machine only', () => {
+  test('the password is required, and only HTTPS is published, on this machine only', () => {
     assert.match(services.postgres.environment.POSTGRES_PASSWORD!, /^\$\{POSTGRES_PASSWORD:\?.+\}$/);
     assert.equal(services.headgate.ports, undefined);
     assert.equal(services.postgres.ports, undefined);
@@ -189,7 +188,7 @@ describe('compose.yaml', () => {
     assert.deepEqual(services.caddy.ports, ['${BIND:-127.0.0.1}:${HTTPS_PORT:-8443}:443']);
   });
 
-  test('each waits until what it needs is healthy, and what is kept has a volume', () => {
+  test('each service waits until those it needs are healthy, and stored data has a volume', () => {
     assert.equal(services.headgate.depends_on?.postgres?.condition, 'service_healthy');
     assert.equal(services.caddy.depends_on?.headgate?.condition, 'service_healthy');
     assert.ok(services.postgres.healthcheck?.test.includes('pg_isready'));
@@ -202,7 +201,7 @@ describe('compose.yaml', () => {
     }
   });
 
-  test('Caddy hands everything on to the port that Headgate listens on', () => {
+  test('Caddy forwards everything to the port that Headgate listens on', () => {
     const caddyfile = services.caddy.volumes!.find((volume) => volume.endsWith(':/etc/caddy/Caddyfile:ro'))!;
     const text = read(caddyfile.split(':')[0]!);
     const { port } = settingsOf({ ...environmentOf(image), ...services.headgate.environment });
@@ -214,7 +213,7 @@ describe('compose.yaml', () => {
 describe('the units of systemd', async () => {
   const units = readdirSync(join(root, 'deploy/systemd'));
   const skip = !(await hasProgram('systemd-analyze')) && 'this machine has no systemd-analyze';
-  /** A unit's settings; those that are given several times, joined by a line break. */
+  /** Returns a unit's settings. Repeated ones are joined by a line break. */
   const unitOf = (name: string): Readonly<Record<string, string>> => {
     const found: Record<string, string> = {};
     for (const [, key, value] of read(`deploy/systemd/${name}`).matchAll(/^(\w+)=(.*)$/gm)) {
@@ -229,9 +228,9 @@ describe('the units of systemd', async () => {
         .map((pair) => pair.split(/=(.*)/s).slice(0, 2) as [string, string]),
     );
 
-  test('are understood by systemd', { skip }, async (t) => {
+  test('are accepted by systemd', { skip }, async (t) => {
     const folder = newFolder(t);
-    // systemd asks that the program be there.
+    // systemd requires that the program exists.
     const program = join(folder, 'headgate');
     writeFileSync(program, '#!/bin/sh\n');
     chmodSync(program, 0o755);
@@ -247,7 +246,7 @@ describe('the units of systemd', async () => {
   });
 
   for (const service of units.filter((unit) => unit.endsWith('.service'))) {
-    test(`${service} is shut off from the rest of the machine`, { skip }, async (t) => {
+    test(`${service} is isolated from the rest of the machine`, { skip }, async (t) => {
       const folder = newFolder(t);
       cpSync(join(root, 'deploy/systemd', service), join(folder, service));
       // In tenths: 1.5 of 10, where 10 is a service without any protection.
@@ -262,7 +261,7 @@ describe('the units of systemd', async () => {
     });
   }
 
-  test('the server gets the time that a stop may take, and a wrong setting is not tried again', () => {
+  test('systemd waits as long as a stop may take, and does not retry a wrong setting', () => {
     const {
       TimeoutStopSec: stopSeconds,
       RestartPreventExitStatus: misused,
@@ -273,7 +272,7 @@ describe('the units of systemd', async () => {
     assert.equal(start, '/usr/local/bin/headgate serve');
   });
 
-  test('the backup of the timer is made, day by day', async (t) => {
+  test('the timer makes a backup every day', async (t) => {
     const folder = newFolder(t);
     const { ExecStart: command, StateDirectory: folders } = unitOf('headgate-backup.service');
     assert.ok(folders!.split(' ').includes('headgate-backups'));
@@ -324,7 +323,7 @@ describe('the manifest for Kubernetes', () => {
     container.ports.find((port) => port.name === name)!.containerPort;
   const [, image] = readDockerfile(join(root, 'Dockerfile')) as [Stage, Stage];
 
-  test('Headgate starts with its settings, on the database that the secret names', () => {
+  test('the settings of Headgate are valid, and the secret names the database', () => {
     const database = container.env.find(({ name }) => name === 'HEADGATE_DATABASE')!;
     assert.deepEqual(database.valueFrom?.secretKeyRef, { name: 'headgate', key: 'database' });
     const environment = Object.fromEntries(
@@ -339,7 +338,7 @@ describe('the manifest for Kubernetes', () => {
     assert.ok(container.image.endsWith(`/headgate:${packageJson.version}`));
   });
 
-  test('the probes ask what the server answers without a key', () => {
+  test('the probes use paths that need no key', () => {
     const { startupProbe, livenessProbe, readinessProbe } = container;
     assert.deepEqual(
       [startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet),
@@ -350,7 +349,7 @@ describe('the manifest for Kubernetes', () => {
     );
   });
 
-  test('a pod runs as the user of the image, without rights', () => {
+  test('a pod runs as the user of the image, without privileges', () => {
     const { runAsUser, runAsGroup, runAsNonRoot } = template.spec.securityContext;
     assert.deepEqual([`${runAsUser}:${runAsGroup}`, runAsNonRoot], [only(image, 'USER'), true]);
     assert.deepEqual(container.securityContext, {
@@ -360,13 +359,13 @@ describe('the manifest for Kubernetes', () => {
     });
   });
 
-  test('an update takes no pod away before another is ready, and lets each finish what is in flight', () => {
+  test('an update removes no pod before another is ready, and lets each finish its requests', () => {
     assert.deepEqual(strategy.rollingUpdate, { maxSurge: 1, maxUnavailable: 0 });
     const preStopSeconds = Number(container.lifecycle.preStop.exec.command[1]);
     assert.ok(template.spec.terminationGracePeriodSeconds > preStopSeconds + defaultStopSeconds);
   });
 
-  test('the service, the ingress and the budget mean the pods of the deployment', () => {
+  test('the service, the ingress and the budget select the pods of the deployment', () => {
     const labels = template.metadata.labels;
     assert.deepEqual(selector.matchLabels, labels);
     assert.deepEqual(ofKind('Service').spec.selector, labels);

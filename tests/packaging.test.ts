@@ -52,7 +52,7 @@ describe('the package', () => {
   const headgate = (...args: string[]): Promise<string> =>
     runIn(project, 'npx', ['--no', '--', 'headgate', ...args]);
 
-  test('holds what runs, and nothing else', () => {
+  test('contains the files that it needs to run, and no others', () => {
     const paths = packed.files.map(({ path }) => path);
     const wanted = /^(LICENSE|README\.md|package\.json|bin\/headgate\.js|dist\/.+\.(js|json|css|svg))$/;
     assert.deepEqual(
@@ -76,12 +76,12 @@ describe('the package', () => {
     }
   });
 
-  test('tells its version and its help', async () => {
+  test('prints its version and its help', async () => {
     assert.equal(await headgate('--version'), `${packageJson.version}\n`);
     assert.match(await headgate('serve', '--help'), /HEADGATE_DATABASE/);
   });
 
-  test('serves: uploads, interactions and the pages of the reference, and stops in good order', async (t) => {
+  test('serves uploads, interactions and the reference pages, and stops cleanly', async (t) => {
     const { url, key, signal } = await serve(project);
     t.after(() => signal('SIGKILL'));
     const api: Api = apiOf(url, key);
@@ -109,11 +109,11 @@ describe('the package', () => {
     assert.equal(await headgate('ready', '--port', new URL(url).port), 'ready\n');
     signal('SIGTERM');
     await waitUntil('the server is gone', async () => !(await takesConnections(url)));
-    // The last thing that a stop in good order does is to put the log into the database.
+    // The last step of a clean stop is to move the log into the database.
     await waitUntil('the database is closed', () => !existsSync(join(project, 'data/headgate.db-wal')));
   });
 
-  test('on a Node that is too old it says so', async (t) => {
+  test('reports a Node version that is too old', async (t) => {
     const old = await oldNode();
     if (old === null) return t.skip('this machine has no Node that is too old');
     const launcher = join(project, 'node_modules/headgate/bin/headgate.js');
@@ -125,7 +125,7 @@ describe('the package', () => {
   });
 });
 
-test('in a checkout, a Node that is too old starts the installed one, and passes on its exit code and signals', async (t) => {
+test('in a checkout, a Node that is too old runs the installed one, and passes on its signals', async (t) => {
   const old = await oldNode();
   if (old === null) return t.skip('this machine has no Node that is too old');
   const launcher = join(root, 'server/bin/headgate.js');
@@ -149,7 +149,7 @@ test('in a checkout, a Node that is too old starts the installed one, and passes
   assert.deepEqual(await once(server, 'exit'), [0, null]);
 });
 
-test('the oldest Node that is promised is the one on which all tests run', () => {
+test('the oldest supported Node is the one that runs the tests, and is documented', () => {
   assert.match(workspaceFacts.devDependencies.node, new RegExp(`^${RegExp.escape(oldest)}\\.\\d+$`));
   for (const page of ['server/README.md', 'docs/production.md', 'docs/quick-start.md']) {
     const named = readFileSync(join(root, page), 'utf8').match(/\bNode \d+\.\d+ or newer/g);
@@ -157,7 +157,7 @@ test('the oldest Node that is promised is the one on which all tests run', () =>
   }
 });
 
-test('the launcher prefers sources to what was built from them', async (t) => {
+test('the launcher prefers sources to the files built from them', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-launcher-'));
   t.after(() => rmSync(folder, { recursive: true }));
   for (const path of ['bin', 'cli', 'dist/server/cli']) mkdirSync(join(folder, path), { recursive: true });
@@ -172,7 +172,7 @@ test('the launcher prefers sources to what was built from them', async (t) => {
   assert.equal(await run(), 'built\n');
 });
 
-test('the launcher takes the oldest Node that the package names, and none before it', async (t) => {
+test('the launcher accepts the oldest Node that the package names, and none older', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-launcher-'));
   t.after(() => rmSync(folder, { recursive: true }));
   for (const path of ['bin', 'cli']) mkdirSync(join(folder, path));
@@ -195,7 +195,7 @@ test('the launcher takes the oldest Node that the package names, and none before
 interface Serving {
   readonly url: string;
   readonly key: string;
-  /** To npx and all that it has started, as a terminal does it: npx passes nothing on. */
+  /** Signals npx and all its children, as a terminal does, because npx does not pass signals on. */
   signal(signal: NodeJS.Signals): void;
 }
 
@@ -231,7 +231,7 @@ async function serve(project: string): Promise<Serving> {
   return { url: url()!, key: /^ {2}(hg_\S+)$/m.exec(output)![1]!, signal };
 }
 
-/** A Node of this machine on which Headgate does not run. */
+/** Returns a Node of this machine that is too old for Headgate. */
 async function oldNode(): Promise<{ path: string; version: string } | null> {
   for (const folder of process.env.PATH!.split(delimiter)) {
     const path = join(folder, 'node');

@@ -1,5 +1,5 @@
-// What becomes of an organisation while the statements of others hang, as they do on a Citus cluster with a frozen
-// worker: it is served as if nothing were.
+// An organisation is served as usual while the statements of others hang, as they do on a Citus cluster with a frozen
+// worker.
 
 import assert from 'node:assert/strict';
 import { afterEach, before, beforeEach, describe, test } from 'node:test';
@@ -20,7 +20,7 @@ const USUALLY_WATCHED_MS = 2000;
 const WATCHED_MS = 8000;
 const SERVED_WITHIN_MS = 1000;
 const FEWEST_CALLS = 10;
-/** Any number: what the triggers of hanging organisations wait for. */
+/** The advisory lock that the triggers of hanging organisations wait for. Any number will do. */
 const LOCK = 4711;
 
 let postgres: TestServer;
@@ -48,7 +48,7 @@ interface Member {
   readonly organisation: number;
 }
 
-/** Made in this process: twenty times two commands would take a minute. */
+/** Creates the organisations in this process, because twenty times two commands would take a minute. */
 async function newMembers(count: number): Promise<readonly Member[]> {
   const store = await openStore(database.url);
   const members = await Promise.all(
@@ -71,7 +71,7 @@ async function newMembers(count: number): Promise<readonly Member[]> {
   return members;
 }
 
-/** From now on every write of the organisations to the tables waits until they are let go. */
+/** Makes every write of the organisations to the tables wait until `letGo`. */
 async function hangWrites(organisations: readonly number[], tables: readonly string[]): Promise<void> {
   await holder.query(`SELECT pg_advisory_lock(${LOCK})`);
   await holder.query(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -95,7 +95,7 @@ function interactionOn(shopId: string): Record<string, unknown> {
   return { interaction_type: 'SHARE', item_type: 'SHOP', item_id: shopId, event_timestamp: 1_700_000_000 };
 }
 
-/** Repeats the call and returns how long each took, in order of length. */
+/** Repeats the call and returns the durations, sorted. */
 async function timed(
   status: number,
   isOver: () => boolean,
@@ -112,7 +112,7 @@ async function timed(
   return tookMs.sort((a, b) => a - b);
 }
 
-/** How long each of the neighbour's calls takes, made again and again for a while. */
+/** Returns the durations of the neighbour's calls, which are repeated for a while. */
 async function watch(neighbour: Api, shopId: string, forMs: number): Promise<ReadonlyMap<string, number[]>> {
   const deadlineMs = performance.now() + forMs;
   const isOver = (): boolean => performance.now() > deadlineMs;
@@ -132,7 +132,7 @@ async function watch(neighbour: Api, shopId: string, forMs: number): Promise<Rea
   );
 }
 
-/** The same as `usual`, but for what a busy machine may add. */
+/** Fails unless the durations are the same as `usual`, apart from what a busy machine may add. */
 function assertServed(
   usual: ReadonlyMap<string, number[]>,
   during: ReadonlyMap<string, number[]>,
@@ -156,7 +156,7 @@ function partOf(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]!;
 }
 
-/** Sends without pause until told to stop, whatever the answers are. */
+/** Sends without pause until it is over, whatever the responses are. */
 function hammer(isOver: () => boolean, call: () => Promise<unknown>): Promise<void>[] {
   return Array.from({ length: HANGING_CONNECTIONS }, async () => {
     while (!isOver()) {
@@ -178,14 +178,14 @@ async function untilHanging(count: number): Promise<void> {
 }
 
 describe('while the statements of another organisation hang', () => {
-  test('uploads, reads, interactions and readiness of an organisation go on', async (t) => {
+  test('uploads, reads, interactions and readiness of an organisation are served as usual', async (t) => {
     const [hanging, neighbour] = (await newMembers(2)) as [Member, Member];
     const shop = leastRecord('shops');
     for (const { api } of [hanging, neighbour]) assert.equal((await api.upload('shops', [shop])).status, 200);
     const shopId = idOf('shops', shop);
     const usual = await watch(neighbour.api, shopId, USUALLY_WATCHED_MS);
     await hangWrites([hanging.organisation], ['tags', 'interactions']);
-    // Of courses even reading hangs; only the one organisation uses them.
+    // Reading courses hangs, too. Only the hanging organisation uses them.
     await holder.query('BEGIN; LOCK TABLE courses IN ACCESS EXCLUSIVE MODE');
     let isOver = false;
     const load = [
@@ -220,7 +220,7 @@ describe('while the statements of another organisation hang', () => {
     );
   });
 
-  test('of twenty others, an organisation is served as soon as their first calls are given up', async (t) => {
+  test('or of twenty others, an organisation is served once their first calls have timed out', async (t) => {
     const [neighbour, ...hanging] = (await newMembers(21)) as [Member, ...Member[]];
     const shop = leastRecord('shops');
     for (const { api } of [...hanging, neighbour])

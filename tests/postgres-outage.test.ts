@@ -1,5 +1,5 @@
-// What becomes of the service when its PostgreSQL is killed, restarted, cut off or read-only: nothing that was
-// acknowledged is lost, every failure is named, nothing hangs, and service resumes by itself.
+// The service while its PostgreSQL is killed, restarted, cut off or read-only: nothing acknowledged is lost, every
+// failure is reported, nothing hangs, and service resumes by itself.
 //
 // HEADGATE_TEST_SEED repeats the choices of a run; the moments of the kills still depend on the machine.
 
@@ -63,7 +63,7 @@ describe('an outage under a running server', () => {
   });
   afterEach(() => headgate.kill());
 
-  /** Once PostgreSQL takes connections, the service must be back in time. */
+  /** Fails unless the service resumes in time once PostgreSQL accepts connections. */
   const assertResumes = async (): Promise<void> => {
     const returnedAtMs = performance.now();
     await waitUntil('the service has resumed', async () => {
@@ -78,12 +78,12 @@ describe('an outage under a running server', () => {
     assert.equal(headgate.process.exitCode, null);
   };
 
-  /** Every request is answered in time; a failure is one that names the store and says "again". */
+  /** Fails unless the request has a response in time. A failed request must name the store and suggest a retry. */
   const judge: Judge = async (sent) => {
     const sentAtMs = performance.now();
     const reply = await sent;
     const tookMs = performance.now() - sentAtMs;
-    assert.ok(tookMs < ANSWERED_WITHIN_MS, `an answer took ${tookMs} ms`);
+    assert.ok(tookMs < ANSWERED_WITHIN_MS, `a response took ${tookMs} ms`);
     if (reply.status < 500) return reply;
     const { batches, details, message } = reply.body as Partial<UploadBody & RefusalBody>;
     if (reply.status === 503) {
@@ -131,7 +131,7 @@ describe('an outage under a running server', () => {
     assert.equal(headgate.process.exitCode, null);
   });
 
-  test('while it is down every answer says so, none is late, and service resumes by itself', async () => {
+  test('while it is down every response says so in time, and service resumes by itself', async () => {
     const unusedKey = (await headgate.newKey()).key;
     const shop = leastRecord('shops');
     assert.equal((await api.upload('shops', [shop])).status, 200);
@@ -143,7 +143,7 @@ describe('an outage under a running server', () => {
     };
     const good = Array.from({ length: 2 * BATCH_SIZE }, () => leastRecord('courses'));
     const records: unknown[] = [...good.slice(0, 3), { course_id: 'seven' }, ...good.slice(3)];
-    // What has begun before the outage has passed the gate, and gets as far as the store.
+    // Requests that began before the outage have been admitted, and get as far as the store.
     const begin = async (path: string, body: unknown, idempotencyKey: string) => {
       const connection = await connectRaw(headgate.url);
       const finish = await connection.sendAllButTheLastByte({
@@ -196,11 +196,11 @@ describe('an outage under a running server', () => {
     await judge(api.record(interaction));
     assert.equal((await api.request('/livez')).status, 200);
     const answeredMs = performance.now() - killedAtMs;
-    assert.ok(answeredMs < ANSWERED_WITHIN_MS, `all was answered after ${answeredMs} ms`);
+    assert.ok(answeredMs < ANSWERED_WITHIN_MS, `the last response came after ${answeredMs} ms`);
 
     await postgres.start();
     await assertResumes();
-    // A failure is not what an idempotency key stands for: sent again, it is carried out.
+    // Failures are not stored under an idempotency key: a retry is processed.
     const again = await api.upload('courses', records, { headers: { 'Idempotency-Key': uploadKey } });
     assert.equal(again.headers.get('idempotency-replayed'), null);
     assert.deepEqual(
@@ -217,7 +217,7 @@ describe('an outage under a running server', () => {
     assert.deepEqual(await readAllRecords(api, 'shops'), [(await api.read('shops', id)).body]);
   });
 
-  test('a connection that is cut in mid-batch fails that batch, whole, and no other', async () => {
+  test('a connection that is cut in mid-batch fails that whole batch and no other', async () => {
     const records = Array.from({ length: 3 * BATCH_SIZE }, () => leastRecord('courses')).sort((a, b) =>
       idOf('courses', a) < idOf('courses', b) ? -1 : 1,
     );
@@ -226,7 +226,7 @@ describe('an outage under a running server', () => {
     const cut = (condition: string) =>
       ask(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND ${condition}`);
-    // Rows are written in the order of their ids: held up by a lock on the last, the upload has all others behind it.
+    // Rows are written in the order of their ids. An upload that waits for a lock on the last has written all others.
     const lock = ask(`BEGIN;
       SELECT FROM courses WHERE course_id = '${idOf('courses', last)}' FOR UPDATE;
       SELECT pg_sleep(60)`).catch(() => {});
@@ -261,7 +261,7 @@ describe('an outage under a running server', () => {
     assert.equal((await readAllRecords(api, 'courses')).length, records.length);
   });
 
-  test('connections are cut at random under load: nothing acknowledged is lost, no batch is there in part', async (t) => {
+  test('nothing acknowledged is lost, and no batch split, if connections are cut at random', async (t) => {
     const seed = chosenSeed();
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const random = new Random(seed);
@@ -333,7 +333,7 @@ describe('an outage under a running server', () => {
   });
 });
 
-describe('a start on a PostgreSQL database that cannot be used', () => {
+describe('a start is refused on a PostgreSQL database', () => {
   const assertRefused = async (url: string, reason: RegExp): Promise<void> => {
     const startedAtMs = performance.now();
     const refused = await failedHeadgate(['serve', '--port', '0'], { HEADGATE_DATABASE: url });
@@ -352,13 +352,13 @@ describe('a start on a PostgreSQL database that cannot be used', () => {
   test('with a wrong password', () =>
     assertRefused(withPassword('wrong-sesame'), /password of the role postgres is wrong/));
 
-  test('that is not there', () =>
+  test('that does not exist', () =>
     assertRefused(postgres.urlOf('nowhere'), /there is no such database; create it first/));
 
   test('whose port is closed', () =>
     assertRefused('postgres://someone:sesame@127.0.0.1:1/app', /cannot be reached: .*ECONNREFUSED/));
 
-  test('whose server does not answer', async () => {
+  test('whose server does not respond', async () => {
     const sockets: Socket[] = [];
     const silent = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
     await once(silent, 'listening');
@@ -380,12 +380,12 @@ describe('a start on a PostgreSQL database that cannot be used', () => {
     });
   });
 
-  test('that another program has filled', async () => {
+  test('that has tables of another program', async () => {
     await ask('CREATE TABLE shops (id integer PRIMARY KEY)');
     await assertRefused(database.url, /table shops that Headgate has not made/);
   });
 
-  describe('because it has changed since a Headgate made it', () => {
+  describe('that was changed after Headgate created it', () => {
     beforeEach(async () => {
       await (await startHeadgate(database.url)).stop();
     });
@@ -395,19 +395,19 @@ describe('a start on a PostgreSQL database that cannot be used', () => {
       await assertRefused(database.url, /made by a newer Headgate \(schema 999.*upgrade/);
     });
 
-    test('to a column that this version does not know', async () => {
+    test('by a column that this version does not know', async () => {
       await ask('ALTER TABLE shops ADD COLUMN colour text');
       await assertRefused(database.url, /made by a newer Headgate.*colour/);
     });
 
-    test('to a column of another type', async () => {
+    test('by another type of a column', async () => {
       await ask('ALTER TABLE transactions ALTER COLUMN amount TYPE numeric');
       await assertRefused(database.url, /transactions\.amount as numeric/);
     });
   });
 });
 
-test('a database of an older version is brought up to date at the start, with its rows', async (t) => {
+test('a database of an older version is upgraded at the start and keeps its rows', async (t) => {
   let headgate = await startHeadgate(database.url);
   t.after(() => headgate.kill());
   const { key } = await headgate.newKey();
@@ -428,7 +428,7 @@ test('a database of an older version is brought up to date at the start, with it
   assert.equal(await headgate.stop(), 0);
 });
 
-/** Every batch failed, and every record is named: with the store's failure where it had none of its own. */
+/** Fails unless every batch failed and every record is reported, with the store's failure if it is valid itself. */
 function assertNothingStored({ batches }: UploadBody, records: readonly unknown[]): void {
   let first = 0;
   for (const { status, data } of batches) {

@@ -1,5 +1,5 @@
-// The service on a PostgreSQL behind PgBouncer, as Debian ships it: every transaction may run in another session of the
-// server, and prepared statements are not kept.
+// The service on a PostgreSQL behind PgBouncer, as Debian ships it: every transaction may run in another session of
+// the server, and prepared statements are not kept.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -14,7 +14,7 @@ import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { idOf, leastRecord } from './harness/records.ts';
 
 const ROUNDS = 5;
-/** Enough to be copied, where they are new. */
+/** Enough new records to be written with COPY. */
 const LARGE = 200;
 
 describe('behind PgBouncer', { skip: !hasPooler() && 'this machine has no pgbouncer' }, () => {
@@ -24,7 +24,7 @@ describe('behind PgBouncer', { skip: !hasPooler() && 'this machine has no pgboun
   before(async () => {
     server = await testServer();
     database = await server.newDatabase();
-    // What a server is set to that Headgate must not depend on.
+    // Server settings on which Headgate must not depend.
     await server.ask(
       database.name,
       `ALTER DATABASE ${database.name} SET synchronous_commit = off;
@@ -33,7 +33,7 @@ describe('behind PgBouncer', { skip: !hasPooler() && 'this machine has no pgboun
   });
   after(() => database.drop());
 
-  /** From now on a write that is acknowledged before it is on disk, or is not read committed, fails. */
+  /** Makes writes fail that would be acknowledged before they are on disk, or that are not read committed. */
   async function refuseCareless(): Promise<void> {
     await server.ask(
       database.name,
@@ -64,7 +64,7 @@ describe('behind PgBouncer', { skip: !hasPooler() && 'this machine has no pgboun
   }
 
   for (const mode of ['transaction', 'session'] satisfies PoolMode[]) {
-    test(`everything works in ${mode} mode, every write is on disk, and no setting stays behind`, async (t) => {
+    test(`everything works in ${mode} mode, every write is on disk, and no setting leaks`, async (t) => {
       const pooler = await startPooler(server, mode);
       const url = pooler.urlOf(database.name);
       const headgate: Headgate = await startHeadgate(url);
@@ -109,7 +109,7 @@ describe('behind PgBouncer', { skip: !hasPooler() && 'this machine has no pgboun
       assert.equal((await readAllRecords(api, 'tags')).length, ROUNDS * (LARGE + 4));
       assert.equal((await readAllInteractions(api)).length, ROUNDS * 14);
       assert.equal((await api.request('/readyz')).status, 200);
-      // Before it stops: its sessions are still there for others to get.
+      // Before it stops, because its sessions can still be reused by other clients then.
       const settings = await settingsThrough(url);
       assert.equal(await headgate.stop(), 0);
       assert.deepEqual(settings, new Set(['off 0 serializable']));
@@ -127,7 +127,7 @@ describe('behind PgBouncer', { skip: !hasPooler() && 'this machine has no pgboun
   });
 });
 
-/** What other clients of the pooler find in its sessions, several at once so that they get several. */
+/** Returns the settings that other clients find in the pooler's sessions. Several connect at once to get several. */
 async function settingsThrough(url: string): Promise<ReadonlySet<string>> {
   const found = await Promise.all(
     Array.from({ length: 6 }, async () => {

@@ -1,4 +1,4 @@
-// Who may read what Headgate writes: its owner alone, whatever the umask says.
+// Files that Headgate writes are accessible to their owner only, whatever the umask is.
 
 import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
@@ -11,12 +11,12 @@ import { type LoadFolder, loadFolder } from './harness/loading.ts';
 import { leastRecord } from './harness/records.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-// The processes that are started here inherit it. It takes nothing away, so every mode is Headgate's own doing.
+// The processes that are started here inherit this umask. It removes no permission, so Headgate sets every mode.
 process.umask(0);
 
 const permissionsOf = async (path: string): Promise<string> => ((await stat(path)).mode & 0o777).toString(8);
 
-/** The permissions of everything below the folder, by path. */
+/** Returns the permissions of everything below the folder, by path. */
 async function permissionsBelow(folder: string): Promise<Record<string, string>> {
   const names = await readdir(folder, { recursive: true });
   const found = await Promise.all(
@@ -25,7 +25,7 @@ async function permissionsBelow(folder: string): Promise<Record<string, string>>
   return Object.fromEntries(found);
 }
 
-/** An existing folder that others may read, as most are. */
+/** Makes a folder that others may read, like most folders. */
 async function openFolder(t: TestContext): Promise<string> {
   const { folder, remove } = await newDatabaseFolder();
   t.after(remove);
@@ -45,7 +45,7 @@ async function filesOf(t: TestContext, headgate: Headgate): Promise<LoadFolder> 
   return loadFolder(t, { HEADGATE_URL: headgate.url, HEADGATE_KEY: key });
 }
 
-test('the database, the folders made for it, and its copies are their owner’s alone', async (t) => {
+test('the database, its new folders and its copies are accessible to their owner only', async (t) => {
   const folder = await openFolder(t);
   const headgate = await startIn(t, join(folder, 'made', 'too', 'headgate.db'));
   await headgate.newKey('acme');
@@ -64,7 +64,7 @@ test('the database, the folders made for it, and its copies are their owner’s 
   assert.doesNotMatch(headgate.output(), /chmod/);
 });
 
-test('exports, samples and rejected records are their owner’s alone', async (t) => {
+test('exports, samples and rejected records are accessible to their owner only', async (t) => {
   const headgate = await startIn(t, join(await openFolder(t), 'headgate.db'));
   const files = await filesOf(t, headgate);
   assert.equal((await files.run('export', 'tags', '--out', 'tags.csv')).exitCode, 0);
@@ -82,7 +82,7 @@ test('exports, samples and rejected records are their owner’s alone', async (t
   }
 });
 
-test('the notes of a load that is under way are their owner’s alone, in a folder that stays as it was', async (t) => {
+test('the journal of a running load is accessible to its owner only; its folder is unchanged', async (t) => {
   const headgate = await startIn(t, join(await openFolder(t), 'headgate.db'));
   const files = await filesOf(t, headgate);
   const proxy = await startFaultyProxy(headgate.url);
@@ -114,7 +114,7 @@ test('the notes of a load that is under way are their owner’s alone, in a fold
   await loading.ended;
 });
 
-test('a database that others may read stays as it is, and the start warns of it, once', async (t) => {
+test('the start warns once of a database that others may read, and keeps its permissions', async (t) => {
   const folder = await openFolder(t);
   const database = join(folder, 'headgate.db');
   await (await startHeadgate(database)).stop();

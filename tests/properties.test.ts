@@ -1,4 +1,4 @@
-// What holds for every record that the catalogue allows, and for every way to spoil one.
+// Properties of every record that the catalogue allows, and of every way to make one invalid.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -33,11 +33,11 @@ const SCHEMA_RUNS = 150;
 
 interface Drawn {
   readonly good: SampleObject;
-  /** Null for a record that is sent as it is good. */
+  /** Null for a good record. */
   readonly corruption: Corruption | null;
 }
 
-/** Good objects, and good ones with one thing wrong. */
+/** Generates good objects, and objects with one flaw. */
 function drawnOf(
   fields: Fields,
   fixed: Readonly<Record<string, unknown>>,
@@ -51,7 +51,7 @@ function drawnOf(
   return only === 'good' ? fine : only === 'spoiled' ? spoiled : fc.oneof(fine, spoiled);
 }
 
-/** The same object under an id that no other has, in the case of the drawn one. */
+/** Returns the same object with a new id, in the letter case of the generated one. */
 function withNewId({ good, corruption }: Drawn, key: string): Drawn & { readonly id: string } {
   const id = randomUUID();
   const old = good.sent[key];
@@ -68,7 +68,7 @@ function withNewId({ good, corruption }: Drawn, key: string): Drawn & { readonly
   };
 }
 
-/** The id that a problem can be reported under: none where the id is what is wrong. */
+/** Returns the id under which a problem is reported: null if the id itself is wrong. */
 function reportedId(id: string, { field }: Corruption, key: string): string | null {
   return field === key || field === null ? null : id;
 }
@@ -89,7 +89,7 @@ forEachStore((store) => {
         return fc.array(drawnOf(fields, references, only), { minLength: 1, maxLength: MOST_RECORDS });
       };
 
-      test(`of ${type}: a good one is accepted and reads back equal, one with a flaw is refused by its name`, async () => {
+      test(`of ${type}: a good one is accepted and reads back equal, a bad one refused by name`, async () => {
         await fc.assert(
           fc.asyncProperty(await drawnFor('both'), async (drawn) => {
             const records = drawn.map((one) => withNewId(one, key));
@@ -137,7 +137,7 @@ forEachStore((store) => {
         await fc.assert(
           fc.asyncProperty(await drawnFor('both'), fc.boolean(), async (drawn, hasTwins) => {
             const unlike = drawn.map((one) => withNewId(one, key));
-            // Another record under the id of the first: one of the two must win, and win again.
+            // Another record with the id of the first: one of the two must win, and win again.
             const twin = unlike.at(-1)!.good;
             const twins = [{ ...twin.sent, [key]: unlike[0]!.id }];
             const records = [
@@ -205,7 +205,7 @@ forEachStore((store) => {
       );
     });
 
-    test('one with a flaw is refused by its name, and nothing is recorded', async () => {
+    test('a flaw is refused and named, and nothing is recorded', async () => {
       const { body: before } = await api.interactions('?limit=1000');
       await fc.assert(
         fc.asyncProperty(drawnInteraction('spoiled'), async ({ corruption }) => {
@@ -245,9 +245,9 @@ async function readStored(api: Api, type: RecordTypeName, ids: readonly string[]
 }
 
 describe('the JSON Schema of a type agrees with the validator', () => {
-  // In this version of JSON Schema `format` tells and does not check, but many check it all the same.
+  // In this version of JSON Schema `format` is an annotation, but many validators check it.
   const ajv = addFormats.default(new Ajv2020());
-  /** Whether a month has the day, and what an offset makes of the first and the last year, no pattern tells. */
+  /** Patterns cannot express the days of a month, nor the effect of an offset on the first and the last year. */
   const beyondPatterns = /^\d{4}-02-(?:29|30)|-04-31|^(?:0001-01-01|9999-12-31)T/;
   const all: Readonly<Record<string, Fields>> = {
     ...Object.fromEntries(recordTypeNames.map((type) => [type, recordTypes[type].fields])),
@@ -266,7 +266,7 @@ describe('the JSON Schema of a type agrees with the validator', () => {
       );
     });
 
-    test(`${name}: every flaw that the schema can tell is invalid`, () => {
+    test(`${name}: every flaw that the schema can express is invalid`, () => {
       let told = 0;
       fc.assert(
         fc.property(drawnOf(fields, {}, 'spoiled'), ({ corruption }) => {

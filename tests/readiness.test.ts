@@ -1,5 +1,5 @@
-// `/readyz` while the store is busy: it is ready as long as it works, however long it takes. SQLite-specific: there one
-// writer serves everybody, and may have to wait for another process.
+// `/readyz` while the store is busy: it is ready while it works, however long that takes. Specific to SQLite, whose
+// only writer may have to wait for another process.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -13,7 +13,7 @@ const BUSY_FOR_MS = 5000;
 /** Far below the time for which the writer is busy, and enough for a slow machine. */
 const ANSWERED_WITHIN_MS = 1000;
 
-test('a writer that has to wait for another process is busy, not broken', async (t) => {
+test('the service stays ready while its writer waits for another process', async (t) => {
   const { folder, remove } = await newDatabaseFolder();
   const path = `${folder}/headgate.db`;
   const headgate = await startHeadgate(path);
@@ -42,9 +42,9 @@ test('a writer that has to wait for another process is busy, not broken', async 
     longestMs = Math.max(longestMs, performance.now() - askedAtMs);
     await sleep(50);
   }
-  assert.ok(isWaiting, 'the writer was busy all the time');
+  assert.ok(isWaiting, 'the writer was not busy all the time');
   other.exec('ROLLBACK');
   for (const { status, text } of await uploads) assert.equal(status, 200, text);
   t.diagnostic(`the slowest answer took ${Math.round(longestMs)} ms`);
-  assert.ok(longestMs < ANSWERED_WITHIN_MS, `an answer took ${longestMs} ms`);
+  assert.ok(longestMs < ANSWERED_WITHIN_MS, `a response took ${longestMs} ms`);
 });

@@ -1,4 +1,4 @@
-// The reference page at /docs: what it is made of, and how it behaves in a real browser.
+// The reference page at /docs: its content, and its behaviour in a real browser.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -22,7 +22,7 @@ const limits = {
   maxBodyBytes: 32 * 1024 * 1024,
   rateLimitPerSecond: 1000,
 };
-/** Runs in the page, and so is no TypeScript of ours. */
+/** Runs in the page, so it is not TypeScript. */
 const faintTexts = await readFile(new URL('harness/faint-texts.js', import.meta.url), 'utf8');
 const document = openApiDocument(limits);
 const wide = { viewport: { width: 1440, height: 900 } };
@@ -32,7 +32,7 @@ describe('the reference page', () => {
   const page = referencePage(document);
   const ids = [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id!);
 
-  it('has one place for everything, with a stable name', () => {
+  it('has one anchor with a stable name for everything', () => {
     assert.equal(new Set(ids).size, ids.length);
     const wanted = [
       ...recordTypeNames.flatMap((type) => [
@@ -56,7 +56,7 @@ describe('the reference page', () => {
     );
   });
 
-  it('has no link within itself that leads nowhere', () => {
+  it('has no broken link within itself', () => {
     const targets = [...page.matchAll(/ href="#([^"]*)"/g)].map(([, target]) => target!);
     assert.ok(targets.length > 500);
     assert.deepEqual(
@@ -103,7 +103,7 @@ describe('the reference page', () => {
     assert.ok(!shown.includes("c='d'"));
   });
 
-  it('makes no link of what could run', () => {
+  it('makes no link of an address that could run code', () => {
     assert.equal(inline('[x](javascript:alert)').text, '[x](javascript:alert)');
     assert.equal(inline('[x](data:text/html,y)').text, '[x](data:text/html,y)');
     assert.equal(inline('[`x`](#y)').text, '<a href="#y"><code>x</code></a>');
@@ -121,7 +121,7 @@ describe('/docs', () => {
     if (typeof browser !== 'string') await browser.close();
   });
 
-  /** Opens the page, and fails where it asks for anything from elsewhere or complains of anything. */
+  /** Opens the page, and fails if it loads anything from another server or reports an error. */
   const look = async (
     t: TestContext,
     address: string,
@@ -158,7 +158,7 @@ describe('/docs', () => {
     }
   };
 
-  it('is light, and may load only what comes from this server', async () => {
+  it('is small, and may load only from this server', async () => {
     const answer = await fetch(`${running.headgate.url}/docs`);
     assert.match(answer.headers.get('content-type')!, /^text\/html\b/);
     assert.equal(
@@ -182,7 +182,7 @@ describe('/docs', () => {
     assert.ok(!/<style|<script>| style=| on\w+=/.test(text));
   });
 
-  it('shows everything without a script', async (t) => {
+  it('shows everything without scripts', async (t) => {
     await look(t, '/docs', { ...wide, javaScriptEnabled: false }, async (page) => {
       const figures = await page.locator('.code').all();
       assert.ok(figures.length > 200);
@@ -191,7 +191,7 @@ describe('/docs', () => {
     });
   });
 
-  it('goes to what an address names', async (t) => {
+  it('scrolls to the part that an address names', async (t) => {
     for (const id of ['code-unknown_reference', 'student-favourites-upload', 'shops-shop_id']) {
       await look(t, `/docs#${id}`, wide, async (page) => {
         const place = await page.locator(`[id="${id}"]`).boundingBox();
@@ -200,13 +200,13 @@ describe('/docs', () => {
     }
   });
 
-  it('takes an address that cannot be decoded for one that names nothing', async (t) => {
+  it('ignores the fragment of an address if it cannot be decoded', async (t) => {
     await look(t, '/docs#%zz', wide, async (page) => {
       assert.ok(await page.locator('.filter input').isVisible());
     });
   });
 
-  it('marks in the navigation where the reader is', async (t) => {
+  it('marks the position of the reader in the navigation', async (t) => {
     await look(t, '/docs', wide, async (page) => {
       for (const id of ['pagination', 'transactions-list', 'interactions']) {
         await page.evaluate(`location.hash = '${id}'`);
@@ -259,7 +259,7 @@ describe('/docs', () => {
     });
   });
 
-  it('copies a request as the description has it, and the answer that is shown', async (t) => {
+  it('copies a request as described, and the response that is shown', async (t) => {
     await look(t, '/docs#offers-upload', wide, async (page) => {
       const { post } = document.paths['/v1/data/offers']!;
       const part = page.locator('[id="offers-upload"]');
@@ -289,11 +289,14 @@ describe('/docs', () => {
       await link.click();
       assert.equal(await link.isVisible(), false);
       const place = await page.locator('#pagination-title').boundingBox();
-      assert.ok(place!.y >= 50 && place!.y < 300, `the heading is at ${place!.y}, under the bar or away`);
+      assert.ok(
+        place!.y >= 50 && place!.y < 300,
+        `the heading is at ${place!.y}, hidden by the bar or too far down`,
+      );
     });
   });
 
-  it('can be used by keyboard and read by machines', async (t) => {
+  it('can be used by keyboard and by screen readers', async (t) => {
     await look(t, '/docs', wide, async (page) => {
       assert.equal(await page.getByRole('banner').count(), 1);
       assert.equal(await page.getByRole('main').count(), 1);
@@ -324,7 +327,7 @@ describe('/docs', () => {
   });
 
   for (const colorScheme of ['light', 'dark'] as const) {
-    it(`can be read well when it is ${colorScheme}`, async (t) => {
+    it(`has enough contrast when it is ${colorScheme}`, async (t) => {
       await look(t, '/docs#shops-upload', { ...wide, colorScheme }, async (page) => {
         await page.locator('nav [aria-current]').waitFor();
         const faint = await page.evaluate<{ texts: string[]; looked: number }>(

@@ -1,4 +1,4 @@
-// The log: a line for every request, whatever becomes of it, with nothing in it that a client could put there.
+// The log has a line for every request, whatever its outcome, without any content from clients.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -24,7 +24,7 @@ function cutOffLines(headgate: Headgate): readonly LogLine[] {
 describe('a line per request', () => {
   const server = runningHeadgate(testDatabases[0]!);
 
-  it('tells of an upload what became of it', async () => {
+  it('shows the outcome of an upload', async () => {
     const { key, key_id, org_id } = await server.headgate.newKey();
     const records = [leastRecord('shops'), leastRecord('shops', { name: 7 })];
     const { body } = await apiOf(server.headgate.url, key).upload('shops', records, {
@@ -50,7 +50,7 @@ describe('a line per request', () => {
     assert.ok((duration_ms as number) > 0 && (duration_ms as number) < 60_000);
   });
 
-  it('tells of an interaction, a read and a refusal', async () => {
+  it('describes an interaction, a read and a refusal', async () => {
     const api = await server.newApi();
     const shop = leastRecord('shops');
     await api.upload('shops', [shop]);
@@ -79,7 +79,7 @@ describe('a line per request', () => {
     assert.equal((await lineOf(server.headgate, idOf(unreadable))).code, 'bad_request');
   });
 
-  it('tells of a request that the client cut off', async () => {
+  it('describes a request that the client cut off', async () => {
     const { key } = await server.headgate.newKey();
     const body = JSON.stringify({ records: [leastRecord('shops')] });
     const half = await connectRaw(server.headgate.url);
@@ -97,7 +97,7 @@ describe('a line per request', () => {
     );
   });
 
-  it('leaves out probes, unless they fail', async () => {
+  it('is not written for probes, unless they fail', async () => {
     const api = await server.newApi();
     const { headers } = await api.request('/livez');
     await api.request('/readyz');
@@ -133,7 +133,7 @@ describe('a line per request', () => {
 describe('a line of a request on PostgreSQL', () => {
   const server = runningHeadgate(testDatabases[1]!);
 
-  it('comes when its work is done, though the client has left before', async () => {
+  it('is written when the work is done, even if the client has disconnected', async () => {
     const { key, key_id } = await server.headgate.newKey();
     const lock = new pg.Client(server.headgate.database);
     await lock.connect();
@@ -170,7 +170,7 @@ describe('a line of a request on PostgreSQL', () => {
 describe('a log at debug', () => {
   const server = runningHeadgate(testDatabases[0]!, { HEADGATE_LOG_LEVEL: 'debug' });
 
-  it('never holds a key or anything else that a client sent', async () => {
+  it('never contains a key or anything else that a client sent', async () => {
     const { key, key_id } = await server.headgate.newKey();
     const secret = `SECRET${randomUUID().replaceAll('-', '')}`;
     const given = key.slice(`hg_${key_id}_`.length);
@@ -245,7 +245,7 @@ describe('the log of a server', () => {
     return headgate;
   };
 
-  it('is written to its end at a stop', async () => {
+  it('is written completely at a stop', async () => {
     const ids: (string | null)[] = [];
     const headgate = await withServer({}, async ({ url }) => {
       const api = apiOf(url, null);
@@ -258,14 +258,14 @@ describe('the log of a server', () => {
     );
   });
 
-  it('at warn has no line for what went well', async () => {
+  it('at warn has no line for a success', async () => {
     const headgate = await withServer({ HEADGATE_LOG_LEVEL: 'warn' }, async ({ url }) => {
       await apiOf(url, null).request('/gone');
     });
     assert.deepEqual(logLines(headgate), []);
   });
 
-  it('is for people where that is asked for', async () => {
+  it('is readable text if so configured', async () => {
     const headgate = await withServer({ HEADGATE_LOG_FORMAT: 'pretty' }, async (running) => {
       const { key } = await running.newKey();
       await apiOf(running.url, key).upload('shops', [leastRecord('shops')]);
@@ -276,11 +276,11 @@ describe('the log of a server', () => {
     );
   });
 
-  it('does not stop the server when nobody reads it', async () => {
+  it('does not block the server if it is not read', async () => {
     await withServer({}, async ({ url, process: child }) => {
       child.stderr!.pause();
       const api = apiOf(url, null);
-      // Some six times what a pipe holds.
+      // About six times the capacity of a pipe.
       for (let round = 0; round < 100; round++) {
         await Promise.all(Array.from({ length: 20 }, () => api.request('/gone')));
       }

@@ -1,4 +1,4 @@
-// `headgate sample` as a process of its own: what it writes is taken in whole, and what ends it leaves nothing.
+// `headgate sample` as a process of its own: all its records are accepted, and if it is interrupted it leaves no files.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -77,7 +77,7 @@ forEachStore((store) => {
     }
   });
 
-  test('`headgate load` takes the folder as it is, and what comes back is what was written', async () => {
+  test('`headgate load` accepts the folder, and everything reads back as written', async () => {
     const { key } = await running.headgate.newKey();
     const path = join(folder.folder, `loaded into ${store.name}`);
     const [plain, packed] = [join(path, 'ndjson'), join(path, 'csv')];
@@ -105,7 +105,7 @@ forEachStore((store) => {
   });
 });
 
-test('where no folder can be made, it says so at once', async () => {
+test('a folder that cannot be created is reported at once', async () => {
   const running = runHeadgate(['sample', '/proc/sample'], process.env);
   await assert.rejects(running, {
     code: 1,
@@ -113,7 +113,7 @@ test('where no folder can be made, it says so at once', async () => {
   });
 });
 
-test('a full disk ends it with a sentence, and nothing is left', async (t) => {
+test('a full disk is reported in one sentence, and nothing is left', async (t) => {
   const flags = await mountNamespaceFlags();
   if (flags === null) return t.skip(noMountNamespace);
   const disk = join(folder.folder, 'disk');
@@ -135,7 +135,7 @@ test('a full disk ends it with a sentence, and nothing is left', async (t) => {
 });
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  test(`${signal} in the middle leaves nothing`, async () => {
+  test(`${signal} in the middle leaves no files`, async () => {
     const path = join(folder.folder, `interrupted by ${signal}`);
     const running = runHeadgate(['sample', path, '--customers', '1000000'], process.env);
     const ended = running.then(
@@ -149,7 +149,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
         () => false,
       );
     await Promise.race([waitUntil('the first transactions are written', isWriting), ended]);
-    assert.ok(!existsSync(join(path, 'shops.csv')), 'a file has its name before all are complete');
+    assert.ok(!existsSync(join(path, 'shops.csv')), 'a file has its final name before all are complete');
     running.child.kill(signal);
     const { signal: endedBy, stderr } = await ended;
     assert.equal(endedBy, signal);

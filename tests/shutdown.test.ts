@@ -19,7 +19,7 @@ import { readAllRecords } from './harness/read-all.ts';
 import { leastRecord, type TestRecord } from './harness/records.ts';
 import { exitCodeOf, hasProgram, takesConnections, waitUntil } from './harness/waiting.ts';
 
-/** Longer than any test waits: a stop that runs into it ends with another exit code. */
+/** Longer than any test waits. A stop that reaches it has another exit code. */
 const patient: Environment = { HEADGATE_SHUTDOWN_TIMEOUT: '25s' };
 const LARGE_UPLOAD_RECORDS = 5000;
 
@@ -58,7 +58,7 @@ forEachStore((store) => {
     after(() => database.remove());
 
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      test(`${signal} lets what is in flight finish, takes nothing new, and ends with 0`, async () => {
+      test(`${signal} lets requests in flight finish, accepts no new ones, and exits with 0`, async () => {
         await start(patient);
         const received = await connectRaw(headgate.url);
         const finishReceived = await received.sendAllButTheLastByte(
@@ -90,7 +90,7 @@ forEachStore((store) => {
         assert.equal(counts.get(`${signal} half sent`), 3);
       });
 
-      test(`${signal} under load ends with 0, and everything acknowledged is there afterwards`, async () => {
+      test(`${signal} under load exits with 0, and everything acknowledged is stored`, async () => {
         await start(patient);
         const acknowledged = new Set<string>();
         const sent = new Set<string>();
@@ -121,7 +121,7 @@ forEachStore((store) => {
       });
     }
 
-    test('idle connections that are kept alive do not hold it up', async () => {
+    test('is not delayed by idle keep-alive connections', async () => {
       await start(patient);
       const connections = await Promise.all(Array.from({ length: 5 }, () => connectRaw(headgate.url)));
       for (const connection of connections.slice(1)) {
@@ -132,11 +132,11 @@ forEachStore((store) => {
       await Promise.all(connections.map(({ ended }) => ended));
     });
 
-    test('a request that comes while it stops is refused with 503, as /readyz says, and /livez still answers', async () => {
+    test('refuses new requests and /readyz with 503, while /livez still responds', async () => {
       await start(patient);
       const probe = async (path: string) => {
         const connection = await connectRaw(headgate.url);
-        // A request that has begun keeps its connection; where it goes is told after the signal.
+        // A request that has begun keeps its connection. Its path is sent after the signal.
         connection.write('GET ');
         return async () => {
           connection.write(`${path} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
@@ -172,7 +172,7 @@ forEachStore((store) => {
       assert.equal(await exitCodeOf(headgate.process), 0);
     });
 
-    test('clients that stall are cut off in time, what was sent whole is finished, and it ends with 0', async () => {
+    test('disconnects stalled clients in time, finishes complete requests, and exits with 0', async () => {
       await start({ HEADGATE_SHUTDOWN_TIMEOUT: '12s' });
       const [halfBody, halfHead, slow] = [
         await connectRaw(headgate.url),
@@ -203,7 +203,7 @@ forEachStore((store) => {
       await stuck.sendAllButTheLastByte(upload(courses(3, 'stuck')));
       headgate.process.kill('SIGTERM');
       await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
-      // Two signals right after one another count as one.
+      // Two signals in quick succession count as one.
       await sleep(500);
       assert.equal(headgate.process.exitCode, null);
       headgate.process.kill('SIGINT');
@@ -224,7 +224,7 @@ forEachStore((store) => {
 
     const keyPattern = /hg_[A-Za-z0-9_-]+/g;
 
-    test('the first prints a key once with a curl that works; the second prints none', async () => {
+    test('prints a key and a working curl command the first time, and none the second time', async () => {
       await start({});
       const output = headgate.output();
       assert.equal(output.match(/^listening on /gm)?.length, 1);
@@ -256,7 +256,7 @@ forEachStore((store) => {
       assert.equal((await apiOf(headgate.url, demoKey!).list(answer.type)).status, 200);
     });
 
-    test('a port that is taken is said in one sentence', async () => {
+    test('on a port in use is refused in one sentence', async () => {
       await start({});
       const other = createServer().listen(0, '127.0.0.1');
       await once(other, 'listening');
@@ -273,7 +273,7 @@ forEachStore((store) => {
   });
 });
 
-describe('a start on a SQLite file that cannot be used', () => {
+describe('a start is refused on a SQLite file', () => {
   let folder: Awaited<ReturnType<typeof newDatabaseFolder>>;
   before(async () => {
     folder = await newDatabaseFolder();
@@ -301,17 +301,17 @@ describe('a start on a SQLite file that cannot be used', () => {
     return path;
   };
 
-  test('one with a newer schema', async () => {
+  test('with a newer schema', async () => {
     const path = await newHeadgateFile('schema.db', 'PRAGMA user_version = 999');
     await assertRefused(path, /made by a newer Headgate.*upgrade/);
   });
 
-  test('one with a column that this version does not know', async () => {
+  test('with a column that this version does not know', async () => {
     const path = await newHeadgateFile('column.db', 'ALTER TABLE shops ADD COLUMN colour TEXT');
     await assertRefused(path, /made by a newer Headgate.*colour/);
   });
 
-  test('one that is another program’s database', async () => {
+  test('that is another program’s database', async () => {
     const path = join(folder.folder, 'foreign.db');
     const database = new DatabaseSync(path);
     database.exec('CREATE TABLE shops (id INTEGER PRIMARY KEY)');
@@ -319,20 +319,20 @@ describe('a start on a SQLite file that cannot be used', () => {
     await assertRefused(path, /Headgate has not made/);
   });
 
-  test('one that is no database', async () => {
+  test('that is not a database', async () => {
     const path = join(folder.folder, 'notes.txt');
     await writeFile(path, 'A shopping list, and not a database.\n'.repeat(200));
     await assertRefused(path, /not a SQLite database/);
   });
 
-  test('one that is a folder', async () => {
+  test('that is a folder', async () => {
     const path = join(folder.folder, 'folder.db');
     await mkdir(path);
     await assertRefused(path, /not a file/);
   });
 });
 
-/** Runs what was printed, as it was printed; where there is no curl, sends the same request. */
+/** Runs the printed command; without curl, sends the same request. */
 async function runPrintedCurl(printed: string): Promise<UploadBody> {
   if (await hasProgram('curl')) {
     const { stdout } = await promisify(execFile)('sh', ['-c', printed]);

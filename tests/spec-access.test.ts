@@ -1,4 +1,4 @@
-// Who may do what: keys, scopes and the rate; and the reading back of records for those who may.
+// Keys, scopes and the rate limit; and reading records.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -34,7 +34,7 @@ interface ListedKey {
 
 forEachStore((store) => {
   const running = runningHeadgate(store);
-  /** A key that stays good. */
+  /** A key that stays valid. */
   let good: string;
   let organisation: string;
 
@@ -49,7 +49,7 @@ forEachStore((store) => {
   const as = (key: string): Api => apiOf(running.headgate.url, key);
   const statusWith = async (key: string): Promise<number> => (await as(key).request('/v1/data/shops')).status;
 
-  describe('no good key', () => {
+  describe('authentication', () => {
     const bad: Record<string, string | null> = {};
 
     before(async () => {
@@ -115,7 +115,7 @@ forEachStore((store) => {
       'a good key as a password',
     ];
     for (const kind of kinds) {
-      it(`but ${kind} is answered with 401 on every path that needs one, before anything else`, async () => {
+      it(`responds with 401 to ${kind} on every path that needs one, before any other check`, async () => {
         assert.deepEqual(Object.keys(bad), kinds);
         const stranger = apiOf(running.headgate.url, null);
         const authorization = bad[kind];
@@ -128,16 +128,16 @@ forEachStore((store) => {
       });
     }
 
-    it('stores nothing of what was sent without one', async () => {
+    it('stores nothing of requests without a good key', async () => {
       assert.equal((await as(good).read('shops', record.shop_id as string)).status, 404);
     });
 
-    it('is needed to ask whether the service is alive or ready', async () => {
+    it('is not needed to ask whether the service is alive or ready', async () => {
       const stranger = apiOf(running.headgate.url, null);
       for (const path of ['/livez', '/readyz']) assert.equal((await stranger.request(path)).status, 200);
     });
 
-    it('is in the way of a good one, whose scheme may be written in any case', async () => {
+    it('accepts a good key with its scheme in any case', async () => {
       for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
         const headers = { Authorization: `${scheme} ${good}` };
         const reply = await apiOf(running.headgate.url, null).request('/v1/data/shops', { headers });
@@ -206,13 +206,13 @@ forEachStore((store) => {
     const assertLacks = (reply: unknown, scope: string): void =>
       assertRefusal(reply as Parameters<typeof assertRefusal>[0], 403, new RegExp(`scope.*${scope}`));
 
-    it('may do everything where no scope was named', async () => {
+    it('may do everything if no scope was named', async () => {
       const all = as(good);
       for (const { what, ask, success } of guarded) assert.equal((await ask(all)).status, success, what);
     });
 
     for (const scope of scopes) {
-      it(`may do what ${scope} allows, and is answered with 403 for everything else`, async () => {
+      it(`may do what ${scope} allows, and gets 403 for everything else`, async () => {
         const api = await withScopes(scope);
         for (const { what, scope: needed, ask, success } of guarded) {
           const reply = await ask(api);
@@ -248,7 +248,7 @@ forEachStore((store) => {
     });
   });
 
-  // Each mostly waits, so they wait together.
+  // These tests mostly wait, so they run concurrently.
   describe('a key of a running server', { concurrency: true }, () => {
     it('can be used as soon as it is issued', async () => {
       assert.equal(await statusWith((await issue()).key), 200);
@@ -261,7 +261,7 @@ forEachStore((store) => {
       assert.equal(await statusWith(key), 401);
     });
 
-    it('works beside its successor for as long as they overlap, and ends then', async () => {
+    it('works beside its successor while they overlap, and is refused afterwards', async () => {
       const old = await issue('--scope', 'data:write', '--scope', 'data:read:shops');
       const record = shop();
       assert.equal((await as(old.key).upload('shops', [record])).status, 200);
@@ -284,7 +284,7 @@ forEachStore((store) => {
       for (const { key } of [old, second]) assert.equal(await statusWith(key), 200);
     });
 
-    it('is refused within five seconds after it is revoked, and others are not', async () => {
+    it('is refused within five seconds after it is revoked, and other keys are not', async () => {
       const doomed = await issue();
       assert.equal(await statusWith(doomed.key), 200);
       await running.headgate.command('keys', 'revoke', doomed.key_id);
@@ -312,7 +312,7 @@ forEachStore((store) => {
     });
   });
 
-  describe('the rate', () => {
+  describe('the rate limit', () => {
     const limited = runningHeadgate(store, { HEADGATE_RATE_LIMIT: String(REQUESTS_PER_SECOND) });
     const policy = `"key";q=${REQUESTS_PER_SECOND};w=1`;
     let api: Api;
@@ -324,7 +324,7 @@ forEachStore((store) => {
       [api, other] = [first, second].map(({ key }) => apiOf(limited.headgate.url, key)) as [Api, Api];
     });
 
-    it('is limited for each key by itself, and an answer says how much is left', async () => {
+    it('applies to each key separately, and responses say how much is left', async () => {
       const ASKED = 30;
       const startMs = performance.now();
       const replies = await Promise.all(Array.from({ length: ASKED }, () => api.request('/v1/data/shops')));
@@ -350,7 +350,7 @@ forEachStore((store) => {
       assert.equal((await api.request('/v1/data/shops')).status, 200);
     });
 
-    it('counts every path that needs a key together, and stores nothing beyond it', async () => {
+    it('counts all paths that need a key together, and nothing beyond it is stored', async () => {
       const records = Array.from({ length: 30 }, () => shop());
       const replies = await Promise.all(
         records.flatMap((record) => [
@@ -367,7 +367,7 @@ forEachStore((store) => {
       assert.equal((await api.list('shops')).body.records.length, stored);
     });
 
-    it('is not limited for who asks whether the service is alive, nor told to who has no key', async () => {
+    it('does not apply to probes, and is not reported without a key', async () => {
       const stranger = apiOf(limited.headgate.url, null);
       const alive = await Promise.all(Array.from({ length: 30 }, () => stranger.request('/livez')));
       assert.ok(alive.every(({ status }) => status === 200));
@@ -376,7 +376,7 @@ forEachStore((store) => {
       for (const { headers } of [...alive, ...unknown]) assert.equal(headers.get('ratelimit'), null);
     });
 
-    it('is not limited at all where that is off', async () => {
+    it('does not apply if it is off', async () => {
       const free = as(good);
       const replies = await Promise.all(Array.from({ length: 60 }, () => free.request('/v1/data/shops')));
       for (const { status, headers } of replies) {
@@ -413,7 +413,7 @@ forEachStore((store) => {
     });
 
     for (const limit of [1, 7, 100, 207, 230, 1000]) {
-      it(`walks through all with a limit of ${limit}, each record once`, async () => {
+      it(`pages through all with a limit of ${limit}, each record once`, async () => {
         for (const [more, wanted] of [
           ['', living],
           ['&include_deleted=false', living],
@@ -429,7 +429,7 @@ forEachStore((store) => {
       });
     }
 
-    it('keeps its place while records come and go', async () => {
+    it('keeps its position while records are added and deleted', async () => {
       const idWith = (digit: string): string => `${digit.repeat(8)}-0000-4000-8000-000000000000`;
       const tag = (digit: string, given: TestRecord = {}): TestRecord =>
         specRecord('tags', {}, { tag_id: idWith(digit), ...given });
@@ -456,7 +456,7 @@ forEachStore((store) => {
       }
     });
 
-    it('answers 404 for an id that names none, or one of another type', async () => {
+    it('returns 404 for an unknown id, or one of another type', async () => {
       for (const id of [randomUUID(), 'seven', '%20', `{${randomUUID()}}`]) {
         assertRefusal(await api.request(`/v1/data/shops/${id}`), 404, /shop/);
       }
@@ -510,7 +510,7 @@ forEachStore((store) => {
     });
   });
 
-  /** Asks again and again: good until the change is seen, which must be in time, and never again after it. */
+  /** Repeats a request until the key is refused, which must be in time. After that it must stay refused. */
   async function assertRefusedWithin(key: string, withinMs: number): Promise<void> {
     const deadlineMs = performance.now() + withinMs;
     let status = await statusWith(key);

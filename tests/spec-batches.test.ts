@@ -1,5 +1,5 @@
-// Batch upload: the shape of the answer, batches and their statuses, what becomes of a record that exists
-// already, dry runs, lenient handling, limits, and requests that are refused as a whole.
+// Batch upload: the shape of the response, batches and their statuses, records that exist already, dry runs, lenient
+// handling, limits, and requests that are refused as a whole.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -36,7 +36,7 @@ function assertCountsAddUp(body: UploadBody): void {
   }
 }
 
-/** A second batch size and limit, small enough to see every case with a handful of records. */
+/** A second batch size and limit, small enough to test every case with a few records. */
 const SMALL_BATCH = 3;
 const FEW_RECORDS = 7;
 
@@ -61,7 +61,7 @@ forEachStore((store) => {
     return body;
   };
 
-  describe('the answer to an upload', () => {
+  describe('the response to an upload', () => {
     it('has the shape of the contract when all records are accepted', async () => {
       for (const type of specTypes) {
         const { status, body, headers } = await api.upload(type, [specRecord(type, parents)]);
@@ -150,7 +150,7 @@ forEachStore((store) => {
       assert.equal(batch!.data.errors.length, 2);
     });
 
-    it('says a missing referenced record to be an error of status 400', async () => {
+    it('reports a missing referenced record as an error of status 400', async () => {
       const { status, body } = await api.upload('branches', [
         specRecord('branches', parents, { shop_id: randomUUID() }),
       ]);
@@ -179,7 +179,7 @@ forEachStore((store) => {
       [1001, [1000, 1]],
       [2500, [1000, 1000, 500]],
     ] as const) {
-      it(`cuts ${records} records into batches of ${sizes.join(', ')}`, async () => {
+      it(`of ${records} records have the sizes ${sizes.join(', ')}`, async () => {
         const { status, body } = await api.upload('shops', shops(records));
         assert.equal(status, 200);
         assert.deepEqual(
@@ -193,7 +193,7 @@ forEachStore((store) => {
       });
     }
 
-    it('cuts by HEADGATE_BATCH_SIZE where it is set', async () => {
+    it('have the size HEADGATE_BATCH_SIZE if it is set', async () => {
       const { body } = await smallApi.upload('shops', shops(FEW_RECORDS));
       assert.deepEqual(
         countsOf(body).map(({ received }) => received),
@@ -201,7 +201,7 @@ forEachStore((store) => {
       );
     });
 
-    it('counts the index of a problem through the whole request, in the order of the records', async () => {
+    it('report problems by the index in the whole request, in the order of the records', async () => {
       const records = shops(2500);
       const spoiled = [0, 999, 1000, 1999, 2000, 2499];
       for (const index of spoiled) records[index] = badShop();
@@ -291,7 +291,7 @@ forEachStore((store) => {
       assert.equal(totals(body).rejected, 2);
     });
 
-    it('tell the id of the record where it can be read, and null where it cannot', async () => {
+    it('have the id of the record, or null if it cannot be read', async () => {
       const id = randomUUID();
       const { body } = await api.upload('shops', [
         shop({ shop_id: id.toUpperCase(), name: '' }),
@@ -312,7 +312,7 @@ forEachStore((store) => {
       );
     });
 
-    it('name what is not an object, and spare the records beside it', async () => {
+    it('include values that are not objects, and do not affect other records', async () => {
       const strange = [null, 7, 'shop', true, [], [shop()]];
       const { status, body } = await api.upload('shops', [...strange, shop()]);
       assert.equal(status, 207);
@@ -340,7 +340,7 @@ forEachStore((store) => {
       assert.ok(!summary.includes('x'.repeat(101)));
     });
 
-    it('with an unknown field say which name was probably meant, where one is near', async () => {
+    it('with an unknown field suggest a similar name if there is one', async () => {
       const { body } = await api.upload('shops', [shop({ regoin: 'GB' }), shop({ colour: 'red' })]);
       const [near, far] = problemsOf(body);
       assert.match(near!.message, /did you mean region\?/);
@@ -361,7 +361,7 @@ forEachStore((store) => {
       ...(updated === null ? {} : { updated }),
     });
 
-    it('replaces the whole record, so that what is left out becomes null again', async () => {
+    it('replaces the whole record, so that omitted fields become null again', async () => {
       const stored = shop({ is_public: true, created: '2024-01-01T00:00:00Z', is_deleted: true });
       const sent = { shop_id: stored.shop_id, name: 'renamed', region: 'FR' };
       assert.deepEqual(await upsert(stored, sent), counts({ received: 1, updated: 1 }));
@@ -374,7 +374,7 @@ forEachStore((store) => {
       });
     });
 
-    it('leaves an identical record unchanged, also where its values are written in another form', async () => {
+    it('leaves an identical record unchanged, also if its values are written in another form', async () => {
       const stored = shop({ updated: '2024-05-01T09:30:00Z' });
       assert.deepEqual(await upsert(stored, stored), counts({ received: 1, unchanged: 1 }));
       const rewritten = {
@@ -415,7 +415,7 @@ forEachStore((store) => {
       },
     ];
     for (const { stored, sent, replaces, why } of cases) {
-      it(`is ${replaces ? 'replaced' : 'kept'} where the incoming record ${why}`, async () => {
+      it(`is ${replaces ? 'replaced' : 'kept'} if the incoming record ${why}`, async () => {
         const record = shop();
         const outcome = await upsert(
           updatedAt(record, stored, 'the stored one'),
@@ -427,7 +427,7 @@ forEachStore((store) => {
       });
     }
 
-    it('counts created, updated and unchanged records of one upload apart', async () => {
+    it('counts created, updated and unchanged records of one upload separately', async () => {
       const [same, changed, older] = [shop(), shop(), shop({ updated: '2024-05-02T00:00:00Z' })];
       await api.upload('shops', [same, changed, older]);
       const { body } = await api.upload('shops', [
@@ -454,7 +454,7 @@ forEachStore((store) => {
       assert.equal((await read(api, record)).is_deleted, false);
     });
 
-    it('is left as it was by a bad record with its id', async () => {
+    it('is not changed by a bad record with its id', async () => {
       const record = shop();
       await api.upload('shops', [record]);
       const { body } = await api.upload('shops', [{ ...record, name: 'spoiled', region: 'GBR' }]);
@@ -472,16 +472,16 @@ forEachStore((store) => {
     const late = '2024-05-02T00:00:00Z';
 
     const cases: readonly { updates: (string | null)[]; winner: number; what: string }[] = [
-      { updates: [null, null], winner: 1, what: 'the later position, where none says its age' },
+      { updates: [null, null], winner: 1, what: 'the later one if none has a date' },
       { updates: [early, late], winner: 1, what: 'the newer one at the later position' },
       { updates: [late, early], winner: 0, what: 'the newer one at the earlier position' },
-      { updates: [early, early], winner: 1, what: 'the later position of two that are as old' },
-      { updates: [late, null], winner: 1, what: 'the later one that does not say its age' },
-      { updates: [null, early], winner: 1, what: 'the later one, where the earlier does not say its age' },
+      { updates: [early, early], winner: 1, what: 'the later one of two with the same date' },
+      { updates: [late, null], winner: 1, what: 'the later one without a date' },
+      { updates: [null, early], winner: 1, what: 'the later one if the earlier has no date' },
       { updates: [early, late, early], winner: 1, what: 'the newest of three' },
     ];
     for (const { updates, winner, what } of cases) {
-      it(`leaves ${what}, in one batch`, async () => {
+      it(`keeps ${what}, in one batch`, async () => {
         const records = versions(...updates);
         const { status, body } = await api.upload('shops', records);
         assert.equal(status, 200);
@@ -492,7 +492,7 @@ forEachStore((store) => {
         assert.equal((await read(api, records[0]!)).name, `version ${winner}`);
       });
 
-      it(`leaves ${what}, in batches of their own`, async () => {
+      it(`keeps ${what}, in separate batches`, async () => {
         const records = versions(...updates);
         const spread = records.flatMap((record, at) => (at === 0 ? [record] : [shop(), shop(), record]));
         const { status, body } = await smallApi.upload('shops', spread);
@@ -512,7 +512,7 @@ forEachStore((store) => {
       });
     }
 
-    it('counts the one that stays as updated where the record existed', async () => {
+    it('counts the one that is kept as updated if the record existed', async () => {
       const records = versions(null, null, null);
       await api.upload('shops', [records[0]!]);
       const { body } = await api.upload('shops', records);
@@ -527,7 +527,7 @@ forEachStore((store) => {
       assert.equal((await read(api, good)).name, 'version 0');
     });
 
-    it('is found also where the id is written in another case', async () => {
+    it('is recognised also if the id is written in another case', async () => {
       const [first, second] = versions(null, null) as [TestRecord, TestRecord];
       const shouted = { ...second, shop_id: (second.shop_id as string).toUpperCase() };
       const { body } = await api.upload('shops', [first, shouted]);
@@ -536,7 +536,7 @@ forEachStore((store) => {
     });
   });
 
-  it('leaves everything unchanged when an upload is repeated as it was', async () => {
+  it('leaves everything unchanged when the same upload is repeated', async () => {
     for (const type of specTypes) {
       const records = Array.from({ length: 20 }, () => specRecord(type, parents));
       assert.equal(totals((await api.upload(type, records)).body).created, 20);
@@ -551,7 +551,7 @@ forEachStore((store) => {
     const dryRun = (from: Api, type: string, records: readonly unknown[]) =>
       from.upload(type, records, { query: '?dry_run=true' });
 
-    /** What must be equal between a dry run and the upload that follows: all but ids and sentences. */
+    /** Returns what must be equal in a dry run and the upload that follows: everything but ids and messages. */
     const outcomeOf = (body: UploadBody) => ({
       type: body.type,
       batches: body.batches.map(({ batch, status, data }) => ({
@@ -565,7 +565,7 @@ forEachStore((store) => {
       })),
     });
 
-    it('answers what the upload then answers, and stores nothing', async () => {
+    it('gets the response that the upload then gets, and stores nothing', async () => {
       const [stored, kept] = [shop(), shop({ updated: '2024-05-02T00:00:00Z' })] as [TestRecord, TestRecord];
       await smallApi.upload('shops', [stored, kept]);
       const twin = shop();
@@ -597,7 +597,7 @@ forEachStore((store) => {
       assert.equal((await read(smallApi, stored)).name, 'renamed');
     });
 
-    it('answers so for every type, and can be repeated', async () => {
+    it('does so for every type, and can be repeated', async () => {
       for (const type of specTypes) {
         const records = [specRecord(type, parents), specRecord(type, parents)];
         const listed = (await api.list(type, '?limit=1000&include_deleted=true')).body.records.length;
@@ -612,7 +612,7 @@ forEachStore((store) => {
       }
     });
 
-    it('checks references, and makes none exist', async () => {
+    it('checks references, and creates no record that they could name', async () => {
       const parent = shop();
       const branch = specRecord('branches', { shops: parent.shop_id as string });
       assert.equal((await dryRun(api, 'shops', [parent])).status, 200);
@@ -625,7 +625,7 @@ forEachStore((store) => {
       }
     });
 
-    it('is asked for with true or false and nothing else', async () => {
+    it('is requested with true or false and nothing else', async () => {
       const record = shop();
       const real = await api.upload('shops', [record], { query: '?dry_run=false' });
       assert.equal(real.body.dry_run, undefined);
@@ -660,7 +660,7 @@ forEachStore((store) => {
       assert.ok(!('colour' in (await read(api, records[0]!))));
     });
 
-    it('counts the warnings of each batch for itself', async () => {
+    it('counts the warnings of each batch separately', async () => {
       const records = Array.from({ length: 4 }, () => shop({ colour: 'red' }));
       const { body } = await smallApi.upload('shops', records, lenient);
       assert.deepEqual(
@@ -678,13 +678,13 @@ forEachStore((store) => {
       );
     });
 
-    it('overlooks unknown fields beside records, which are refused otherwise', async () => {
+    it('ignores unknown fields beside "records", which are refused otherwise', async () => {
       const body = { records: [shop()], source: 'nightly' };
       assert.equal((await api.request('/v1/data/shops', { body, ...lenient })).status, 200);
       assertRefusal(await api.request('/v1/data/shops', { body }), 400, /source/);
     });
 
-    it('is not applied unless it is asked for', async () => {
+    it('is not applied unless it is requested', async () => {
       for (const headers of [{}, { Prefer: 'handling=strict' }, { Prefer: 'respond-async' }]) {
         const reply = await api.upload('shops', [shop({ colour: 'red' })], { headers });
         assert.equal(reply.status, 400);
@@ -692,7 +692,7 @@ forEachStore((store) => {
       }
     });
 
-    it('is found among other preferences', async () => {
+    it('is recognised among other preferences', async () => {
       const headers = { Prefer: 'respond-async, handling="lenient"; strength=5, wait=10' };
       const { status } = await api.upload('shops', [shop({ colour: 'red' })], { headers });
       assert.equal(status, 200);
@@ -721,7 +721,7 @@ forEachStore((store) => {
       });
     }
 
-    it('follows HEADGATE_MAX_RECORDS where it is set', async () => {
+    it('is limited by HEADGATE_MAX_RECORDS if it is set', async () => {
       assert.equal((await smallApi.upload('shops', shops(FEW_RECORDS))).status, 200);
       const reply = await smallApi.request('/v1/data/shops', { body: { records: shops(FEW_RECORDS + 1) } });
       assertRefusal(reply, 400, new RegExp(`${FEW_RECORDS + 1} records.*${FEW_RECORDS}`));
@@ -750,7 +750,7 @@ forEachStore((store) => {
       });
     }
 
-    it('is one to a type that there is not: 404, naming those that there are', async () => {
+    it('is one to an unknown type: 404, naming the known ones', async () => {
       for (const type of [
         'shop',
         'Shops',
@@ -799,7 +799,7 @@ forEachStore((store) => {
       });
     }
 
-    it('is one to a path that there is not: 404', async () => {
+    it('is one to an unknown path: 404', async () => {
       for (const path of [
         '/v1',
         '/v1/',
@@ -813,7 +813,7 @@ forEachStore((store) => {
       }
     });
 
-    it('is one to a path that cannot be read: 400, to whoever has a key', async () => {
+    it('is one to a malformed path: 400, with any valid key', async () => {
       const strangers = apiOf(running.headgate.url, null);
       for (const path of ['/v1/data/%zz', '/user-interactions/%E0%A4%A', `/v1/data/%zz${'x'.repeat(5000)}`]) {
         const reply = await api.request(path);
@@ -823,7 +823,7 @@ forEachStore((store) => {
       }
     });
 
-    it('is one whose content is not said to be JSON: 415', async () => {
+    it('is one whose content type is not JSON: 415', async () => {
       const body = JSON.stringify({ records: [shop()] });
       for (const path of ['/v1/data/shops', '/user-interactions']) {
         for (const type of [
@@ -839,7 +839,7 @@ forEachStore((store) => {
       }
     });
 
-    it('is one whose content is not said to be anything: 415', async () => {
+    it('is one without a content type: 415', async () => {
       const { key } = await running.headgate.newKey();
       const response = await fetch(`${running.headgate.url}/v1/data/shops`, {
         method: 'POST',
@@ -850,14 +850,14 @@ forEachStore((store) => {
       assert.equal(((await response.json()) as { error: string }).error, 'Unsupported Media Type');
     });
 
-    it('is none where the content type says its charset', async () => {
+    it('is not one whose content type names its charset', async () => {
       for (const type of ['application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"']) {
         const { status } = await api.upload('shops', [shop()], { headers: { 'Content-Type': type } });
         assert.equal(status, 200);
       }
     });
 
-    it('is one with a query parameter that the path does not know', async () => {
+    it('is one with an unknown query parameter', async () => {
       const record = shop();
       const id = randomUUID();
       const upload = { body: { records: [record] } };
@@ -878,7 +878,7 @@ forEachStore((store) => {
     });
   });
 
-  it('answers refusals of a whole request with a request id of their own', async () => {
+  it('gives every refusal of a whole request a request id of its own', async () => {
     const strangers = apiOf(running.headgate.url, null);
     const replies = await Promise.all([
       api.request('/v1/data/nothing'),

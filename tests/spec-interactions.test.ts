@@ -1,4 +1,4 @@
-// Interactions: what may be recorded, what each refusal says, and how they are read back.
+// Interactions: which may be recorded, the refusals, and how they are read.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -51,7 +51,7 @@ forEachStore((store) => {
     return body;
   };
 
-  /** Refused for exactly these reasons, in the shape of every refusal with details. */
+  /** Fails unless it was refused for exactly these reasons, in the shape of every refusal with details. */
   const assertNotRecorded = (
     { status, body, headers }: Reply<RefusalBody>,
     problems: readonly { readonly field: string | null; readonly code: string }[],
@@ -77,7 +77,7 @@ forEachStore((store) => {
     assert.deepEqual(Object.keys(interaction).sort(), [...required, ...optional].sort());
   });
 
-  describe('the answer', () => {
+  describe('the response', () => {
     it('is 201 with every field of the request, those left out being null', async () => {
       const sent = leastInteraction(items);
       const startedMs = Date.now();
@@ -133,20 +133,20 @@ forEachStore((store) => {
       ]);
     });
 
-    it('is 400 for what is not an object', async () => {
+    it('is 400 for a body that is not an object', async () => {
       for (const body of ['null', '7', '"PAGE_VIEW"', 'true', '[]', '[{}]']) {
         const reply = await api.request<RefusalBody>('/user-interactions', { body });
         assertNotRecorded(reply, [{ field: null, code: 'not_an_object' }]);
       }
     });
 
-    it('is 400 for what is wrapped in records', async () => {
+    it('is 400 for an interaction wrapped in "records"', async () => {
       const { status, body } = await api.record<RefusalBody>({ records: [leastInteraction(items)] });
       assert.equal(status, 400);
       assert.ok(body.details!.some(({ field, code }) => field === 'records' && code === 'unknown_field'));
     });
 
-    it('is 400 for what is no JSON, or says a key twice', async () => {
+    it('is 400 for invalid JSON or a repeated key', async () => {
       assertRefusal(await api.request('/user-interactions', { method: 'POST', body: '' }), 400, /JSON/);
       assertRefusal(await api.request('/user-interactions', { body: '{"item_id":' }), 400, /JSON/);
       assertRefusal(
@@ -156,7 +156,7 @@ forEachStore((store) => {
       );
     });
 
-    it('drops unknown fields where that is preferred, and says so', async () => {
+    it('drops unknown fields with handling=lenient, and says so', async () => {
       const sent = leastInteraction(items, { colour: 'red' });
       await assertRefused(sent, 'colour', 'unknown_field');
       const { status, body, headers } = await api.record(sent, { Prefer: 'handling=lenient' });
@@ -176,7 +176,7 @@ forEachStore((store) => {
     }
 
     for (const name of optional) {
-      it(`may lack ${name}, or say null`, async () => {
+      it(`may omit ${name}, or set it to null`, async () => {
         const { [name]: _, ...without } = fullInteraction(items);
         assert.equal((await recorded(without))[name], null);
         assert.equal((await recorded({ ...without, [name]: null }))[name], null);
@@ -254,7 +254,7 @@ forEachStore((store) => {
 
       for (const other of [...Object.keys(itemKinds), 'student']) {
         if (other === kind) continue;
-        it(`may not be a ${kind} by the id of a ${other}`, async () => {
+        it(`may not be a ${kind} with the id of a ${other}`, async () => {
           const id = other === 'student' ? items.student : items.item[other];
           await assertRefused(about(id), 'item_id', 'unknown_reference');
         });
@@ -300,7 +300,7 @@ forEachStore((store) => {
       await recorded(by(customer.customer_id as string));
     });
 
-    it('is named together with an unknown item', async () => {
+    it('is reported together with an unknown item', async () => {
       const sent = leastInteraction(items, { student_id: randomUUID(), item_id: randomUUID() });
       assertNotRecorded(await api.record<RefusalBody>(sent), [
         { field: 'student_id', code: 'unknown_reference' },
@@ -339,7 +339,7 @@ forEachStore((store) => {
         ['', '1714555800', 'now', '2024-05-01', '2024-02-30T00:00:00Z', '2024-05-01T25:00:00Z'],
       ],
     ] as const) {
-      it(`is refused with ${code} where it should be`, async () => {
+      it(`is refused with ${code} if its value requires it`, async () => {
         for (const event_timestamp of values) {
           await assertRefused(leastInteraction(items, { event_timestamp }), 'event_timestamp', code);
         }
@@ -348,7 +348,7 @@ forEachStore((store) => {
   });
 
   describe('reading back', () => {
-    it('by an id that names none is 404', async () => {
+    it('by an unknown id is 404', async () => {
       for (const id of [randomUUID(), 'seven', items.item.SHOP]) {
         assertRefusal(await api.request(`/user-interactions/${id}`), 404, /interaction/);
       }
@@ -386,18 +386,18 @@ forEachStore((store) => {
             user_id: at % 5 === 0 ? null : `user ${at % 5} & co`,
             student_id: at % 3 === 0 ? own.student : null,
             source: at % 7 === 0 ? 'SERVICE' : null,
-            // Not in the order of arrival, and three at each moment.
+            // Not in the order of arrival, and three with each time.
             event_timestamp: startMs + ((Math.floor(at / 3) * 37) % 101) * 60_000,
           });
           const { status, body } = await lister.record(sent);
           assert.equal(status, 201);
           all.push(body);
         }
-        // Sorting by occurred_at as text is only right where all have the same number of digits.
+        // Sorting by occurred_at as text is only correct if all have the same number of digits.
         assert.ok(all.every(({ occurred_at }) => (occurred_at as string).length === 20));
       });
 
-      it('shows the newest first, 100 unless told otherwise', async () => {
+      it('shows the newest first, 100 by default', async () => {
         const { status, body } = await lister.interactions();
         assert.equal(status, 200);
         assert.deepEqual(Object.keys(body).sort(), ['interactions', 'next_cursor']);
@@ -406,7 +406,7 @@ forEachStore((store) => {
       });
 
       for (const limit of [1, 7, 115, COUNT - 1, COUNT, 1000]) {
-        it(`is walked with a limit of ${limit}, each interaction once`, async () => {
+        it(`is paged through with a limit of ${limit}, each interaction once`, async () => {
           const pages = await pagesOfInteractions(lister, `?limit=${limit}`);
           assert.deepEqual(
             pages.map((page) => page.length),
@@ -416,7 +416,7 @@ forEachStore((store) => {
         });
       }
 
-      it('is not disturbed by interactions that arrive while it is walked', async () => {
+      it('is not disturbed by interactions that arrive between its pages', async () => {
         const first = await lister.interactions(`?limit=50&student_id=${own.student}`);
         const late = leastInteraction(own, {
           student_id: own.student,
@@ -476,7 +476,7 @@ forEachStore((store) => {
         assert.deepEqual(await list(`student_id=${own.student.toUpperCase()}`), wanted);
       });
 
-      it('is empty where nothing fits', async () => {
+      it('is empty if nothing matches', async () => {
         assert.deepEqual(await list(`student_id=${randomUUID()}`), []);
         assert.deepEqual(await list('user_id=nobody'), []);
       });
@@ -535,7 +535,7 @@ forEachStore((store) => {
     });
   });
 
-  it('records nothing of what it refuses', async () => {
+  it('stores no refused interaction', async () => {
     const fresh = await running.newApi();
     const freshItems = await uploadItems(fresh);
     for (const spoil of [

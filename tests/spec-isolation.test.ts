@@ -1,4 +1,4 @@
-// Two organisations with the same ids: neither sees, touches or learns of what is the other's.
+// Two organisations with the same ids: neither can see or change the data of the other, or learn that it exists.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -53,7 +53,7 @@ forEachStore((store) => {
     ];
   });
 
-  /** The same ids in both organisations, so that every record of either can be named by both. */
+  /** The same ids in both organisations, so that each can name every record of the other. */
   const shared: Parents = Object.fromEntries(specTypes.map((type) => [type, randomUUID()]));
   const inOrder = [
     ...new Set([...specReferences.map(({ target }) => target), ...specTypes]),
@@ -111,7 +111,7 @@ forEachStore((store) => {
       }
     });
 
-    it('are unchanged for each by what the other sends', async () => {
+    it('are not changed by uploads of the other organisation', async () => {
       for (const type of inOrder) {
         assert.deepEqual(
           totals((await first.upload(type, [firstRecords.get(type)!])).body),
@@ -124,7 +124,7 @@ forEachStore((store) => {
       }
     });
 
-    it('are not kept by the newer record of the other', async () => {
+    it('are updated even if the other organisation has a newer version', async () => {
       const id = randomUUID();
       const newer = specRecord('shops', {}, { shop_id: id, updated: '2024-05-02T00:00:00Z' });
       const older = { ...newer, name: 'older', updated: '2024-05-01T00:00:00Z' };
@@ -139,7 +139,7 @@ forEachStore((store) => {
       assert.deepEqual((await first.read('shops', id)).body, shownRecord('shops', newer));
     });
 
-    it('marked as deleted by one stay with the other', async () => {
+    it('marked as deleted by one are not deleted for the other', async () => {
       for (const type of inOrder) {
         const deleted = { ...secondRecords.get(type)!, is_deleted: true };
         assert.deepEqual(totals((await second.upload(type, [deleted])).body), one('updated'));
@@ -155,7 +155,7 @@ forEachStore((store) => {
       }
     });
 
-    it('are listed for their own organisation alone', async () => {
+    it('are listed for their own organisation only', async () => {
       for (const type of inOrder) {
         const [own, other] = await Promise.all(
           [first, second].map(async (api) => (await api.list(type, '?limit=1000&include_deleted=true')).body),
@@ -231,7 +231,7 @@ forEachStore((store) => {
       }
     });
 
-    it('are about items and students of their own organisation alone', async () => {
+    it('are about items and students of their own organisation only', async () => {
       for (const kind of Object.keys(itemKinds)) {
         if (kind === 'SHOP') continue;
         const sent = leastInteraction(items, { item_type: kind, item_id: items.item[kind] });
@@ -245,7 +245,7 @@ forEachStore((store) => {
       }
     });
 
-    it('are found by id in their own organisation alone', async () => {
+    it('are found by id in their own organisation only', async () => {
       for (const interaction of own) {
         const path = `/user-interactions/${interaction.interaction_id}`;
         assert.deepEqual((await first.request(path)).body, interaction);
@@ -253,7 +253,7 @@ forEachStore((store) => {
       }
     });
 
-    it('are listed for their own organisation alone, also by every filter', async () => {
+    it('are listed for their own organisation only, also by every filter', async () => {
       const { student, item } = items;
       for (const filter of [
         `student_id=${student}`,
@@ -280,7 +280,7 @@ forEachStore((store) => {
         body.interactions.filter(({ city }) => city !== 'second'),
         [],
       );
-      // Those of the same moment as the cursor come before or after it by their ids.
+      // Interactions with the same time as the cursor come before or after it by their ids.
       assert.ok([7, 8].includes(body.interactions.length));
       assert.deepEqual(body.interactions, other.slice(-body.interactions.length));
     });
@@ -306,7 +306,7 @@ forEachStore((store) => {
       assert.deepEqual(replayed.body, firstReply.body);
     });
 
-    it('with another body are free to the other organisation, and taken in their own', async () => {
+    it('can be used with another body by the other organisation, but not by their own', async () => {
       const headers = { 'Idempotency-Key': randomUUID() };
       const [record, different] = [specRecord('shops', {}), specRecord('shops', {})];
       assert.equal((await first.upload('shops', [record], { headers })).status, 200);

@@ -62,7 +62,7 @@ forEachStore((store) => {
         assert.deepEqual(body, record);
       });
 
-      it('may leave out each optional field, or say null, which means the same', async () => {
+      it('may omit each optional field, or set it to null, which means the same', async () => {
         const optional = fields.filter(({ required }) => !required).map(({ name }) => name);
         const records = optional.flatMap((name) => {
           const { [name]: _, ...without } = fullSpecRecord(type, parents);
@@ -88,7 +88,7 @@ forEachStore((store) => {
       });
 
       for (const field of fields) {
-        it(`takes each good form of ${field.name}, and shows it in the one form of its kind`, async () => {
+        it(`accepts each good form of ${field.name}, and shows it in one canonical form`, async () => {
           const reference = specReferenceOf(type, field.name);
           const parent = reference && parents[reference.target]!;
           const forms = parent ? [{ sent: parent.toUpperCase(), shown: parent }] : goodFormsOf(field);
@@ -158,7 +158,7 @@ forEachStore((store) => {
 
   for (const { type, field, target } of specReferences) {
     describe(`the ${field} of ${type}`, () => {
-      it(`is accepted where it names one of ${target}, and stored`, async () => {
+      it(`is accepted if it names one of ${target}, and stored`, async () => {
         const record = specRecord(type, parents);
         assert.equal(record[field], parents[target]);
         await assertAccepted(type, [record]);
@@ -166,7 +166,7 @@ forEachStore((store) => {
         assert.equal(body[field], parents[target]);
       });
 
-      it(`is refused where it names none of ${target}, and accepted once that was uploaded`, async () => {
+      it(`is refused if it names none of ${target}, and accepted once that was uploaded`, async () => {
         const id = randomUUID();
         const record = specRecord(type, parents, { [field]: id });
         await assertRefused(type, [{ record, field, code: 'unknown_reference' }]);
@@ -174,12 +174,12 @@ forEachStore((store) => {
         await assertAccepted(type, [record]);
       });
 
-      it('is refused where only another organisation has the record', async () => {
+      it('is refused if only another organisation has the record', async () => {
         const record = specRecord(type, parents, { [field]: otherParents[target] });
         await assertRefused(type, [{ record, field, code: 'unknown_reference' }]);
       });
 
-      it('is refused where a record of another type has the id', async () => {
+      it('is refused if a record of another type has the id', async () => {
         const records = Object.entries(parents)
           .filter(([other]) => other !== target)
           .map(([, id]) => specRecord(type, parents, { [field]: id }));
@@ -206,7 +206,7 @@ forEachStore((store) => {
     });
   }
 
-  it('names every reference of a record that leads nowhere', async () => {
+  it('reports every unknown reference of a record', async () => {
     for (const type of new Set(specReferences.map((reference) => reference.type))) {
       const names = specReferences.filter((reference) => reference.type === type).map(({ field }) => field);
       const strays = Object.fromEntries(names.map((name) => [name, randomUUID()]));
@@ -235,7 +235,7 @@ forEachStore((store) => {
     assert.equal(totals(body).rejected, 0);
   }
 
-  /** Each record is refused for exactly this one reason, and nothing of it is stored. */
+  /** Fails unless each record is refused for exactly this one reason and is not stored. */
   async function assertRefused(
     type: string,
     cases: readonly { readonly record: TestRecord; readonly field: string; readonly code: string }[],

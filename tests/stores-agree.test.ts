@@ -1,5 +1,5 @@
-// The same uploads and interactions to a server on each store: the answers, what reads back, and the rows in
-// the databases themselves are equal, field by field.
+// Sends the same uploads and interactions to a server on each store: the responses, the records read and the rows in
+// the databases are equal, field by field.
 //
 // HEADGATE_TEST_SEED repeats the samples of a run.
 
@@ -41,7 +41,7 @@ type Step =
 
 interface Outcome {
   readonly store: string;
-  /** Every answer, without what names this one request. */
+  /** Every response, without the ids of this request. */
   readonly answers: readonly unknown[];
   readonly shown: Readonly<Record<string, readonly Sent[]>>;
   readonly rows: Readonly<Record<string, readonly Row[]>>;
@@ -52,7 +52,7 @@ const steps = workload(new Random(seed));
 const outcomes: Outcome[] = [];
 
 forEachStore((store) => {
-  test('a server takes in the whole workload', async (t) => {
+  test('a server processes the whole workload', async (t) => {
     t.diagnostic(`HEADGATE_TEST_SEED=${seed}`);
     const { database, remove } = await store.newDatabase();
     try {
@@ -74,7 +74,7 @@ forEachStore((store) => {
   });
 });
 
-test('the answers, the lists and the rows of all stores are equal', () => {
+test('the responses, the lists and the rows of all stores are equal', () => {
   const [first, ...others] = outcomes;
   assert.ok(first !== undefined && others.length > 0, 'there is nothing to compare');
   for (const type of recordTypeNames) assert.ok(first.rows[type]!.length > SAMPLES_PER_TYPE, type);
@@ -91,7 +91,7 @@ test('the answers, the lists and the rows of all stores are equal', () => {
   }
 });
 
-/** One by one, so that a failure shows the one that differs and not thousands. */
+/** Compares one by one, so that a failure shows only the item that differs. */
 function assertSameList(actual: readonly unknown[], expected: readonly unknown[], what: string): void {
   for (const [at, item] of expected.entries()) assert.deepEqual(actual[at], item, `${what}, number ${at}`);
   assert.equal(actual.length, expected.length, what);
@@ -105,7 +105,7 @@ async function answerTo(api: Api, step: Step): Promise<unknown> {
 }
 
 const namesOfAnswers: ReadonlySet<string> = new Set(['request_id', 'batch_id']);
-/** To an interaction, at the moment at which it was recorded. */
+/** The fields that the server assigns to an interaction when it is recorded. */
 const assigned: ReadonlySet<string> = new Set(['request_id', 'interaction_id', 'created']);
 
 function without(names: ReadonlySet<string>, value: unknown): unknown {
@@ -144,7 +144,7 @@ async function everyRow(database: string, orgId: string): Promise<Record<string,
   }
 }
 
-/** Drawn once, so that every store gets the very same. */
+/** Generated once, so that every store gets the same. */
 function workload(random: Random): readonly Step[] {
   const ids = new Map<string, string[]>();
   const referencesOf = (type: RecordTypeName): Sent => {
@@ -192,7 +192,7 @@ function workload(random: Random): readonly Step[] {
   return drawn;
 }
 
-/** For each good form of each field a record of its own. */
+/** Returns a record for each good form of each field. */
 function extremes(type: RecordTypeName, references: Sent): readonly Sent[] {
   return specFields(type)
     .filter(({ name }) => !Object.hasOwn(references, name) && name !== specKey(type))

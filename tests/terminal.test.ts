@@ -1,4 +1,4 @@
-// Text of others on its way to a terminal: names of files, what a server says, what records hold.
+// Untrusted text that is printed to a terminal: names of files, messages of a server, contents of records.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -17,7 +17,7 @@ import { leastRecord } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 import { hasProgram } from './harness/waiting.ts';
 
-/** Clears the screen, ends the line to forge another, and turns the rest around. */
+/** Clears the screen, starts a forged line, and reverses the text direction. */
 const NASTY = '\u001b[2J\u009b31m\rheadgate: all is well\u202e';
 const SHOWN = '\\u001b[2J\\u009b31m\\u000dheadgate: all is well\\u202e';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: none may be there
@@ -29,10 +29,10 @@ async function folderFor(t: TestContext, url: string, key: string): Promise<Load
   return loadFolder(t, { HEADGATE_URL: url, HEADGATE_KEY: key });
 }
 
-describe('nothing reaches the terminal that would act on it', () => {
+describe('control characters do not reach the terminal', () => {
   const running = runningHeadgate(testDatabases[0]!);
 
-  test('of the names of files, and of what a server says of records', async (t) => {
+  test('in the names of files, and in the problems that a server reports', async (t) => {
     const { key } = await running.headgate.newKey();
     const folder = await folderFor(t, running.headgate.url, key);
     const name = `tags.${NASTY}\n.csv`;
@@ -47,7 +47,7 @@ describe('nothing reaches the terminal that would act on it', () => {
     assert.doesNotMatch(missing.err, unprintable);
   });
 
-  test('of the refusal of a server', async (t) => {
+  test('in the refusal of a server', async (t) => {
     const server = createServer((_, response) => {
       response.writeHead(400, { 'Content-Type': 'application/json' });
       response.end(JSON.stringify({ error: 'x', message: NASTY, request_id: 'y' }));
@@ -62,7 +62,7 @@ describe('nothing reaches the terminal that would act on it', () => {
     assert.doesNotMatch(err, unprintable);
   });
 
-  test('of the database; JSON keeps its meaning', async (t) => {
+  test('in names from the database, which JSON still represents exactly', async (t) => {
     const folder = await folderFor(t, running.headgate.url, 'hg_0123456789ab_x');
     const database = join(folder.path, 'headgate.db');
     await folder.run('orgs', 'create', 'acme', '--database', database);
@@ -77,7 +77,7 @@ describe('nothing reaches the terminal that would act on it', () => {
     assert.equal((JSON.parse(listed.out) as { name: string }[])[0]!.name, NASTY);
   });
 
-  test('of exported records, while a pipe gets them as they are', { skip: withoutScript }, async (t) => {
+  test('in exported records, while a pipe gets them unchanged', { skip: withoutScript }, async (t) => {
     const { key } = await running.headgate.newKey();
     await apiOf(running.headgate.url, key).upload('tags', [leastRecord('tags', { name: NASTY })]);
     const folder = await folderFor(t, running.headgate.url, key);

@@ -1,4 +1,4 @@
-// Traces: what a collector gets of a request, and what it costs when there is none.
+// Traces: the spans that a collector gets, and the behaviour without a collector.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -54,7 +54,7 @@ describe('traces', () => {
     return { root, children: receiver.spans().filter(({ parentSpanId }) => parentSpanId === root.spanId) };
   };
 
-  it('a request is a span of its caller’s trace, with a child for each step; a stop sends what is left', async () => {
+  it('a request is a span of its caller’s trace, with a child per step; a stop sends the rest', async () => {
     const environment = sending({
       OTEL_SERVICE_NAME: 'ingestion',
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
@@ -112,7 +112,7 @@ describe('traces', () => {
     assert.deepEqual({ path, tenant }, { path: '/v1/traces', tenant: 'acme' });
   });
 
-  it('a request without a caller’s trace begins one, which the log names', async () => {
+  it('a request without a caller’s trace starts one, which the log names', async () => {
     const environment = sending({ OTEL_BSP_SCHEDULE_DELAY: '10' });
     await withServer(environment, async (headgate) => {
       const { headers } = await apiOf(headgate.url, 'hg_wrong').list('shops');
@@ -130,7 +130,7 @@ describe('traces', () => {
     });
   });
 
-  it('follows the caller’s decision on sampling, and its own sampler where there is none', async () => {
+  it('follow the sampling decision of the caller, or the own sampler if there is none', async () => {
     const requestIdOf = async (headgate: Headgate, headers: Readonly<Record<string, string>>) =>
       (await apiOf(headgate.url, null).request('/nowhere', { headers })).headers.get('X-Request-Id');
     const has = (requestId: string | null): boolean =>
@@ -154,7 +154,7 @@ describe('traces', () => {
     assert.equal(has(sampled!), true);
   });
 
-  it('an answer of 5xx makes the span an error', async () => {
+  it('a response of 5xx makes the span an error', async () => {
     const store = testDatabases[1]!;
     const { database, remove } = await store.newDatabase();
     try {
@@ -208,7 +208,7 @@ describe('traces', () => {
     }
   });
 
-  it('a collector that takes nothing costs one warning', async () => {
+  it('a collector that refuses spans causes one warning', async () => {
     const refusing = await startTraceReceiver(400);
     try {
       const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: refusing.url, OTEL_BSP_SCHEDULE_DELAY: '1' };
@@ -225,7 +225,7 @@ describe('traces', () => {
     }
   });
 
-  it('a collector that is away costs no time at a stop', async () => {
+  it('an unreachable collector does not delay a stop', async () => {
     const away = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_BSP_SCHEDULE_DELAY: '1' };
     const headgate = await startHeadgate(`${folder.folder}/headgate.db`, away);
     const api = apiOf(headgate.url, null);
@@ -237,7 +237,7 @@ describe('traces', () => {
     assert.ok(warnings.length <= 1, JSON.stringify(warnings));
   });
 
-  it('a stop tells of the spans that it could not send, and of nothing where there are none', async () => {
+  it('a stop reports the spans that it could not send, and nothing if there are none', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const { port } = silent.address() as AddressInfo;
@@ -267,7 +267,7 @@ describe('traces', () => {
     }
   });
 
-  it('a variable that cannot be meant is told of, and the server serves', async () => {
+  it('an invalid variable is reported, and the server serves', async () => {
     for (const [environment, says] of [
       [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, /OTEL_EXPORTER_OTLP_ENDPOINT must be a URL/],
       [sending({ OTEL_TRACES_SAMPLER: 'sometimes' }), /OTEL_TRACES_SAMPLER must be one of/],
@@ -285,7 +285,7 @@ describe('traces', () => {
     }
   });
 
-  it('without an endpoint nothing of OpenTelemetry is loaded, and without a port nothing of Prometheus', async () => {
+  it('OpenTelemetry is loaded only with an endpoint, and Prometheus only with a port', async () => {
     const [hooks, loaded] = [`${folder.folder}/hooks.mjs`, `${folder.folder}/loaded.txt`];
     await writeFile(
       hooks,

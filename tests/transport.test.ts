@@ -1,5 +1,4 @@
-// The edges of HTTP: TLS and proxies, headers of every answer, encodings, limits, and connections that are
-// used again.
+// HTTP: TLS and proxies, headers of every response, encodings, limits, and connections that are reused.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -85,7 +84,7 @@ forEachStore((store) => {
       event_timestamp: 1,
     });
 
-  describe('every answer', () => {
+  describe('every response', () => {
     const cases: readonly {
       readonly of: string;
       readonly status: number;
@@ -197,7 +196,7 @@ forEachStore((store) => {
       for (const { data } of body.batches) assert.equal(data.request_id, body.request_id);
     });
 
-    test('has a request id of its own, whatever the client sends as one', async () => {
+    test('has a new request id, whatever the client sends as one', async () => {
       const sent = Array.from({ length: 50 }, () =>
         api.request('/v1/data/shops', { headers: { 'X-Request-Id': 'mine', 'Request-Id': 'mine' } }),
       );
@@ -215,7 +214,7 @@ forEachStore((store) => {
       '/user-interactions',
     ];
 
-    test('answers what GET answers, without the body', async () => {
+    test('gets the response of GET, without the body', async () => {
       for (const path of paths()) {
         const got = await ask({ path, headers: bearer(key) });
         const head = await ask({ method: 'HEAD', path, headers: bearer(key) });
@@ -236,7 +235,7 @@ forEachStore((store) => {
       });
     });
 
-    test('needs a key where GET does', async () => {
+    test('needs a key if GET does', async () => {
       assert.equal((await ask({ method: 'HEAD', path: '/v1/data/shops' })).status, 401);
     });
   });
@@ -259,7 +258,7 @@ forEachStore((store) => {
           }
         });
 
-        test(`that is no ${encoding}, or cut off, is refused`, async () => {
+        test(`that is not ${encoding}, or cut off, is refused`, async () => {
           const packed = pack(newBody());
           for (const broken of [Buffer.from(newBody()), packed.subarray(0, -5), Buffer.alloc(0)]) {
             const reply = await post(broken, { 'Content-Encoding': encoding });
@@ -267,7 +266,7 @@ forEachStore((store) => {
           }
         });
 
-        test(`is measured after ${encoding} is undone`, async () => {
+        test(`is measured after ${encoding} is decompressed`, async () => {
           const largest = padded(newBody(), MAX_BODY_BYTES);
           assert.equal((await post(pack(largest), { 'Content-Encoding': encoding })).status, status);
           const larger = await post(pack(`${largest} `), { 'Content-Encoding': encoding });
@@ -275,7 +274,7 @@ forEachStore((store) => {
         });
       }
 
-      test('in an encoding that is not known is refused, and those that are known are named', async () => {
+      test('in an unknown encoding is refused, and the known ones are named', async () => {
         for (const encoding of ['deflate', 'gzip, br', 'none']) {
           const { status, headers } = await post(newBody(), { 'Content-Encoding': encoding });
           assert.equal(status, 415);
@@ -293,7 +292,7 @@ forEachStore((store) => {
         assert.match(body.message, new RegExp(`larger than ${MAX_BODY_BYTES} bytes`));
       });
 
-      test('that does not tell its length is measured all the same', async () => {
+      test('without a Content-Length is measured, too', async () => {
         const chunked = (body: string): Promise<RawAnswer> =>
           onConnection(url, async (connection) => {
             connection.send({
@@ -356,7 +355,7 @@ describe('behind a proxy', () => {
   const get = (path: string, forwarded: string | null) =>
     api.request(path, { headers: forwarded === null ? {} : { 'X-Forwarded-Proto': forwarded } });
 
-  test('what did not come by HTTPS is refused with 403, before its key is looked at', async () => {
+  test('a request that was not HTTPS is refused with 403 before its key is checked', async () => {
     for (const forwarded of [null, 'http', '', 'httpsx', 'http, https', 'https, http']) {
       for (const path of ['/v1/data/shops', '/v1/nowhere', '/nowhere', '/user-interactions']) {
         const { status, body } = await get(path, forwarded);
@@ -369,7 +368,7 @@ describe('behind a proxy', () => {
     assert.equal(stranger.status, 403);
   });
 
-  test('what came by HTTPS is served, and told to stay with it', async () => {
+  test('a request that was HTTPS is served, with an HSTS header', async () => {
     for (const forwarded of ['https', 'HTTPS', 'https, https']) {
       const { status, headers } = await get('/v1/data/shops', forwarded);
       assert.equal(status, 200);
@@ -381,13 +380,13 @@ describe('behind a proxy', () => {
     assert.equal(uploaded.status, 200);
   });
 
-  test('an upload that did not come by HTTPS stores nothing', async () => {
+  test('an upload that was not HTTPS stores nothing', async () => {
     const shop = leastRecord('shops');
     assert.equal((await api.upload('shops', [shop])).status, 403);
     assert.equal((await get(`/v1/data/shops/${idOf('shops', shop)}`, 'https')).status, 404);
   });
 
-  test('probes are answered however they come', async () => {
+  test('probes are answered without HTTPS, too', async () => {
     for (const path of ['/livez', '/readyz']) assert.equal((await get(path, null)).status, 200);
   });
 });
@@ -422,7 +421,7 @@ describe('without HTTPS', () => {
     });
   }
 
-  test('half of what HTTPS needs is not enough', async () => {
+  test('a certificate without a key, or a key without a certificate, is refused', async () => {
     const certOnly = await assertMisused([], { HEADGATE_TLS_CERT: 'cert.pem' });
     assert.match(certOnly, /HEADGATE_TLS_KEY/);
     const keyOnly = await assertMisused([], { HEADGATE_TLS_KEY: 'key.pem' });
@@ -491,7 +490,7 @@ describe('with a certificate', { skip }, () => {
     );
   });
 
-  test('answers tell clients to stay with HTTPS', async () => {
+  test('responses have an HSTS header', async () => {
     await onConnection(
       headgate.url,
       async (connection) => {
@@ -506,14 +505,14 @@ describe('with a certificate', { skip }, () => {
     );
   });
 
-  test('plain HTTP to the same port gets no answer', async () => {
+  test('plain HTTP to the same port gets no response', async () => {
     await onConnection(headgate.url.replace('https:', 'http:'), async (connection) => {
       connection.send({ path: '/livez' });
       await assert.rejects(connection.answer(), /the connection ended before the answer/);
     });
   });
 
-  test('a client that has sent its last request is answered, and one that leaves in a handshake is let go', async () => {
+  test('a client that closes its sending side gets its response; aborted handshakes are closed', async () => {
     await onConnection(
       headgate.url,
       async (connection) => {
@@ -573,7 +572,7 @@ describe('with a certificate', { skip }, () => {
   test('only suites with forward secrecy and authenticated encryption are offered', () =>
     assertSuites(headgate.url, 'ECDSA'));
 
-  test('so they are with an RSA key', async () => {
+  test('with an RSA key such suites are offered, too', async () => {
     const other = await startHeadgate(
       join(folder.folder, 'rsa.db'),
       await newCertificate('rsa', ['rsa:2048']),
@@ -585,7 +584,7 @@ describe('with a certificate', { skip }, () => {
     }
   });
 
-  test('a certificate that does not belong to the key, or cannot be read, is said in one sentence', async () => {
+  test('an unreadable certificate, or one of another key, is refused in one sentence', async () => {
     const other = await newCertificate('other');
     const text = join(folder.folder, 'text.pem');
     await writeFile(text, 'no certificate\n');
@@ -606,7 +605,7 @@ describe('with a certificate', { skip }, () => {
     }
   });
 
-  test('a stop waits neither for silent connections nor for answered ones', async () => {
+  test('a stop waits neither for silent connections nor for idle ones', async () => {
     const silentBelowTls = await connectRaw(headgate.url.replace('https:', 'http:'));
     const silent = await connectRaw(headgate.url, ca);
     const answered = await connectRaw(headgate.url, ca);
@@ -658,7 +657,7 @@ describe('more large bodies at once than are read at a time', () => {
   const inTime = { timeout: 30_000 };
 
   test(
-    'clients that stall or go away hold up nobody, and those that stall are taken when they go on',
+    'clients that stall or disconnect delay no other, and stalled ones are served when they resume',
     inTime,
     async () => {
       const stalled = await begin(6);
@@ -680,7 +679,7 @@ describe('more large bodies at once than are read at a time', () => {
     },
   );
 
-  test('a stop lets those that wait be read and answered', inTime, async () => {
+  test('a stop lets bodies that wait be read and answered', inTime, async () => {
     const { connections, finishAll } = await begin(16);
     const stopped = headgate.stop();
     finishAll();

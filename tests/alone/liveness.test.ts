@@ -1,5 +1,5 @@
-// The service stays responsive while it takes in as much as it can: a bound in milliseconds, by contract.
-// To be run alone: other work on the same processors is measured too.
+// The service stays responsive under full load: its contract sets a limit in milliseconds.
+// Run this file alone: other work on the same processors distorts the figures.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,11 +14,11 @@ const LOAD_MS = 10_000;
 const CLIENTS = 4;
 const RECORDS_PER_UPLOAD = 5000;
 const P99_LIMIT_MS = 50;
-/** What disturbs from outside only ever adds to the times, so the best of a few tries is nearest to the truth. */
+/** Other work on the machine only adds to the times, so the best of a few tries is the most accurate. */
 const MOST_TRIES = 3;
 
 forEachStore((store) => {
-  test(`/livez answers within ${P99_LIMIT_MS} ms at the 99th percentile under a full load of uploads`, async (t) => {
+  test(`/livez responds within ${P99_LIMIT_MS} ms at the 99th percentile under full load`, async (t) => {
     const { database, remove } = await store.newDatabase();
     const headgate = await startHeadgate(database);
     try {
@@ -52,7 +52,7 @@ async function measureUnderLoad(order: LoadOrder): Promise<{ p99Ms: number; figu
   const { ended } = await startTransactionLoad(order);
   const times = await timesOfLivezDuring(order.url, async () => void (await ended));
   const { records, uploads, elapsedMs } = await ended;
-  assert.ok(uploads >= CLIENTS * 2, 'the load was no load');
+  assert.ok(uploads >= CLIENTS * 2, 'there were too few uploads for a load');
   const figures =
     `/livez ${times.answers} times: p50 ${times.p50Ms.toFixed(1)} ms, ` +
     `p99 ${times.p99Ms.toFixed(1)} ms, max ${times.longestMs.toFixed(1)} ms; ` +

@@ -1,5 +1,5 @@
-// Nobody is slowed or harmed by others: bounds by contract, for one organisation while another attacks. Each attack meets a
-// new server. To be run alone: other work on the same processors is measured, too.
+// The contract limits how much one organisation may be slowed while another attacks. Each attack gets a new server.
+// Run this file alone: other work on the same processors distorts the figures.
 
 import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
@@ -19,7 +19,7 @@ const ATTACK_MS = 1000;
 /** All attacks, or every fifth: one takes several seconds. */
 const attackEvery = times(1, 5);
 const scale = { deletedTags: 50_000, interactions: 20_000, longOffers: 300 };
-/** What disturbs from outside only ever adds to the times: an attack is measured again before the test fails. */
+/** Other work on the machine only adds to the times, so an attack is measured again before the test fails. */
 const MOST_TRIES = 3;
 
 const logTo = openSync('/dev/null', 'w');
@@ -35,7 +35,7 @@ async function measured(attack: Attack): Promise<Measured> {
   }
 }
 
-describe('one organisation while another attacks on 16 connections', () => {
+describe('an organisation is served while another one attacks on 16 connections', () => {
   after(() => closeSync(logTo));
 
   for (const attack of attacks.filter((_, at) => at % attackEvery === 0)) {

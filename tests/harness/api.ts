@@ -1,4 +1,4 @@
-// A client for tests: sends what it is told to and hands back what came, without opinions.
+// A client for tests. It sends any request and returns any response, without checking either.
 
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
 
@@ -76,7 +76,7 @@ export interface InteractionsBody {
 
 export interface RequestOptions {
   readonly method?: string;
-  /** An object is sent as JSON; text and bytes as they are. */
+  /** An object is sent as JSON; text and bytes are sent unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -1,4 +1,4 @@
-// Small bodies that unpack to a gigabyte of zeros.
+// Small bodies that decompress to a gigabyte of zeros.
 
 import { once } from 'node:events';
 import {
@@ -13,7 +13,7 @@ import {
 const MIB = 1024 ** 2;
 const UNPACKED_MIB = 1024;
 
-/** About a megabyte: deflate cannot pack more tightly. A block that ends flushed can be repeated as it is. */
+/** About a megabyte, which is the most that deflate can compress. A flushed block can be repeated unchanged. */
 export function gzipBomb(): Uint8Array {
   const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
   const mebibyte = deflateRawSync(Buffer.alloc(MIB), { finishFlush: constants.Z_FULL_FLUSH, level: 9 });
@@ -43,7 +43,7 @@ async function packed(packer: BrotliCompress | ZstdCompress): Promise<Uint8Array
   return Buffer.concat(chunks);
 }
 
-/** A gzip member of this many bytes that unpacks to nothing, in blocks that each take time to read. */
+/** Returns a gzip member of this many bytes that decompresses to nothing, in blocks that each take time to read. */
 export function gzipOfEmptyBlocks(bytes: number): Buffer {
   const header = Buffer.from([0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0, 0xff]);
   // Four empty blocks with fixed codes, ten bits each: not final, type 1, end of block.

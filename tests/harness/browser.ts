@@ -18,7 +18,7 @@ const flags = [
   '--disable-sync',
 ];
 
-/** The browser, which the caller closes; or why there is none. */
+/** Returns the browser, which the caller closes, or the reason why there is none. */
 export async function openBrowser(): Promise<Browser | string> {
   const executablePath = process.env.HEADGATE_TEST_BROWSER || usualPlace;
   const isThere = await access(executablePath, constants.X_OK).then(

@@ -1,4 +1,4 @@
-// The API description as a judge: says of an answer whether the description told of it.
+// Checks responses against the API description.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
@@ -14,7 +14,7 @@ import {
 } from '../../server/http/openapi/document-shape.ts';
 
 export interface DescribedOperation {
-  /** As the description has it: `/v1/data/shops/{id}`. */
+  /** As in the description: `/v1/data/shops/{id}`. */
   readonly path: string;
   readonly method: 'get' | 'post';
   readonly operation: Operation;
@@ -49,7 +49,7 @@ export class DescribedApi {
         operation,
       })),
     );
-    // A description is no schema; it only holds some, which refer to each other.
+    // The description is not a schema itself. It contains schemas that refer to each other.
     this.#ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }));
     this.#ajv.addSchema(document, DOCUMENT);
   }
@@ -75,7 +75,7 @@ export class DescribedApi {
     return response === undefined ? null : followed<Response>(this.document, response);
   }
 
-  /** Fails where the answer has a status, a body or a header that the description does not give to the operation. */
+  /** Fails if the response has a status, a body or a header that the description does not list for the operation. */
   assertDescribed(described: DescribedOperation, got: Got): void {
     const { path, method, operation } = described;
     const what = `${method} ${path} answered ${got.status}: ${JSON.stringify(got.body)}`;
@@ -115,7 +115,7 @@ function pointer(path: string): string {
   return encodeURIComponent(path.replaceAll('~', '~0').replaceAll('/', '~1'));
 }
 
-/** Sends just what it is told to: also headers that `fetch` keeps to itself. */
+/** Sends exactly the given request, including headers that `fetch` does not allow. */
 export async function exchange(url: string, { method, path, headers = {}, body }: Sent): Promise<Got> {
   const sending = httpRequest(url + path, { method, headers, agent: false });
   const answered = Promise.withResolvers<Got>();
@@ -131,7 +131,7 @@ export async function exchange(url: string, { method, path, headers = {}, body }
   return answered.promise;
 }
 
-/** Begins a request whose body never ends, and resolves once the server has it in hand; `giveUp` ends it. */
+/** Begins a request whose body never ends. Resolves when the server is reading it; `giveUp` ends it. */
 export async function hold(
   url: string,
   { method, path, headers = {}, body = '' }: Sent,
@@ -161,7 +161,7 @@ export async function hold(
   };
 }
 
-/** Apart from what the server gives anew each time. */
+/** Replaces the values that the server generates for each response. */
 export function withoutGiven(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutGiven);
   if (value === null || typeof value !== 'object') return value;

@@ -1,4 +1,4 @@
-// Reads a Dockerfile, and carries out what of it needs no container: copies, and commands of npm and the shell.
+// Reads a Dockerfile, and runs the steps that need no container: copies, and commands of npm and the shell.
 
 import { execFile } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 export interface Instruction {
   readonly word: string;
-  /** All that follows the word, on one line. */
+  /** Everything after the word, on one line. */
   readonly text: string;
 }
 
@@ -35,7 +35,7 @@ export function readDockerfile(path: string): readonly Stage[] {
   return stages;
 }
 
-/** The text of the only instruction with the word. */
+/** Returns the text of the only instruction with the word. */
 export function only({ instructions }: Stage, word: string): string {
   const found = instructions.filter((instruction) => instruction.word === word);
   if (found.length !== 1) throw new Error(`${found.length} instructions ${word}`);
@@ -51,7 +51,7 @@ export function environmentOf(stage: Stage): Record<string, string> {
   );
 }
 
-/** Whether `.dockerignore` keeps the path, relative to the context, out of it: the last pattern that fits decides. */
+/** Tells whether `.dockerignore` excludes a path, relative to the context. The last pattern that matches decides. */
 export function ignoredBy(dockerignore: string): (path: string) => boolean {
   const patterns = readFileSync(dockerignore, 'utf8')
     .split('\n')
@@ -70,7 +70,7 @@ export interface Building {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** Carries out the stage below the root. Paths of the image that its commands name become paths below it. */
+/** Runs the stage below the root. Paths of the image in its commands become paths below the root. */
 export async function buildStage(stage: Stage, root: string, building: Building): Promise<void> {
   let folder = root;
   for (const { word, text } of stage.instructions) {

@@ -1,5 +1,5 @@
-// The examples of a page of the docs, and how they are tried: all shell blocks of a page in one shell, in order, as
-// a reader would paste them, in an empty folder beside a server that was just started.
+// Reads and runs the examples of a page of the docs: all shell blocks of a page in one shell, in order, as a reader
+// would paste them, in an empty folder with a server that was just started.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -8,7 +8,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface Example {
-  /** Of the page, where the block begins. */
+  /** The line of the page on which the block begins. */
   readonly line: number;
   readonly language: string;
   /** What follows the language: `exit=1`, `needs=docker`. */
@@ -53,7 +53,7 @@ export interface Shown {
 
 const PAGE_TIMEOUT_MS = 120_000;
 
-/** The first command of a script that fails decides its exit code: no failure hides behind what follows it. */
+/** Makes the first command that fails decide the exit code of a script, so that later commands hide no failure. */
 const noteFirstFailure = "trap 'status=$?; ((failed)) || failed=$status' ERR\nset -E\n";
 
 /** Runs the scripts one after the other in one shell, so that each sees the variables of those before it. */
@@ -93,8 +93,8 @@ const dateTime = /\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:
 const changing = new RegExp(`(${uuid}|${dateTime}|…)`, 'i');
 
 /**
- * Equal but for what differs from one try to the next: an id or a time that the reader did not give, and what the
- * page leaves out with an ellipsis.
+ * Compares the two, except for values that differ from run to run: ids and times that the reader did not give, and
+ * the parts that the page omits with an ellipsis.
  */
 export function assertShows(actual: unknown, expected: unknown, given: string, path = 'the answer'): void {
   if (typeof expected === 'string') {
@@ -118,7 +118,7 @@ export function assertShows(actual: unknown, expected: unknown, given: string, p
   }
 }
 
-/** Numbers in what a command prints for people (rates, sizes, seconds) are its own; those in JSON are compared. */
+/** Does not compare numbers in text for people (rates, sizes, seconds). Numbers in JSON are compared. */
 export function assertPrints(actual: string, expected: string, given: string): void {
   const spaced = (text: string): string =>
     text
@@ -138,7 +138,7 @@ function patternOf(expected: string, given: string): RegExp {
   return new RegExp(`^${source.join('')}$`, 'i');
 }
 
-/** `batches[0].data.errors` of a value. */
+/** Returns the part of a value at a path such as `batches[0].data.errors`. */
 export function partAt(value: unknown, path: string): unknown {
   const steps = path.split(/[.[\]]+/).filter((step) => step !== '');
   return steps.reduce((part, step) => (part as Record<string, unknown> | undefined)?.[step], value);

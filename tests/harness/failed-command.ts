@@ -1,4 +1,4 @@
-// A command line that must not succeed: what it says and how it ends.
+// Runs a command line that must fail, and returns its output and exit code.
 
 import { type Environment, runHeadgate } from './headgate.ts';
 

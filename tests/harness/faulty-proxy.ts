@@ -1,4 +1,4 @@
-// A real HTTP proxy in front of a server that fails as it is told to: it cuts connections, answers by itself, or waits.
+// A real HTTP proxy in front of a server. It fails on request: it cuts connections, responds by itself, or waits.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
@@ -13,8 +13,8 @@ export interface ProxiedRequest {
 }
 
 /**
- * `cut before`: the server never sees the request. `cut after`: it carries the request out, and its answer is lost.
- * `silence`: nothing comes, ever. A promise holds the request back until it is there.
+ * `cut before`: the server never gets the request. `cut after`: it processes the request, and its response is lost.
+ * `silence`: no response ever comes. A promise holds the request back until it resolves.
  */
 export type Fault =
   | 'cut before'
@@ -26,9 +26,9 @@ export type Fault =
 
 export interface FaultyProxy {
   readonly url: string;
-  /** Every request that came, in the order in which they came. */
+  /** Every request, in the order of arrival. */
   readonly requests: readonly ProxiedRequest[];
-  /** What is done to a request instead of passing it on; null passes it on. */
+  /** Returns the fault for a request; null passes the request on. */
   fault(request: ProxiedRequest, number: number): Fault | null;
   close(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
   return proxy;
 }
 
-/** Null where the server could not be reached. */
+/** Resolves to null if the server cannot be reached. */
 async function passOn(
   target: string,
   { method, path, headers, body }: ProxiedRequest,

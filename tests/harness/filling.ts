@@ -1,11 +1,11 @@
-// Fills tables past the API, for tests that need more rows than an upload would bring in reasonable time.
+// Fills tables directly, for tests that need more rows than uploads could store in reasonable time.
 
 import type { TestStore } from './for-each-store.ts';
 
 const ROWS = (count: number): string =>
   `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${count})`;
 
-/** The n-th id of a filling; they are in the order of n. */
+/** Returns the n-th id of a filling. Ids sort in the order of n. */
 export function filledId(n: number): string {
   return `${String(n).padStart(8, '0')}-0000-4000-8000-000000000000`;
 }
@@ -32,7 +32,7 @@ function dialectOf({ name }: TestStore): Dialect {
   };
 }
 
-/** Tags of an organisation that are all marked as deleted. */
+/** Inserts tags of an organisation that are all marked as deleted. */
 export async function fillDeletedTags(
   store: TestStore,
   database: string,
@@ -48,7 +48,7 @@ export async function fillDeletedTags(
   );
 }
 
-/** Page views of a tag that nobody has uploaded, one a second. */
+/** Inserts page views of a tag that does not exist, one a second. */
 export async function fillPageViews(
   store: TestStore,
   database: string,

@@ -1,4 +1,4 @@
-// Runs a suite once for every kind of database that Headgate keeps its data in.
+// Runs a suite once for every kind of database that Headgate supports.
 
 import { describe } from 'node:test';
 import { type TestDatabases, testDatabases } from '../../server/store/test-databases.ts';

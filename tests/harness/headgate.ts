@@ -14,7 +14,7 @@ import { Failure } from '../../server/failure.ts';
 import { openStore } from '../../server/store/open-store.ts';
 
 const executable = new URL('../../server/bin/headgate.js', import.meta.url).pathname;
-/** As in its first line, but on the Node that runs the tests, whichever comes first in PATH. */
+/** The flags of its first line, for use with the Node that runs the tests instead of the first one in PATH. */
 export const nodeFlags: readonly string[] = readFileSync(executable, 'utf8')
   .split('\n', 1)[0]!
   .split(' ')
@@ -32,24 +32,24 @@ export interface Headgate {
   readonly url: string;
   readonly database: string;
   readonly process: ChildProcess;
-  /** What it has written to standard output and standard error so far. */
+  /** Returns what it has written to standard output and standard error so far. */
   output(): string;
-  /** Runs a command of the command line on the same database and reads the JSON that it prints. */
+  /** Runs a command on the same database and returns the JSON that it prints. */
   command<Result = unknown>(...args: string[]): Promise<Result>;
-  /** A new organisation with a key of all scopes, or of the given ones. */
+  /** Creates an organisation and a key with all scopes, or with the given ones. */
   newKey(name?: string, scopes?: readonly string[]): Promise<IssuedKey>;
-  /** SIGTERM, and its exit code. */
+  /** Sends SIGTERM and resolves to the exit code. */
   stop(): Promise<number | null>;
-  /** SIGKILL: no time to finish anything. */
+  /** Sends SIGKILL, which leaves no time to finish anything. */
   kill(): Promise<void>;
 }
 
-/** Counted for all servers together: several may work on one database, one after the other. */
+/** Counted for all servers together, because several may use one database, one after the other. */
 let organisations = 0;
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** Generous for tests that are not about the rate. */
+/** No rate limit, for tests that are not about it. */
 const quiet: Environment = { HEADGATE_RATE_LIMIT: 'off' };
 
 export async function newDatabaseFolder(): Promise<{ folder: string; remove(): Promise<void> }> {
@@ -58,8 +58,8 @@ export async function newDatabaseFolder(): Promise<{ folder: string; remove(): P
 }
 
 /**
- * Starts on the given database and, unless HEADGATE_PORT is given, on a free port; resolves when it can answer. Its log
- * is a part of `output`, or goes to the given descriptor.
+ * Starts on the given database and, unless HEADGATE_PORT is given, on a free port. Resolves when it can respond. Its
+ * log is a part of `output`, or goes to the given descriptor.
  */
 export async function startHeadgate(
   database: string,
@@ -115,7 +115,7 @@ export async function startHeadgate(
   };
 }
 
-/** Does what `orgs create` and `keys issue` do, in a fifth of their time: hundreds of tests begin with it. */
+/** Does the same as `orgs create` and `keys issue` in a fifth of their time, because hundreds of tests need a key. */
 async function newKeyIn(database: string, name: string, scopes: readonly string[]): Promise<IssuedKey> {
   const store = await openStore(database);
   try {
@@ -142,7 +142,7 @@ export function runHeadgate(
   return promisify(execFile)(program!, rest, { env, timeout: COMMAND_TIMEOUT_MS });
 }
 
-/** The program and its arguments that run the executable, for tests that start it in ways of their own. */
+/** Returns the program and arguments that run the executable, for tests that start it themselves. */
 export function commandLine(args: readonly string[]): readonly string[] {
   return [process.execPath, ...nodeFlags, executable, ...args];
 }

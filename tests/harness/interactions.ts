@@ -1,4 +1,4 @@
-// Interactions for tests, as the contract has them: what they hold, and the items that they may be about.
+// Interactions for tests, as in the contract: their fields, and the items that they may be about.
 
 import type { Api } from './api.ts';
 import type { TestRecord } from './records.ts';

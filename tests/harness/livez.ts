@@ -1,4 +1,4 @@
-// How quickly /livez is answered, asked at a steady pace while something else goes on.
+// Measures how quickly /livez responds to requests at a steady pace while other work runs.
 
 import assert from 'node:assert/strict';
 import { Agent, get } from 'node:http';
@@ -12,7 +12,7 @@ export interface LivezTimes {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly longestMs: number;
-  /** How late this process itself was woken at the 99th percentile: what the machine alone adds. */
+  /** How late this process itself was woken at the 99th percentile: the delay that the machine alone adds. */
   readonly ownP99Ms: number;
 }
 
@@ -23,7 +23,7 @@ export async function timesOfLivezDuring(url: string, work: () => Promise<void>)
     const ownDelay = monitorEventLoopDelay({ resolution: ASK_EVERY_MS });
     ownDelay.enable();
     const startedAtMs = performance.now();
-    // Asked on time, whether or not the last one has been answered: a slow answer must not hide the next.
+    // Requests are sent on time, even if the last one has no response yet: a slow response must not hide the next.
     const asked: Promise<number>[] = [];
     const asking = setInterval(() => asked.push(timeOfLivez(url, agent)), ASK_EVERY_MS);
     await work().finally(() => clearInterval(asking));

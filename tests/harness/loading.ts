@@ -19,7 +19,7 @@ export interface Ran {
 export interface Started {
   readonly child: ChildProcess;
   readonly ended: Promise<Ran>;
-  /** Waits until it has said so on standard error. */
+  /** Resolves when the text appears on standard error. */
   saying(text: string): Promise<void>;
 }
 
@@ -28,11 +28,11 @@ export interface LoadFolder {
   readonly environment: Environment;
   write(name: string, content: string | Buffer): Promise<void>;
   read(name: string): Promise<string>;
-  /** The names in a folder below it, those that begin with a dot too; none where there is no such folder. */
+  /** Returns the names in a subfolder, including those that begin with a dot; none if the folder does not exist. */
   names(folder: string): Promise<readonly string[]>;
   start(...args: string[]): Started;
   run(...args: string[]): Promise<Ran>;
-  /** What it prints with --json. */
+  /** Runs it with --json and returns what it prints. */
   json<Result = LoadReport>(...args: string[]): Promise<Result>;
 }
 
@@ -99,7 +99,7 @@ export async function loadFolder(t: TestContext, environment: Environment): Prom
   };
 }
 
-/** Runs a command within this process: for many runs that need no process of their own. Paths must be absolute. */
+/** Runs a command within this process, for many runs that need no process of their own. Paths must be absolute. */
 export async function runWithin(environment: Environment, ...args: string[]): Promise<Ran> {
   let [out, err] = ['', ''];
   const exitCode = await runHeadgate(args, {

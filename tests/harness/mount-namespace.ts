@@ -1,4 +1,4 @@
-// Small disks for tests: a tmpfs in a mount namespace is gone when the process in it is, however that ends.
+// Small disks for tests: a tmpfs in a mount namespace disappears when its process ends, however that ends.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -7,8 +7,8 @@ import { isThorough } from '../../server/store/test-thoroughness.ts';
 export const noMountNamespace = 'this machine does not let the tests make a mount namespace';
 
 /**
- * The flags with which `unshare` makes a mount namespace here; null where this machine does not let it. Throws where
- * nothing may be skipped, but for users without rights, whom few machines let.
+ * Returns the flags with which `unshare` makes a mount namespace; null if this machine does not allow it. For root it
+ * throws instead if nothing may be skipped; few machines allow it to other users.
  */
 export async function mountNamespaceFlags(): Promise<readonly string[] | null> {
   for (const flags of [['--mount'], ['--map-root-user', '--mount']]) {

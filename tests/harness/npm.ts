@@ -1,4 +1,4 @@
-// npm as a user runs it: on the Node of these tests, and without what an npm around the tests tells its children.
+// Runs npm as a user would: on the Node of these tests, and without the variables that npm sets for the tests.
 
 import { execFile } from 'node:child_process';
 import { delimiter, dirname } from 'node:path';

@@ -1,4 +1,4 @@
-// What a running Headgate tells of itself: its log lines and its metrics.
+// Reads the log lines and the metrics of a running Headgate.
 
 import type { Headgate } from './headgate.ts';
 import { waitUntil } from './waiting.ts';
@@ -16,7 +16,7 @@ export function logLines({ output }: Headgate): readonly LogLine[] {
     .map((line) => JSON.parse(line) as LogLine);
 }
 
-/** The line of the request, once it is written. */
+/** Resolves to the log line of the request once it is written. */
 export async function lineOf(headgate: Headgate, requestId: string | null): Promise<LogLine> {
   const find = (): LogLine | undefined =>
     logLines(headgate).find(({ request_id, method }) => request_id === requestId && method !== undefined);
@@ -47,7 +47,7 @@ export async function scrape(headgate: Headgate, timeoutMs = SCRAPE_TIMEOUT_MS):
   );
 }
 
-/** By how much the series have grown; those that have not are left out. */
+/** Returns by how much the series have grown, without those that have not. */
 export function growth(before: Samples, after: Samples, name: string): Record<string, number> {
   const grown = [...after]
     .filter(([series]) => series === name || series.startsWith(`${name}{`))

@@ -1,4 +1,4 @@
-// Walks a list from cursor to cursor and keeps its pages apart, for tests that are about the pages.
+// Reads a list page by page and keeps the pages separate, for tests of the pages themselves.
 
 import type { Api, Reply } from './api.ts';
 
@@ -32,7 +32,7 @@ async function walk<Body extends { readonly next_cursor: string | null }>(
   }
 }
 
-/** How many items each page must have for so many in all: every page but the last is full, none is empty. */
+/** Returns the sizes of the pages of a list with `count` items: every page but the last is full, none is empty. */
 export function pageSizes(count: number, limit: number): number[] {
   const full = Array.from({ length: Math.ceil(count / limit) }, () => limit);
   return full.map((size, at) => Math.min(size, count - at * limit));

@@ -1,17 +1,17 @@
-// Work in a process of its own, in two steps: it prepares, says so, and begins when told to, so that only the
-// work itself is timed and nothing of it runs in the process that measures.
+// Runs work in a process of its own, in two steps: it prepares first and starts on request. So only the work itself is
+// timed, and none of it runs in the process that measures.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 
 export interface PreparedChild<Result> {
-  /** Begins the work; resolves with what it came to. */
+  /** Starts the work and resolves to its result. */
   run(): Promise<Result>;
-  /** Ends it, whatever it does. One that is neither run nor ended waits, and keeps this process waiting. */
+  /** Kills the process. A child that is neither run nor ended keeps this process alive. */
   end(): void;
 }
 
-/** What a child tells: that it has prepared (null), what its work came to, or why it came to nothing. */
+/** A message of a child: that it has prepared (null), the result of its work, or the error. */
 type Said = { readonly result: unknown } | { readonly failed: string };
 
 /** Starts the script with the order and resolves when it has prepared. It must call `takeOrder`. */
@@ -38,7 +38,7 @@ export async function prepareChild<Order, Result>(script: URL, order: Order): Pr
   };
 }
 
-/** The child's side: `prepare` gets the order and answers the work to be timed. */
+/** The child's side: `prepare` gets the order and returns the work to be timed. */
 export function takeOrder<Order, Result>(prepare: (order: Order) => Promise<() => Promise<Result>>): void {
   const say = (said: Said): void => void process.send!(said);
   const tell = async (work: () => Promise<unknown>): Promise<void> => {

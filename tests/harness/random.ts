@@ -1,4 +1,4 @@
-// Chance that can be repeated: the same seed gives the same choices.
+// Repeatable random choices: the same seed gives the same choices.
 
 /** From HEADGATE_TEST_SEED, to repeat a run; otherwise a new one. */
 export function chosenSeed(): number {

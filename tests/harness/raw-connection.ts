@@ -1,5 +1,5 @@
-// One connection of which a test decides every byte and every pause: for slow, cut, pipelined and refused
-// requests, which a client library would smooth over.
+// A connection whose every byte and pause a test decides, for slow, cut, pipelined and refused requests, which a
+// client library would hide.
 
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -15,27 +15,27 @@ export interface RawRequest {
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Its length is told in the headers, whether or not it is sent at once. */
+  /** Its length is in the headers, whether or not it is sent at once. */
   readonly body?: string | Uint8Array;
 }
 
 export interface RawConnection {
   write(bytes: string | Uint8Array): void;
-  /** A whole request. */
+  /** Sends a whole request. */
   send(request: RawRequest): void;
   /**
-   * The request without the last byte of its body, which is sent by calling what this answers. Resolves when
-   * the server has seen the headers.
+   * Sends a request without the last byte of its body. Resolves when the server has read the headers, to a function
+   * that sends the last byte.
    */
   sendAllButTheLastByte(request: RawRequest & { readonly body: string }): Promise<() => void>;
-  /** The next answer; rejects when the connection ends before it is complete. */
+  /** Resolves to the next response; rejects if the connection ends before it is complete. */
   answer(to?: { readonly isHead: boolean }): Promise<RawAnswer>;
-  /** Says that nothing more will be sent, and goes on listening. */
+  /** Closes the sending side and keeps reading. */
   endSending(): void;
   /** Resolves when the other side has ended the connection. */
   readonly ended: Promise<void>;
   destroy(): void;
-  /** Ends the connection so that the server knows that nobody listens; after `destroy` somebody might. */
+  /** Resets the connection, so that the server knows that nothing is read any more; `destroy` does not show that. */
   reset(): void;
 }
 
@@ -43,7 +43,7 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const CONTINUE_STATUS = 100;
 const headEnd = Buffer.from('\r\n\r\n');
 
-/** `ca` is the certificate to trust, where the URL is https. */
+/** `ca` is the certificate to trust if the URL is https. */
 export async function connectRaw(url: string, ca?: Buffer): Promise<RawConnection> {
   const { protocol, hostname, port, host } = new URL(url);
   const place = { host: hostname, port: Number(port) };

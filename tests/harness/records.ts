@@ -8,7 +8,7 @@ import type { Api } from './api.ts';
 
 export type TestRecord = Record<string, unknown>;
 
-/** One good value of a field's kind. */
+/** Returns a good value of a field's kind. */
 export function goodValue({ kind }: Field): unknown {
   switch (kind.name) {
     case 'uuid':
@@ -32,7 +32,7 @@ export function goodValue({ kind }: Field): unknown {
   }
 }
 
-/** A record with its required fields only; `given` fields are taken as they are. */
+/** Returns a record with its required fields only, and the `given` fields unchanged. */
 export function leastRecord(type: RecordTypeName, given: TestRecord = {}): TestRecord {
   const fields: Record<string, Field> = recordTypes[type].fields;
   const required = Object.entries(fields).filter(([, field]) => field.required);
@@ -53,8 +53,8 @@ export function idOf(type: RecordTypeName, record: TestRecord): string {
 }
 
 /**
- * Uploads one record of every type that the type refers to (and of those that these refer to), and answers
- * the references to give to a record of it: `{shop_id: …}`.
+ * Uploads one record of every type that the type refers to, directly or indirectly. Returns the references for a
+ * record of the type: `{shop_id: …}`.
  */
 export async function uploadReferenced(api: Api, type: RecordTypeName): Promise<Record<string, string>> {
   const fields: Record<string, Field> = recordTypes[type].fields;

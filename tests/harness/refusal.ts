@@ -1,14 +1,14 @@
-// The one shape in which a request is refused as a whole.
+// Checks the shape of the response to a request that is refused as a whole.
 
 import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
 import type { RefusalBody, Reply } from './api.ts';
 
 const requestIdForm = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-/** Where the name of today differs from the one that Node still uses. */
+/** The current names of statuses for which Node still uses an older name. */
 const renamed: Readonly<Record<number, string>> = { 413: 'Content Too Large', 422: 'Unprocessable Content' };
 
-/** `{error, message, request_id}` and nothing else, the error being the name of the status. */
+/** Fails unless the body is `{error, message, request_id}`, with the name of the status as the error. */
 export function assertRefusal(
   { status, headers, body }: Reply<RefusalBody>,
   expected: number,

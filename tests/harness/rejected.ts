@@ -1,8 +1,8 @@
-// What a promise is rejected with, for tests that look closely at an error.
+// Returns the error of a rejected promise, for tests that check its details.
 
 import assert from 'node:assert/strict';
 
-/** What is rejected by the promise, which must be of the class. */
+/** Resolves to the error with which the promise rejects. It must be of the class. */
 export async function rejected<E extends Error>(
   promise: Promise<unknown>,
   type: new (...args: never[]) => E,

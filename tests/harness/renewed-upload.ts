@@ -1,5 +1,5 @@
-// The body of an upload, made once, in which only the ids change from one sending to the next: making it anew would take
-// of the processors on which the server is measured.
+// The body of an upload that is made once. Only its ids change before it is sent again: making the body again would use
+// CPU and distort the measurement of the server.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -10,8 +10,8 @@ export class RenewedUpload {
   readonly #idPositions: number[] = [];
 
   /**
-   * Makes all records with one id, which changes wherever it stands. `head` makes what is sent before the body, such as
-   * the head of the request.
+   * Makes all records with one id, which is replaced wherever it occurs. `head` returns the bytes before the body, such
+   * as the head of the request.
    */
   constructor(
     records: number,
@@ -27,7 +27,7 @@ export class RenewedUpload {
     assert.ok(this.#idPositions.length >= records);
   }
 
-  /** Returns the same bytes every time, with ids never used before and spread over the key space as random ones are. */
+  /** Returns the same buffer every time, with new ids that are spread over the key space like random ones. */
   withNewIds(): Buffer {
     const rest = randomUUID().slice(8);
     const offset = Math.floor(Math.random() * 2 ** 32);

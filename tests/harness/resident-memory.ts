@@ -1,4 +1,4 @@
-// How much memory a process has, from the figures that Linux keeps of every one.
+// Reads from /proc how much memory a process uses.
 
 import { readFile } from 'node:fs/promises';
 
@@ -11,7 +11,7 @@ export interface ResidentMemory {
   readonly peakMb: number;
 }
 
-/** Null where the process has ended. */
+/** Resolves to null if the process has ended. */
 export async function residentMemory(pid: number): Promise<ResidentMemory | null> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ESRCH') return '';
@@ -22,7 +22,7 @@ export async function residentMemory(pid: number): Promise<ResidentMemory | null
   return nowMb === null || peakMb === null ? null : { nowMb, peakMb };
 }
 
-/** One that has ended, and whose end nobody has noticed yet, has a status without memory. */
+/** Returns null for a process that has ended but still has an entry: its status has no memory figures. */
 function megabytes(status: string, name: string): number | null {
   const kib = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
   return kib === undefined ? null : (Number(kib) * KIB_BYTES) / BYTES_PER_MB;

@@ -6,9 +6,9 @@ import type { TestStore } from './for-each-store.ts';
 import { type Environment, type Headgate, startHeadgate } from './headgate.ts';
 
 export interface RunningHeadgate {
-  /** Only within tests and hooks: there is none while suites are being declared. */
+  /** For use within tests and hooks only: no server runs while suites are being declared. */
   readonly headgate: Headgate;
-  /** A client of a new organisation, with a key of all scopes. */
+  /** Returns a client of a new organisation, with a key of all scopes. */
   newApi(): Promise<Api>;
 }
 

@@ -1,6 +1,6 @@
-// What the service's contract says of its record types, transcribed by hand: which types and fields there
-// are, what each field holds, which are required, which must name an existing record. The catalogue declares
-// the same for the product; tests that start from this table notice where the two part.
+// The record types of the service's contract, transcribed by hand: the types and their fields, what each field holds,
+// which fields are required, and which must name an existing record. The catalogue declares the same for the product.
+// Tests that use this table fail if the two differ.
 
 import { randomUUID } from 'node:crypto';
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
@@ -20,7 +20,7 @@ export type Holds =
   | 'latitude'
   | 'longitude';
 
-/** `required` is told by a trailing `!`. */
+/** A trailing `!` means `required`. */
 type Cell = Holds | `${Holds}!`;
 
 const bookkeeping = { created: 'date-time', updated: 'date-time', is_deleted: 'boolean' } as const;
@@ -153,7 +153,7 @@ export function specReferenceOf(type: string, field: string): SpecReference | un
   return specReferences.find((reference) => reference.type === type && reference.field === field);
 }
 
-/** A value as it is sent, and as it comes back. */
+/** A value as sent, and as returned. */
 export interface GoodForm {
   readonly sent: unknown;
   readonly shown: unknown;
@@ -314,7 +314,7 @@ export async function uploadParents(api: Api): Promise<Parents> {
   return parents;
 }
 
-/** The least record of a type: a new id, its references to the parents, and its required fields. */
+/** Returns the smallest record of a type: a new id, its references to the parents, and its required fields. */
 export function specRecord(type: string, parents: Parents, given: TestRecord = {}): TestRecord {
   return { ...recordOf(type, parents, (field) => field.required), ...given };
 }
@@ -353,7 +353,7 @@ function ordinaryValue(type: string, { name, holds }: SpecField, parents: Parent
   }
 }
 
-/** What reads back of a record that was sent with values in the form in which they are shown. */
+/** Returns the record that is read back, if the values were sent in the form in which they are shown. */
 export function shownRecord(type: string, sent: TestRecord): TestRecord {
   const omitted = Object.fromEntries(
     specFields(type).map(({ name }) => [name, name === 'is_deleted' ? false : null]),

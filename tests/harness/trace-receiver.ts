@@ -1,4 +1,4 @@
-// A collector for tests: takes OTLP as JSON over real HTTP and keeps every span.
+// A collector for tests: receives OTLP as JSON over real HTTP and keeps every span.
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -15,7 +15,7 @@ export interface ReceivedSpan {
   readonly endNs: bigint;
   readonly isError: boolean;
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Of the process that sent it. */
+  /** The resource attributes of the process that sent it. */
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
@@ -54,7 +54,7 @@ interface Otlp {
 
 const ERROR_STATUS = 2;
 
-/** `status`: what it answers; it keeps the spans all the same. */
+/** `status` is the status of its responses; it keeps the spans in any case. */
 export async function startTraceReceiver(status = 200): Promise<TraceReceiver> {
   const received: ReceivedSpan[] = [];
   const requests: Readonly<Record<string, unknown>>[] = [];

@@ -1,5 +1,5 @@
-// A process of its own that uploads transactions without pause from several connections, so that its work
-// does not disturb what is measured elsewhere. Every upload has ids that were never used before.
+// Uploads transactions without pause from several connections, in a process of its own, so that it does not disturb
+// measurements in other processes. Every upload has new ids.
 
 import { prepareChild, takeOrder } from './prepared-child.ts';
 import { leastRecord } from './records.ts';
@@ -21,7 +21,7 @@ export interface LoadResult {
   readonly elapsedMs: number;
 }
 
-/** Resolves when all bodies are ready and the first are being sent; `ended`, when all are answered. */
+/** Resolves when all bodies are ready and the first are being sent. `ended` resolves when all have a response. */
 export async function startTransactionLoad(order: LoadOrder): Promise<{ ended: Promise<LoadResult> }> {
   const load = await prepareChild<LoadOrder, LoadResult>(new URL(import.meta.url), order);
   return { ended: load.run() };

@@ -1,4 +1,4 @@
-// Clients that upload without pause: each sends its next body as soon as its last is answered.
+// Clients that upload without pause: each sends its next body as soon as it has the response to the last one.
 
 import { Agent, request } from 'node:http';
 
@@ -10,7 +10,7 @@ export interface UploadAddress {
 export interface Sending {
   readonly to: UploadAddress;
   readonly clients: number;
-  /** The next body that this client sends; null when it is to stop. The one before is answered by then. */
+  /** Returns the next body of this client, or null to stop it. Called after the response to the body before. */
   nextBody(client: number): Buffer | null;
   /** Whether some records of an upload may be refused. */
   readonly mayRefuse?: boolean;
@@ -22,10 +22,10 @@ export interface Sent {
 }
 
 const PARTLY_TAKEN = 207;
-/** The first lines of an answer that is no success, as much as helps to see why. */
+/** How much of an unsuccessful response is shown, to see the reason. */
 const SHOWN_ANSWER_CHARACTERS = 500;
 
-/** Resolves when every client has stopped; rejects when an upload is not taken. */
+/** Resolves when every client has stopped; rejects if an upload is refused. */
 export async function sendUploads({ to, clients, nextBody, mayRefuse = false }: Sending): Promise<Sent> {
   const agent = new Agent({ keepAlive: true, maxSockets: clients });
   const startedAtMs = performance.now();

@@ -1,4 +1,4 @@
-// Waits for what another process does, without guessing how long it takes.
+// Waits for another process, without guessing how long it takes.
 
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,7 +30,7 @@ export async function takesConnections(url: string): Promise<boolean> {
     await once(socket, 'connect');
     return true;
   } catch (error) {
-    // Reset is what those get who were waiting at the moment when the server stopped listening.
+    // Connections that were waiting when the server stopped listening are reset.
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ECONNREFUSED' && code !== 'ECONNRESET') throw error;
     return false;
@@ -39,7 +39,7 @@ export async function takesConnections(url: string): Promise<boolean> {
   }
 }
 
-/** Whether this machine has the program; throws if it must have it. */
+/** Returns whether this machine has the program. Throws if it is missing and no test may be skipped. */
 export async function hasProgram(name: string): Promise<boolean> {
   return promisify(execFile)('sh', ['-c', `command -v ${name}`]).then(
     () => true,

@@ -1,5 +1,5 @@
-// A load of uploads and interactions that remembers what it sent and what was acknowledged, so that after any
-// disturbance it can be told what is lost, and what is there in part.
+// A load of uploads and interactions that records what it sent and what was acknowledged. After a disturbance it finds
+// acknowledged data that is lost and batches that are stored in part.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -15,7 +15,7 @@ const LONGEST_PAUSE_MS = 40;
 const UPLOAD_CLIENTS = 3;
 const INTERACTION_CLIENTS = 2;
 
-/** The types of the load, and the text field that tells to which batch a record belongs. */
+/** The types of the load, and the text field that names the batch of a record. */
 const markedBy = {
   shops: 'name',
   courses: 'name',
@@ -39,11 +39,11 @@ interface SentInteraction {
   acknowledged: Reply<Record<string, unknown>> | null;
 }
 
-/** The reply, null where the disturbance explains that there was none or a failure; rejects for all else. */
+/** Resolves to the reply, or to null if the disturbance explains a missing or failed one. Rejects otherwise. */
 export type Judge = <Body>(reply: Promise<Reply<Body>>) => Promise<Reply<Body> | null>;
 
 export interface RunningLoad {
-  /** Resolves when everything sent has been judged; rejects when something had no excuse. */
+  /** Resolves when all replies have been judged; rejects if the disturbance does not explain one. */
   readonly ended: Promise<void>;
   stop(): void;
 }
@@ -54,7 +54,7 @@ export class WatchedLoad {
   readonly #batchSize: number;
   readonly #uploads: SentUpload[] = [];
   readonly #interactions: SentInteraction[] = [];
-  /** The same records again and again, in a new version each time. */
+  /** The ids of records that are uploaded repeatedly, in a new version each time. */
   readonly #revisedIds: readonly string[];
   #sentVersion = 0;
   #acknowledgedVersion = 0;
@@ -177,7 +177,7 @@ export class WatchedLoad {
     });
   }
 
-  /** What had an idempotency key and is not acknowledged is sent again, twice: it is carried out once. */
+  /** Sends unacknowledged requests with an idempotency key twice more, and checks that the second is replayed. */
   async retryUnacknowledged(api: Api): Promise<void> {
     for (const upload of this.#uploads) {
       if (upload.acknowledged !== null || upload.idempotencyKey === null) continue;
@@ -198,7 +198,7 @@ export class WatchedLoad {
     }
   }
 
-  /** Everything acknowledged, with the values that were acknowledged; of each batch all or nothing. */
+  /** Fails unless everything acknowledged is stored with its values, and every batch is stored whole or not at all. */
   async assertAllThere(api: Api): Promise<void> {
     for (const type of loadTypes) {
       const stored = new Map((await readAllRecords(api, type)).map((record) => [idOf(type, record), record]));
@@ -229,7 +229,7 @@ export class WatchedLoad {
     }
 
     const names = new Set((await readAllRecords(api, 'keywords')).map(({ name }) => name));
-    assert.ok(names.size <= 1, `a batch is there in part: ${[...names]}`);
+    assert.ok(names.size <= 1, `a batch is stored in part: ${[...names]}`);
     const version = names.size === 0 ? 0 : Number(String([...names][0]).replace('version ', ''));
     assert.ok(version >= this.#acknowledgedVersion, `version ${version} is older than the acknowledged`);
     assert.ok(version <= this.#sentVersion);

@@ -1,5 +1,5 @@
-// The process of an organisation that attacks: as many connections as it may have, each as fast as the server lets it.
-// It speaks HTTP on bare sockets, because it shares the processors with what it attacks.
+// The process of the organisation that attacks, with several connections, each as fast as the server allows.
+// It uses HTTP on plain sockets to need little CPU, because it shares the processors with the server.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -14,7 +14,7 @@ export interface AttackOrder {
   readonly durationMs: number;
 }
 
-/** What came of it: how many answers of each status, and how many connections it took. */
+/** The number of responses of each status, and the number of connections that were opened. */
 export interface AttackResult {
   readonly answers: Readonly<Record<number, number>>;
   readonly connections: number;
@@ -25,7 +25,7 @@ const endOfHead = Buffer.from('\r\n\r\n');
 const endOfChunks = '0\r\n\r\n';
 const CONTINUE_STATUS = 100;
 const REOPEN_AFTER_MS = 5;
-/** By then the server has read the request and not yet answered it. */
+/** After this time the server has read the request but not yet responded. */
 const LEAVE_AFTER_MS = 50;
 const SEND_UNREAD_EVERY_MS = 50;
 
@@ -67,7 +67,7 @@ class Attacking {
         await Promise.race([once(socket, 'connect'), closed]);
         if (!socket.destroyed) await Promise.race([this.#act(manner, socket, connection, answers), closed]);
       } catch {
-        // The server has closed it, which is one of the things that it may do.
+        // The server has closed the connection, which it may do.
       }
       socket.destroy();
       await closed;
@@ -76,7 +76,7 @@ class Attacking {
     }
   }
 
-  /** A null reader leaves everything with the server. */
+  /** With a null reader nothing is read from the server. */
   #open(reader: AnswerReader | null): Socket {
     const place = { port: this.#port, host: '127.0.0.1', noDelay: true };
     const socket =
@@ -107,7 +107,7 @@ class Attacking {
         }
         return;
       case 'never reads':
-        // Only one who writes learns that the other side has closed.
+        // Without reading, only a write shows that the server has closed the connection.
         while (!this.#isOver && !socket.destroyed) {
           if (socket.writableLength === 0) socket.write(this.#next(connection));
           await sleep(SEND_UNREAD_EVERY_MS);
@@ -136,11 +136,11 @@ class Attacking {
   }
 }
 
-/** Sees where answers end, without keeping any of them. */
+/** Finds the ends of responses, without keeping them. */
 class AnswerReader {
   readonly #onStatus: (status: number) => void;
   #head: Buffer = Buffer.alloc(0);
-  /** How much of the body is to come; null while the head is; infinite if only its last chunk shows the end. */
+  /** The rest of the body; null while the head is being read; infinite if only the last chunk shows the end. */
   #bodyBytesLeft: number | null = null;
   #lastBytes = '';
   #onAnswer: () => void = () => {};
@@ -149,7 +149,7 @@ class AnswerReader {
     this.#onStatus = onStatus;
   }
 
-  /** Resolves when the next answer is complete. */
+  /** Resolves when the next response is complete. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#onAnswer = resolve;
@@ -192,7 +192,7 @@ if (import.meta.main) {
   takeOrder<AttackOrder, AttackResult>(async (order) => {
     const { manner, requests } = attackNamed(order.attack);
     const next = await requests(order.target);
-    // Those that are made when they are first sent are made now.
+    // Some requests are made when they are first needed: make them now.
     for (let connection = 0; connection < order.connections; connection++) next(connection);
     return () => new Attacking(order, next).run(order.connections, manner);
   });

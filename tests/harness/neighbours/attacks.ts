@@ -1,5 +1,5 @@
-// The ways in which an organisation with an ordinary key can try to harm the others. Each is one entry: what the store holds
-// of it beforehand, what one of its connections sends again and again, and how it treats the answers.
+// The ways in which an organisation with an ordinary key can try to harm others. Each entry says what the organisation
+// has stored before, what each of its connections sends repeatedly, and how it treats the responses.
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
@@ -13,26 +13,26 @@ import { leastRecord } from '../records.ts';
 import { RenewedUpload } from '../renewed-upload.ts';
 
 /**
- * - `reads`: waits for each answer before it sends the next request;
- * - `never reads`: goes on sending requests, and leaves every answer where it is;
- * - `leaves`: sends a whole request and closes the connection before the answer comes;
- * - `stalls`: sends a body but for its last byte, and then nothing;
- * - `vanishes`: waits until the server wants the body, and closes the connection in the middle of it. Whoever does not wait
- *   measures how many connections the kernel keeps for the server.
+ * - `reads`: waits for each response before it sends the next request;
+ * - `never reads`: keeps sending requests without reading any response;
+ * - `leaves`: sends a whole request and closes the connection before the response;
+ * - `stalls`: sends a body except its last byte, and then nothing;
+ * - `vanishes`: waits until the server wants the body, and closes the connection in the middle of it. Without the wait
+ *   it would only measure how many connections the kernel queues for the server.
  */
 export type Manner = 'reads' | 'never reads' | 'leaves' | 'stalls' | 'vanishes';
 
-/** How much the store holds of what makes reading costly. */
+/** How many of the rows that make reading costly are stored. */
 export interface Scale {
   readonly deletedTags: number;
   readonly interactions: number;
   readonly longOffers: number;
 }
 
-/** Where the attack goes, and as whom. */
+/** The server and the organisation of the attack. */
 export interface Target {
   readonly port: number;
-  /** Several keys of the one organisation: connections use them in turn. */
+  /** Several keys of one organisation, which the connections use in turn. */
   readonly keys: readonly string[];
   /** A shop of the organisation. */
   readonly shopId: string;
@@ -43,19 +43,19 @@ export type NextRequest = (connection: number) => Buffer;
 
 export interface Attack {
   readonly name: string;
-  /** Writes what the organisation has stored before the server starts. */
+  /** Stores the rows of the organisation before the server starts. */
   readonly furnish?: (store: Store, organisation: OrganisationNumber, scale: Scale) => Promise<void>;
   readonly manner: Manner;
-  /** True for uploads as large as they may be, which may take more memory. */
+  /** True for uploads of the largest size, which may take more memory. */
   readonly isLargest?: true;
-  /** Makes all requests before the attack begins, so that the attacker takes little of the processors itself. */
+  /** Makes all requests before the attack begins, so that the attacker needs little CPU. */
   readonly requests: (target: Target) => NextRequest | Promise<NextRequest>;
 }
 
 const RECORDS = 5000;
 const MAX_BODY_BYTES = 32 * 1024 ** 2;
 const LONGEST_TEXT_CHARACTERS = 10_000;
-/** The most that the server looks into, per record of the largest upload. */
+/** The most objects and arrays that the server accepts: 40 per record of the largest upload. */
 const CONTAINERS = 40 * RECORDS;
 const ROWS_PER_WRITE = 5000;
 
@@ -90,7 +90,7 @@ function requestBytes(target: Target, key: string, parts: RequestParts): Buffer 
   return Buffer.concat([Buffer.from(headOf(target, key, parts, body.length)), body]);
 }
 
-/** Each connection sends all of them in turn, and begins at another one than its neighbours. */
+/** Each connection sends all of them in turn and starts with a different one. */
 function inTurn(target: Target, all: readonly RequestParts[]): NextRequest {
   const byKey = target.keys.map((key) => all.map((parts) => requestBytes(target, key, parts)));
   const sent: number[] = [];
@@ -132,14 +132,14 @@ function packed(path: string, body: string, headers: Readonly<Record<string, str
   return { path, headers: { 'Content-Encoding': 'br', ...headers }, body: bytes };
 }
 
-/** An upload of one text again and again. */
+/** Returns an upload of one record, repeated. */
 function uploadOf(record: string): string {
   return `{"records":[${new Array<string>(RECORDS).fill(record).join()}]}`;
 }
 
 /**
- * Bodies with one name of 30 million characters, each another one. The start of a body is packed by itself. What follows
- * is packed once: it is the repetition of the characters before it, whatever these are.
+ * Returns bodies with one name of 30 million characters, different in each. Only the start of each body is compressed
+ * separately. The rest is compressed once: it repeats the characters before it, whatever these are.
  */
 async function longNames(path: string, before: string, after: string): Promise<RequestParts[]> {
   const packStart = async (start: string, rest: string): Promise<[Buffer, Buffer]> => {
@@ -165,7 +165,7 @@ async function longNames(path: string, before: string, after: string): Promise<R
   );
 }
 
-/** A compressed body of one part again and again, with nothing in it. */
+/** Returns a compressed body of one empty part, repeated. */
 function repeatedPart(encoding: string, part: Buffer, count: number): RequestParts {
   return {
     path: '/v1/data/tags',
@@ -178,7 +178,7 @@ function rejectedRecords(): RequestParts {
   return packed('/v1/data/tags', uploadOf(`{"tag_id":"${'x'.repeat(1900)}"}`));
 }
 
-/** A transaction of which every field is wrong, with more fields that no transaction has, all as long as they are quoted. */
+/** Returns a transaction with every field wrong, and unknown fields as long as error messages quote them. */
 function recordOfMostErrors(): string {
   const long = 'x'.repeat(100);
   const fields = Object.keys(recordTypes.transactions.fields).map((name) => [name, long]);
@@ -186,7 +186,7 @@ function recordOfMostErrors(): string {
   return JSON.stringify(Object.fromEntries([...fields, ...unknown]));
 }
 
-/** No two records have a name in common: each makes the engine lay out another kind of object. */
+/** No two records share a field name, so that the engine needs a new object layout for each. */
 function unknownFields(perRecord: number): RequestParts {
   const records = Array.from({ length: RECORDS }, (_, record) => {
     const unknown = Array.from({ length: perRecord }, (_, field) => [`${record}_${field}`, 1]);
@@ -209,7 +209,7 @@ async function writeRows(
   }
 }
 
-/** Each character is six in JSON. */
+/** JSON writes each character with six bytes. */
 const longestText = '\u0001'.repeat(LONGEST_TEXT_CHARACTERS);
 const longestTexts = {
   name: longestText,
@@ -497,7 +497,7 @@ export const attacks: readonly Attack[] = [
         );
         return JSON.stringify({ records });
       };
-      // Whichever connection is next: each upload replaces all of the one before it.
+      // The two bodies alternate over all connections, so that each upload replaces all records of the one before.
       const [one, other] = ['a', 'b'].map((letter) =>
         requestBytes(target, target.keys[0]!, packed('/v1/data/offers', bodyWith(letter))),
       ) as [Buffer, Buffer];

@@ -1,5 +1,5 @@
-// Measures how one organisation fares while another attacks: a server, an attacker and a neighbour, each in a process of its
-// own.
+// Measures the response times of one organisation (the neighbour) while another one attacks. The server, the attacker
+// and the neighbour each have a process of their own.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { issueKey } from '../../../server/access/keys.ts';
@@ -19,19 +19,19 @@ import { type Kind, kinds, type NeighbourOrder, type NeighbourResult } from './n
 export const CONNECTIONS = 16;
 const KEYS_OF_ATTACKER = 2;
 const SHOPS_OF_NEIGHBOUR = 1000;
-/** The attack begins so long before the neighbour is measured, and ends so long after it. */
+/** How long the attack begins before the neighbour is measured, and ends after it. */
 const MARGIN_MS = 200;
 const SAMPLE_MEMORY_EVERY_MS = 100;
-/** A server that takes more has failed anyway, and is ended before it takes the machine's memory. */
+/** A server that takes more has failed, and is killed before the machine runs out of memory. */
 const MOST_MEMORY_MB = 2000;
 const METRICS_TIMEOUT_MS = 5000;
 
 export interface GroundOrder {
   readonly database: string;
-  /** Those that the database is furnished for. */
+  /** The attacks whose rows the database gets. */
   readonly attacks: readonly Attack[];
   readonly scale: Scale;
-  /** The descriptor that the server logs to. Read by this process, the lines would take of the processors that are measured. */
+  /** The descriptor that the server logs to. Reading the log in this process would use CPU and distort the figures. */
   readonly logTo: number;
 }
 
@@ -45,11 +45,11 @@ export interface Measured {
   readonly times: Readonly<Record<Kind, Times>>;
   /** How many requests the neighbour made. */
   readonly requests: number;
-  /** What went wrong: requests of the neighbour that were not answered 200, threads that ended, the end of the server. */
+  /** Requests of the neighbour without status 200, threads that ended, and the end of the server. */
   readonly failures: readonly string[];
-  /** The most memory that the server has held since it was started. */
+  /** The most memory that the server has used since its start. */
   readonly peakMb: number;
-  /** How late the neighbour's process itself was woken, at the 99th percentile: what the machine alone adds. */
+  /** How late the neighbour's process was woken at the 99th percentile: the delay that the machine alone adds. */
   readonly ownP99Ms: number;
   readonly attacker: AttackResult | null;
 }
@@ -72,7 +72,7 @@ interface Furnished {
 
 export async function openGround(order: GroundOrder): Promise<Ground> {
   const furnished = await furnish(order);
-  // An empty text means the limit that it has by default.
+  // An empty text means the default limit.
   const environment = { HEADGATE_RATE_LIMIT: '', HEADGATE_METRICS_PORT: '0' };
   const headgate = await startHeadgate(order.database, environment, order.logTo);
   const killAtExit = (): void => void headgate.process.kill('SIGKILL');
@@ -148,7 +148,7 @@ function prepareAttacker(
   });
 }
 
-/** Looks again and again, because nothing is left to look at when a process has ended. */
+/** Samples the memory regularly, because the figures are gone once a process has ended. */
 class MemoryWatch {
   readonly #headgate: Headgate;
   readonly #timer: NodeJS.Timeout;
@@ -173,7 +173,7 @@ class MemoryWatch {
   }
 }
 
-/** Two organisations: one with several keys and what its attacks need, one with shops. */
+/** Creates two organisations: one with several keys and the rows for its attacks, one with shops. */
 async function furnish({ database, attacks, scale }: GroundOrder): Promise<Furnished> {
   const store = await openStore(database);
   try {
@@ -223,7 +223,7 @@ function timesOf(timesMs: readonly number[]): Times {
   return { p50Ms: percentileMs(0.5), p99Ms: percentileMs(0.99), longestMs: percentileMs(1) };
 }
 
-/** The threads that were started again, with how often; or why that cannot be said. */
+/** Returns the threads that were restarted, and how often; or why this is unknown. */
 async function restartsOf(headgate: Headgate): Promise<string[]> {
   const { exitCode, signalCode } = headgate.process;
   if (hasEnded(headgate)) return [`the server ended with ${exitCode ?? signalCode}`];

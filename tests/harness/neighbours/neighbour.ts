@@ -1,5 +1,5 @@
-// The process of an organisation that does nothing unusual: it uploads one record, plain and compressed, reads one, and asks
-// whether the service is ready, in turn and at a steady pace. It notes how long each took.
+// The process of an ordinary organisation: it uploads one record, plain and compressed, reads one, and requests
+// /readyz, in turn and at a steady pace. It measures how long each request takes.
 
 import { Agent, type RequestOptions, request } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -14,14 +14,14 @@ export type Kind = (typeof kinds)[number];
 export interface NeighbourOrder {
   readonly url: string;
   readonly key: string;
-  /** Each upload refers to the next one, so that the server has to look for it. */
+  /** Each upload refers to the next shop, so that the server has to look it up. */
   readonly shopIds: readonly string[];
   readonly durationMs: number;
 }
 
 export interface NeighbourResult {
   readonly timesMs: Readonly<Record<Kind, readonly number[]>>;
-  /** What went wrong with the requests that were not answered 200. */
+  /** The problems of the requests without status 200. */
   readonly failures: readonly string[];
   /** How late this process itself was woken at the 99th percentile. */
   readonly ownP99Ms: number;
@@ -29,7 +29,7 @@ export interface NeighbourResult {
 
 const ASK_EVERY_MS = 10;
 const WARM_UP_ROUNDS = 20;
-/** Whoever has waited so long after the end of the attack counts as not answered. */
+/** A request without a response this long after the end of the attack has failed. */
 const PATIENCE_MS = 10_000;
 const SHOWN_CHARACTERS = 150;
 
@@ -44,7 +44,7 @@ class Neighbour {
 
   async warmUp(): Promise<void> {
     for (let round = 0; round < WARM_UP_ROUNDS; round++) {
-      // At once, because PostgreSQL takes half a second for another connection while it is under attack.
+      // All at once, to open the connections now: PostgreSQL takes half a second for each while it is under attack.
       const failures = await Promise.all([...kinds, ...kinds, ...kinds].map((kind) => this.#ask(kind)));
       const failure = failures.find((found) => found !== null);
       if (failure != null) throw new Error(failure);
@@ -58,7 +58,7 @@ class Neighbour {
     ownDelay.enable();
     const asked: Promise<void>[] = [];
     const givenUp = new AbortController();
-    // Asked on time, whether or not the last one has been answered: a slow answer must not hide the next.
+    // Requests are sent on time, even if the last one has no response yet: a slow response must not hide the next.
     const asking = setInterval(() => {
       const kind = kinds[asked.length % kinds.length]!;
       const startedAtMs = performance.now();
@@ -80,7 +80,7 @@ class Neighbour {
     return { timesMs, failures, ownP99Ms };
   }
 
-  /** Resolves to null, or to what went wrong. */
+  /** Resolves to null, or to a description of the failure. */
   #ask(kind: Kind, signal?: AbortSignal): Promise<string | null> {
     const { url, key, shopIds } = this.#order;
     const authorised = { Authorization: `Bearer ${key}` };
