@@ -1,9 +1,10 @@
 #!/usr/bin/env -S node --disable-warning=ExperimentalWarning --min-semi-space-size=8 --max-semi-space-size=8
-// Starts Headgate: from its sources in a checkout, otherwise from the compiled package. An old Node must be able to read
-// this file, so that it can start the Node of the checkout, or say what is wrong.
+// Starts Headgate: from its sources in a checkout, otherwise from the compiled package. The syntax of this file must be
+// valid in an old Node too, which starts the newer Node of the checkout, or prints that it is too old.
 //
-// V8's space for new objects has 8 MB from the start. With the default of 1 MB the serving thread takes a tenth longer for
-// every interaction, and a space that grows takes tens of megabytes that it does not need. It can only be set here.
+// The first line sets V8's space for new objects to 8 MB, because the size can only be set when Node starts. With the
+// default of 1 MB, the serving thread takes a tenth longer for every interaction. If the space may grow, it takes tens
+// of megabytes that it does not need.
 
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -21,7 +22,7 @@ function isTooOld(version) {
   return major < oldestMajor || (major === oldestMajor && minor < oldestMinor);
 }
 
-/** Returns the Node that `npm ci` has installed in a checkout, or null. */
+/** Returns the path of the Node that `npm ci` has installed in a checkout, or null if there is none. */
 function installedNode() {
   try {
     const packageJson = createRequire(import.meta.url).resolve('node/package.json');
@@ -37,7 +38,8 @@ function installedNode() {
 function startWith(program) {
   const script = fileURLToPath(import.meta.url);
   const child = spawn(program, [...process.execArgv, script, ...process.argv.slice(2)], { stdio: 'inherit' });
-  // A terminal sends Ctrl-C to both processes; other signals reach only this one.
+  // A terminal sends Ctrl-C to both processes, so this process ignores it. Other signals reach only this process, which
+  // passes them on.
   process.on('SIGINT', () => {});
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('exit', (code, signal) => {
@@ -56,7 +58,7 @@ else if (isTooOld(process.versions.node)) {
   );
   process.exitCode = 2;
 } else {
-  // In a checkout the compiled package may be out of date.
+  // If the sources exist, they are used, because the compiled package in a checkout may be out of date.
   const source = new URL('../cli/headgate.ts', import.meta.url);
   await import(
     existsSync(source) ? source.href : new URL('../dist/server/cli/headgate.js', import.meta.url).href

@@ -28,7 +28,7 @@ export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode
   const { startBackup } = await import('../store/sqlite/backup.ts');
   const startedAtMs = performance.now();
   const line = progressLine(io);
-  // Without a terminal, as in a cron job, the result is enough.
+  // Progress is shown only on a terminal. Without one, as in a cron job, the final line is enough.
   const onProgress = (progress: BackupProgress): void => {
     if (io.isTerminal) line.show(sentence(progress));
   };

@@ -2,7 +2,7 @@
 
 import type { Io } from './io.ts';
 
-/** The validated input of a command: all required arguments are present, and every option is one that it takes. */
+/** The validated input of a command. All required arguments are present, and the command accepts every option. */
 export interface Call {
   readonly io: Io;
   readonly args: readonly string[];

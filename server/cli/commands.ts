@@ -1,5 +1,5 @@
-// The table of commands: the name, arguments, options and help of each, and the function that it runs. Only the code of
-// the command that runs is loaded.
+// The table of commands: the name, arguments, options and help of each command, and the function that runs it. The
+// functions import their modules on demand, so that only the code of one command is loaded.
 
 import type { Call } from './call.ts';
 import type { ExitCode } from './io.ts';
@@ -217,7 +217,6 @@ export const commands: readonly Command[] = [
       'headgate sample ./sample',
       'headgate sample ./large --customers 100000 --seed 7 --format ndjson --gzip',
     ],
-    // Imported on demand, because no other command needs these modules.
     run: async (call) => (await import('./sample/sample.ts')).sample(call),
   },
   {

@@ -15,7 +15,7 @@ import { readSetting } from '../settings.ts';
 import type { Call } from './call.ts';
 import { version } from './version.ts';
 
-/** The first check has short limits: a server that is unreachable at the start was probably not started. */
+/** The first check has short limits, because a server that cannot be reached then is probably not running. */
 const FIRST_PATIENCE_MS = 3000;
 const FIRST_TIMEOUT_MS = 10_000;
 const NO_SUCH_ID = '00000000-0000-0000-0000-000000000000';
@@ -30,7 +30,7 @@ export interface Server {
   whyNotServing(): Promise<string | null>;
 }
 
-/** Fails if a setting is wrong. */
+/** Returns a Failure if the URL or the key is wrong, or if there is no key. Sends no request. */
 export async function connect({ io, option }: Call, command: string): Promise<Server | Failure> {
   const flags = { url: option('url'), 'key-file': option('key-file') };
   const url = readSetting('url', io.env, flags);
@@ -50,7 +50,8 @@ export async function connect({ io, option }: Call, command: string): Promise<Se
         await impatient.get('shops', NO_SUCH_ID);
         return null;
       } catch (error) {
-        // The key is valid. The command's own requests show whether it has the scopes they need.
+        // A 403 response means that the key is valid. Whether it has the scopes that the command needs shows when the
+        // command sends its own requests.
         return error instanceof ForbiddenError && isOfHeadgate(error) ? null : whyFailed(error, url);
       }
     },
@@ -89,7 +90,7 @@ async function keyIn(file: string): Promise<string | Failure> {
   return key;
 }
 
-/** Returns a sentence for the user. Rethrows errors that are neither responses nor connection failures. */
+/** Returns a sentence that explains an error of the client to the user. Rethrows any other error. */
 export function whyFailed(error: unknown, url: string): string {
   if (error instanceof UnauthorizedError && isOfHeadgate(error)) {
     return `${url} does not accept the API key: it is wrong, expired or revoked. Give another in HEADGATE_KEY or with --key-file`;
@@ -103,7 +104,7 @@ export function whyFailed(error: unknown, url: string): string {
   throw error;
 }
 
-/** Returns false for a response of a proxy, which a different key would not change. */
+/** Returns whether Headgate itself has refused the request. If a proxy has, another API key would not help. */
 function isOfHeadgate({ error }: RefusedError): boolean {
   return error !== null;
 }

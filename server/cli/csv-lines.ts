@@ -5,7 +5,7 @@ export type CsvValue = string | number | boolean | null;
 
 const mustBeQuoted = /[",\r\n]/;
 
-/** Returns one line, including its line feed. The column names make the header. */
+/** Returns one line, including its line feed. For the column names it returns the header. */
 export function csvLine(values: readonly CsvValue[]): string {
   let line = '';
   for (let column = 0; column < values.length; column++) {
@@ -17,12 +17,12 @@ export function csvLine(values: readonly CsvValue[]): string {
   return `${line}\n`;
 }
 
-/** Characters that start a formula in spreadsheets, including the full-width forms of some languages. */
+/** Characters that start a formula in spreadsheets. In some languages these include the full-width forms. */
 const formulaStart = /^[=+\-@\t\r\n＝＋－＠]/;
 
 /**
- * Returns the value with an apostrophe before it if a spreadsheet would run it as a formula. Numbers are safe, also
- * negative ones.
+ * Returns a text with an apostrophe before it if a spreadsheet would run it as a formula. Returns any other value
+ * unchanged: numbers are safe, even negative ones.
  */
 export function spreadsheetSafe(value: CsvValue): CsvValue {
   return typeof value === 'string' && formulaStart.test(value) ? `'${value}` : value;

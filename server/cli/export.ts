@@ -40,7 +40,10 @@ interface Choices {
 /** Text is collected up to this length before it is written. */
 const PIECE_CHARACTERS = 64 * 1024;
 
-/** These names mean standard output. They are not opened, because a socket cannot be opened a second time. */
+/**
+ * Paths that mean standard output. They are not opened, because standard output may be a socket, which cannot be opened
+ * a second time. The export writes to the stream that is already open.
+ */
 const namesOfOutput: readonly string[] = ['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1'];
 
 export async function exportRecords(call: Call): Promise<ExitCode> {
@@ -56,7 +59,8 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
 
   const interruption = new AbortController();
   const onSignal = (): void => interruption.abort();
-  // Only the first signal is handled. A second one kills the process, even if it waits for a pipe that nobody reads.
+  // Only the first signal of each kind is handled. A second one kills the process, even if the export is waiting for a
+  // pipe that nobody reads.
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
   const progress = progressOf(io, choices);
   let count = 0;
@@ -123,7 +127,7 @@ function readChoices({ args, option, isOn }: Call): Choices | Failure {
   };
 }
 
-/** Returns null if there is no terminal, or if the records are written to it. */
+/** Returns null if there is no terminal, or if the records themselves are written to the terminal. */
 function progressOf(io: Io, { out }: Choices): ProgressLine | null {
   const isInTheWay = out === null && process.stdout.isTTY === true;
   return io.isTerminal && !isInTheWay ? progressLine(io) : null;
@@ -160,7 +164,7 @@ async function* piecesOf(
 
 /** Writes only as fast as the output is read, and leaves standard output open. */
 async function writeToOutput(pieces: AsyncGenerator<string, void>): Promise<void> {
-  // A program gets the records unchanged. A terminal would run control sequences in them.
+  // A program gets the records unchanged. For a terminal, control characters are escaped, because it would run them.
   const shownPieces = process.stdout.isTTY === true ? printablePieces(pieces) : pieces;
   await pipeline(shownPieces, process.stdout, { end: false });
 }
@@ -171,17 +175,17 @@ async function* printablePieces(pieces: AsyncIterable<string>): AsyncGenerator<s
 
 interface Destination {
   readonly out: string;
-  /** The target if `out` is a symbolic link, so that the link itself is kept. */
+  /** The path to write to. If `out` is a symbolic link, this is the link's target, so that the link is kept. */
   readonly path: string;
-  /** Whether it is a pipe or a device, which is written to directly. */
+  /** Whether `out` is a pipe or a device. Then no temporary file is used. */
   readonly isStream: boolean;
 }
 
-/** Returns where the export is written, or fails if it cannot be written there. */
+/** Returns where the export is written, or a Failure if it cannot be written there. */
 function destinationOf(out: string, mayReplace: boolean): Destination | Failure {
   try {
     const found = statSync(out, { throwIfNoEntry: false });
-    // Only files are resolved: a pipe such as /dev/fd/3 has no real path.
+    // Only regular files are resolved, because a pipe such as /dev/fd/3 has no real path.
     const path = found?.isFile() ? realpathSync(out) : out;
     const isOfDatabase = isDatabase(path) ? 'is' : companionOf(path) === null ? null : 'belongs to';
     if (isOfDatabase !== null) {
@@ -194,7 +198,7 @@ function destinationOf(out: string, mayReplace: boolean): Destination | Failure 
     }
     if (found !== undefined && !found.isFile())
       return new Failure(`${out} cannot be written: it is not a file`);
-    // lstat, because a dangling link counts as existing.
+    // lstat does not follow links, so a link whose target is missing also counts as an existing file.
     if (!mayReplace && lstatSync(out, { throwIfNoEntry: false }) !== undefined) {
       return new Failure(`${out} exists already; name another file, or give --force to replace it`);
     }
@@ -204,7 +208,10 @@ function destinationOf(out: string, mayReplace: boolean): Destination | Failure 
   }
 }
 
-/** Writes to a temporary name and renames the complete file. Returns a sentence if the name was taken meanwhile. */
+/**
+ * Writes a temporary file, and renames it when it is complete. Resolves to a sentence if the final name was taken in the
+ * meantime, otherwise to null.
+ */
 async function writeToFile(
   pieces: AsyncGenerator<string, void>,
   { out, path }: Destination,

@@ -6,7 +6,7 @@ import { runHeadgate } from './run.ts';
 
 keepNewFilesPrivate();
 
-// A reader such as `head` may close the pipe early. That is not an error.
+// A reader such as `head` may close the pipe early. The process then exits without an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit();

@@ -41,7 +41,7 @@ export function overview(): string[] {
 
 const helpEntry = ['help [COMMAND]', 'Show this help, or the help of a command.'];
 
-/** The help of a group of commands, such as `keys`. */
+/** Returns the help of a group of commands, such as `keys`. */
 export function groupHelp(group: readonly Command[]): string[] {
   const [word] = group[0]!.words;
   return [
@@ -82,7 +82,7 @@ export function commandHelp(command: Command): string[] {
   ];
 }
 
-/** `headgate keys issue --org NAME|ID [--scope SCOPE]... [--json]` */
+/** Returns a line such as `headgate keys issue --org NAME|ID [--scope SCOPE]... [--json]`. */
 export function usage(command: Command): string {
   const required = command.requiredOptions.map(optionUsage);
   const optional = command.options.map(
@@ -108,7 +108,7 @@ function optionLines(names: readonly string[]): string[] {
   return columns(rows, '  ');
 }
 
-/** Returns the settings for commands that have more settings than options, and nothing for the others. */
+/** Returns the environment variables of `serve` and of the commands that call a server. Other commands have none. */
 function settingLines({ words: [word], options: taken }: Command): string[] {
   if (word !== 'serve' && !taken.includes('key-file')) return [];
   const settings = settingDescriptions.filter(({ isOfServer }) => isOfServer === (word === 'serve'));

@@ -1,4 +1,5 @@
-// What a command can access outside the program (terminal, environment, time), and its exit codes.
+// The interface through which a command uses the terminal, the environment and the clock, and the exit codes of all
+// commands.
 
 import type { Failure } from '../failure.ts';
 
@@ -17,7 +18,7 @@ export interface Io {
   nowMs(): number;
 }
 
-/** 2 means that the command line or a setting is wrong; 1 that it was valid, but the command failed. */
+/** 2 means that the command line or a setting is wrong. 1 means that both were valid, but the command failed. */
 export const exitCodes = { done: 0, failed: 1, misused: 2 } as const;
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];

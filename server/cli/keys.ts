@@ -178,11 +178,11 @@ function factsOf(key: ApiKey): string[][] {
   ];
 }
 
-/** Returns the key's id. It also accepts a whole key, because whoever revokes a leaked key is in a hurry. */
+/** Returns the id of a key. Accepts a whole key as well as an id, because whoever revokes a leaked key is in a hurry. */
 function keyIdFrom(text: string): string | Failure {
   const keyId = parseKey(text)?.keyId ?? text.trim();
   if (isKeyId(keyId)) return keyId;
-  // A longer text may be a mistyped key, whose secret must not be shown on a terminal.
+  // A text longer than an id may be a mistyped key. It is not shown, because it contains most of the secret.
   const shown = text.length <= 12 ? quote(text) : `${text.length} characters`;
   return new Failure(
     `KEY_ID must be 12 lower-case hexadecimal digits, as headgate keys list shows, not ${shown}`,

@@ -11,7 +11,7 @@ import { type ExitCode, exitCodes, failed, misused } from './io.ts';
 
 const PATIENCE_MS = 5000;
 const OK = 200;
-/** The loopback address to use if the server listens on all addresses. */
+/** If the server listens on all addresses, the request goes to the loopback address. */
 const ownAddresses: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 export async function ready({ io, option }: Call): Promise<ExitCode> {
@@ -49,7 +49,7 @@ function readinessUrl({ host, port, tlsCertFile }: Settings): URL {
 function statusOf(url: URL): Promise<number | string> {
   const { promise, resolve } = Promise.withResolvers<number | string>();
   const deadline = { signal: AbortSignal.timeout(PATIENCE_MS) };
-  // The certificate is not verified: it names the public host name, not the local address.
+  // The certificate is not verified, because it is for the public host name, and the request uses the local address.
   const asking =
     url.protocol === 'https:'
       ? requestByHttps(url, { ...deadline, rejectUnauthorized: false })

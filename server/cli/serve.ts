@@ -63,7 +63,7 @@ function isPrimary({ workers }: Settings): boolean {
   return workers > 1 && !isWorker();
 }
 
-/** With several workers, the primary only starts them, and each worker runs a server. */
+/** If there are several workers, the primary process only starts them, and each worker runs a server. */
 async function start(settings: Settings, tls: TlsPair | null, io: Io): Promise<RunningServer> {
   if (isPrimary(settings)) {
     const running = await startWorkers(settings, (sentence) => io.err(`headgate: ${sentence}`), io.out);
@@ -99,10 +99,10 @@ function after(delayMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, delayMs));
 }
 
-/** A worker listens through its primary, so its error may name the underlying system call. */
+/** Errors about listening name one of these calls. In a worker it may be `bind`, because the primary process listens. */
 const listeningCalls = ['listen', 'bind', 'getaddrinfo'];
 
-/** Returns a sentence for an error that an operator can fix, and null for any other, which is a bug. */
+/** Returns a sentence for an error that an operator can fix, and null for any other error, which is a bug. */
 function whyNotStarted(error: unknown, settings: Settings): string | null {
   if (!(error instanceof Error)) return null;
   const { code, syscall } = error as NodeJS.ErrnoException;
@@ -120,11 +120,11 @@ function whyNotStarted(error: unknown, settings: Settings): string | null {
 interface WantedPlace {
   readonly host: string;
   readonly port: number;
-  /** The option or variable that changes it. */
+  /** The options or environment variables that set the host and the port. */
   readonly flag: { readonly host: string; readonly port: string };
 }
 
-/** Returns the address that could not be listened on: the public one, or that of the metrics if the error names it. */
+/** Returns the address on which listening failed: the address of the metrics if the error names it, or the public one. */
 function wanted(error: Error, { host, port, metricsHost, metricsPort }: Settings): WantedPlace {
   const told = error as { readonly port?: number; readonly hostname?: string };
   const isMetrics =

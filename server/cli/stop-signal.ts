@@ -3,8 +3,8 @@
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Calls the function on a signal, then ends the process by the same signal, so that the parent process sees it.
- * Returns a function that stops listening.
+ * Calls the function on a signal, then ends the process with the same signal, so that the parent process sees which
+ * signal ended it. Returns a function that stops listening for signals.
  */
 export function onStopSignal(beforeTheEnd: () => void): () => void {
   const onSignal = (signal: NodeJS.Signals): void => {

@@ -10,8 +10,8 @@ import type { Call } from './call.ts';
 import { type ExitCode, failed, misused } from './io.ts';
 
 /**
- * Fails if the SQLite file does not exist, unless it may be created: its name is probably mistyped, or the command
- * runs in a different folder than the server.
+ * Runs `use` with the opened store. If the SQLite file does not exist, the command fails unless it may create the file:
+ * either the name is mistyped, or the command was run in a different folder than the server.
  */
 export async function withStore(
   { io, option }: Call,
@@ -30,7 +30,10 @@ export async function withStore(
   }
 }
 
-/** Returns false if only the write-ahead log exists: the store then reports what happened. */
+/**
+ * Returns whether a SQLite file does not exist. Returns false if its write-ahead log exists, because the store then
+ * reports what happened.
+ */
 export function isMissingFile(database: string): boolean {
   const file = fileOf(database);
   return file !== null && !existsSync(file) && !existsSync(`${file}-wal`);

@@ -11,14 +11,17 @@ export interface Chunk {
   /** The bytes of the chunk, which begin at `start` and hold all of its records. */
   readonly bytes: Buffer;
   readonly start: number;
-  /** Why reading stopped after this chunk, or null if it did not stop, or only because the file ended. */
+  /** Why the file cannot be read after this chunk, or null if it can be read or has ended. */
   readonly broken: Unreadable | null;
 }
 
-/** The longest record that is accepted. A longer one means a file without line breaks, or a missing closing quote. */
+/** The maximum length of a record. If one is longer, most likely a closing quote or all line breaks are missing. */
 export const LONGEST_RECORD_BYTES = 8 * 1024 * 1024;
 
-/** A rejected record also contains its errors, and as JSON it can be six times as long as it was as CSV. */
+/**
+ * The maximum length of a line with a rejected record. The line also contains the errors, and the record can be six
+ * times as long in JSON as it was in CSV.
+ */
 export const LONGEST_REJECTED_BYTES = 7 * LONGEST_RECORD_BYTES;
 
 export function mebibytes(bytes: number): string {
@@ -28,7 +31,7 @@ export function mebibytes(bytes: number): string {
 /** A position in a file at which reading resumes. */
 export interface FilePosition {
   readonly offset: number;
-  /** The line at that offset. */
+  /** The line at that offset, counted from 1. */
   readonly line: number;
 }
 

@@ -1,5 +1,5 @@
-// Reads CSV as in RFC 4180, with line feeds or CRLF, and converts cells to the types of the catalogue. It is written by
-// hand for speed: csv-parse takes seven times as long (bench/NOTES.md).
+// Reads CSV as in RFC 4180, with line feeds or CRLF, and converts cells to the types of the catalogue. The parser is
+// written by hand, because the library csv-parse takes seven times as long (bench/NOTES.md).
 
 import type { Fields } from '@headgate/catalogue/declaration.ts';
 import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
@@ -14,7 +14,7 @@ type Typing = 'text' | 'number' | 'boolean' | 'timestamp' | 'plain';
 export interface Column {
   readonly name: string;
   readonly typing: Typing;
-  /** The text before the value in a JSON object, including the comma. */
+  /** The text before the value in a JSON object: a comma, the quoted name and a colon. */
   readonly label: string;
 }
 
@@ -25,7 +25,10 @@ const typings: Readonly<Partial<Record<KindName, Typing>>> = {
   'event-timestamp': 'timestamp',
 };
 
-/** Returns the columns of a header. An unknown name becomes a text column, which the server refuses or drops. */
+/**
+ * Returns the columns of a header. The cells of an unknown column are sent as text, and the server refuses the field,
+ * or drops it if the upload is lenient.
+ */
 export function columnsOf(header: readonly string[], fields: Fields): readonly Column[] {
   return header.map((name) => {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -54,7 +57,7 @@ class HeaderReader extends LineReader {
   }
 }
 
-/** Reads the first line. */
+/** Resolves to the header of the file. Blank lines before the header are skipped. */
 export async function readHeader(source: Source): Promise<Header | Unreadable> {
   const reader = new HeaderReader(source, { offset: 0, line: 1 });
   for (let chunk = await reader.next(); chunk !== null; chunk = await reader.next()) {
@@ -65,8 +68,8 @@ export async function readHeader(source: Source): Promise<Header | Unreadable> {
 }
 
 /**
- * A record that is kept as its line of text and converted to JSON when it is sent. Many records are held while requests
- * run, and a line takes a seventh of the memory of its parsed values.
+ * A record that is stored as a line of text and converted to JSON when it is sent. Many records are in memory while
+ * requests run, and a line takes a seventh of the memory that the parsed values would take.
  */
 class CsvRecord {
   readonly #row: Row;
@@ -90,7 +93,7 @@ class CsvRecord {
   }
 }
 
-/** Returns a class whose records have a property for the key, which the client reads, and for no other column. */
+/** Returns a class whose records have one property: the key, which the client reads. Other columns have none. */
 function recordClassOf(columns: readonly Column[], key: string | null): typeof CsvRecord {
   class KeyedRecord extends CsvRecord {}
   const index = columns.findIndex(({ name }) => name === key);
@@ -141,12 +144,12 @@ function wrongCount(count: number, columns: number): string {
 }
 
 interface Row {
-  /** Without the end of its line. */
+  /** The text of the row without the line break at its end. */
   readonly text: string;
   readonly isQuoted: boolean;
 }
 
-/** In a row with quotes, null is an empty cell, and '' is a cell written as "". */
+/** In a row with quotes, null is an empty cell, and '' is a cell written as "". In other rows, '' is an empty cell. */
 type Cells = readonly (string | null)[];
 
 function cellsOf({ text, isQuoted }: Row): Cells {
@@ -157,12 +160,13 @@ function cellsOf({ text, isQuoted }: Row): Cells {
 class Rows {
   readonly #block: Block;
   #index = 0;
-  /** The index of the next quote. It is searched again once the index has passed it. */
+  /** The index of the next quote in the text. It is searched for again only after `#index` has passed it. */
   #quote = -1;
-  /** The place after the last row. */
+  /** The position after the row that was returned last. */
   place: FilePosition;
-  /** The line in which the last row begins, and how many cells it has. */
+  /** The line in which the row that was returned last begins. */
   line = 0;
+  /** The number of cells in that row. */
   cellCount = 0;
   broken: Unreadable | null = null;
 
@@ -171,7 +175,7 @@ class Rows {
     this.place = block.place;
   }
 
-  /** Returns null if no complete row is left. */
+  /** Returns the next row, or null if no complete row is left. */
   next(): Row | null {
     const { text } = this.#block;
     while (this.#index < text.length) {
@@ -188,7 +192,7 @@ class Rows {
     return null;
   }
 
-  /** Reads a row with quotes, which may span several lines. */
+  /** Reads a row that contains quotes, and may therefore span several lines. */
   #quotedRow(): Row | null {
     const { text, isLast } = this.#block;
     const start = this.#index;
@@ -225,14 +229,14 @@ interface QuoteProblem {
   readonly reason: string;
   /** Where the faulty cell begins. */
   readonly index: number;
-  /** Whether its quote is not closed within this text. */
+  /** Whether the closing quote of that cell is missing from the text. */
   readonly isOpen: boolean;
 }
 
 /** Returns the cells, quoted or not, of the row that begins at an index. */
 function quotedCells(text: string, start: number): QuotedCells | QuoteProblem {
   const cells: (string | null)[] = [];
-  // Cached, because searching it for every cell would take quadratic time in a row with many cells.
+  // The index of the next line feed. Searching for it at every cell would take quadratic time in a row with many cells.
   let lineFeed = -1;
   for (let from = start; ; ) {
     let to: number;
@@ -282,10 +286,10 @@ function countIn(text: string, sought: string): number {
   return count;
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters
 const needsEscape = /[\\\u0000-\u001f]/;
 
-/** Returns the JSON of a record without its empty cells. */
+/** Returns the record as a JSON object without its empty cells. Text that is written as "" is an empty string. */
 function jsonOf(columns: readonly Column[], row: Row): string {
   if (!row.isQuoted && !needsEscape.test(row.text)) return jsonOfPlainText(columns, row.text);
   const cells = cellsOf(row);
@@ -298,7 +302,10 @@ function jsonOf(columns: readonly Column[], row: Row): string {
   return `${json}}`;
 }
 
-/** Does the same for rows without quotes and escapes, which are nearly all, in half the time: it needs no array. */
+/**
+ * Does the same as `jsonOf` for a row that has neither quotes nor characters to escape, as nearly all rows. It takes
+ * half the time, because it makes no array of cells.
+ */
 function jsonOfPlainText(columns: readonly Column[], text: string): string {
   let json = '{';
   let from = 0;
@@ -315,7 +322,7 @@ function jsonOfPlainText(columns: readonly Column[], text: string): string {
 }
 
 const numberForm = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
-/** Numbers that are valid JSON as they are, with few enough digits to be finite. */
+/** Matches numbers that are copied to the JSON unchanged. They have too few digits to be infinite. */
 const jsonNumberForm = /^(?:0|-?[1-9]\d{0,14})(?:\.\d{1,15})?$/;
 const booleanForm = /^(?:true|false)$/i;
 const integerForm = /^\d{1,16}$/;

@@ -8,10 +8,10 @@ import type { Counts } from './tally.ts';
 
 const BAR_CHARACTERS = 24;
 const USUAL_WIDTH_CHARACTERS = 80;
-/** No rate is shown before this time, because it would be too inaccurate. */
+/** A file's rate and remaining time are shown only after this time, because earlier they would be too inaccurate. */
 const LEAST_RATE_MS = 500;
 
-/** Without a terminal, a file that is loaded faster than this gets only its final line. */
+/** If there is no terminal, progress is printed only after this time. A file that is loaded faster gets one line. */
 const FIRST_LINE_MS = 5000;
 
 export function shown(count: number): string {
@@ -38,7 +38,7 @@ export class Display {
 
   /** `place` is where in the file the load resumes, or null if it starts at the beginning. */
   start(file: string, sizeBytes: number, startBytes: number, place: string | null): void {
-    // Escaped here, so that its displayed width is known.
+    // The name is escaped here, because the width of the bar depends on the number of characters that are shown.
     this.#file = printable(file);
     this.#sizeBytes = sizeBytes;
     this.#startBytes = startBytes;
@@ -114,7 +114,7 @@ export class Display {
   }
 
   #width(): number {
-    // A terminal of unknown size reports 0.
+    // A terminal of unknown size reports a width of 0. The usual width is then used.
     return Math.max(20, (this.#io.widthCharacters || USUAL_WIDTH_CHARACTERS) - 1);
   }
 }

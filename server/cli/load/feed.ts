@@ -1,5 +1,5 @@
-// Provides the records of one file in order, and keeps the position of each in the file until the server has accepted
-// or rejected it.
+// Provides the records of one file in order. A record is settled once the server has accepted or rejected it; until
+// then, the feed keeps the record's position in the file.
 
 import { crc32 } from 'node:zlib';
 import type { Chunk, ChunkReader, FilePosition } from './chunk.ts';
@@ -10,23 +10,24 @@ const LINE_FEED = 0x0a;
 
 interface HeldChunk {
   readonly chunk: Chunk;
-  /** The index of its first record among all records returned so far. */
+  /** The index of the chunk's first record among all records that the feed has returned. */
   readonly firstIndex: number;
-  /** The bytes of the file, possibly compressed, that had been read when the chunk was returned. */
+  /** The number of bytes of the file, possibly compressed, that had been read when the chunk was returned. */
   readonly readBytes: number;
 }
 
+/** The part of the file in which all records are settled: the uncompressed bytes before the offset. */
 export interface Settled {
   readonly offset: number;
   readonly crc32: number;
-  /** The bytes of the file as stored, possibly compressed. */
+  /** The number of bytes that had been read of the file as stored, possibly compressed. */
   readonly readBytes: number;
 }
 
 export class Feed {
   readonly #reader: ChunkReader;
   readonly #source: Source;
-  /** Whether records may have the form of rejected records, which are unwrapped. */
+  /** Whether the file may contain rejected records of an earlier load, which have to be unwrapped. */
   readonly #mayBeRejected: boolean;
   readonly #isStopping: () => boolean;
   readonly #held: HeldChunk[] = [];
@@ -50,7 +51,10 @@ export class Feed {
     this.#settled = { ...from, readBytes: source.readBytes() };
   }
 
-  /** Is not a generator, so that available records need no promise: awaiting one costs more than reading a record. */
+  /**
+   * Returns an iterable over all records. It is not a generator, because it returns a record without a promise if the
+   * record was already read: awaiting a promise takes longer than reading a record.
+   */
   records(): AsyncIterable<unknown> {
     let records: readonly unknown[] = [];
     let at = 0;
@@ -72,7 +76,7 @@ export class Feed {
     return { [Symbol.asyncIterator]: () => iterator as AsyncIterator<unknown> };
   }
 
-  /** Returns some records, or null at the end of the file or if the load cannot continue. */
+  /** Resolves to the next records, or to null if the file has ended or is unreadable, or if the load is stopping. */
   async nextRecords(): Promise<readonly unknown[] | null> {
     if (this.broken !== null || this.isAtEnd || this.#isStopping()) return null;
     const chunk = await this.#reader.next();
@@ -91,7 +95,10 @@ export class Feed {
     return this.#isStopping();
   }
 
-  /** Returns the position of a record. Both parts are null if the server names an index without a record. */
+  /**
+   * Returns the line of a record, and where the record was first rejected, or null if it was not rejected before. Both
+   * are null if the server has named an index that no record has.
+   */
   placeOf(index: number): { readonly line: number | null; readonly origin: Origin | null } {
     const held = this.#held.findLast(({ firstIndex }) => firstIndex <= index);
     const place = index - (held?.firstIndex ?? 0);
@@ -101,14 +108,14 @@ export class Feed {
     };
   }
 
-  /** Marks all records before the index as settled, and returns the position in the file up to which all are. */
+  /** Marks all records before the index as settled. Returns the part of the file in which all records are settled. */
   settle(nextIndex: number): Settled {
     let { offset, crc32: checksum, readBytes } = this.#settled;
     for (;;) {
       const { chunk, firstIndex, readBytes: readThen } = this.#held[0]!;
       const count = nextIndex - firstIndex;
       const isPassed = count > chunk.records.length;
-      // The blank lines after the last record of a chunk are settled with the next record.
+      // The blank lines after the last record of a chunk are settled with the first record of the next chunk.
       const end = isPassed ? chunk.start + chunk.bytes.length : count > 0 ? chunk.ends[count - 1]! : offset;
       checksum = crc32(chunk.bytes.subarray(offset - chunk.start, end - chunk.start), checksum);
       offset = end;
@@ -122,8 +129,8 @@ export class Feed {
 }
 
 /**
- * Skips the bytes before an offset. Returns the place there and a source for the rest, or null if the skipped bytes do
- * not match the checksum.
+ * Skips the bytes before an offset. Resolves to the position there and a source for the remaining bytes, or to null if
+ * the file is shorter, or if the skipped bytes do not match the checksum. A checksum of null is not compared.
  */
 export async function passOver(
   source: Source,

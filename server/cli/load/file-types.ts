@@ -28,7 +28,7 @@ export function fieldsOf(type: LoadType): Fields {
   return type === INTERACTIONS ? interaction : recordTypes[type].fields;
 }
 
-/** Returns the type that a word names, or null. `shop_tags` and `Shop-Tags` mean shop-tags. */
+/** Returns the type with this name, or null if there is none. Both `shop_tags` and `Shop-Tags` mean shop-tags. */
 export function typeNamed(word: string): LoadType | null {
   const name = word.toLowerCase().replaceAll('_', '-');
   return name === INTERACTIONS || isRecordTypeName(name) ? name : null;
@@ -54,7 +54,7 @@ export interface NamedFile {
 
 export const knownEndings = `.${Object.keys(formats).join(', .')}, each also with .${compressions.join(', .')}`;
 
-/** Returns null if the name does not have the extension of a data file. */
+/** Returns the parts of a file's name, or null if the name does not have the extension of a data file. */
 export function readFileName(name: string): NamedFile | null {
   const [stem, ...endings] = name.split('.') as [string, ...string[]];
   const last = endings.pop()?.toLowerCase();

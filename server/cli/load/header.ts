@@ -1,11 +1,12 @@
-// Checks that a file contains the expected type, by the names of its columns or of its first record's fields.
+// Checks that a file contains records of the expected type, by the names of its columns or of the fields of its first
+// record.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from '../../near-name.ts';
 import { shown } from './display.ts';
 import { fieldsOf, type LoadType, loadOrder } from './file-types.ts';
 
-/** The number of columns that are named for each problem; the rest are counted. */
+/** A message names at most this many columns for each problem, and gives the number of the others. */
 const MOST_NAMED = 5;
 
 /** Returns all problems of a CSV file's header, each as a sentence. */
@@ -41,7 +42,7 @@ export function headerProblems(
   ];
 }
 
-/** Returns the names that occur more than once, each once. */
+/** Returns a list without duplicates of the names that occur more than once. */
 function repeatedIn(names: readonly string[]): readonly string[] {
   const seen = new Set<string>();
   const repeated = new Set<string>();
@@ -49,7 +50,7 @@ function repeatedIn(names: readonly string[]): readonly string[] {
   return [...repeated];
 }
 
-/** Returns a sentence if the first record has the fields of another type. The server checks everything else. */
+/** Returns a sentence if the record has the fields of another type, otherwise null. The server checks the rest. */
 export function firstRecordProblem(record: unknown, type: LoadType): string | null {
   if (typeof record !== 'object' || record === null) return null;
   const other = otherType(new Set(Object.keys(record)), type);
@@ -60,7 +61,10 @@ function otherTypeRemedy(other: LoadType): string {
   return `; rename it so that its name begins with ${other}, or give --type ${other}`;
 }
 
-/** Returns another type that all names fit, if they do not fit this one, or null. */
+/**
+ * Returns null if the names contain all required fields of the type. Otherwise returns a type that fits: it has all of
+ * the names, and the names contain its required fields. Returns null if no type fits.
+ */
 function otherType(names: ReadonlySet<string>, type: LoadType): LoadType | null {
   const lacksRequired = (of: LoadType): boolean =>
     Object.entries(fieldsOf(of)).some(([name, { required }]) => required && !names.has(name));

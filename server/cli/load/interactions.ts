@@ -1,9 +1,9 @@
-// Sends interactions, which the server accepts one by one. The idempotency key of each is derived from the file name,
-// the line and the content, so loading a file again within 24 hours records nothing twice. A file of rejected
-// interactions keeps the original file name and line of each, so the key stays the same.
+// Sends interactions, each in its own request. The idempotency key of an interaction is derived from the file name, the
+// line and the content, so loading a file again within 24 hours stores nothing twice. A file of rejected interactions
+// keeps the original file name and line of each interaction, so that the key stays the same.
 //
-// If an interaction was refused, the server replays the refusal for its key, even if the cause has been fixed since.
-// The next key of a series is then tried. The series is the same in every run.
+// The server also replays a refusal for the same key, even if the cause has been fixed since. If a refusal is replayed,
+// the interaction is sent again with the next key of a series. The series is the same in every run.
 
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
@@ -18,9 +18,9 @@ import type { RetryNotice } from '@headgate/client/patience.ts';
 import type { Feed } from './feed.ts';
 import type { Rejected, RejectedProblem } from './rejected-form.ts';
 
-/** Interactions are sent in groups of this size, within which the order is arbitrary. */
+/** The number of interactions in a group. Groups are sent in order, the interactions of a group in any order. */
 const GROUP_COUNT = 1000;
-/** The number of times that a refused interaction can be loaded again within 24 hours. */
+/** The number of keys in a series, and so the number of times that an interaction can be refused within 24 hours. */
 const MOST_KEYS = 50;
 
 export interface InteractionOptions {
@@ -40,7 +40,7 @@ export interface SentGroup {
   readonly rejected: readonly Rejected[];
 }
 
-/** Throws the client's error if the load cannot continue. */
+/** Sends all interactions of the feed. Throws the client's error if the load cannot continue. */
 export async function sendInteractions(
   client: HeadgateClient,
   feed: Feed,
@@ -98,7 +98,7 @@ async function sendGroup(
   return { count: group.length, unchanged, rejected };
 }
 
-/** Throws the first refusal that is not replayed. */
+/** Sends one interaction. Throws the first error that is not a replayed refusal, or the refusal of the last key. */
 async function send(
   client: HeadgateClient,
   record: unknown,
@@ -138,7 +138,7 @@ function problemsIn(error: unknown): readonly RejectedProblem[] | null {
   return code === undefined ? null : [{ field: null, code, message: error.message }];
 }
 
-/** The codes for refusals of a whole body, which have no details. */
+/** The problem codes for responses that refuse the whole body. Such a response has a status, but no details. */
 const codesOfStatus: Readonly<Record<number, ProblemCode>> = { 400: 'not_an_object', 413: 'too_long' };
 
 function keyOf(path: string, line: number | null, record: unknown, isLenient: boolean): string {

@@ -1,5 +1,6 @@
-// The journal of an unfinished load, from which the same command resumes it. It stores how much of each file is
-// confirmed, the counts, and the sizes of the files of rejected records. It begins with a digest of its content.
+// The journal of an unfinished load. If the same command is run again, it resumes the load from the journal. The
+// journal stores how much of each file is confirmed, the counts, and the sizes of the files of rejected records. Its
+// first line is a digest of the rest, by which damage is detected.
 
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,7 +9,10 @@ import { makeFolder } from '../make-folder.ts';
 import type { LoadType } from './file-types.ts';
 import type { Tally } from './tally.ts';
 
-/** All uncompressed bytes of a file before the offset are confirmed; the checksum is used to detect changes. */
+/**
+ * The part of a file that is confirmed: the server has accepted or rejected all records before the offset, which counts
+ * uncompressed bytes. The checksum of these bytes shows whether they have changed since.
+ */
 export interface Confirmed {
   readonly offset: number;
   readonly crc32: number;
@@ -40,8 +44,8 @@ export class Journal {
   }
 
   /**
-   * Returns null if there is no journal, and 'unreadable' if it was damaged, for example by a full disk or a power
-   * failure, or was written by another version.
+   * Returns null if there is no journal. Returns 'unreadable' if the journal is damaged, for example by a full disk or
+   * a power failure, or if another version has written it.
    */
   read(): JournalEntry | 'unreadable' | null {
     let text: string;

@@ -1,17 +1,17 @@
-// Reads a JSON file: parses it as a whole and provides it as NDJSON, one line for each element of its array. The line
-// number of a record is therefore its number in the array.
+// Reads a JSON file: parses the whole file and provides it as NDJSON, one line for each element of its array. The line
+// number of a record is therefore the number of its element in the array.
 
 import { Failure } from '../../failure.ts';
 import { readJson } from '../../ingest/json.ts';
 import { mebibytes } from './chunk.ts';
 import { type Source, Unreadable } from './source.ts';
 
-/** A parsed file takes about eight times its size in memory. */
+/** The maximum size of a JSON file. The parsed file takes about eight times its size in memory. */
 const LONGEST_JSON_BYTES = 32 * 1024 * 1024;
 const RECORDS_PER_BLOCK = 1000;
 const noLimits = { containers: Number.POSITIVE_INFINITY, members: Number.POSITIVE_INFINITY, advice: '' };
 
-/** `name` is the property with the array of records, if the file contains an object. */
+/** Returns the file as NDJSON. If the file contains an object, `name` is the property with the array of records. */
 export function jsonAsLines(source: Source, name: string): Source {
   let records: readonly unknown[] | null = null;
   let takenCount = 0;
@@ -49,7 +49,7 @@ async function recordsIn(source: Source, name: string): Promise<readonly unknown
       .replace(/^The body/, 'it')
       .replace(/\.$/, '')
       .replaceAll(/\s+/g, ' ');
-    // V8's message names the line, or quotes the text around the error.
+    // V8's message either names the line or quotes the text around the error. In the second case the line is unknown.
     const line = /\(line (\d+) column \d+\)/.exec(reason)?.[1];
     return new Unreadable(`${reason}; ${ndjsonHint}`, line === undefined ? null : Number(line));
   }

@@ -14,13 +14,13 @@ export interface Block {
   readonly isAscii: boolean;
   readonly place: FilePosition;
   readonly isLast: boolean;
-  /** Why reading stopped after this block, or null if it did not stop, or only because the file ended. */
+  /** Why the file cannot be read after this block, or null if it can be read or has ended. */
   readonly broken: Unreadable | null;
 }
 
 /** The records that a format reads from a block. */
 export interface ReadBlock extends Pick<Chunk, 'records' | 'lines' | 'ends' | 'broken'> {
-  /** The place after the last complete record. The rest is passed again at the start of the next block. */
+  /** The position after the last complete record. The next block begins with the bytes after this position. */
   readonly place: FilePosition;
 }
 
@@ -40,7 +40,7 @@ export abstract class LineReader implements ChunkReader {
     return LONGEST_RECORD_BYTES;
   }
 
-  /** A hint for records that are too long, which ends the error message. */
+  /** The hint at the end of the error message about a record that is too long. */
   protected abstract readonly tooLong: string;
 
   async next(): Promise<Chunk | null> {
@@ -80,7 +80,10 @@ class LineBlocks {
     this.#place = place;
   }
 
-  /** Returns the lines after those that were used. Bytes that the caller did not use are returned again, with more. */
+  /**
+   * Resolves to the lines after the bytes that the caller has marked with `use`. Bytes that are not marked are returned
+   * again, followed by more lines.
+   */
   async next(): Promise<Block> {
     let broken: Unreadable | null = null;
     let wholeBytes = this.#isAtEnd ? this.#held.length : 0;
@@ -106,7 +109,7 @@ class LineBlocks {
     this.#place = { offset: this.#place.offset + bytes, line: this.#place.line + lines };
   }
 
-  /** Whether more bytes are held than a record may have. */
+  /** Whether more bytes are held than the longest record may have. */
   get isTooLong(): boolean {
     return this.#held.length > this.longestBytes;
   }

@@ -41,11 +41,11 @@ export interface LoadingFile {
   isStopping(): boolean;
   onStart(from: { readonly line: number; readonly readBytes: number }): void;
   onRetry(retry: RetryNotice): void;
-  /** Called in the order of the file. */
+  /** Called for all records, in the order of the file. */
   onOutcome(outcome: FileOutcome): void;
 }
 
-/** Loading ended at the end of the file, because it was stopped, at an unreadable line, or with an error. */
+/** How loading ended: at the end of the file, by a stop, at a part that cannot be read, or with an error. */
 export type FileEnd =
   | { readonly kind: 'whole' }
   | { readonly kind: 'stopped' }
@@ -90,7 +90,7 @@ export async function isStillConfirmed(file: PlannedFile, confirmed: Confirmed):
   return true;
 }
 
-/** Resolves to null if the confirmed part of the file has changed. */
+/** Opens the file and skips its confirmed part. Resolves to null if that part has changed. */
 async function begin(file: PlannedFile, confirmed: Confirmed | null) {
   const source = openFile(file);
   const offset = confirmed?.offset ?? file.start.offset;
@@ -139,7 +139,10 @@ function outcomeOf(
   };
 }
 
-/** Returns a function that checks whether a problem exists only because a dry run stores no referenced records. */
+/**
+ * Returns a function that returns true for a problem that the dry run may have caused itself: a reference to a record
+ * of a type that a real run would have stored before.
+ */
 function unstoredReferences(
   type: LoadType,
   notStored: ReadonlySet<LoadType>,

@@ -87,8 +87,8 @@ export async function load(call: Call): Promise<ExitCode> {
 }
 
 /**
- * Keeps V8's space for new objects from growing. Without this a load takes a third more memory, for a tenth less CPU
- * time.
+ * Keeps V8's space for new objects from growing. If it grew, a load would take a tenth less CPU time, but a third more
+ * memory.
  */
 function keepMemoryFlat(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -146,8 +146,8 @@ function whyNotWritten(error: unknown, folder: string): string | null {
 }
 
 /**
- * How often the journal is written. A load that is killed repeats at most this much; writing after every request took a
- * tenth of a load's CPU time.
+ * The journal is written at the end of each file, and otherwise at most once in this time. A load that is killed and
+ * resumed sends again what it sent after the last write. Writing after every request took a tenth of a load's CPU time.
  */
 const WRITE_EVERY_MS = 250;
 
@@ -230,7 +230,7 @@ class Load {
     }
   }
 
-  /** Resumes an earlier run of the same load, unless records would be missed. */
+  /** Resumes an earlier run of the same load. Starts from the beginning if records would be missed by resuming. */
   async #goOn(): Promise<void> {
     const entry = this.#choices.isRestart ? null : this.#journal.read();
     const reason = entry === null ? null : await this.#whyAnew(entry);
@@ -249,7 +249,8 @@ class Load {
     if (entry === 'unreadable')
       return 'the journal of an earlier run is damaged, or was written by another version';
     if (entry.keyId !== this.#server.keyId) {
-      // Only the server knows which organisation a key belongs to. Another one has none of the confirmed records.
+      // Only the server can tell which organisation a key belongs to. Another organisation would not have the records
+      // that the earlier run sent, so all are sent again.
       return 'the earlier run used another key, which may belong to another organisation';
     }
     if (!this.#rejected.have(entry.rejectedBytes)) {
@@ -341,7 +342,7 @@ class Load {
     });
   }
 
-  /** The first signal lets requests in flight finish. The second, or one during a retry, aborts them. */
+  /** After the first signal, the requests in flight may finish. A second signal, or one during a retry, aborts them. */
   #onSignal(): void {
     if (this.#isStopping || this.#isRetrying) this.#interruption.abort();
     if (!this.#isStopping) this.#display.note('stopping once the requests in flight have finished');
@@ -397,7 +398,7 @@ class Load {
   }
 }
 
-/** Returns the other unfinished loads in the folder that no process is running. */
+/** Returns the unfinished loads in the folder, except this load and the loads that a process is running. */
 function unfinishedLoads(folder: string, ownId: string): readonly UnfinishedLoad[] {
   return loadIdsIn(folder).flatMap((id) => {
     if (id === ownId || heldByAnother(folder, id) !== null) return [];

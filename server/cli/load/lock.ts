@@ -1,5 +1,5 @@
-// Prevents two processes from running the same load at once. A lock is a file whose name contains the process id. It is
-// ignored if that process has ended.
+// Prevents two processes from running the same load at once. A lock is a file whose name contains the process id. The
+// lock of a process that has ended is deleted.
 
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,10 @@ export interface Held {
   readonly path: string;
 }
 
-/** If two processes try at the same time, it is possible that neither gets the lock, but never that both do. */
+/**
+ * Takes the lock of a load, or returns the lock that another process holds. If two processes try at the same time, it
+ * can happen that neither gets the lock, but never that both do.
+ */
 export function takeLock(folder: string, loadId: string): Lock | Held {
   makeFolder(folder);
   const path = join(folder, lockName(loadId, process.pid));
@@ -27,7 +30,7 @@ export function takeLock(folder: string, loadId: string): Lock | Held {
   return held;
 }
 
-/** Returns the lock of another process that runs the load, or null. */
+/** Returns the lock of another process that runs the load, or null if there is none. */
 export function heldByAnother(folder: string, loadId: string): Held | null {
   for (const name of readdirSync(folder)) {
     const pid = Number(/\.(\d+)\.lock$/.exec(name)?.[1]);

@@ -37,7 +37,7 @@ export interface PlannedFile {
   readonly columns: readonly Column[];
   /** Where the records begin. */
   readonly start: FilePosition;
-  /** Whether the first record has the form in which rejected records are written. */
+  /** Whether the file contains rejected records of an earlier load, judged by its first record. */
   readonly isOfRejected: boolean;
 }
 
@@ -93,7 +93,10 @@ function realPathOrOwn(path: string): string {
   return existsSync(path) ? realpathSync(path) : resolve(path);
 }
 
-/** Returns the files at a path. Skips the folder of rejected records inside another folder: they were loaded before. */
+/**
+ * Returns the file at a path, or the files in the folder at a path. If that folder contains the folder of rejected
+ * records, the latter is skipped, because its records were loaded before.
+ */
 async function findFiles(
   path: string,
   type: LoadType | null,
@@ -121,7 +124,7 @@ async function findFiles(
   };
 }
 
-/** Returns the files in a folder that are named after their type, or are in a folder named after it. */
+/** Returns the data files in a folder. `type`, the file's name or the folder's name must give the type of each file. */
 async function filesInFolder(
   folder: string,
   type: LoadType | null,
@@ -194,7 +197,7 @@ async function lookAt(
     if (wrong !== null) return problem(wrong, format === 'json' ? null : chunk.lines[0]);
     return {
       ...planned,
-      // The byte-order mark is not part of the first chunk.
+      // The first chunk begins after the byte-order mark, if the file has one.
       start: { offset: chunk.start, line: 1 },
       isOfRejected: record !== chunk.records[0],
     };

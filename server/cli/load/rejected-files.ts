@@ -1,5 +1,5 @@
-// Writes the rejected records of a load, one file for each type. The files get their final names when the load has
-// finished, so that rejected records can be loaded from the same folder to which new ones are written.
+// Writes the rejected records of a load, one file for each type. The files have temporary names until the load has
+// finished, because the load may be reading the rejected records of an earlier load from the same folder.
 
 import {
   appendFileSync,
@@ -19,7 +19,10 @@ import type { PlannedFile } from './plan.ts';
 import { PART_ENDING, type Rejected, rejectedLine, unwrapped } from './rejected-form.ts';
 import { openSource } from './source.ts';
 
-/** Returns the path of a file that rejected records would replace although it contains something else, or null. */
+/**
+ * Returns the path of a file that has the name of a file of rejected records, but contains something else. Returns null
+ * if there is none.
+ */
 export async function inTheWay(folder: string, types: ReadonlySet<LoadType>): Promise<string | null> {
   for (const type of types) {
     const path = join(folder, `${type}.ndjson`);
@@ -54,7 +57,10 @@ export class RejectedFiles {
     });
   }
 
-  /** Cuts the files to the lengths in the journal, so that records rejected after it are not written twice. */
+  /**
+   * Truncates the files to the lengths in the journal. Records that were rejected after the last write of the journal
+   * are sent again, and would otherwise be in the files twice.
+   */
   goOn(bytes: RejectedBytes): void {
     for (const type of loadOrder) {
       const known = bytes[type] ?? 0;
@@ -78,14 +84,14 @@ export class RejectedFiles {
     return Object.fromEntries(this.#bytes);
   }
 
-  /** Returns the files that are still being written. */
+  /** Returns the paths of the files that have temporary names. */
   parts(): readonly string[] {
     return loadOrder.map((type) => this.#part(type)).filter((path) => existsSync(path));
   }
 
   /**
-   * Gives the files their final names. They replace the files that were loaded from the same folder; files of other
-   * loads are renamed.
+   * Gives the files their final names. Files of rejected records that this load has read from the same folder are
+   * replaced or deleted. Files with these names that it has not read are renamed.
    */
   finish(loaded: readonly PlannedFile[]): Finished {
     const setAside: string[] = [];

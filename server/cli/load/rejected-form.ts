@@ -12,9 +12,9 @@ export interface RejectedProblem {
 export interface Rejected {
   readonly record: unknown;
   readonly errors: readonly RejectedProblem[];
-  /** Null if it is not known. */
+  /** The line of the record in the loaded file, or null if it is not known. */
   readonly line: number | null;
-  /** Where it was rejected for the first time, or null if this is the first time. */
+  /** Where the record was when it was rejected for the first time, or null if this is the first time. */
   readonly origin: Origin | null;
 }
 
@@ -38,7 +38,10 @@ export function rejectedLine({ record, errors, line, origin }: Rejected, file: s
   return `${JSON.stringify({ record, errors: shown, ...(origin ?? { file, line }) })}\n`;
 }
 
-/** Returns the record within a rejected record, or any other value unchanged. No type has fields with these names. */
+/**
+ * Returns the record that a rejected record contains, and any other value unchanged. No type has fields named `record`
+ * and `errors`, so a normal record is never unwrapped.
+ */
 export function unwrapped(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const { record, errors } = value as { record?: unknown; errors?: unknown };

@@ -30,7 +30,7 @@ export interface Report {
 /** Another load that has not finished. */
 export interface UnfinishedLoad {
   readonly command: string;
-  /** The files with the records that it has rejected so far. */
+  /** The files with the records that were rejected in that load so far. */
   readonly parts: readonly string[];
 }
 
@@ -95,7 +95,7 @@ function problemLines({ problems }: Tally): readonly string[] {
   ]);
 }
 
-/** Returns an empty string for an unknown code, such as one of a newer server. The messages are shown in any case. */
+/** Returns the meaning of a code, or an empty string for an unknown code, which a newer server may send. */
 function meaningOf(code: string): string {
   return Object.hasOwn(problemCodes, code) ? problemCodes[code as keyof typeof problemCodes].meaning : '';
 }

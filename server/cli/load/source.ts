@@ -61,7 +61,7 @@ export function openSource(path: string, compression: Compression | null): Sourc
   };
 }
 
-/** Returns a sentence for the user. */
+/** Returns a sentence that explains the error to the user. */
 export function whyUnreadable(
   { code, message }: NodeJS.ErrnoException,
   compression: Compression | null,
@@ -98,7 +98,7 @@ function isTextWithNul(start: Buffer): boolean {
   return isUtf8(before) && !controlCharacter.test(before.toString()) && nulBytes * MOST_NUL < start.length;
 }
 
-/** A file counts as text if fewer than one in this many bytes are NUL. */
+/** A file with NUL bytes counts as text only if fewer than one byte in 20 is NUL. */
 const MOST_NUL = 20;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters
 const controlCharacter = /[\u0000-\u0008\u000e-\u001f]/;

@@ -11,7 +11,10 @@ export interface Counts {
   updated: number;
   unchanged: number;
   rejected: number;
-  /** In a dry run: records whose only problem is a reference to a type that the same run would have stored before. */
+  /**
+   * Records that a dry run cannot check: all interactions, and records whose only problem is a reference to a type that
+   * a real run would have stored before.
+   */
   unchecked: number;
 }
 
@@ -33,7 +36,7 @@ export interface ProblemGroup {
 export interface Tally {
   readonly types: { [Type in LoadType]?: Counts };
   readonly problems: ProblemGroup[];
-  /** How often each field was dropped by lenient uploads. */
+  /** The number of records from which a lenient upload dropped each field. */
   readonly dropped: { [typeAndField: string]: number };
 }
 

@@ -1,4 +1,4 @@
-// The defaults of `headgate sample`, in a file of their own because the help shows them.
+// The defaults of `headgate sample`. They have their own file, because the help shows them without loading the command.
 
 export const DEFAULT_CUSTOMERS = 1000;
 export const DEFAULT_SEED = 1;

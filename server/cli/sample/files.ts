@@ -41,7 +41,7 @@ class SampleFile {
     this.#lineOf = lineWriter(type, format);
     const file = createWriteStream(this.partialPath);
     this.#written = isPacked ? pipeline(this.#input, createGzip(), file) : pipeline(this.#input, file);
-    // `write` and `close` report the error.
+    // Prevents an unhandled rejection. `write` and `close` report the error.
     this.#written.catch(() => {});
   }
 
@@ -111,7 +111,7 @@ export class SampleFiles {
     return summary;
   }
 
-  /** Restores the folder to its earlier state. It is synchronous because the process may be about to exit. */
+  /** Restores the earlier state of the folder. Works synchronously, because the process may be about to exit. */
   discard(): void {
     for (const file of this.#files.values()) file.discard();
     if (this.#found.isNew && readdirSync(this.#folder).length === 0) rmdirSync(this.#folder);

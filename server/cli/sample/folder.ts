@@ -33,7 +33,7 @@ export interface SampleFolder {
   readonly isNew: boolean;
 }
 
-/** Creates the folder if it does not exist. Returns an Failure if the sample cannot be written to it. */
+/** Creates the folder if it does not exist. Returns a Failure if the sample cannot be written to it. */
 export async function prepareFolder(folder: string, mayReplace: boolean): Promise<SampleFolder | Failure> {
   let entries: Dirent[];
   let isNew: boolean;
@@ -64,7 +64,7 @@ export async function prepareFolder(folder: string, mayReplace: boolean): Promis
   return { earlier, isNew };
 }
 
-/** Returns a sentence for the user. */
+/** Returns a sentence that explains the error to the user. */
 export function whyUnwritable(
   { code, message }: { readonly code?: string | undefined; readonly message: string },
   folder: string,
@@ -74,7 +74,7 @@ export function whyUnwritable(
     return `this user may not write to ${shown}; choose another folder, or change its permissions`;
   }
   if (code === 'EEXIST' || code === 'ENOTDIR') return `${shown} is not a folder; choose another name`;
-  // For example in /proc, where only the system creates folders.
+  // This happens in /proc, for example, where only the system can create folders.
   if (code === 'ENOENT') return `no folder can be made at ${shown}; choose another`;
   if (code === 'EROFS') return `${shown} is on a file system that can only be read; choose another folder`;
   if (code === 'ENOSPC' || code === 'EDQUOT') {

@@ -6,7 +6,7 @@ import type { Put } from './records.ts';
 import { makeReferenceData } from './reference-data.ts';
 import { Students } from './students.ts';
 
-/** Calls `put` with every record. Yields the number of finished customers, so that the caller can write in between. */
+/** Calls `put` with every record. Yields the number of finished customers now and then, so that the caller can write. */
 export function* makeSample(plan: SamplePlan, put: Put): Generator<number> {
   const random = new Random(plan.seed);
   const making = makeReferenceData(plan, random, put);

@@ -1,14 +1,14 @@
 // The size of a sample, and the time that it covers.
 
 export const DAY_MS = 86_400_000;
-/** Students buy during these days, the last of which is the day `until`. */
+/** The number of days on which students can buy. The last of these days is the day given by --until. */
 export const HISTORY_DAYS = 730;
-/** Students join, and shops open, at most this long before the last day. */
+/** Students join, and shops open, at most this number of days before the last day. */
 export const JOINING_DAYS = 2 * HISTORY_DAYS;
 
 const CUSTOMERS_PER_SHOP = 100;
 const LEAST_SHOPS = 60;
-/** Limited, because shops with their branches and offers are kept in memory; students are not. */
+/** Shops are limited, because they are kept in memory with their branches and offers. Students are not kept. */
 const MOST_SHOPS = 5000;
 const CUSTOMERS_PER_INSTITUTE = 400;
 
@@ -38,7 +38,7 @@ export function samplePlan(seed: number, customers: number, untilDay: number): S
   };
 }
 
-/** Returns the date-time in whole seconds. */
+/** Returns the time as a date-time in UTC, without fractions of a second. */
 export function moment(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 'YYYY-MM-DDThh:mm:ss'.length)}Z`;
 }

@@ -1,6 +1,7 @@
-// Random numbers that are the same on every machine: whole-number arithmetic, and otherwise only operations that
-// IEEE 754 rounds exactly. `Math.pow` and the like may differ in their last digit from one build to another. Names
-// come from faker; its ids take seven microseconds each, too long for the millions that a large sample needs.
+// Generates random numbers that are the same on every machine. It uses whole-number arithmetic, and otherwise only
+// operations that IEEE 754 rounds exactly. `Math.pow` and similar functions are not used, because their last digit may
+// differ between builds. Ids are generated here, not with faker as names are: faker takes 7 µs for each id, which is
+// too long for the millions of ids in a large sample.
 
 const WARM_UP_DRAWS = 12;
 const TWO_TO_32 = 2 ** 32;
@@ -31,7 +32,7 @@ export class Random {
     return this.#next() / TWO_TO_32;
   }
 
-  /** Returns a whole number between the two, both included. */
+  /** Returns a whole number from `least` to `most`, both included. */
   integer(least: number, most: number): number {
     return least + Math.floor(this.fraction() * (most - least + 1));
   }
@@ -50,7 +51,7 @@ export class Random {
     return items[Math.floor(fraction * fraction * fraction * items.length)]!;
   }
 
-  /** Returns `count` different items in their order, or all items if there are fewer. */
+  /** Returns `count` different items in their original order, or all items if there are fewer than `count`. */
   someOf<T>(items: readonly T[], count: number): T[] {
     let wanted = count;
     return items.filter((_, index) => {
@@ -68,7 +69,7 @@ export class Random {
     return index;
   }
 
-  /** Returns a whole number of the range. `shareOf` returns the probability of accepting a drawn number. */
+  /** Returns a whole number from `least` to `most`. A number that is drawn is accepted with the probability `shareOf`. */
   integerBy(least: number, most: number, shareOf: (drawn: number) => number): number {
     for (;;) {
       const drawn = this.integer(least, most);
@@ -76,7 +77,7 @@ export class Random {
     }
   }
 
-  /** Returns a time in whole seconds between the two, both included. */
+  /** Returns a time from `firstMs` to `lastMs`, both included, a whole number of seconds after `firstMs`. */
   momentMs(firstMs: number, lastMs: number): number {
     return firstMs + this.integer(0, Math.floor((lastMs - firstMs) / 1000)) * 1000;
   }

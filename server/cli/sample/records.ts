@@ -1,4 +1,5 @@
-// The records of a sample. The catalogue's types make sure that every field has a value or null.
+// The types of the records in a sample. They come from the catalogue, so the compiler checks that every field has a
+// value or null.
 
 import type { Fields, Shown } from '@headgate/catalogue/declaration.ts';
 import {
@@ -26,7 +27,7 @@ export function fieldsOf(type: SampleType): Fields {
   return type === 'user-interactions' ? interaction : recordTypes[type].fields;
 }
 
-/** Most records stay as they were created; the others were changed or deleted at some time since. */
+/** Returns the fields that every type has. Most records are unchanged since they were created. */
 export function bookkeeping(
   random: Random,
   createdMs: number,

@@ -11,15 +11,15 @@ import { courses, trades } from './trades.ts';
 
 const LEAST_SHOPS_PER_REGION = 4;
 const LEAST_INSTITUTES_PER_REGION = 2;
-/** Less than the number of names that faker has. */
+/** Institutes need different names, so this is less than the number of names that faker has. */
 const MOST_INSTITUTES_PER_REGION = 100;
-/** One shop in this many has closed. Even the smallest sample has a closed shop. */
+/** One shop in 20 has closed. Even the smallest sample has a closed shop. */
 const SHOPS_PER_CLOSED = 20;
 
 export interface RegionData {
   readonly region: Region;
   readonly institutes: readonly { readonly id: string; readonly city: City }[];
-  /** The most popular comes first, and has been open all the time. */
+  /** The shops by popularity. The first is the most popular one, and has been open all the time. */
   readonly shops: readonly Shop[];
 }
 
@@ -31,7 +31,7 @@ export interface ReferenceData {
 /** Ids by name. */
 export type Ids = ReadonlyMap<string, string>;
 
-/** Calls `put` with every record, and returns the data that students refer to. Yields so that the caller can write. */
+/** Calls `put` with every record. Yields after each shop, so that the caller can write. Returns what students refer to. */
 export function* makeReferenceData(
   plan: SamplePlan,
   random: Random,
@@ -55,7 +55,7 @@ export function* makeReferenceData(
   const made: RegionData[] = [];
   const spareShops = plan.shops - regions.length * LEAST_SHOPS_PER_REGION;
   let shopCount = 0;
-  // The first region comes last, because it gets the shops that are left over by rounding.
+  // The first region is made last, because it gets the shops that are left over by rounding.
   for (const region of regions.toReversed()) {
     const { code, cities, faker, share } = region;
     const categories = named(

@@ -1,4 +1,4 @@
-// The countries of a sample with some of their cities. Families and schools take local names from faker.
+// The countries of a sample with some of their cities. The names of families and schools come from faker's local data.
 
 import type { Faker } from '@faker-js/faker';
 import { faker as german } from '@faker-js/faker/locale/de';
@@ -18,10 +18,10 @@ export interface City {
 export interface Region {
   readonly code: string;
   readonly country: string;
-  /** The share of all students who live there. */
+  /** The share of all students who live in this region. */
   readonly share: number;
   readonly faker: Faker;
-  /** The largest comes first: most students live there. */
+  /** The largest city comes first, because cities near the start of the list get the most students. */
   readonly cities: readonly City[];
   institute(city: string, family: string): string;
 }

@@ -102,7 +102,7 @@ function wholeNumber(
   return new Failure(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
 }
 
-/** Returns the day as days since 1970. */
+/** Returns the number of days from 1970 to the day. */
 function dayOf(text: string): number | Failure {
   const isInTime = text >= EARLIEST_UNTIL && text <= LATEST_UNTIL;
   if (date.check(text, true) instanceof Flaw || !isInTime) {
@@ -118,7 +118,7 @@ function formatOf(text: string): Format | Failure {
   return known ?? new Failure(`--format must be ${formats.join(' or ')}, not ${quote(text)}`);
 }
 
-/** Returns the summaries in the order of upload, interactions last. */
+/** Returns the summaries in the order in which the files must be uploaded. Interactions are last. */
 function uploadOrdered(summaries: readonly FileSummary[]): FileSummary[] {
   const order: readonly string[] = uploadOrder(recordTypes);
   const placeOf = ({ type }: FileSummary): number =>

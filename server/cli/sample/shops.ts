@@ -13,11 +13,11 @@ export interface Offer {
   readonly type: 'percentage' | 'fixed';
   readonly value: number;
   readonly fromMs: number;
-  /** Null if it has no end. */
+  /** When the offer ends, or null if it has no end. */
   readonly toMs: number | null;
-  /** The branches at which it is valid; null means all. */
+  /** The branches in which the offer is valid. Null means that it is valid everywhere. */
   readonly branches: readonly string[] | null;
-  /** The days of the week on which it is valid, Sunday being 0; null means all. */
+  /** The days of the week on which the offer is valid. Sunday is 0. Null means every day. */
   readonly weekdays: readonly number[] | null;
 }
 
@@ -36,12 +36,12 @@ export interface Shop {
 
 const dayNames = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** A branch is within about three kilometres of its city's centre. */
+/** How far a branch can be from its city's centre, in each direction: about three kilometres. */
 const CITY_DEGREES = 0.03;
 const DELETED_LINK_SHARE = 0.01;
 const MOST_BRANCHES = 8;
 
-/** Months are counted from 0; `to` is the first day after the season. */
+/** The months and days of each season. Months are counted from 0, and `to` is the first day after the season. */
 const seasons = [
   { name: 'Welcome week', from: [8, 10], to: [9, 11] },
   { name: 'Winter treat', from: [10, 20], to: [11, 27] },
@@ -114,7 +114,7 @@ function putBranches(
   shopName: string,
 ): string[] {
   const { inStoreShare } = shop.trade;
-  // Some sell online only.
+  // Some shops sell only online, and have no branches.
   if (!random.chance(inStoreShare) && random.chance(0.5)) return [];
   const count = random.integer(1, Math.ceil(MOST_BRANCHES * inStoreShare));
   const degrees = (center: number): number =>
@@ -135,7 +135,7 @@ function putBranches(
   });
 }
 
-/** The offers that the shop has while it is open. */
+/** Yields the offers that the shop has while it is open. */
 function* offersOf({ random, plan }: ShopToMake, shop: Omit<Shop, 'offers'>): Generator<Offer> {
   const { openedMs, closedMs, price, branches } = shop;
   const always = { fromMs: openedMs, toMs: closedMs, branches: null, weekdays: null };
@@ -177,7 +177,7 @@ function putOffer({ random, put, plan, region }: ShopToMake, shop: OpenedShop, o
   const { fromMs, toMs, branches, weekdays } = offer;
   const createdMs = Math.max(shop.openedMs, fromMs - random.integer(1, 20) * DAY_MS);
   const isOver = toMs !== null && toMs <= plan.untilMs;
-  // An offer is deleted with its shop, or because it is over.
+  // An offer is deleted together with its shop, or some time after the offer has ended.
   const tidiedMs = isOver && random.chance(0.1) ? random.momentMs(toMs, plan.untilMs) : null;
   put('offers', {
     offer_id: offer.id,

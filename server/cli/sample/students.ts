@@ -31,7 +31,7 @@ interface Student {
   readonly here: RegionData;
   readonly city: City;
   readonly platform: Interaction['platform'];
-  /** The days of the history on which the student can buy; none if the first is after the last. */
+  /** The first and last day on which the student can buy. If the first is after the last, the student cannot buy. */
   readonly firstDay: number;
   readonly lastDay: number;
 }
@@ -94,7 +94,7 @@ export class Students {
     const leftMs = random.chance(LEFT_SHARE) ? random.momentMs(joinedMs, untilMs) : null;
     const customerId = random.uuid();
     const userId = random.uuid();
-    // Some students have not given the optional fields.
+    // Some students have not filled in the optional fields.
     this.#put('customers', {
       customer_id: customerId,
       user_id: userId,
@@ -111,7 +111,7 @@ export class Students {
       here,
       city: institute.city,
       platform: random.oneOf(platforms),
-      // The day after joining, because the interactions before the first purchase must not precede joining.
+      // The student buys from the day after joining, because the interactions before a purchase must not precede joining.
       firstDay: Math.max(0, dayOf(joinedMs, historyMs) + 1),
       lastDay: leftMs === null ? HISTORY_DAYS - 1 : dayOf(leftMs, historyMs) - 1,
     };
@@ -127,7 +127,7 @@ export class Students {
   #purchasesOf(student: Student): Purchase[] {
     const random = this.#random;
     const share = Math.max(0, student.lastDay - student.firstDay + 1) / HISTORY_DAYS;
-    // A Lomax distribution: many buy seldom, a few all the time.
+    // A Lomax distribution: many students buy seldom, and a few buy all the time.
     const drawn = PURCHASES_SCALE * (1 / Math.sqrt(1 - random.fraction()) - 1);
     const count = Math.floor(Math.min(MOST_PURCHASES, drawn) * share);
     const shops = Array.from({ length: random.integer(1, MOST_SHOPS) }, () =>
@@ -161,7 +161,7 @@ export class Students {
     return { shop, atMs, priceCents, branch, offer };
   }
 
-  /** Returns a time on a day of the history between the two days, both included. */
+  /** Returns a time from `firstDay` to `lastDay`, both included, which are counted from the start of the history. */
   #momentMs({ months, weekdays, hours }: Rhythm, firstDay: number, lastDay: number): number {
     const day = this.#random.integerBy(firstDay, lastDay, (drawn) => {
       const date = new Date(this.#plan.historyMs + drawn * DAY_MS);
@@ -213,7 +213,7 @@ export class Students {
       events.push(this.#event(student, viewedMs, 'PAGE_VIEW', 'SHOP', shop.id, recommendation));
     }
     if (offer === null) return;
-    // Over the counter the code is shown; online it is copied.
+    // The student shows the discount code in a branch, or copies it for a purchase online.
     if (random.chance(branch === null ? 0.3 : 0.15)) {
       const shownMs = atMs - random.integer(10, 110) * 1000;
       events.push(this.#event(student, shownMs, 'DISCOUNT_CODE', 'OFFER', offer.id, recommendation));
@@ -224,7 +224,7 @@ export class Students {
     }
   }
 
-  /** Adds interactions that are not connected with a purchase. */
+  /** Adds the interactions of a student who has bought nothing. */
   #addEventsOfLooking(student: Student, events: Event[]): void {
     const { here, firstDay, lastDay } = student;
     if (firstDay > lastDay) return;
@@ -243,7 +243,7 @@ export class Students {
     item_id: string,
     recommendation_id: string | null = null,
   ): Event {
-    // Some are not signed in.
+    // Some students are not signed in, so their interactions have no user.
     const isKnown = this.#random.chance(0.9);
     return {
       atMs,
@@ -263,7 +263,7 @@ export class Students {
     };
   }
 
-  /** Students mark shops in which they have bought, after their first purchase there. */
+  /** Calls `put` with the favourite shops of a student, who marks some shops after the first purchase there. */
   #putFavourites({ customerId }: Student, purchases: readonly Purchase[]): void {
     const random = this.#random;
     const { untilMs } = this.#plan;
@@ -295,7 +295,7 @@ const platforms = [
   'OTHER',
 ] as const;
 
-/** Returns the time in the format of the platform; each platform uses its own. */
+/** Returns the time in the format of the platform. Each platform uses a different format. */
 function timestampOf(platform: Interaction['platform'], atMs: number): string | number {
   if (platform === 'ANDROID') return atMs;
   return platform === 'IOS' ? atMs / 1000 : moment(atMs);

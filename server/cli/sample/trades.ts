@@ -2,7 +2,7 @@
 
 export interface Trade {
   readonly category: string;
-  /** A shop's name is a family name and one of these. */
+  /** A shop's name consists of a family name and one of these words. */
   readonly kinds: readonly string[];
   readonly tags: readonly string[];
   readonly keywords: readonly string[];
@@ -13,7 +13,7 @@ export interface Trade {
   readonly rhythm: Rhythm;
 }
 
-/** When students buy: weights from midnight to 23:00, from Sunday to Saturday, and from January to December. */
+/** When students buy: the weights of the hours from midnight, of the weekdays from Sunday, and of the months. */
 export interface Rhythm {
   readonly hours: readonly number[];
   readonly weekdays: readonly number[];
