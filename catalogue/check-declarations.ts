@@ -1,5 +1,5 @@
 // Checks the catalogue at start, and throws an InvalidDeclaration that names the field and the reason. The compiler
-// finds most errors earlier; this check is for declarations that it does not see, as in tests or plain JavaScript.
+// finds most errors earlier. This check is for declarations that are not compiled, as in tests or plain JavaScript.
 
 import type { Catalogue, Fields } from './declaration.ts';
 import { referencedTypes, uploadOrder } from './references.ts';

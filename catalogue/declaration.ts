@@ -1,8 +1,8 @@
-// The functions and types to declare record types with, and the types derived from a declaration.
+// The functions and types with which record types are declared, and the types that are derived from a declaration.
 
 import type { Kind } from './kinds/kind.ts';
 
-/** A reference by a field to a record type, or to the type that another field's value names. */
+/** What a field refers to: always the same record type, or one of `types`, depending on the value of the field `by`. */
 export type Reference =
   | string
   | { readonly by: string; readonly types: { readonly [value: string]: string } };
@@ -14,9 +14,9 @@ export interface Field<
   Nullable extends boolean = boolean,
 > {
   readonly kind: K;
-  /** Whether every upload must give it a value. Stored records may be without one. */
+  /** Whether the field must have a value in every uploaded record. It may still be null in older stored records. */
   readonly required: Required;
-  /** Whether it may be null in a stored record. */
+  /** Whether the field may be null in a stored record. */
   readonly nullable: Nullable;
   readonly references: R;
   readonly note: string;
@@ -44,8 +44,8 @@ export function required<K extends Kind, const O extends FieldOptions = object>(
 }
 
 /**
- * Declares a field that became required after records were stored without it. Uploads must give it a value;
- * older records keep the null that they were stored with.
+ * Declares a field that became required after records were stored without it. In uploaded records it must have a value.
+ * In older stored records it stays null.
  */
 export function newlyRequired<K extends Kind, const O extends FieldOptions = object>(
   kind: K,
@@ -113,7 +113,7 @@ type ReferencedBy<R> = R extends string
     ? T[keyof T] & string
     : never;
 
-/** A sentence for every reference to a type that does not exist; `never` if there is none. */
+/** A union of sentences, one for every reference to a type that does not exist. It is `never` if all types exist. */
 export type DanglingReference<C extends Catalogue, Types extends string = keyof C & string> = {
   [T in keyof C & string]: DanglingReferenceIn<C[T]['fields'], Types, T>;
 }[keyof C & string];

@@ -1,4 +1,4 @@
-// JSON Schema (2020-12) derived from the declarations, for clients, the API description and tests.
+// Derives JSON Schema (2020-12) from the declarations, for clients, the API description and tests.
 
 import type { Fields } from './declaration.ts';
 import type { JsonSchema } from './kinds/kind.ts';

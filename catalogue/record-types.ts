@@ -201,7 +201,7 @@ export function isRecordTypeName(name: string): name is RecordTypeName {
 type Dangling =
   | DanglingReference<typeof recordTypes>
   | DanglingReferenceIn<typeof interaction, RecordTypeName, 'interaction'>;
-/** Does not compile if a reference names an unknown record type; the compiler's message names the field. */
+/** This line does not compile if a reference names an unknown record type. The compiler's message names the field. */
 const noneDangling: [Dangling] extends [never] ? true : Dangling = true;
 
 if (noneDangling) checkDeclarations(recordTypes, interaction);

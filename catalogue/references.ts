@@ -6,7 +6,7 @@ export function referencedTypes(reference: Reference): readonly string[] {
   return typeof reference === 'string' ? [reference] : Object.values(reference.types);
 }
 
-/** Returns the types that records with these fields refer to, each once, in the order of the fields. */
+/** Returns the types that the fields refer to, without duplicates, in the order of the fields. */
 export function dependenciesOf(fields: Fields): readonly string[] {
   const targets = Object.values(fields).flatMap((field) =>
     field.references === undefined ? [] : referencedTypes(field.references),
@@ -14,7 +14,10 @@ export function dependenciesOf(fields: Fields): readonly string[] {
   return [...new Set(targets)];
 }
 
-/** Returns all types, each after the types that it refers to, and otherwise in the order of declaration. */
+/**
+ * Returns all types in the order of declaration, except that each type comes after the types that it refers to. Throws
+ * an error if the references form a cycle.
+ */
 export function uploadOrder<C extends Catalogue>(types: C): readonly (keyof C & string)[] {
   const ordered = new Set<string>();
   const underway: string[] = [];

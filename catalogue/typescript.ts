@@ -1,5 +1,5 @@
-// Generates TypeScript interfaces from the declarations for the client, which is published without the catalogue.
-// Editors also show a named interface better than a computed type.
+// Generates TypeScript interfaces for the client from the declarations, because the client is published without the
+// catalogue. Editors also show a named interface better than a computed type.
 
 import type { Field, Fields } from './declaration.ts';
 import type { ChoiceKind } from './kinds/choice.ts';
@@ -8,7 +8,7 @@ import { problemCodes } from './problem-codes.ts';
 import { interaction, type RecordTypeName, recordTypes, storedInteraction } from './record-types.ts';
 import { referencedTypes, uploadOrder } from './references.ts';
 
-/** Returns the module with the interfaces of all records and interactions, as sent and as returned. */
+/** Returns the code of a module with the interfaces of all records and interactions, as sent and as returned. */
 export function clientTypes(): string {
   const order: readonly RecordTypeName[] = uploadOrder(recordTypes);
   return [
@@ -100,7 +100,7 @@ function wireType(kind: Kind): string {
   }
 }
 
-/** "Shop tag" becomes `ShopTag`. */
+/** Returns `ShopTag` for "Shop tag". */
 function pascalCase(title: string): string {
   return title.replace(/(?:^| )(\w)/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -7,11 +7,11 @@ import type { Counts, UploadError, UploadWarning } from './result.ts';
 
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Null only at the end of the list. */
+  /** The cursor of the next page, or null if this is the last page. */
   readonly nextCursor: string | null;
 }
 
-/** The result of one upload request. Indices are positions in its records. */
+/** The result of one upload request. Indices are positions among the records of the request. */
 export interface UploadAnswer {
   readonly requestId: string;
   readonly counts: Counts;
@@ -34,7 +34,10 @@ const CREATED_STATUS = 201;
 const BAD_REQUEST_STATUS = 400;
 const NOT_FOUND_STATUS = 404;
 
-/** Returns a reader that ignores the status: 200, 207, 400 and 500 all contain batches if the records were checked. */
+/**
+ * Returns a reader for the response to an upload of `recordCount` records. It ignores the status, because responses
+ * with the statuses 200, 207, 400 and 500 all contain batches if the records were checked.
+ */
 export function uploadReader(
   recordCount: number,
 ): (status: number, body: unknown) => UploadAnswer | undefined {
@@ -51,7 +54,7 @@ export function uploadReader(
   };
 }
 
-/** Returns whether every rejected record has at least one error, and no other record has any. */
+/** Returns whether every rejected record has at least one error, and every error belongs to a rejected record. */
 function areNamed(rejected: number, errors: readonly UploadError[], recordCount: number): boolean {
   const named = new Set(errors.map(({ index }) => index));
   return named.size === rejected && errors.every(({ index }) => index < recordCount);
@@ -84,7 +87,7 @@ export function readInteraction(status: number, body: unknown): ShownInteraction
   return readOne<ShownInteraction>(status, body, 'interaction_id');
 }
 
-/** Returns null only if Headgate itself, and not a proxy, responded 404. */
+/** Returns null if Headgate itself responded 404, and undefined if a proxy did. */
 function readOne<Item>(status: number, body: unknown, key: string): Item | null | undefined {
   if (status === OK_STATUS && isObject(body) && typeof body[key] === 'string') return body as Item;
   return status === NOT_FOUND_STATUS && readRefusal(status, body) !== undefined ? null : undefined;
@@ -157,7 +160,7 @@ function isUploadError(value: unknown): value is UploadError {
   return isCount(index) && isTextOrNull(id) && typeof retryable === 'boolean';
 }
 
-/** Accepts any code, because a newer server may have more of them. */
+/** Accepts any code, because a newer server may send codes that this client does not have. */
 function isFieldProblem(value: unknown): value is FieldProblem {
   if (!isObject(value)) return false;
   const { field, code, message } = value;

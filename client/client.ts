@@ -48,19 +48,19 @@ export interface ClientOptions {
   concurrency?: number | undefined;
   /** The maximum number of records in one upload request. Default: 5000, which is also the server's default limit. */
   maxRecordsPerRequest?: number | undefined;
-  /** The maximum bytes of JSON in one request. Default: 8 MiB. A larger record is sent alone. */
+  /** The maximum number of bytes of JSON in one upload request. Default: 8 MiB. A larger record is sent alone. */
   maxBytesPerRequest?: number | undefined;
-  /** Compresses the bodies of uploads. Default: null, which is faster in a local network. */
+  /** Compresses the bodies of uploads. Default: null, for no compression, which is faster in a local network. */
   compression?: 'gzip' | null | undefined;
   retry?: RetryOptions | undefined;
   /** The timeout of one attempt, including reading the response. Default: 2 minutes. */
   requestTimeoutMs?: number | undefined;
-  /** Sent with every request. Ignored in browsers, which send their own. */
+  /** The User-Agent header of every request. It is ignored in browsers, which send their own header. */
   userAgent?: string | undefined;
 }
 
 export interface RecordOptions {
-  /** With the same key, an interaction is recorded only once within 24 hours. Default: a random key. */
+  /** If calls within 24 hours have the same key, only the first records an interaction. Default: a random key. */
   idempotencyKey?: string | undefined;
   /** Drops unknown fields instead of refusing the interaction. */
   lenient?: boolean | undefined;
@@ -169,7 +169,7 @@ export class HeadgateClient {
     id: string,
     options: ReadOptions = {},
   ): Promise<ShownRecord<T> | null> {
-    // Checked here, because the server responds 404 to an unknown type as well as to an unknown record.
+    // The type is checked here, because the server responds 404 to an unknown type as well as to an unknown record.
     if (!uploadOrder.includes(type))
       throw new TypeError(`${type} is not a record type; the types are ${uploadOrder.join(', ')}`);
     const path = `v1/data/${type}/${encodeURIComponent(id)}`;
@@ -200,7 +200,7 @@ export class HeadgateClient {
     return this.#pages({ path: 'user-interactions', query, read: readInteractionsPage, signal, onRetry });
   }
 
-  /** Iterates until there is no next cursor. Earlier pages may be short or empty. */
+  /** Iterates over the items of all pages. A short or empty page is not the end: only the last page has no cursor. */
   async *#pages<Item>(first: ApiCall<Page<Item>>): AsyncIterable<Item> {
     let call = first;
     for (;;) {
@@ -212,7 +212,7 @@ export class HeadgateClient {
   }
 }
 
-/** Returns the page size as a query parameter. The server refuses one that is too large. */
+/** Returns the page size as a query parameter. The maximum is not checked here, but by the server. */
 function limitFrom(pageSize: number | undefined): string {
   return String(countFrom('pageSize', pageSize, DEFAULT_PAGE_RECORDS));
 }

@@ -34,7 +34,7 @@ export interface ConnectionOptions {
 export interface Control {
   readonly signal?: AbortSignal | undefined;
   readonly onRetry?: ((retry: RetryNotice) => void) | undefined;
-  /** The retry budget, if several calls share one. By default each call has its own. */
+  /** The retry budget, if several calls share the same one. By default each call has its own budget. */
   readonly patience?: Patience;
 }
 
@@ -42,18 +42,18 @@ export interface ApiCall<Answer> extends Control {
   /** Relative to the server's address, without a leading slash. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** The JSON of a POST request. Without it the request is a GET. */
+  /** The JSON of a POST request. If it is missing, the request is a GET. */
   readonly body?: Uint8Array<ArrayBuffer>;
   readonly encoding?: 'gzip' | null;
   readonly idempotencyKey?: string | null;
   readonly lenient?: boolean | undefined;
-  /** Called if the response is the stored one of an earlier request with the same idempotency key. */
+  /** Called if the server replayed the response to an earlier request with the same idempotency key. */
   readonly onReplayed?: (() => void) | undefined;
-  /** Parses the response. Returns undefined if it is not a valid response to this call. */
+  /** Returns the result of the call, or undefined if the response is not valid for this call. */
   read(status: number, body: unknown): Answer | undefined;
 }
 
-/** Why an attempt failed, if the next one may succeed. */
+/** Why an attempt failed. The next attempt may succeed. */
 export interface Failure {
   readonly reason: string;
   readonly cause: unknown;
@@ -89,7 +89,7 @@ export class Connection {
     this.#headers = {
       Authorization: `Bearer ${checkedKey(apiKey)}`,
       Accept: 'application/json',
-      // Not set in browsers: they send their own, and a custom one would have to be allowed by CORS.
+      // Not set in browsers, because they send their own header, and CORS would have to allow a different one.
       ...(isBrowser() ? {} : { 'User-Agent': checkedUserAgent(userAgent) }),
     };
     this.#fetch = fetch ?? globalThis.fetch;
@@ -164,7 +164,7 @@ export class Connection {
       isLate = true;
       abort();
     }, this.#timeoutMs);
-    // Copied to a variable, because browsers refuse to run `fetch` as a method of another object.
+    // `fetch` is copied to a variable, because browsers refuse to run it as a method of another object.
     const fetch = this.#fetch;
     try {
       const response = await fetch(this.#urlOf(call), this.#requestOf(call, controller.signal));
@@ -279,7 +279,7 @@ function cut(text: string): string {
   return text.length > LONGEST_QUOTE_CHARACTERS ? `${text.slice(0, LONGEST_QUOTE_CHARACTERS)}…` : text;
 }
 
-/** Includes the cause, because in Node the message of the error itself is only "fetch failed". */
+/** Returns a message that includes the cause, because in Node the error's own message is only "fetch failed". */
 function networkReason(error: unknown): string {
   const { message, cause } = error as { message?: string; cause?: { code?: string; message?: string } };
   const more = cause?.code ?? cause?.message;

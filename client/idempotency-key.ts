@@ -1,4 +1,4 @@
-// Idempotency keys: the server runs requests with the same key only once.
+// Creates and checks idempotency keys. If several requests have the same key, the server runs only the first one.
 
 const KEY_BYTES = 16;
 const visibleAscii = /^[\x21-\x7e]{1,255}$/;

@@ -1,4 +1,4 @@
-// Lets a record provide its own JSON, so that a program that already has records as text need not parse them.
+// Lets a record provide its own JSON, so that a program that has its records as text does not have to parse them.
 
 export const jsonText: unique symbol = Symbol('JSON text');
 

@@ -1,16 +1,16 @@
-// Checks numeric options. An invalid one is reported at once, because later it would only show as an upload that never
-// ends or never retries.
+// Checks numeric options before they are used, because an invalid option would otherwise show only as an upload that
+// never ends or never retries.
 
 const ENDLESS = Infinity;
 
-/** Returns the option, which must be a whole number of 1 or more, or its default. */
+/** Returns the option, or its default if it is not given. Throws a TypeError unless it is a whole number from 1. */
 export function countFrom(name: string, given: number | undefined, otherwise: number): number {
   const value = given ?? otherwise;
   if (Number.isInteger(value) && value >= 1) return value;
   throw new TypeError(`${name} must be a whole number of 1 or more, not ${shown(value)}`);
 }
 
-/** Returns the option, which must be a whole number of 1 or more, or Infinity. The default is Infinity. */
+/** Does the same as `countFrom`, but also accepts Infinity, which is the default. */
 export function countOrEndlessFrom(name: string, given: number | undefined): number {
   return (given ?? ENDLESS) === ENDLESS ? ENDLESS : countFrom(name, given, ENDLESS);
 }
@@ -20,7 +20,7 @@ interface Bounds {
   readonly mayBeEndless: boolean;
 }
 
-/** Returns the option, which must be a number of milliseconds within the bounds, or its default. */
+/** Returns the option, or its default if it is not given. Throws a TypeError unless it is within the bounds. */
 export function durationFrom(
   name: string,
   givenMs: number | undefined,
@@ -34,7 +34,7 @@ export function durationFrom(
   throw new TypeError(`${name} must be a number of milliseconds from ${leastMs}, not ${shown(valueMs)}`);
 }
 
-/** Returns the value for a message. Strings are quoted, so that "1" differs from 1. */
+/** Returns the value as text for a message. Strings are quoted, so that "1" differs from 1. */
 export function shown(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }

@@ -5,9 +5,9 @@ import { countOrEndlessFrom, durationFrom, shown } from './option-checks.ts';
 export interface RetryOptions {
   /** The total number of attempts; 1 means no retry. Default: as many as fit into patienceMs. */
   attempts?: number | undefined;
-  /** The maximum pause after the first failure. It doubles with every further failure. Default: 250 ms. */
+  /** The maximum pause after the first failure. The maximum doubles with every further failure. Default: 250 ms. */
   firstPauseMs?: number | undefined;
-  /** The limit of all pauses, unless the server requests a longer one with Retry-After. Default: 10 s. */
+  /** The longest pause, unless the server requests a longer pause with Retry-After. Default: 10 s. */
   longestPauseMs?: number | undefined;
   /** How long to retry after the first failure. Default: 2 minutes, which is enough for a server to restart. */
   patienceMs?: number | undefined;
@@ -24,10 +24,10 @@ export interface RetryRules {
 const DEFAULT_FIRST_PAUSE_MS = 250;
 const DEFAULT_LONGEST_PAUSE_MS = 10_000;
 const DEFAULT_PATIENCE_MS = 120_000;
-/** Limits the exponent, because after about 1000 doublings a first pause of 0 would be multiplied by Infinity. */
+/** Limits the exponent: 2 to the power of 1024 is Infinity, and a first pause of 0 times Infinity would be NaN. */
 const MOST_DOUBLINGS = 50;
 
-/** Throws a TypeError for an invalid option. */
+/** Returns the options with all defaults. Throws a TypeError for an invalid option. */
 export function retryRules(given: RetryOptions | undefined): RetryRules {
   const options = given ?? {};
   if (typeof options !== 'object') throw new TypeError(`retry must be an object, not ${shown(options)}`);
@@ -52,7 +52,7 @@ export interface RetryNotice {
   readonly reason: string;
 }
 
-/** The retry budget of one request. */
+/** The retry budget of one call, or of several calls that share it. */
 export class Patience {
   readonly #rules: RetryRules;
   #failures = 0;
@@ -88,7 +88,7 @@ export class Patience {
 
 const httpDate = /^[A-Z][a-z]+, /;
 
-/** Returns the delay of a Retry-After header, which is in seconds or a date, or null if it is neither. */
+/** Returns the delay of a Retry-After header, which contains seconds or a date. Returns null for any other header. */
 export function retryAfterMs(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;

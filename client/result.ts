@@ -6,7 +6,7 @@ export interface Counts {
   readonly received: number;
   readonly created: number;
   readonly updated: number;
-  /** Records that are identical to the stored one, older, or replaced by a later record of the same request. */
+  /** Records that are identical to the stored record or older, or that a later record of the same request replaces. */
   readonly unchanged: number;
   readonly rejected: number;
 }
@@ -26,7 +26,7 @@ export interface UploadError {
 /** A field that was dropped from records in a lenient upload. */
 export interface UploadWarning {
   readonly code: string;
-  /** Null for the fields that are not listed one by one, because a request had very many unknown names. */
+  /** If a request has very many unknown fields, null stands for all fields that are not listed one by one. */
   readonly field: string | null;
   readonly count: number;
   readonly message: string;
@@ -36,7 +36,7 @@ export interface UploadResult {
   readonly type: RecordTypeName;
   readonly dryRun: boolean;
   readonly counts: Counts;
-  /** In the order of the input. If a request has thousands of problems, not all problems of each record are listed. */
+  /** The errors in the order of the input. If a request has thousands, not all errors of each record are listed. */
   readonly errors: readonly UploadError[];
   readonly warnings: readonly UploadWarning[];
   readonly requestIds: readonly string[];

@@ -8,7 +8,7 @@ export class Slice<Item> {
   readonly records: readonly Item[];
   /** The body of a request with all records. */
   #body: Uint8Array<ArrayBuffer>;
-  /** The offset in the body of each record, and the offset after the last one. */
+  /** The offset of each record in the body, and the offset after the last record and its comma. */
   readonly #starts: readonly number[];
 
   constructor(
@@ -33,7 +33,7 @@ export class Slice<Item> {
     return body.end();
   }
 
-  /** Frees the body after the last request. The slice itself may have to wait until earlier slices are settled. */
+  /** Frees the body after the last request. The records stay in memory until all earlier slices are settled. */
   release(): void {
     this.#body = new Uint8Array(0);
   }
@@ -44,7 +44,7 @@ const OPENING = encoder.encode('{"records":[');
 const CLOSING = encoder.encode(']}');
 const COMMA = 0x2c;
 const FIRST_CAPACITY_BYTES = 64 * 1024;
-/** The maximum UTF-8 bytes of one UTF-16 unit. */
+/** The maximum number of UTF-8 bytes for one UTF-16 unit. */
 const MOST_BYTES_PER_UNIT = 3;
 
 class BodyWriter {
@@ -100,7 +100,7 @@ class BodyWriter {
     return this.#bytes.subarray(0, length);
   }
 
-  /** Writes a comma after every record. The closing bracket overwrites the last one. */
+  /** Writes a comma after the record. The closing bracket overwrites the last comma. */
   #endRecord(): void {
     this.#bytes[this.#length++] = COMMA;
     this.starts.push(this.#length);
@@ -115,8 +115,8 @@ class BodyWriter {
   }
 }
 
+/** The maximum number of records and bytes in a slice. Both limits may shrink during the upload. */
 export interface SliceLimits {
-  /** Both limits may shrink during the upload. */
   readonly records: number;
   readonly bytes: number;
 }
@@ -150,7 +150,7 @@ export class Slicer<Item> {
     this.#limits = limits;
   }
 
-  /** Resolves to the next slice, or to null at the end. A failure is returned after the records read before it. */
+  /** Resolves to the next slice, or to null at the end. If the input fails, the records read before it come first. */
   async next(): Promise<Slice<Item> | InputFailure | null> {
     const writer = new BodyWriter(this.#capacityBytes);
     const records: Item[] = [];
@@ -181,7 +181,7 @@ export class Slicer<Item> {
       let value: Item;
       try {
         const step: Promise<IteratorResult<Item>> | IteratorResult<Item> = this.#iterator.next();
-        // Awaiting a value that is already available would cost more than everything else here.
+        // A result that is not a promise is not awaited, because that would take longer than the rest of this loop.
         const result = 'then' in step ? await step : step;
         if (result.done) {
           this.#hasEnded = true;
@@ -189,7 +189,7 @@ export class Slicer<Item> {
         }
         value = result.value;
       } catch (error) {
-        // An iterator that throws is closed already.
+        // An iterator that has thrown an error is already closed.
         this.#hasEnded = true;
         throw error;
       }
@@ -208,11 +208,11 @@ export class Slicer<Item> {
     this.#hasEnded = true;
     try {
       const closed = this.#iterator.return?.();
-      // A busy iterator closes only after its pending read, which may never end, so it is not awaited.
+      // If a read is pending, the iterator closes only after the read, which may never end. So closing is not awaited.
       if (!this.#isReading) await closed;
       else if (closed instanceof Promise) closed.catch(() => {});
     } catch {
-      // Ignored, as in a for-of loop that ends with an error: the earlier error is the one to report.
+      // The error is ignored, as in a for-of loop that ends with an error: the earlier error is the one to report.
     }
   }
 }

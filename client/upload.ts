@@ -1,5 +1,5 @@
-// Uploads an input of any length: cuts it into slices, sends a few at the same time, and reports their results in the
-// order of the input.
+// Uploads an input of any length: cuts the input into slices, sends a few slices at the same time, and reports their
+// results in the order of the input.
 
 import { recordLimitIn, sumOf, type UploadAnswer, uploadReader } from './answers.ts';
 import type { Connection, Control } from './connection.ts';
@@ -18,7 +18,7 @@ export interface RejectedRecord<T extends RecordTypeName> {
 }
 
 export interface UploadedSlice<T extends RecordTypeName> {
-  /** The position of its first record in the input. */
+  /** The position in the input of the slice's first record. */
   readonly firstIndex: number;
   readonly count: number;
   readonly counts: Counts;
@@ -27,7 +27,7 @@ export interface UploadedSlice<T extends RecordTypeName> {
   readonly requestIds: readonly string[];
 }
 
-/** The totals so far. Records that are sent again because the store failed count once. */
+/** The totals so far. A record that is sent again, because the server could not store it, counts once. */
 export interface UploadProgress extends Counts {
   /** The number of records sent, including those without a response yet. */
   readonly sent: number;
@@ -72,7 +72,10 @@ interface SliceOutcome {
 /** How reading and sending ended. */
 type Ended = 'whole' | 'stopped' | InputFailure;
 
-/** The maximum number of slices in memory per parallel request. A finished slice may have to wait for an earlier one. */
+/**
+ * The maximum number of slices in memory for each parallel request. It is more than 1, because a finished slice may
+ * have to wait for an earlier one.
+ */
 const HELD_PER_REQUEST = 2;
 const CONTENT_TOO_LARGE_STATUS = 413;
 
@@ -81,7 +84,7 @@ export class Upload<T extends RecordTypeName> {
   readonly #connection: Connection;
   readonly #type: T;
   readonly #slicer: Slicer<SentRecord<T>>;
-  /** Bytes and records shrink if the server refuses a request as too large. */
+  /** `records` and `bytes` are reduced if the server refuses a request as too large. */
   readonly #limits: { readonly concurrency: number; records: number; bytes: number };
   readonly #compression: 'gzip' | null;
   readonly #options: UploadOptions<T>;
@@ -179,7 +182,7 @@ export class Upload<T extends RecordTypeName> {
     }
   }
 
-  /** Resolves to the next slice. A stop resolves it at once, because the input may never yield another record. */
+  /** Resolves to the next slice. A stop resolves it to 'stopped' at once, because the input may never yield again. */
   #read(): Promise<Slice<SentRecord<T>> | InputFailure | null | 'stopped'> {
     return new Promise((resolve, reject) => {
       this.#wake = () => {
@@ -199,7 +202,7 @@ export class Upload<T extends RecordTypeName> {
     return ids;
   }
 
-  /** Returns null if the record has no id. Records may be any value. */
+  /** Returns the id of a record, or null if it has none. The record may be any value, as the input is not checked. */
   #idOf(record: unknown): string | null {
     const id = (record as Readonly<Record<string, unknown>> | null | undefined)?.[keyFields[this.#type]];
     return typeof id === 'string' ? id : null;
@@ -239,7 +242,7 @@ export class Upload<T extends RecordTypeName> {
     this.#stopAfter(-1, reason);
   }
 
-  /** Starts no more requests and aborts those after the index. Earlier ones may still succeed. */
+  /** Starts no more requests, and aborts those for slices after the index. Requests for earlier slices may succeed. */
   #stopAfter(index: number, reason?: unknown): void {
     this.#isStopped = true;
     for (const [firstIndex, controller] of this.#underway) {
@@ -255,7 +258,7 @@ export class Upload<T extends RecordTypeName> {
     return outcome;
   }
 
-  /** Sends the records at these positions of the slice, and resends those that the store failed to store. */
+  /** Sends the records at these positions of the slice. Sends records again that the server could not store. */
   async #sendPart(
     slice: Slice<SentRecord<T>>,
     positions: readonly number[],
@@ -322,7 +325,7 @@ export class Upload<T extends RecordTypeName> {
       if (!(error instanceof RefusedError)) throw error;
       if (error.status === CONTENT_TOO_LARGE_STATUS) return 'too large';
       const limit = recordLimitIn(error);
-      // A limit that the request did not exceed would cause an endless loop.
+      // If the request did not exceed the limit, the error is thrown: sending the same request again would never end.
       if (limit === null || limit >= recordCount) throw error;
       this.#limits.records = Math.min(this.#limits.records, limit);
       return 'too many';

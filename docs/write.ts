@@ -1,5 +1,5 @@
 // Generates the parts of the docs that follow from the code, such as the record types, error codes and settings.
-// `node docs/write.ts` writes them. With `--check` it writes nothing, and exits 1 if they are not current.
+// `node docs/write.ts` writes these parts. With `--check` it writes nothing, and exits 1 if a part is out of date.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Fields } from '@headgate/catalogue/declaration.ts';

@@ -1,5 +1,5 @@
-// Builds the package `headgate`: the executable's sources, and all files that they refer to, as plain JavaScript under
-// server/dist. This is needed because Node does not strip types from files below node_modules.
+// Builds the package `headgate`: writes the sources of the executable to server/dist as plain JavaScript, and copies
+// the other files that they refer to. This is needed because Node does not strip types from files below node_modules.
 //
 // The tree below dist is the same as in the repository, so relative paths stay valid. Only the extensions of modules
 // change, and imports of a workspace by its package name become paths.
@@ -34,13 +34,13 @@ const { dependencies } = JSON.parse(readFileSync(join(server, 'package.json'), '
   readonly dependencies: Readonly<Record<string, string>>;
 };
 
-/** A module's name in an `import` or an `export … from`, which begin a line, or in a dynamic import. */
+/** Matches the name of a module in an `import` or `export … from` at the start of a line, or in a dynamic import. */
 const importedName = /(^(?:(?:import|export)\b[^'"();]*?\bfrom|import)\s*|\bimport\(\s*)(['"])([^'"\n]+)\2/gm;
-/** A file that a module refers to by a relative path. A template may match several files. */
+/** Matches the relative path by which a module refers to a file. A template literal may stand for several files. */
 const namedFile = /(new URL\(\s*)(['"`])([^'"`\n]+)\2(?=\s*,\s*import\.meta\.url\b)/g;
-/** A file name that is computed at run time. It may be any file in the folder of the module. */
+/** Matches a reference that is computed at run time. It may name any file in the folder of the module. */
 const workedOutFile = /new URL\(\s*[\w$.]+(?=\s*,\s*import\.meta\.url\b)/;
-/** Other ways to refer to files relative to a module. They are not supported here. */
+/** Matches other ways to refer to files relative to a module. The build fails if a module uses one of them. */
 const otherPlaces = /\bimport\.meta\.(?:dirname|filename|resolve)\b/;
 
 class BuildProblem extends Error {}
@@ -49,7 +49,7 @@ function build(): { readonly modules: number; readonly assets: number } {
   rmSync(dist, { recursive: true, force: true });
   const modules = new Set([entry]);
   const assets = new Set<string>();
-  // Iterating over a set includes the elements that are added during the iteration.
+  // The loop also visits the modules that are added to the set while it runs.
   for (const module of modules) {
     for (const file of buildModule(module)) (file.endsWith('.ts') ? modules : assets).add(file);
   }
@@ -58,7 +58,7 @@ function build(): { readonly modules: number; readonly assets: number } {
   return { modules: modules.size, assets: assets.size };
 }
 
-/** Writes the module, and returns the files of this repository that it refers to. */
+/** Writes the module as JavaScript. Returns the files of this repository that the module refers to. */
 function buildModule(module: string): readonly string[] {
   const shown = relative(root, module);
   const code = stripTypeScriptTypes(readFileSync(module, 'utf8'));
@@ -82,7 +82,7 @@ function buildModule(module: string): readonly string[] {
   return found;
 }
 
-/** Returns the file of this repository that is imported, or null for a part of Node or a dependency. */
+/** Returns the imported file of this repository, or null if the import is a module of Node or of a dependency. */
 function importTarget(shown: string, module: string, name: string): string | null {
   if (name.startsWith('.')) return resolve(dirname(module), name);
   const workspace = Object.keys(workspaces).find((prefix) => name.startsWith(prefix));

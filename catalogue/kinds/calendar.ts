@@ -2,11 +2,11 @@
 
 const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** The pattern of a date for JSON Schema, in syntax that all regex engines support. It allows 31 days in any month. */
+/** The pattern of a date for JSON Schema. Every regex engine supports its syntax. It allows 31 days in any month. */
 export const datePattern =
   '(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])';
 
-/** Returns whether the date exists. Years are 0001 to 9999, the range that ISO 8601 and every SQL database share. */
+/** Returns whether the date exists in the years 0001 to 9999, which ISO 8601 and every SQL database support. */
 export function isRealDate(year: number, month: number, day: number): boolean {
   if (year < 1 || month < 1 || month > 12 || day < 1) return false;
   if (day <= 28) return true;

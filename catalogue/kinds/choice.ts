@@ -4,7 +4,7 @@ export interface ChoiceKind<Value extends string> extends Kind<Value> {
   readonly values: readonly Value[];
 }
 
-/** One of a fixed list of words, in exactly this spelling. */
+/** Returns a kind that accepts the given words, in exactly this spelling. */
 export function choice<const Value extends string>(...values: Value[]): ChoiceKind<Value> {
   const known: ReadonlySet<string> = new Set(values);
   const accepts = values.length === 1 ? `${values[0]}` : `one of ${values.join(', ')}`;

@@ -1,5 +1,5 @@
-// Date-times. They are stored as UTC text of a fixed width, so that they sort as text, and returned with as few
-// fraction digits as possible (none, 3 or 6).
+// The kind for date-times. A date-time is stored in UTC as text of a fixed width, so that sorting the text sorts by
+// time. It is returned with 0, 3 or 6 fraction digits, as few as possible.
 
 import { datePattern, isRealDate } from './calendar.ts';
 import { Flaw, type JsonSchema, type Kind, quote, wrongType } from './kind.ts';
@@ -23,7 +23,7 @@ const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
 
 const NOT_DIGITS = -1;
 
-/** Returns the number that is written in decimal digits between the two positions. */
+/** Returns the number that is written in decimal digits from `from` up to `to`, or NOT_DIGITS if it is not a number. */
 function numberAt(text: string, from: number, to: number): number {
   let value = 0;
   for (let at = from; at < to; at++) {
@@ -35,8 +35,8 @@ function numberAt(text: string, from: number, to: number): number {
 }
 
 /**
- * Parses the form that programs usually write: in UTC, with milliseconds or no fraction. This is much faster than a
- * regular expression. Returns null for any other form and for a time that does not exist.
+ * Parses the form that programs usually write: in UTC, with milliseconds or without a fraction. This is much faster
+ * than a regular expression. Returns null for any other form and for a time that does not exist.
  */
 function parseUsual(text: string): string | null {
   const hasMilliseconds = text.length === 24;
@@ -82,7 +82,7 @@ export function parseDateTime(text: string): string | null {
 }
 
 const DAY_MS = 86_400_000;
-/** A cache of days since 1970 and their dates as `YYYY-MM-DDT`. Most values are of the same few days. */
+/** Caches the date of each day since 1970 as `YYYY-MM-DDT`, because most values are on the same few days. */
 const dates = new Map<number, string>();
 const MOST_DATES = 1000;
 

@@ -1,10 +1,10 @@
-// The time of an interaction as the client sends it: seconds, milliseconds or a date-time.
-// It is stored and returned unchanged; `occurredAt` converts it to a date-time.
+// The kind for the time of an interaction. Clients send seconds, milliseconds or a date-time. The value is stored and
+// returned unchanged, and `occurredAt` converts it to a date-time.
 
 import { dateTime, dateTimeFromMs, parseDateTime } from './date-time.ts';
 import { Flaw, type Kind, quote, wrongType } from './kind.ts';
 
-/** Integers below this value are seconds (up to the year 5138); others are milliseconds. */
+/** Integers below this value are seconds, which reach to the year 5138. All other integers are milliseconds. */
 const FIRST_MILLISECONDS_VALUE = 100_000_000_000;
 const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
@@ -33,7 +33,7 @@ export const eventTimestamp: Kind<string | number> = {
   present: (kept) => (isInteger(kept as string) ? Number(kept) : (kept as string)),
 };
 
-/** Returns the date-time, in its stored form, of a stored event timestamp. It was checked before it was stored. */
+/** Converts a stored event timestamp, which is always valid, to the stored form of a date-time. */
 export function occurredAt(kept: string): string {
   if (!isInteger(kept)) return parseDateTime(kept)!;
   const count = Number(kept);

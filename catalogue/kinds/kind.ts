@@ -1,5 +1,5 @@
-// A kind is the type of a field's value: how it is checked, stored and returned.
-// Each kind has its own file. A store maps each kind's name to one of its column types.
+// A kind defines how the values of a field are checked, stored and returned. Each kind has its own file. Each store
+// maps the names of the kinds to the column types of its database.
 
 import type { ProblemCode } from '../problem-codes.ts';
 
@@ -19,7 +19,7 @@ export type KindName =
   | 'choice'
   | 'event-timestamp';
 
-/** Why a value is not valid. It is returned, not thrown, because invalid input is normal. */
+/** Why a value is not valid. A Flaw is returned instead of thrown, because invalid input is normal. */
 export class Flaw {
   readonly code: ProblemCode;
   readonly message: string;
@@ -34,7 +34,7 @@ export interface Kind<Wire extends string | number | boolean = string | number |
   /** The accepted values in words, for the docs and for error messages: "must be …". */
   readonly accepts: string;
   readonly schema: JsonSchema;
-  /** Returns the value in its stored form, or a Flaw. It is not called for null and undefined. */
+  /** Returns the value in its stored form, or a Flaw if the value is not valid. Not called for null and undefined. */
   check(value: unknown, required: boolean): ColumnValue | Flaw;
   /** Converts a stored value to the form in which it is returned to clients. */
   present(kept: string | number | boolean): Wire;
@@ -42,11 +42,11 @@ export interface Kind<Wire extends string | number | boolean = string | number |
 
 const QUOTE_LIMIT_CHARACTERS = 100;
 
-/** Returns a short quote of the input for a message. It does not recurse, because a value may be nested deeply. */
+/** Returns a short quote of the value for a message. Of an object or array, which may be large, it returns the type. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') {
     let shown = value.slice(0, QUOTE_LIMIT_CHARACTERS);
-    // The limit applies to the escaped text, because control characters grow sixfold.
+    // The limit applies to the escaped text, because an escaped control character is six times as long.
     while (JSON.stringify(shown).length > QUOTE_LIMIT_CHARACTERS + 2) shown = shown.slice(0, -1);
     const quoted = JSON.stringify(shown.toWellFormed());
     return shown === value ? quoted : `${quoted.slice(0, -1)}…"`;

@@ -11,7 +11,7 @@ export interface NumberKind extends Kind<number> {
   readonly bounds: Bounds;
 }
 
-/** A finite double-precision number within the bounds. */
+/** Returns a kind that accepts finite double-precision numbers within the bounds. */
 export function number(bounds: Bounds = {}): NumberKind {
   const accepts = describe(bounds);
   return {

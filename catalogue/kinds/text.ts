@@ -2,7 +2,7 @@ import { Flaw, type Kind, wrongType } from './kind.ts';
 
 export const LONGEST_TEXT_CHARACTERS = 10_000;
 
-/** Excludes NUL and lone surrogates, in regex engines that match code points as well as in those that match UTF-16. */
+/** Excludes NUL and lone surrogates, whether a regex engine matches code points or UTF-16 units. */
 const pattern = '^(?:[^\\u0000\\uD800-\\uDFFF]|[\\uD800-\\uDBFF][\\uDC00-\\uDFFF])*$';
 
 export const text: Kind<string> = {
@@ -22,7 +22,7 @@ export const text: Kind<string> = {
   present: (kept) => kept as string,
 };
 
-/** Counts code points, so an emoji outside the basic plane counts once. */
+/** Counts code points, so that an emoji outside the basic plane counts as one character. */
 function hasMoreCharactersThanAllowed(value: string): boolean {
   if (value.length > 2 * LONGEST_TEXT_CHARACTERS) return true;
   let characters = 0;

@@ -5,11 +5,14 @@ const anyCase = new RegExp(pattern);
 const LENGTH_CHARACTERS = 36;
 const HYPHEN = 0x2d;
 
-/** For each character code, 0 if it is a lower-case hexadecimal digit, otherwise 1. */
+/** The element of a character code is 0 if the character is a lower-case hexadecimal digit, otherwise 1. */
 const notDigit = new Uint8Array(0x10000).fill(1);
 for (const digit of '0123456789abcdef') notDigit[digit.charCodeAt(0)] = 0;
 
-/** A fast path: records have several UUIDs, nearly all in lower case, and a regular expression takes twice as long. */
+/**
+ * Returns whether the text is a UUID in lower case. A record has several UUIDs, nearly all in lower case, and a regular
+ * expression takes twice as long.
+ */
 function isLowerCase(text: string): boolean {
   return (
     text.length === LENGTH_CHARACTERS &&

@@ -246,7 +246,7 @@ function sampleOf({ kind, required, omitted }: Field): Arbitrary<Sample> {
   return fc.oneof({ weight: 3, arbitrary: values }, { weight: 1, arbitrary: absent });
 }
 
-/** Generates a valid object. The fields in `fixed` have the given values, which are sent in their returned form. */
+/** Generates a valid object. Fields in `fixed` have the given values, which must be in the form that is returned. */
 export function sampleObject(
   fields: Fields,
   fixed: Readonly<Record<string, unknown>> = {},
@@ -267,7 +267,7 @@ export function sampleObject(
   });
 }
 
-/** Generates the valid object with exactly one error, and the field and code that must be reported. */
+/** Generates a copy of the valid object with exactly one error, and the field and code that must be reported. */
 export function corruptionOf(fields: Fields, good: Record<string, unknown>): Arbitrary<Corruption> {
   const names = Object.keys(fields);
   const spoiledField = fc.constantFrom(...names).chain((field) => {

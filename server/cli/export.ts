@@ -209,8 +209,8 @@ function destinationOf(out: string, mayReplace: boolean): Destination | Failure 
 }
 
 /**
- * Writes a temporary file, and renames it when it is complete. Resolves to a sentence if the final name was taken in the
- * meantime, otherwise to null.
+ * Writes a temporary file, and renames it when it is complete. Resolves to a sentence if the final name was taken in
+ * the meantime, otherwise to null.
  */
 async function writeToFile(
   pieces: AsyncGenerator<string, void>,

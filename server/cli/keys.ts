@@ -178,7 +178,7 @@ function factsOf(key: ApiKey): string[][] {
   ];
 }
 
-/** Returns the id of a key. Accepts a whole key as well as an id, because whoever revokes a leaked key is in a hurry. */
+/** Returns the id of a key. Also accepts a whole key, because somebody who revokes a leaked key is in a hurry. */
 function keyIdFrom(text: string): string | Failure {
   const keyId = parseKey(text)?.keyId ?? text.trim();
   if (isKeyId(keyId)) return keyId;

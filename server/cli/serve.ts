@@ -99,7 +99,7 @@ function after(delayMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, delayMs));
 }
 
-/** Errors about listening name one of these calls. In a worker it may be `bind`, because the primary process listens. */
+/** An error about listening names one of these calls. In a worker it can be `bind`, because the primary listens. */
 const listeningCalls = ['listen', 'bind', 'getaddrinfo'];
 
 /** Returns a sentence for an error that an operator can fix, and null for any other error, which is a bug. */
@@ -124,7 +124,7 @@ interface WantedPlace {
   readonly flag: { readonly host: string; readonly port: string };
 }
 
-/** Returns the address on which listening failed: the address of the metrics if the error names it, or the public one. */
+/** Returns the address on which listening failed: the metrics address if the error names it, else the public one. */
 function wanted(error: Error, { host, port, metricsHost, metricsPort }: Settings): WantedPlace {
   const told = error as { readonly port?: number; readonly hostname?: string };
   const isMetrics =

@@ -36,7 +36,7 @@ export interface ProblemGroup {
 export interface Tally {
   readonly types: { [Type in LoadType]?: Counts };
   readonly problems: ProblemGroup[];
-  /** The number of records from which a lenient upload dropped each field. */
+  /** How often a lenient upload dropped each field. */
   readonly dropped: { [typeAndField: string]: number };
 }
 

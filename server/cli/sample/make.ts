@@ -6,7 +6,10 @@ import type { Put } from './records.ts';
 import { makeReferenceData } from './reference-data.ts';
 import { Students } from './students.ts';
 
-/** Calls `put` with every record. Yields the number of finished customers now and then, so that the caller can write. */
+/**
+ * Calls `put` with every record. Yields the number of finished customers after each shop and each customer, so that the
+ * caller can write in between.
+ */
 export function* makeSample(plan: SamplePlan, put: Put): Generator<number> {
   const random = new Random(plan.seed);
   const making = makeReferenceData(plan, random, put);

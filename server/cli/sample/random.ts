@@ -69,7 +69,10 @@ export class Random {
     return index;
   }
 
-  /** Returns a whole number from `least` to `most`. A number that is drawn is accepted with the probability `shareOf`. */
+  /**
+   * Draws whole numbers from `least` to `most` until one is accepted, and returns it. `shareOf` returns the probability
+   * that a number is accepted.
+   */
   integerBy(least: number, most: number, shareOf: (drawn: number) => number): number {
     for (;;) {
       const drawn = this.integer(least, most);

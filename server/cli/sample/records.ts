@@ -27,7 +27,7 @@ export function fieldsOf(type: SampleType): Fields {
   return type === 'user-interactions' ? interaction : recordTypes[type].fields;
 }
 
-/** Returns the fields that every type has. Most records are unchanged since they were created. */
+/** Returns three fields that many types share. Most records have not been changed since they were created. */
 export function bookkeeping(
   random: Random,
   createdMs: number,

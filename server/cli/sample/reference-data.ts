@@ -31,7 +31,10 @@ export interface ReferenceData {
 /** Ids by name. */
 export type Ids = ReadonlyMap<string, string>;
 
-/** Calls `put` with every record. Yields after each shop, so that the caller can write. Returns what students refer to. */
+/**
+ * Calls `put` with every record, and returns the data that students refer to. Yields after each shop, so that the
+ * caller can write in between.
+ */
 export function* makeReferenceData(
   plan: SamplePlan,
   random: Random,

@@ -21,7 +21,7 @@ export interface Region {
   /** The share of all students who live in this region. */
   readonly share: number;
   readonly faker: Faker;
-  /** The largest city comes first, because cities near the start of the list get the most students. */
+  /** The largest city comes first, because the first cities get the most branches and students. */
   readonly cities: readonly City[];
   institute(city: string, family: string): string;
 }

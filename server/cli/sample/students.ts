@@ -111,7 +111,8 @@ export class Students {
       here,
       city: institute.city,
       platform: random.oneOf(platforms),
-      // The student buys from the day after joining, because the interactions before a purchase must not precede joining.
+      // Students buy from the day after joining on, because a purchase has earlier interactions, which must not precede
+      // joining.
       firstDay: Math.max(0, dayOf(joinedMs, historyMs) + 1),
       lastDay: leftMs === null ? HISTORY_DAYS - 1 : dayOf(leftMs, historyMs) - 1,
     };
