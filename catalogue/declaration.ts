@@ -78,7 +78,7 @@ function fieldOf<K extends Kind, Required extends boolean, Nullable extends bool
 }
 
 export interface RecordType<F extends Fields = Fields> {
-  /** The name of one record, for headings and messages: "Shop". */
+  /** The name of one record, for headings and messages, such as "Shop". */
   readonly title: string;
   /** The field that identifies a record within its organisation. */
   readonly key: string;

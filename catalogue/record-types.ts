@@ -154,7 +154,7 @@ export const recordTypes = {
   }),
 };
 
-/** The fields that a client sends to record one user interaction. */
+/** The fields of a user interaction that a client sends. */
 export const interaction = {
   interaction_type: required(choice('FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE')),
   user_id: optional(text, { note: 'pseudonymous user identifier' }),
@@ -177,7 +177,7 @@ export const interaction = {
   recommendation_id: optional(uuid, { note: 'the recommendation it came from' }),
 };
 
-/** The fields that Headgate adds to a recorded interaction. */
+/** The fields that Headgate adds to an interaction when it stores it. */
 export const assignedToInteraction = {
   interaction_id: required(uuid, { note: 'a UUIDv7, rising with time' }),
   occurred_at: required(dateTime, { note: 'the moment that event_timestamp means' }),

@@ -177,7 +177,7 @@ function isArrayOf<Item>(value: unknown, isItem: (item: unknown) => item is Item
   return Array.isArray(value) && value.every(isItem);
 }
 
-/** Also used for positions, which start at 0. */
+/** Returns whether the value is a count or a position, which can both be 0. */
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }

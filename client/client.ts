@@ -1,4 +1,4 @@
-// The Headgate client for Node and browsers. It uploads records, records interactions, and reads both.
+// The Headgate client for Node and browsers. It uploads records, sends interactions, and reads both.
 
 import {
   type Page,

@@ -39,7 +39,7 @@ export interface Control {
 }
 
 export interface ApiCall<Answer> extends Control {
-  /** Relative to the server's address, without a leading slash. */
+  /** The path relative to the server's address, without a leading slash. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   /** The JSON of a POST request. If it is missing, the request is a GET. */

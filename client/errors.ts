@@ -76,9 +76,9 @@ export class AbortedError extends HeadgateError {
 }
 
 /**
- * The upload could not continue. All records before `nextIndex` are settled and included in `result`. Later records may
- * or may not be stored. To complete the upload, upload the input again from `nextIndex`: records that were already
- * stored count as unchanged.
+ * The upload could not continue. All records before `nextIndex` were accepted or rejected, and are included in
+ * `result`. Later records may or may not be stored. To complete the upload, upload the input again from `nextIndex`:
+ * records that were already stored count as unchanged.
  */
 export class UploadInterruptedError extends HeadgateError {
   override readonly name = 'UploadInterruptedError';

@@ -3,7 +3,7 @@
 
 const ENDLESS = Infinity;
 
-/** Returns the option, or its default if it is not given. Throws a TypeError unless it is a whole number from 1. */
+/** Returns the option, or its default if it is not given. Throws a TypeError if it is not a whole number above 0. */
 export function countFrom(name: string, given: number | undefined, otherwise: number): number {
   const value = given ?? otherwise;
   if (Number.isInteger(value) && value >= 1) return value;
@@ -20,7 +20,7 @@ interface Bounds {
   readonly mayBeEndless: boolean;
 }
 
-/** Returns the option, or its default if it is not given. Throws a TypeError unless it is within the bounds. */
+/** Returns the option, or its default if it is not given. Throws a TypeError if it is not within the bounds. */
 export function durationFrom(
   name: string,
   givenMs: number | undefined,

@@ -1,4 +1,5 @@
-// Cuts an input of any length into slices that each fit into one request. Only the current slice is in memory.
+// Cuts an input of any length into slices that each fit into one request. The slicer keeps only the current slice in
+// memory.
 
 import { jsonTextOf } from './json-text.ts';
 
@@ -150,7 +151,10 @@ export class Slicer<Item> {
     this.#limits = limits;
   }
 
-  /** Resolves to the next slice, or to null at the end. If the input fails, the records read before it come first. */
+  /**
+   * Resolves to the next slice, or to null at the end. If the input fails, the records that were read before are still
+   * returned as a slice, and the next call resolves to the failure.
+   */
   async next(): Promise<Slice<Item> | InputFailure | null> {
     const writer = new BodyWriter(this.#capacityBytes);
     const records: Item[] = [];
@@ -181,7 +185,7 @@ export class Slicer<Item> {
       let value: Item;
       try {
         const step: Promise<IteratorResult<Item>> | IteratorResult<Item> = this.#iterator.next();
-        // A result that is not a promise is not awaited, because that would take longer than the rest of this loop.
+        // A result that is not a promise is not awaited, because awaiting takes longer than the rest of this loop.
         const result = 'then' in step ? await step : step;
         if (result.done) {
           this.#hasEnded = true;

@@ -12,7 +12,7 @@ import { InputFailure, type Slice, Slicer } from './slices.ts';
 
 export interface RejectedRecord<T extends RecordTypeName> {
   readonly index: number;
-  /** The same object that was passed in. */
+  /** The same object that the caller passed in. */
   readonly record: SentRecord<T>;
   readonly errors: readonly UploadError[];
 }
@@ -47,8 +47,8 @@ export interface UploadOptions<T extends RecordTypeName = RecordTypeName> {
   /** Called after each response, in any order, and awaited. */
   onProgress?: ((progress: UploadProgress) => void) | undefined;
   /**
-   * Called for each slice, in the order of the input, and awaited. If it is given, it receives the errors, warnings and
-   * request ids, and the result has none of them, so that memory use stays constant.
+   * Called for each slice, in the order of the input, and awaited. If this option is given, the errors, warnings and
+   * request ids are passed to it and are not part of the result, so that memory use stays constant.
    */
   onSlice?: ((slice: UploadedSlice<T>) => void | Promise<void>) | undefined;
   /** Called before each pause that precedes a retry, and awaited. */

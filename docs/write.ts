@@ -26,7 +26,7 @@ import { catalogueTables, recordTable, type Table } from '../server/store/tables
 
 const root = new URL('..', import.meta.url);
 
-/** The content of a whole file, or of the parts of a file between `<!-- name -->` and `<!-- /name -->`. */
+/** Maps each file to its whole content, or to the content of its parts between `<!-- name -->` and `<!-- /name -->`. */
 const targets: Readonly<Record<string, string | Readonly<Record<string, string>>>> = {
   'README.md': { types: typesTable(), settings: settingsTable() },
   'docs/record-types.md': recordTypesPage(),

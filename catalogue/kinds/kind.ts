@@ -42,7 +42,7 @@ export interface Kind<Wire extends string | number | boolean = string | number |
 
 const QUOTE_LIMIT_CHARACTERS = 100;
 
-/** Returns a short quote of the value for a message. Of an object or array, which may be large, it returns the type. */
+/** Returns a short quote of the value for a message. For an object or array, which may be large, returns its type. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') {
     let shown = value.slice(0, QUOTE_LIMIT_CHARACTERS);

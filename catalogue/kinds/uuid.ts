@@ -5,7 +5,7 @@ const anyCase = new RegExp(pattern);
 const LENGTH_CHARACTERS = 36;
 const HYPHEN = 0x2d;
 
-/** The element of a character code is 0 if the character is a lower-case hexadecimal digit, otherwise 1. */
+/** Maps each character code to 0 if the character is a lower-case hexadecimal digit, otherwise to 1. */
 const notDigit = new Uint8Array(0x10000).fill(1);
 for (const digit of '0123456789abcdef') notDigit[digit.charCodeAt(0)] = 0;
 

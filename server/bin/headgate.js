@@ -1,10 +1,10 @@
 #!/usr/bin/env -S node --disable-warning=ExperimentalWarning --min-semi-space-size=8 --max-semi-space-size=8
-// Starts Headgate: from its sources in a checkout, otherwise from the compiled package. The syntax of this file must be
-// valid in an old Node too, which starts the newer Node of the checkout, or prints that it is too old.
+// Starts Headgate: from its sources in a checkout, otherwise from the compiled package. Even an old Node must be able
+// to run this file, in order to start the newer Node of the checkout, or to print an error.
 //
 // The first line sets V8's space for new objects to 8 MB, because the size can only be set when Node starts. With the
-// default of 1 MB, the serving thread takes a tenth longer for every interaction. If the space may grow, it takes tens
-// of megabytes that it does not need.
+// default of 1 MB, the serving thread takes a tenth longer for every interaction. A space that may grow takes tens of
+// megabytes more than Headgate needs.
 
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

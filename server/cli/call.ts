@@ -2,7 +2,7 @@
 
 import type { Io } from './io.ts';
 
-/** The validated input of a command. All required arguments are present, and the command accepts every option. */
+/** The validated input of a command. All required arguments are present, and all given options are known to it. */
 export interface Call {
   readonly io: Io;
   readonly args: readonly string[];

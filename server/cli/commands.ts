@@ -6,7 +6,7 @@ import type { ExitCode } from './io.ts';
 
 export interface Command {
   readonly words: readonly string[];
-  /** Only the last argument may repeat. */
+  /** The arguments in order. Only the last one may be given several times. */
   readonly args: readonly { readonly name: string; readonly help: string; readonly repeats?: true }[];
   readonly requiredOptions: readonly string[];
   readonly options: readonly string[];

@@ -1,4 +1,4 @@
-// Connects the commands that call a server: reads its URL and the API key, and explains errors.
+// Connects a command to a server: reads the URL of the server and the API key, and explains errors.
 
 import { readFile } from 'node:fs/promises';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -50,8 +50,8 @@ export async function connect({ io, option }: Call, command: string): Promise<Se
         await impatient.get('shops', NO_SUCH_ID);
         return null;
       } catch (error) {
-        // A 403 response means that the key is valid. Whether it has the scopes that the command needs shows when the
-        // command sends its own requests.
+        // A 403 response proves that the key is valid. It need not have the scope of this request: the command's own
+        // requests show whether the key has the scopes that they need.
         return error instanceof ForbiddenError && isOfHeadgate(error) ? null : whyFailed(error, url);
       }
     },

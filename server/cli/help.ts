@@ -108,7 +108,7 @@ function optionLines(names: readonly string[]): string[] {
   return columns(rows, '  ');
 }
 
-/** Returns the environment variables of `serve` and of the commands that call a server. Other commands have none. */
+/** Returns the lines about environment variables. Only `serve` and the commands that call a server have such lines. */
 function settingLines({ words: [word], options: taken }: Command): string[] {
   if (word !== 'serve' && !taken.includes('key-file')) return [];
   const settings = settingDescriptions.filter(({ isOfServer }) => isOfServer === (word === 'serve'));

@@ -1,4 +1,4 @@
-// Declares the options of all commands, each once, and parses a command line into them.
+// Declares the options of all commands in one table, and parses command lines.
 
 import { parseArgs } from 'node:util';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';

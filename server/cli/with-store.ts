@@ -10,8 +10,8 @@ import type { Call } from './call.ts';
 import { type ExitCode, failed, misused } from './io.ts';
 
 /**
- * Runs `use` with the opened store. If the SQLite file does not exist, the command fails unless it may create the file:
- * either the name is mistyped, or the command was run in a different folder than the server.
+ * Opens the store, calls `use` with it, and closes it. If the SQLite file does not exist, the command fails unless it
+ * may create the file. Most likely the name is mistyped, or the command was run in a different folder than the server.
  */
 export async function withStore(
   { io, option }: Call,
@@ -31,8 +31,8 @@ export async function withStore(
 }
 
 /**
- * Returns whether a SQLite file does not exist. Returns false if its write-ahead log exists, because the store then
- * reports what happened.
+ * Returns true if the database is a SQLite file that does not exist. Returns false if its write-ahead log exists,
+ * because the store then reports what happened.
  */
 export function isMissingFile(database: string): boolean {
   const file = fileOf(database);

@@ -1,4 +1,5 @@
-// The common interface of the file readers. A reader returns records in chunks, each record with its place in the file.
+// The common interface of the file readers. A reader returns records in chunks, with the position of each record in the
+// file.
 
 import type { Unreadable } from './source.ts';
 
@@ -6,9 +7,9 @@ export interface Chunk {
   readonly records: readonly unknown[];
   /** The line in which each record begins, counted from 1. */
   readonly lines: readonly number[];
-  /** The offset of the byte after each record, in the unpacked file. */
+  /** The offset in the uncompressed file at which each record ends. */
   readonly ends: readonly number[];
-  /** The bytes of the chunk, which begin at `start` and hold all of its records. */
+  /** The uncompressed bytes that contain all records of the chunk. They begin at the offset `start`. */
   readonly bytes: Buffer;
   readonly start: number;
   /** Why the file cannot be read after this chunk, or null if it can be read or has ended. */

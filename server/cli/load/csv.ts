@@ -93,7 +93,7 @@ class CsvRecord {
   }
 }
 
-/** Returns a class whose records have one property: the key, which the client reads. Other columns have none. */
+/** Returns a class whose records have a property only for the key column. The client reads no other column. */
 function recordClassOf(columns: readonly Column[], key: string | null): typeof CsvRecord {
   class KeyedRecord extends CsvRecord {}
   const index = columns.findIndex(({ name }) => name === key);
@@ -289,7 +289,7 @@ function countIn(text: string, sought: string): number {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters
 const needsEscape = /[\\\u0000-\u001f]/;
 
-/** Returns the record as a JSON object without its empty cells. Text that is written as "" is an empty string. */
+/** Returns the record as a JSON object without its empty cells. A text cell written as "" becomes an empty string. */
 function jsonOf(columns: readonly Column[], row: Row): string {
   if (!row.isQuoted && !needsEscape.test(row.text)) return jsonOfPlainText(columns, row.text);
   const cells = cellsOf(row);
@@ -303,8 +303,8 @@ function jsonOf(columns: readonly Column[], row: Row): string {
 }
 
 /**
- * Does the same as `jsonOf` for a row that has neither quotes nor characters to escape, as nearly all rows. It takes
- * half the time, because it makes no array of cells.
+ * Does the same as `jsonOf` for a row that has neither quotes nor characters to escape. Nearly all rows are of this
+ * form. It takes half the time, because it makes no array of cells.
  */
 function jsonOfPlainText(columns: readonly Column[], text: string): string {
   let json = '{';

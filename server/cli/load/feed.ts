@@ -52,8 +52,8 @@ export class Feed {
   }
 
   /**
-   * Returns an iterable over all records. It is not a generator, because it returns a record without a promise if the
-   * record was already read: awaiting a promise takes longer than reading a record.
+   * Returns an iterable over all records. A record that was already read is returned without a promise, because
+   * awaiting a promise takes longer than reading a record. A generator would always return promises.
    */
   records(): AsyncIterable<unknown> {
     let records: readonly unknown[] = [];
@@ -96,8 +96,8 @@ export class Feed {
   }
 
   /**
-   * Returns the line of a record, and where the record was first rejected, or null if it was not rejected before. Both
-   * are null if the server has named an index that no record has.
+   * Returns the line of a record, and its origin: where it was first rejected, or null if it was not rejected before.
+   * Both are null if the server has named an index that no record has.
    */
   placeOf(index: number): { readonly line: number | null; readonly origin: Origin | null } {
     const held = this.#held.findLast(({ firstIndex }) => firstIndex <= index);

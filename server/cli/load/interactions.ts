@@ -20,7 +20,7 @@ import type { Rejected, RejectedProblem } from './rejected-form.ts';
 
 /** The number of interactions in a group. Groups are sent in order, the interactions of a group in any order. */
 const GROUP_COUNT = 1000;
-/** The number of keys in a series, and so the number of times that an interaction can be refused within 24 hours. */
+/** The number of keys in a series. After this many refusals within 24 hours, the last refusal is replayed. */
 const MOST_KEYS = 50;
 
 export interface InteractionOptions {

@@ -10,8 +10,8 @@ import type { LoadType } from './file-types.ts';
 import type { Tally } from './tally.ts';
 
 /**
- * The part of a file that is confirmed: the server has accepted or rejected all records before the offset, which counts
- * uncompressed bytes. The checksum of these bytes shows whether they have changed since.
+ * The part of a file that is confirmed: the server has accepted or rejected all records before the offset. The offset
+ * counts uncompressed bytes, and the checksum of these bytes shows whether they have changed since.
  */
 export interface Confirmed {
   readonly offset: number;

@@ -41,7 +41,7 @@ export interface LoadingFile {
   isStopping(): boolean;
   onStart(from: { readonly line: number; readonly readBytes: number }): void;
   onRetry(retry: RetryNotice): void;
-  /** Called for all records, in the order of the file. */
+  /** Called for consecutive parts of the file, in their order. */
   onOutcome(outcome: FileOutcome): void;
 }
 
@@ -81,7 +81,7 @@ export async function loadFile(loading: LoadingFile): Promise<FileEnd> {
   return feed.broken === null ? { kind: 'whole' } : { kind: 'broken', broken: feed.broken };
 }
 
-/** Resolves to whether the confirmed part of the file is unchanged. A finished file must also have the same size. */
+/** Resolves to true if the confirmed part of the file is unchanged. A finished file must also have the same size. */
 export async function isStillConfirmed(file: PlannedFile, confirmed: Confirmed): Promise<boolean> {
   if (confirmed.isDone && confirmed.sizeBytes !== file.sizeBytes) return false;
   const begun = await begin(file, confirmed);

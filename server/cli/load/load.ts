@@ -24,7 +24,7 @@ import {
 } from './report.ts';
 import { addCounts, addRejected, countsOf, newTally, noCounts, type Tally, totalOf } from './tally.ts';
 
-/** The meaning of the exit codes of this command. They are documented in its help. */
+/** The meaning of the exit codes of this command. The help of the command documents them. */
 const loadCodes = {
   allAccepted: exitCodes.done,
   someRejected: exitCodes.failed,
@@ -87,8 +87,8 @@ export async function load(call: Call): Promise<ExitCode> {
 }
 
 /**
- * Keeps V8's space for new objects from growing. If it grew, a load would take a tenth less CPU time, but a third more
- * memory.
+ * Keeps V8's space for new objects from growing. If that space grew, a load would take a tenth less CPU time, but a
+ * third more memory.
  */
 function keepMemoryFlat(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -250,7 +250,7 @@ class Load {
       return 'the journal of an earlier run is damaged, or was written by another version';
     if (entry.keyId !== this.#server.keyId) {
       // Only the server can tell which organisation a key belongs to. Another organisation would not have the records
-      // that the earlier run sent, so all are sent again.
+      // that the earlier run sent, so all records are sent again.
       return 'the earlier run used another key, which may belong to another organisation';
     }
     if (!this.#rejected.have(entry.rejectedBytes)) {

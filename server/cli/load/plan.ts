@@ -1,4 +1,5 @@
-// Finds the files of a load, checks the beginning of each before any record is sent, and puts them in dependency order.
+// Finds the files of a load, and puts them in dependency order. Checks the beginning of each file before any record is
+// sent.
 
 import { existsSync, realpathSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
@@ -33,7 +34,7 @@ export interface PlannedFile {
   readonly format: Format;
   readonly compression: Compression | null;
   readonly sizeBytes: number;
-  /** The columns of a CSV file; empty for other formats. */
+  /** The columns of a CSV file. For other formats the list is empty. */
   readonly columns: readonly Column[];
   /** Where the records begin. */
   readonly start: FilePosition;
@@ -94,8 +95,8 @@ function realPathOrOwn(path: string): string {
 }
 
 /**
- * Returns the file at a path, or the files in the folder at a path. If that folder contains the folder of rejected
- * records, the latter is skipped, because its records were loaded before.
+ * Returns the file at a path, or the files in the folder at a path. The folder of rejected records is skipped if it is
+ * inside that folder, because its records were loaded before.
  */
 async function findFiles(
   path: string,
@@ -124,7 +125,10 @@ async function findFiles(
   };
 }
 
-/** Returns the data files in a folder. `type`, the file's name or the folder's name must give the type of each file. */
+/**
+ * Returns the data files in a folder. The type of a file is `type` if that is given. Otherwise the file or its folder
+ * must be named after the type.
+ */
 async function filesInFolder(
   folder: string,
   type: LoadType | null,
@@ -206,7 +210,7 @@ async function lookAt(
   }
 }
 
-/** Returns the source with the block that was already read put back. */
+/** Returns a source that returns the block that was already read, and then the blocks of the given source. */
 function withFirst(first: Buffer | null, source: Source): Source {
   let isTaken = false;
   return {

@@ -20,8 +20,8 @@ import { PART_ENDING, type Rejected, rejectedLine, unwrapped } from './rejected-
 import { openSource } from './source.ts';
 
 /**
- * Returns the path of a file that has the name of a file of rejected records, but contains something else. Returns null
- * if there is none.
+ * Returns the path of a file that the rejected records of this load would replace, although it contains something other
+ * than rejected records. Returns null if there is no such file.
  */
 export async function inTheWay(folder: string, types: ReadonlySet<LoadType>): Promise<string | null> {
   for (const type of types) {
@@ -91,7 +91,7 @@ export class RejectedFiles {
 
   /**
    * Gives the files their final names. Files of rejected records that this load has read from the same folder are
-   * replaced or deleted. Files with these names that it has not read are renamed.
+   * replaced or deleted. Files of other loads that already have one of these names are renamed.
    */
   finish(loaded: readonly PlannedFile[]): Finished {
     const setAside: string[] = [];
@@ -100,7 +100,8 @@ export class RejectedFiles {
     for (const type of loadOrder) {
       if (!existsSync(this.#part(type))) continue;
       const path = join(this.#folder, `${type}.ndjson`);
-      // Loaded files are deleted after the new files have their names, so that the records always exist in one of them.
+      // The files that were loaded are deleted only after all new files have their names, so that no record is lost if
+      // the process is killed in between.
       if (existsSync(path) && !done.delete(realpathSync(path))) setAside.push(setFileAside(path));
       renameSync(this.#part(type), path);
       written.push(path);

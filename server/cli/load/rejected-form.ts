@@ -1,4 +1,4 @@
-// The form in which rejected records are written, and loaded again after they are corrected:
+// The form of rejected records in files. The user corrects the records and loads the files again. Example:
 // {"record": {…}, "errors": […], "file": "shops.csv", "line": 7}
 
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
@@ -23,7 +23,7 @@ export interface Origin {
   readonly line: number;
 }
 
-/** The ending of files that are still being written. */
+/** The extension of files that are still being written. */
 export const PART_ENDING = '.part';
 
 const OPENING = Buffer.from('{"record":');
@@ -48,7 +48,7 @@ export function unwrapped(value: unknown): unknown {
   return record !== undefined && Array.isArray(errors) ? record : value;
 }
 
-/** Returns where a rejected record was rejected for the first time, or null for any other value. */
+/** Returns where a rejected record was when it was rejected for the first time. Returns null for any other value. */
 export function originOf(value: unknown): Origin | null {
   if (unwrapped(value) === value) return null;
   const { file, line } = value as { file?: unknown; line?: unknown };

@@ -27,7 +27,7 @@ export function fieldsOf(type: SampleType): Fields {
   return type === 'user-interactions' ? interaction : recordTypes[type].fields;
 }
 
-/** Returns three fields that many types share. Most records have not been changed since they were created. */
+/** Returns the fields that show when a record was created, changed or deleted. Most records were never changed. */
 export function bookkeeping(
   random: Random,
   createdMs: number,

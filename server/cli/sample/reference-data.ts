@@ -11,7 +11,7 @@ import { courses, trades } from './trades.ts';
 
 const LEAST_SHOPS_PER_REGION = 4;
 const LEAST_INSTITUTES_PER_REGION = 2;
-/** Institutes need different names, so this is less than the number of names that faker has. */
+/** Less than the number of names that faker has, because every institute needs a different name. */
 const MOST_INSTITUTES_PER_REGION = 100;
 /** One shop in 20 has closed. Even the smallest sample has a closed shop. */
 const SHOPS_PER_CLOSED = 20;
@@ -28,7 +28,7 @@ export interface ReferenceData {
   readonly courses: readonly string[];
 }
 
-/** Ids by name. */
+/** Maps names to ids. */
 export type Ids = ReadonlyMap<string, string>;
 
 /**

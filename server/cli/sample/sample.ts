@@ -20,7 +20,10 @@ import { DAY_MS, type SamplePlan, samplePlan } from './plan.ts';
 
 const MOST_CUSTOMERS = 10_000_000;
 const LARGEST_SEED = 2 ** 32 - 1;
-/** Within these days, seconds and milliseconds since 1970 can be distinguished by their size (event-timestamp.ts). */
+/**
+ * The earliest and the latest day for --until. Between them, the size of a number shows whether it counts seconds or
+ * milliseconds since 1970 (event-timestamp.ts).
+ */
 const EARLIEST_UNTIL = '1980-01-01';
 const LATEST_UNTIL = '2999-12-31';
 const KILOBYTE = 1000;

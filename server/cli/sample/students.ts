@@ -111,14 +111,13 @@ export class Students {
       here,
       city: institute.city,
       platform: random.oneOf(platforms),
-      // Students buy from the day after joining on, because a purchase has earlier interactions, which must not precede
-      // joining.
+      // A student can buy from the day after joining, because the interactions before a purchase must be after joining.
       firstDay: Math.max(0, dayOf(joinedMs, historyMs) + 1),
       lastDay: leftMs === null ? HISTORY_DAYS - 1 : dayOf(leftMs, historyMs) - 1,
     };
   }
 
-  /** Returns a date 17 to 29 years before the student joined. */
+  /** Returns the date of birth of a student who is 17 to 29 years old when joining. */
   #birthdate(joinedMs: number): string {
     const ageDays = (17 + this.#random.weighted(ageWeights)) * 365.25 + this.#random.integer(0, 364);
     return moment(joinedMs - Math.floor(ageDays) * DAY_MS).slice(0, 'YYYY-MM-DD'.length);
@@ -244,7 +243,7 @@ export class Students {
     item_id: string,
     recommendation_id: string | null = null,
   ): Event {
-    // Some students are not signed in, so their interactions have no user.
+    // Some students are not signed in, so their interactions name no user and no student.
     const isKnown = this.#random.chance(0.9);
     return {
       atMs,

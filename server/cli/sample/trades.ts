@@ -13,7 +13,7 @@ export interface Trade {
   readonly rhythm: Rhythm;
 }
 
-/** When students buy: the weights of the hours from midnight, of the weekdays from Sunday, and of the months. */
+/** The weights of the times at which students buy. The lists begin with midnight, Sunday and January. */
 export interface Rhythm {
   readonly hours: readonly number[];
   readonly weekdays: readonly number[];
