@@ -182,7 +182,7 @@ function factsOf(key: ApiKey): string[][] {
 function keyIdFrom(text: string): string | Failure {
   const keyId = parseKey(text)?.keyId ?? text.trim();
   if (isKeyId(keyId)) return keyId;
-  // A text longer than an id may be a mistyped key. It is not shown, because it contains most of the secret.
+  // A text longer than an id may be a mistyped key. Only its length is shown, so that no secret reaches the terminal.
   const shown = text.length <= 12 ? quote(text) : `${text.length} characters`;
   return new Failure(
     `KEY_ID must be 12 lower-case hexadecimal digits, as headgate keys list shows, not ${shown}`,
