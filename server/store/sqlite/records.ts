@@ -21,7 +21,7 @@ export interface PackedUpload extends Omit<Upload, 'batches'> {
 }
 
 const BYTES_PER_ID = 40;
-/** An upload counts as at least one row for each 1024 bytes, because long rows take as long as several short ones. */
+/** An upload counts as at least one row per this many bytes, because long rows take as long as several short ones. */
 const BYTES_PER_ROW = 1024;
 
 export function recordLookUps(prepare: Prepare) {

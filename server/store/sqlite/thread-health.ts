@@ -12,8 +12,8 @@ const HAS_FAILED = 2;
 const FIELDS = 3;
 
 /**
- * A busy thread that makes no progress for longer than this counts as stalled. The writer waits up to 30 s for the
- * locks of other processes, and no operation on a healthy disk takes longer.
+ * A busy thread that makes no progress for longer than this counts as stalled. The writer waits equally long for the
+ * locks of other processes, and no operation on a healthy disk takes this long.
  */
 export const STALLED_AFTER_S = 30;
 

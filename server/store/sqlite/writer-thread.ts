@@ -15,7 +15,8 @@ import { keepWal } from './wal.ts';
 import { openForWriting } from './writing-connection.ts';
 
 /**
- * A server that commits without pause releases the database every 250 ms, for 4 ms, so that other processes can use it.
+ * A server that commits without pause releases the database after LONGEST_HOLD_MS, for LETTING_GO_MS, so that other
+ * processes can use it.
  */
 const LONGEST_HOLD_MS = 250;
 const LETTING_GO_MS = 4;
