@@ -12,8 +12,8 @@ export interface IdempotencyRecordKey {
 
 export interface IdempotencyRecord extends IdempotencyRecordKey {
   /**
-   * A hash of the request's body and handling. A repeated request has the same fingerprint, any other request another
-   * one.
+   * A hash of the request's body and handling. A repeated request has the same hash, and any other request has a
+   * different one.
    */
   readonly fingerprint: string;
   /** The response without its tallies, which are stored separately because only the write determines them. */

@@ -1,4 +1,4 @@
-// Distributes tables over the nodes of a Citus cluster, if the database is one.
+// Distributes the tables over all nodes if the database is a Citus cluster.
 
 import type { ClientBase } from 'pg';
 import type { Step } from './migration-steps.ts';
@@ -27,8 +27,8 @@ export function distributeSteps(table: string): readonly Step[] {
 }
 
 /**
- * Returns the step that drops the rows that were moved to other nodes from the coordinator. These rows are invisible
- * there, but use disk space until they are dropped.
+ * Returns the step that frees the coordinator's disk. Rows that were moved to other nodes stay on the coordinator,
+ * invisible, until this step drops them.
  */
 export function dropMovedRowsStep(table: string): Step {
   return {
@@ -113,8 +113,8 @@ const SHARD_NAME = /[a-z]_\d{6,}\b/;
 
 /**
  * Returns whether the statement failed because its shard was moved to another node or split. Such a statement has done
- * nothing, and succeeds when it is sent again. Citus has no SQLSTATE of its own for this. In one more case, which is
- * not tested here, Citus reports a serialization failure.
+ * nothing, and succeeds when it is sent again. Citus has no SQLSTATE for this, except in one case: it then reports a
+ * serialization failure, which `isConflict` recognises.
  */
 export function isMovedShard(sqlState: string, message: string): boolean {
   switch (sqlState) {

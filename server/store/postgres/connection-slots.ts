@@ -6,7 +6,7 @@ import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
 
 /**
- * - `vital`: keys and readiness checks, which never wait behind other work.
+ * - `vital`: keys, organisations and readiness checks, which never wait behind other work.
  * - `list`: lists, which may hold only some of the remaining connections.
  * - `ordinary`: everything else.
  */
@@ -27,8 +27,8 @@ export interface Claim {
 export const vital: Claim = { lane: 'vital', owner: 'keys' };
 export const upkeep: Claim = { lane: 'ordinary', owner: 'upkeep' };
 /**
- * For a call for several organisations at once. The call is aborted early, because nobody can tell which of the
- * organisations makes it hang.
+ * For calls for several organisations at once. Such a call is aborted early, because nobody can tell which organisation
+ * makes it hang.
  */
 export const mixedGroups: Claim = { lane: 'ordinary', owner: 'mixed groups', limitMs: 2000 };
 
@@ -48,7 +48,7 @@ export interface SlotLimits {
   readonly listSlots: number;
   /** How many additional slots may be opened, to replace slots that slow calls hold. */
   readonly spareSlots: number;
-  /** How many slots one organisation may hold, and how many of them for lists. */
+  /** How many slots one organisation may hold in total, and how many of these may be for lists. */
   readonly placesOfOwner: number;
   readonly listSlotsOfOwner: number;
   /** How many calls may run at once, in total, for organisations whose last call timed out. */

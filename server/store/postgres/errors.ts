@@ -5,7 +5,10 @@ import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import type { Address } from './address.ts';
 import { isMovedShard } from './citus.ts';
 
-/** Thrown for a call that was aborted because other calls needed its connection or were waiting for it to end. */
+/**
+ * Thrown for a call that was aborted because other calls needed its connection, or because it had reached its own
+ * limit.
+ */
 export class GivenUp extends StoreUnavailable {
   constructor(options: ErrorOptions) {
     super('PostgreSQL took too long while other calls waited; the call was aborted', options);
@@ -15,20 +18,20 @@ export class GivenUp extends StoreUnavailable {
 /** The states in which two transactions have conflicted and the server has rolled this one back. */
 const conflictStates: ReadonlySet<string> = new Set(['40001', '40P01']);
 /**
- * SQLSTATE classes: connection exceptions, insufficient resources, operator intervention, system errors, internal
- * errors. Citus also reports a worker that is lost during a transaction as an internal error.
+ * The SQLSTATE classes of connection exceptions, insufficient resources, operator intervention, system errors and
+ * internal errors. Citus also reports a worker that is lost during a transaction as an internal error.
  */
 const unavailableClasses: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
 const unavailableStates: ReadonlySet<string> = new Set([
-  '25006', // read-only transaction: a standby
-  '28000', // no such role, or not from here
+  '25006', // read-only transaction, as on a standby
+  '28000', // the role does not exist, or may not connect from here
   '28P01', // wrong password
   '3D000', // no such database
   '40001', // serialization failure
   '40003', // statement completion unknown
   '40P01', // deadlock
   '42501', // permission denied
-  '55000', // the database takes no connections
+  '55000', // the database accepts no connections
   '55P03', // lock not available
 ]);
 
@@ -46,14 +49,14 @@ export function isConflict(error: unknown): boolean {
   return state !== null && (conflictStates.has(state) || isMovedShard(state, messageOf(error.cause)));
 }
 
-/** Errors that affect every statement, not only the one that was sent. */
+/** The states of errors that affect every statement, not only the one that was sent. */
 const serverWideStates: ReadonlySet<string> = new Set([
-  '25006', // read-only transaction: a standby
-  '28000', // no such role, or not from here
+  '25006', // read-only transaction, as on a standby
+  '28000', // the role does not exist, or may not connect from here
   '28P01', // wrong password
   '3D000', // no such database
   '53300', // too many connections
-  '55000', // the database takes no connections
+  '55000', // the database accepts no connections
   '57P01', // the server, or this connection, is being shut down
   '57P02', // the server has crashed
   '57P03', // the server is starting

@@ -19,7 +19,7 @@ interface Line {
 /** `owner` is the organisation of all rows of the group, or null if they belong to several. */
 type Write = (group: readonly OwnedRow[], owner: OrganisationNumber | null) => Promise<readonly RowOutcome[]>;
 
-/** Bounds the size of a statement. Far fewer interactions arrive during one commit. */
+/** Limits the size of a statement. Usually far fewer interactions arrive during one commit. */
 const MOST_IN_A_GROUP = 500;
 const MOST_WAITING = 100_000;
 const MOST_WAITING_APART = 10_000;

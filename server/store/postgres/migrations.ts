@@ -96,8 +96,8 @@ export async function prepareDatabase(migrator: Migrator, tables: Tables): Promi
 }
 
 /**
- * Moves tables that an earlier release copied to every node of a Citus cluster back to the coordinator, if that is
- * quick. Returns a message for the operator if it failed, otherwise null.
+ * Moves the tables that an earlier release copied to every node of a Citus cluster back to the coordinator, but gives
+ * up if that takes long. Returns a message for the operator if a table could not be moved, otherwise null.
  */
 export async function tryToMakeLocal(
   { client }: Migrator,

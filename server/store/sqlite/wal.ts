@@ -4,8 +4,8 @@
 // SQLite can restart the log from its beginning only when all of the log has been copied. The checkpointer copies on
 // its own thread, but never catches up with a writer that keeps appending. Once the log is over its limit, the
 // checkpointer therefore runs pass after pass, until only the part added since the last check is left. Then large
-// uploads wait for one more pass, and the writer copies the part that small uploads have added in the meantime. So no
-// upload waits for more copying than about as much as it adds to the log.
+// uploads wait for one more pass, and the writer copies the part that small uploads have added in the meantime. So an
+// upload never waits longer than it takes to copy about as much data as the upload itself adds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { Checkpointer } from './checkpointer.ts';
@@ -21,7 +21,7 @@ const READERS_PATIENCE_MS = 100;
 const OUTRUN_FACTOR = 2;
 /**
  * How long large uploads wait for the checkpointer at first. If a wait was too short, the next one may take twice as
- * long, because uploads must not be faster than the copying on a disk that copies more slowly than it commits.
+ * long. On a disk that copies more slowly than it commits, uploads then slow down to the speed of the copying.
  */
 const CHECKPOINTER_PATIENCE_MS = 500;
 const LONGEST_CHECKPOINTER_PATIENCE_MS = 15_000;
