@@ -6,8 +6,8 @@ import type { Address } from './address.ts';
 import { isMovedShard } from './citus.ts';
 
 /**
- * Thrown for a call that was aborted because other calls needed its connection, or because it had reached its own
- * limit.
+ * Thrown for a call that was aborted because other calls needed its connection, or because it took longer than the
+ * limit of its claim.
  */
 export class GivenUp extends StoreUnavailable {
   constructor(options: ErrorOptions) {

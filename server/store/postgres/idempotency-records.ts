@@ -12,7 +12,10 @@ import type { Tally } from '../rows.ts';
 import { callsOf, upkeep } from './connection-slots.ts';
 import type { Connections, Run } from './connections.ts';
 
-/** How many records one statement deletes. A response may have a megabyte, so deleting more at once would take long. */
+/**
+ * How many records one statement deletes. A response may be a megabyte long, and a few hundred keep the statement
+ * short.
+ */
 const DELETED_AT_ONCE = 200;
 /** PostgreSQL writes bytes as this prefix, followed by hexadecimal digits. */
 const HEX_PREFIX = '\\x';

@@ -51,7 +51,7 @@ function setSql(scope: 'session' | 'transaction'): string {
 
 /**
  * Begins a transaction through a pooler, in one message. A pooler may run each transaction in another session of the
- * server, so the settings are made again in each transaction. They apply only to that transaction, because other
+ * server, so the settings are applied again in each transaction. They apply only to that transaction, because other
  * clients use the session next.
  */
 export const BEGIN_POOLED_SQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${setSql('transaction')}`;
@@ -76,7 +76,7 @@ export interface SessionProperties {
 }
 
 /**
- * Makes the settings of a session, unless the connection leads to a pooler. A pooler is recognised by the process ID
+ * Applies the settings to a session, unless the connection leads to a pooler. A pooler is recognised by the process ID
  * that it reports: the pooler makes an ID up, because no process of the server belongs to this client.
  */
 export async function setUpSession(client: pg.ClientBase): Promise<SessionProperties> {

@@ -40,7 +40,7 @@ export interface BackupSummary {
 export interface RunningBackup {
   readonly ended: Promise<BackupSummary>;
   /**
-   * Removes everything written so far. The thread is not stopped, because it may be blocked in SQLite; it ends with the
+   * Removes everything written so far. The thread is not stopped: it may be blocked in SQLite, and ends with the
    * process.
    */
   abandon(): void;

@@ -104,9 +104,9 @@ export class CallQueue<Item extends Weighed> {
   }
 
   /**
-   * Returns the weight at which a group counts as full: half of what is waiting, at least half of #groupWeight and at
-   * most all of it. While the thread serves one half of the callers, the other half sends its next calls. If a group
-   * took all waiting calls, the thread would be idle until the callers have sent their next ones.
+   * Returns the weight at which a group counts as full: half of what is waiting, but at least half of #groupWeight and
+   * at most #groupWeight. While the thread serves one half of the callers, the other half sends its next calls. If a
+   * group took all waiting calls, the thread would be idle until the callers have sent their next ones.
    */
   #fullWeight(): number {
     return Math.min(this.#groupWeight, Math.max(this.#groupWeight, this.#waitingWeight) / 2);

@@ -63,7 +63,7 @@ export class FileWatch {
    * file.
    */
   open<Database extends { close(): void }>(openDatabase: () => Database): Database {
-    // Checks this before opening, because SQLite would create a new file at the path if the database is gone.
+    // Checks the path before opening, because SQLite would create a new file if the database is gone.
     this.assertInPlace('database');
     for (let attempt = 1; ; attempt++) {
       const before = this.#look(DATABASE);

@@ -12,7 +12,7 @@ import type { Prepare } from './statements.ts';
 import { type Links, nobodys } from './thread-operations.ts';
 
 /**
- * The most records, and the most bytes of responses, that one call deletes. A response may have megabytes, and other
+ * The most records, and the most bytes of responses, that one call deletes. A response may be megabytes long, and other
  * writes wait for the call.
  */
 const DELETED_AT_ONCE = 200;

@@ -23,7 +23,7 @@ export class ReadingConnection {
   }
 
   /**
-   * Calls `run` in a transaction, so that all its reads share the cost of one. Throws StoreUnavailable if a file of the
+   * Calls `run` in a single transaction, whose cost all reads of `run` share. Throws StoreUnavailable if a file of the
    * database is no longer at its path, because the contents of the open file, including keys, may be out of date.
    */
   read<Result>(run: () => Result): Result {

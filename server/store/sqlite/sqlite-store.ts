@@ -60,7 +60,7 @@ export function holdStore(): HeldStore {
   };
 }
 
-/** What another thread needs to use an open store. */
+/** Lets another thread use an open store. */
 export interface SqliteStoreHandle {
   readonly files: OpenedFiles;
   /** Receives the status of the writer. */
@@ -68,8 +68,8 @@ export interface SqliteStoreHandle {
 }
 
 /**
- * Returns the store for an ingest thread. It has its own connection for lookups, so that an upload involves no other
- * thread than the writer.
+ * Returns the store for an ingest thread. The store has its own connection for lookups, so that an upload involves no
+ * thread other than the writer.
  */
 export function attachSqliteStore({ files, statusPort }: SqliteStoreHandle): IngestStore {
   const writer: Links['writer'] = createLink('writer');

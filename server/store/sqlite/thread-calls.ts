@@ -60,7 +60,7 @@ export function errorOf({ kind, message, stack }: CallFailure): Error {
 }
 
 /**
- * The most calls that may wait for one organisation, or without an organisation. The requests in flight of an
+ * The most calls of one organisation, or of no organisation, that may wait at once. The requests in flight of an
  * organisation cause fewer calls than this, so the limit only bounds memory.
  */
 const MOST_CALLS_WAITING = 20_000;
@@ -95,7 +95,10 @@ export interface Link<O extends Operations> {
     options: CallOptions,
   ): Promise<ReturnType<O[N]>>;
   connect(port: MessagePort): void;
-  /** Rejects all waiting calls with the reason, and all new calls until the link is connected again. */
+  /**
+   * Rejects all waiting calls, and all new calls until the link is connected again. `reason` becomes their error
+   * message.
+   */
   lose(reason: string): void;
   /** Returns why no call can be made, or null if the thread can be reached. */
   absence(): string | null;

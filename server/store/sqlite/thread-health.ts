@@ -1,5 +1,5 @@
 // Keeps the health of a store thread in memory that every thread can read. A health check therefore need not ask the
-// thread itself, which may be busy for many seconds. A long commit is not a failure.
+// thread itself, which may be busy for many seconds without having failed, for example with a long commit.
 
 import type { ThreadService } from './thread-loop.ts';
 
