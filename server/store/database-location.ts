@@ -14,7 +14,7 @@ export function isPostgres(database: string): boolean {
 export function readDatabaseLocation(database: string): DatabaseLocation | Failure {
   if (isPostgres(database)) return { kind: 'postgres', url: database };
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(database)?.[1]?.toLowerCase();
-  // After two slashes, some users would expect a host and others a path, so the URL form is rejected.
+  // Rejects `sqlite://`, because some users would expect a host after the slashes and others a path.
   if (scheme === 'sqlite')
     return new Failure('a SQLite file is named by its path, not by a URL: give sqlite:PATH');
   if (scheme !== undefined) {

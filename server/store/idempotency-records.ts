@@ -3,7 +3,7 @@
 
 import type { OrganisationNumber, Tally } from './rows.ts';
 
-/** Identifies an idempotency record: one organisation's key on one path. */
+/** Identifies an idempotency record. A key is unique only within one organisation and one path. */
 export interface IdempotencyRecordKey {
   readonly organisation: OrganisationNumber;
   readonly path: string;
@@ -11,9 +11,12 @@ export interface IdempotencyRecordKey {
 }
 
 export interface IdempotencyRecord extends IdempotencyRecordKey {
-  /** Differs between different request bodies. */
+  /**
+   * A hash of the request's body and handling. A repeated request has the same hash, and any other request has a
+   * different one.
+   */
   readonly fingerprint: string;
-  /** The response without the tallies. */
+  /** The response without its tallies, which are stored separately because only the write determines them. */
   readonly response: Uint8Array;
   readonly storedAtMs: number;
   readonly expiresAtMs: number;
@@ -27,8 +30,8 @@ export interface StoredResponse {
 }
 
 /**
- * The result of a write with an idempotency key. `replay`: the key was already used. `running`: another request with
- * the same key is being written now, perhaps by another process. In both cases nothing was stored.
+ * The result of a write. `replay`: a response is already stored under the idempotency key. `running`: another request
+ * with the same key is being written now, perhaps by another process. In both cases nothing was stored.
  */
 export type Written =
   | { readonly kind: 'written'; readonly tallies: readonly Tally[] }
@@ -36,7 +39,10 @@ export type Written =
   | { readonly kind: 'replay'; readonly stored: StoredResponse };
 
 export interface IdempotencyStore {
-  /** Returns the response stored under the key, or null if there is none or it has expired at `nowMs`. */
+  /**
+   * Returns the response stored under the key. Returns null if no response is stored or the stored one has expired at
+   * `nowMs`.
+   */
   storedResponse(key: IdempotencyRecordKey, nowMs: number): Promise<StoredResponse | null>;
   /** Deletes the records that have expired at `nowMs`. */
   deleteExpiredResponses(nowMs: number): Promise<void>;

@@ -6,13 +6,13 @@ import type { OrganisationNumber, Page, Row } from './rows.ts';
 
 export interface InteractionWrite {
   readonly organisation: OrganisationNumber;
-  /** In the order of the catalogue's `storedInteraction`; null to store only the idempotency record. */
+  /** The values in the order of the catalogue's `storedInteraction`. If null, only the idempotency record is stored. */
   readonly row: Row | null;
   readonly idempotencyRecord: IdempotencyRecord | null;
 }
 
 export interface InteractionPage {
-  /** Equality filters on declared fields, in kept form. */
+  /** The values, in kept form, that these declared fields must have. */
   readonly equal: Readonly<Record<string, ColumnValue>>;
   /** Bounds on `occurred_at`: `from` is included, `to` is not. */
   readonly from: string | null;

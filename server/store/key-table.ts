@@ -1,13 +1,16 @@
-// The table of API keys, which is the same in every store.
+// The SQL for the table of API keys, which is the same in every store.
 
 import type { NewApiKey } from './keys.ts';
 
-/** Selects keys with the id of their organisation. */
+/** Selects keys together with the `org_id` of their organisation. */
 export const keySql = `SELECT key_id, organisation, org_id, secret_hash, api_keys.name, scopes,
     api_keys.created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, replaced_by
   FROM api_keys JOIN organisations USING (organisation)`;
 
-/** Inserts a key. `parameter` returns the SQL of a parameter by its number, from 1; `keyValues` has the values. */
+/**
+ * Returns the statement that inserts a key. `parameter` returns the SQL of the parameter with the given number, counted
+ * from 1. `keyValues` returns the values of the parameters.
+ */
 export function insertKeySql(parameter: (number: number) => string): string {
   return `INSERT INTO api_keys
       (key_id, organisation, secret_hash, name, scopes,

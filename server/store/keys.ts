@@ -18,7 +18,7 @@ export interface ApiKey {
   readonly replacedBy: string | null;
 }
 
-/** A new key. Its `orgId` comes from the organisation. */
+/** A key to be added. It has no `orgId`, because its `organisation` determines that. */
 export type NewApiKey = Omit<ApiKey, 'orgId'>;
 
 export interface KeyStore {
@@ -27,13 +27,13 @@ export interface KeyStore {
   /** Returns the organisation's keys, oldest first. */
   keysOf(organisation: OrganisationNumber): Promise<readonly ApiKey[]>;
   /**
-   * Adds the successor and records it on the old key, which expires at `endsAtMs` or at its own expiry, whichever is
-   * sooner. Returns false and changes nothing if the key already has a successor: of two concurrent calls, one
-   * succeeds.
+   * Adds the successor and stores its id in the old key. The old key then expires at `endsAtMs`, or at its own expiry
+   * if that is sooner. Returns false and changes nothing if the old key already has a successor, so that only one of
+   * two concurrent calls succeeds.
    */
   replaceKey(keyId: string, endsAtMs: number, successor: NewApiKey): Promise<boolean>;
-  /** Revokes the key. A key that was already revoked keeps its first time. */
+  /** Revokes the key. A key that was already revoked keeps the time of its first revocation. */
   revokeKey(keyId: string, revokedAtMs: number): Promise<void>;
-  /** Updates last-used times; it never moves one back. */
+  /** Sets the last-used time of each key, unless a later time is already stored. */
   noteKeysUsed(lastUsedAtMs: ReadonlyMap<string, number>): Promise<void>;
 }

@@ -1,4 +1,5 @@
-// Describes the contents and the order of a list of records or interactions. Each store translates it into its own SQL.
+// Describes the contents and the order of a list of records or interactions. Each store translates this description
+// into its own SQL.
 
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import type { InteractionPage, InteractionPosition } from './interactions.ts';
@@ -19,17 +20,24 @@ export type Equality = readonly [field: string, value: ColumnValue];
 
 export interface Listing {
   readonly table: Table;
-  /** The index that gives the order of the rows; null for the primary key. */
+  /** The index in whose order the rows are read. Null means the primary key. */
   readonly index: Index | null;
   readonly order: readonly string[];
   readonly isDescending: boolean;
-  /** Conditions that all index entries between the bounds meet. */
+  /**
+   * Conditions on the field by which the index groups rows. The index has the matching entries side by side, so that no
+   * other entries are read.
+   */
   readonly inIndex: readonly Equality[];
   /**
-   * Conditions that have to be checked in each row. If there are none, every entry between the bounds is in the list.
+   * Conditions on other fields, which have to be checked in each row. If there are none, every entry between the bounds
+   * is in the list.
    */
   readonly inRow: readonly Equality[];
-  /** At most one bound on either side: SQLite uses only one, and would check a second one on every entry. */
+  /**
+   * The list has at most one bound on either side, because SQLite uses only one to find the entries and would check a
+   * second one on every entry.
+   */
   readonly begin: Bound | null;
   readonly end: Bound | null;
 }

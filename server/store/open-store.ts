@@ -9,7 +9,10 @@ import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
 import { attachSqliteStore, type SqliteStoreHandle } from './sqlite/sqlite-store.ts';
 import { type IngestStore, type Store, StoreUnusable } from './store.ts';
 
-/** What another thread needs to use an open store. Send it with its transferables, and use it once. */
+/**
+ * Lets another thread use an open store. Send the handle together with `transferablesOf(handle)`, and use each handle
+ * for only one thread.
+ */
 export type StoreHandle =
   | ({ readonly kind: 'sqlite' } & SqliteStoreHandle)
   | { readonly kind: 'postgres'; readonly url: string };
@@ -20,7 +23,7 @@ export interface OpenedStore extends Store {
 
 /**
  * Opens `sqlite:PATH`, a bare path, or `postgres://…`. Rejects with StoreUnusable if the database can never be used.
- * Calls `onTrouble` for problems that the operator should know of and that no call reports.
+ * Calls `onTrouble` with problems that the operator should know about but that no call reports.
  */
 export async function openStore(
   database: string,
@@ -28,7 +31,8 @@ export async function openStore(
 ): Promise<OpenedStore> {
   const place = usablePlace(database);
   if (place.kind === 'postgres') {
-    // Loaded only if it is needed: the driver takes longer to load than a SQLite store takes to open.
+    // Imports the PostgreSQL store only here, because its driver takes longer to load than a SQLite store takes to
+    // open.
     const { openPostgresStore } = await import('./postgres/open-postgres-store.ts');
     const { url, ...store } = await openPostgresStore(place.url, onTrouble);
     return { ...store, handle: () => ({ kind: 'postgres', url }) };
@@ -45,7 +49,7 @@ export interface Migrated {
 }
 
 /**
- * Upgrades the database. Opening does the same, except that it does not distribute tables that were created before the
+ * Upgrades the database. `openStore` upgrades it as well, but does not distribute tables that were created before the
  * database became a Citus cluster.
  */
 export async function migrateDatabase(
@@ -68,7 +72,9 @@ function usablePlace(database: string): DatabaseLocation {
   return place;
 }
 
-/** Returns the opened store for another thread. Closing it does not close the original. */
+/**
+ * Returns the store for the thread that has received the handle. Closing this store does not close the original one.
+ */
 export async function attachStore(handle: StoreHandle): Promise<IngestStore> {
   if (handle.kind === 'sqlite') return attachSqliteStore(handle);
   const { attachPostgresStore } = await import('./postgres/postgres-store.ts');

@@ -4,18 +4,20 @@
 const MIB = 1024 * 1024;
 
 /**
- * The approximate limit for the JSON of a page's rows; a single longer row still forms a page. The serving thread takes
- * about 15 ms to write a response of this size, and serves no other request in that time.
+ * The approximate limit for the JSON of a page's rows, in bytes. A single row that is longer still forms a page. The
+ * serving thread takes about 15 ms to write a response of this size, and serves no other request in that time.
  */
 export const PAGE_BYTES = MIB;
-/** How many index entries one step reads, if some of them may not belong to the list. */
+/**
+ * How many index entries one step reads if each row has to be checked. Otherwise a single step reads the whole page.
+ */
 export const STEP_ENTRIES = 2000;
-/** How many index entries are read for one page. */
+/** After this many index entries, a page ends even if it is not full. */
 const PAGE_ENTRIES = 40_000;
-/** How long the steps of one page may take in total. The last step is always finished. */
+/** After this much time in its steps, a page ends with the current step even if it is not full. */
 const PAGE_WORK_MS = 200;
 
-/** Counts what a page has used while its rows are collected. */
+/** Counts the rows, bytes, index entries and time that a page has used so far. */
 export class PageAccount {
   readonly #limit: number;
   #rows = 0;
@@ -28,14 +30,14 @@ export class PageAccount {
     this.#limit = limit;
   }
 
-  /** How many more rows the page may have. Fewer fit if they are long. */
+  /** How many more rows the page may have. If rows are long, fewer may fit. */
   get roomRows(): number {
     return this.#limit - this.#rows;
   }
 
   /**
-   * Returns how many of the rows with these sizes fit, starting with the first. In an empty page, the first row always
-   * fits.
+   * Returns how many rows, from the first one on, still fit into the page, given the size of each row in bytes. In an
+   * empty page, the first row always fits.
    */
   fitting(rowsBytes: readonly number[]): number {
     let bytes = this.#bytes;
@@ -46,7 +48,7 @@ export class PageAccount {
     return Math.min(this.roomRows, firstTooMuch === -1 ? rowsBytes.length : firstTooMuch);
   }
 
-  /** Counts a row. Returns false and counts nothing if its JSON does not fit. */
+  /** Counts a row as part of the page. Returns false, without counting the row, if its JSON does not fit. */
   take(rowJson: string): boolean {
     const bytes = Buffer.byteLength(rowJson);
     if (this.fitting([bytes]) === 0) return false;
@@ -59,7 +61,10 @@ export class PageAccount {
     this.#stepBeganAtMs = performance.now();
   }
 
-  /** Returns false if the page is full or has reached the limit of entries or time. */
+  /**
+   * Ends the step that `beginStep` began. Returns false if the page is full or has reached the limit of entries or
+   * time.
+   */
   endStep(): boolean {
     this.#workMs += performance.now() - this.#stepBeganAtMs;
     this.#entries += STEP_ENTRIES;

@@ -7,7 +7,7 @@ import type { OrganisationNumber, Page, Row, Tally } from './rows.ts';
 export interface UploadedRows {
   readonly organisation: OrganisationNumber;
   readonly type: RecordTypeName;
-  /** The rows to upsert, by batch. No id occurs twice in an upload. */
+  /** The rows to upsert, grouped by batch. No id occurs twice in an upload. */
   readonly batches: readonly (readonly Row[])[];
 }
 
@@ -24,22 +24,25 @@ export interface RecordPage {
 }
 
 export interface RecordStore {
-  /** Returns the ids for which a record of the type exists, including deleted records. */
+  /**
+   * Returns those of the ids for which a record of the type exists. Records that are marked as deleted count as
+   * existing.
+   */
   existing(
     organisation: OrganisationNumber,
     type: RecordTypeName,
     ids: readonly string[],
   ): Promise<ReadonlySet<string>>;
   /**
-   * Upserts all batches in one transaction. A stored row is kept if the incoming row is identical, or if both have
-   * `updated` and the incoming row is older.
+   * Upserts all batches in one transaction. A stored row stays as it is if the incoming row is identical. It also stays
+   * if both rows have a value in `updated` and the incoming row is older.
    */
   write(upload: Upload): Promise<Written>;
   /** Returns the counts that `write` would return, and stores nothing. */
   dryRun(upload: UploadedRows): Promise<readonly Tally[]>;
   record(organisation: OrganisationNumber, type: RecordTypeName, id: string): Promise<Row | null>;
-  /** Returns a page, sorted by id. Its position is an id. */
+  /** Returns a page of records, sorted by id. The page's `next` is an id. */
   records(organisation: OrganisationNumber, type: RecordTypeName, page: RecordPage): Promise<Page<string>>;
-  /** Returns how many records of the type exist, including deleted ones. */
+  /** Returns how many records of the type exist, including those that are marked as deleted. */
   countRecords(organisation: OrganisationNumber, type: RecordTypeName): Promise<number>;
 }

@@ -5,7 +5,10 @@
 
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 
-/** An organisation's number within this database. It is the first column of every key. */
+/**
+ * An organisation's number within this database. The primary keys of records, interactions and idempotency records
+ * begin with this number.
+ */
 export type OrganisationNumber = number;
 
 /** A record's values in the order of its type's declared fields. */
@@ -15,18 +18,18 @@ export type Row = readonly ColumnValue[];
 export interface Tally {
   readonly created: number;
   readonly updated: number;
-  /** Rows that are identical to the stored ones, or older. */
+  /** Rows that were not stored, because the stored row is identical or newer. */
   readonly unchanged: number;
 }
 
 /**
- * A page of a list. It ends at `limit` rows, at about PAGE_BYTES, or at the limits on reading in page-limits.ts. So it
- * may have fewer rows than `limit`, or none, even if more exist.
+ * A page of a list. A page ends at `limit` rows, at about PAGE_BYTES of JSON, or at one of the limits on reading in
+ * page-limits.ts. It may therefore have fewer rows than `limit`, or none, although the list goes on.
  */
 export interface Page<Position> {
   readonly rows: readonly Row[];
   /**
-   * Null if and only if the list has ended. Otherwise the position after which the next page begins; that page may be
+   * The position after which the next page begins, or null if and only if the list has ended. The next page may be
    * empty.
    */
   readonly next: Position | null;

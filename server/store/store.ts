@@ -3,14 +3,13 @@
 //
 // Every store guarantees:
 // - When a write resolves, its data is on disk and survives a crash of the process or a power failure.
-// - A call that rejects with StoreUnavailable has stored nothing. One exception cannot be avoided: if the connection
-//   is lost between a commit and its confirmation, or a SQLite file is moved away at that moment and back later,
-//   everything was stored. Uploads, and all writes with an idempotency record, can be repeated without harm; an
-//   interaction without one may then be stored twice.
+// - A call that rejects with StoreUnavailable has stored nothing, with one exception that cannot be avoided. If the
+//   connection is lost between a commit and its confirmation, or a SQLite file is moved away at that moment and moved
+//   back later, the call has stored everything. Uploads and all writes with an idempotency record can be repeated
+//   without harm. If an interaction without an idempotency record is repeated, it may be stored twice.
 // - A call for one organisation never reads, changes or counts data of another.
-// - Records never disappear: once a record exists, it always exists, so a positive result of `existing` may be cached
-//   forever.
-// - A read sees everything that was acknowledged before it started.
+// - Records are never removed, only marked as deleted. A positive result of `existing` may therefore be cached forever.
+// - A read sees everything that was acknowledged before the read started.
 
 import type { IdempotencyStore } from './idempotency-records.ts';
 import type { InteractionStore } from './interactions.ts';
@@ -26,13 +25,14 @@ export class StoreUnavailable extends Error {
   override readonly name: string = 'StoreUnavailable';
 }
 
-/** The database is overloaded. The call will succeed later, or with fewer calls at once. */
+/** The database is overloaded. The same call will succeed later, or when fewer calls are made at once. */
 export class StoreBusy extends StoreUnavailable {
   override readonly name: string = 'StoreBusy';
 }
 
 /**
- * The database cannot be used at all: it is missing, not Headgate's, or from a newer version. Retrying does not help.
+ * The database cannot be used at all: it does not exist, is not one of Headgate's, or was created by a newer version.
+ * Retrying does not help.
  */
 export class StoreUnusable extends Error {
   override readonly name = 'StoreUnusable';
@@ -40,8 +40,8 @@ export class StoreUnusable extends Error {
 
 export interface Store extends OrganisationStore, KeyStore, RecordStore, InteractionStore, IdempotencyStore {
   /**
-   * Resolves if the store can serve, and rejects with the reason if it is broken. It does not wait behind other calls:
-   * it resolves at once if the store is only busy.
+   * Resolves if the store can serve calls, and rejects with the reason if the store is broken. Does not wait behind
+   * other calls: if the store is only busy, `ping` resolves at once.
    */
   ping(): Promise<void>;
   close(): Promise<void>;

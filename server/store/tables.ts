@@ -8,16 +8,16 @@ import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/c
 export interface Column {
   readonly name: string;
   readonly kind: KindName;
-  /** The value of rows that were stored before the column existed. */
+  /** The value that the column gets in rows that were stored before the column existed. */
   readonly omitted: boolean | null;
 }
 
 export interface Index {
   readonly name: string;
   readonly columns: readonly string[];
-  /** The field by whose value the index groups rows; null for an index of all rows. */
+  /** The field by whose value the index groups rows. Null if the index groups rows only by organisation. */
   readonly filter: string | null;
-  /** Rows without a value in this column are left out of the index. */
+  /** Rows without a value in this column are left out of the index. Null if the index holds all rows. */
   readonly onlyWith: string | null;
 }
 
@@ -25,7 +25,7 @@ export interface Table {
   readonly name: string;
   /** The primary key consists of `organisation` and this column. */
   readonly key: string;
-  /** The declared fields in their order. In every table, `organisation` comes before them. */
+  /** The declared fields in the order of their declaration. Every table has the column `organisation` before them. */
   readonly columns: readonly Column[];
   readonly indexes: readonly Index[];
 }
@@ -69,8 +69,8 @@ function interactionIndex(by: string, filter?: string, presence?: 'optional'): I
 }
 
 /**
- * Returns the index for listing rows with these values: the index of one of the given fields, or else the one of all
- * rows.
+ * Returns the index for listing the rows that have the given values: an index that groups rows by one of the given
+ * fields, or else the index that groups rows only by organisation.
  */
 export function listingIndex({ name, indexes }: Table, equal: Readonly<Record<string, ColumnValue>>): Index {
   const index =
@@ -105,9 +105,9 @@ function columnOf(name: string, { kind, omitted }: Field): Column {
 }
 
 /**
- * Returns whether the column is NOT NULL. Only the primary key is: other required values are a rule for uploads, which
- * may change while stored records stay. A constraint would differ between databases created before and after the
- * change.
+ * Returns whether the column is NOT NULL. Only the columns of the primary key are. All other required values are a rule
+ * for uploads, and the rule may change while stored records stay. A NOT NULL constraint would then differ between
+ * databases created before and after the change.
  */
 export function isNotNull({ key }: Table, column: string): boolean {
   return column === key || column === 'organisation';

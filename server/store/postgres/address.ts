@@ -1,5 +1,6 @@
-// Reads the URL of a PostgreSQL database as libpq does. node-postgres uses pg-connection-string, which supports neither
-// several hosts nor sslrootcert=system, accepts broken percent-encoding, and interprets sslmode=require differently.
+// Reads the URL of a PostgreSQL database as libpq does. The parser of node-postgres, pg-connection-string, is not used:
+// it supports neither several hosts nor sslrootcert=system, accepts broken percent-encoding, and interprets
+// sslmode=require differently from libpq.
 
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
@@ -36,8 +37,8 @@ export interface Address {
   /** One or more servers. Only one of them accepts writes at a time. */
   readonly hosts: readonly Host[];
   /**
-   * Whether read-only servers are skipped. Always true if there are several hosts. If false, the only host may be
-   * read-only, and then serves only reads.
+   * Whether read-only servers are skipped. Always true if there are several hosts. If it is false, the only host may be
+   * read-only; Headgate can then only read.
    */
   readonly needsWritable: boolean;
 }
@@ -46,7 +47,10 @@ export type Host = Pick<ClientConfig, 'host' | 'port' | 'ssl'>;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads the URL. Missing parts are taken from PGHOST, PGUSER and so on, as in every PostgreSQL tool. */
+/**
+ * Reads the URL. Parts that the URL lacks are taken from the environment variables PGHOST, PGUSER and so on, as in
+ * every PostgreSQL tool.
+ */
 export function readAddress(url: string, env: Environment = process.env): Address {
   const given = readParameters(url);
   const names = (given.host ?? env.PGHOST ?? 'localhost').split(',');
@@ -92,7 +96,7 @@ const hostParts = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/;
 function readParameters(url: string): Parameters {
   const [, scheme, userInfo = '', hostList = '', rest] = urlParts.exec(url) ?? [];
   const hosts = hostList.split(',').map((host) => hostParts.exec(host));
-  // A URL can have only one host, so a placeholder replaces the list of hosts while the rest is parsed.
+  // `URL.parse` accepts only one host, so a placeholder replaces the list of hosts while the rest is parsed.
   const parsed = URL.parse(`${scheme}${userInfo}host${rest}`);
   if (parsed === null || hosts.includes(null)) {
     throw new StoreUnusable(
@@ -119,7 +123,7 @@ function readParameters(url: string): Parameters {
   return Object.fromEntries(given.filter(([, value]) => value !== ''));
 }
 
-/** Returns a port for each host. The list has one port for each host, or one for all of them. */
+/** Returns a port for each host. `list` has either one port for each host or a single port for all hosts. */
 function readPorts(list: string, hosts: number): readonly number[] {
   const given = list.split(',');
   if (given.length !== 1 && given.length !== hosts) {
@@ -134,7 +138,10 @@ function readPorts(list: string, hosts: number): readonly number[] {
   return given.length === hosts ? ports : Array.from({ length: hosts }, () => ports[0]!);
 }
 
-/** Returns whether a writable server is required. Throws if a read-only one is, because Headgate could not use it. */
+/**
+ * Returns whether a writable server is required. Throws if `word` asks for a read-only server, because Headgate has to
+ * write.
+ */
 function readTarget(word = 'any'): boolean {
   if (word === 'any') return false;
   if (word === 'read-write' || word === 'primary') return true;
@@ -154,7 +161,8 @@ function decode(part: string): string {
 }
 
 function readSslMode(word: string | undefined): SslMode {
-  // As in libpq, the default is `prefer`: old URLs keep working, and a server with TLS is used encrypted.
+  // As in libpq, the default is `prefer`: connections are encrypted if the server offers TLS, and old URLs of servers
+  // without TLS keep working.
   if (word === undefined) return 'prefer';
   const mode = sslModes.find((known) => known === word);
   if (mode === undefined) {
@@ -176,11 +184,12 @@ function tlsOptions(
       'sslmode=verify-ca needs sslrootcert=FILE: without it, any certificate of a public authority would be accepted',
     );
   }
-  // As in libpq, a root certificate in the URL is used even if the mode does not require it.
+  // As in libpq, the server's certificate is checked against a root certificate in the URL even if the mode does not
+  // require a check.
   const checksAuthority = mode === 'verify-ca' || mode === 'verify-full' || ca !== undefined;
   return {
     rejectUnauthorized: checksAuthority,
-    // The host is passed explicitly, because Node would compare the certificate of a numeric address with "localhost".
+    // Passes the host explicitly, because for a numeric address Node would compare the certificate with "localhost".
     checkServerIdentity: (_, certificate) =>
       mode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
     ...(ca === undefined ? {} : { ca }),

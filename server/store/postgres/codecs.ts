@@ -3,9 +3,12 @@
 import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
 
 export interface Codec {
-  /** As `format_type` writes it, so that it can be compared with the columns of a database. */
+  /** The column's type as `format_type` writes it, so that it can be compared with the column types in a database. */
   readonly type: string;
-  /** Returns SQL for the column in its kept form, which must not depend on the server's DateStyle and TimeZone. */
+  /**
+   * Returns SQL that selects the column's value in its kept form. The result must not depend on the server's DateStyle
+   * and TimeZone.
+   */
   selectSql(column: string): string;
   fromText(text: string): ColumnValue;
   /** Throws if the value is not in its kept form. */

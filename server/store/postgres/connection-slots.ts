@@ -1,27 +1,35 @@
-// Decides which call gets a connection. Organisations take turns, and an organisation whose calls hang (because its
-// Citus worker is frozen or its rows are locked) can hold only some of the connections, so that the others are still
-// served.
+// Decides which call gets a connection. Organisations take turns. If the calls of an organisation hang, because its
+// Citus worker is frozen or its rows are locked, they can hold only some of the connections, so that other
+// organisations are still served.
 
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
 
-/** Keys and readiness checks never wait behind other work, and lists never hold all connections for other work. */
+/**
+ * - `vital`: keys, organisations and readiness checks, which never wait behind other work.
+ * - `list`: lists, which may hold only some of the remaining connections.
+ * - `ordinary`: everything else.
+ */
 type Lane = 'vital' | 'ordinary' | 'list';
 
-/** Who needs a connection, and for what. */
+/** Says for whom and in which lane a call needs a connection. */
 export interface Claim {
   readonly lane: Lane;
   readonly owner: OrganisationNumber | 'keys' | 'upkeep' | 'mixed groups';
   /**
-   * The call is aborted after this time, even if no other call waits. Such a timeout does not count against its owner.
+   * The call is aborted after this time, even if no other call waits. Such an abort does not count as a timeout of the
+   * owner.
    */
   readonly limitMs?: number;
 }
 
-/** For keys and readiness checks. */
+/** For keys, organisations and readiness checks. */
 export const vital: Claim = { lane: 'vital', owner: 'keys' };
 export const upkeep: Claim = { lane: 'ordinary', owner: 'upkeep' };
-/** A call for several organisations at once. It is aborted early, because it is unknown which of them makes it hang. */
+/**
+ * For calls for several organisations at once. Such a call is aborted early, because nobody can tell which organisation
+ * makes it hang.
+ */
 export const mixedGroups: Claim = { lane: 'ordinary', owner: 'mixed groups', limitMs: 2000 };
 
 export function callsOf(organisation: OrganisationNumber): Claim {
@@ -34,21 +42,21 @@ export function listsOf(organisation: OrganisationNumber): Claim {
 
 export interface SlotLimits {
   readonly vitalSlots: number;
-  /** Slots for all other calls, while no call is slow. */
+  /** How many slots all other calls share, while no call is slow. */
   readonly slots: number;
   /** How many of these slots lists may hold. */
   readonly listSlots: number;
-  /** How many more slots are opened to replace those that slow calls hold. */
+  /** How many additional slots may be opened, to replace slots that slow calls hold. */
   readonly spareSlots: number;
-  /** How many slots one organisation may hold, and how many of them for lists. */
+  /** How many slots one organisation may hold in total, and how many of these may be for lists. */
   readonly placesOfOwner: number;
   readonly listSlotsOfOwner: number;
-  /** How many calls may run at once of those organisations whose last call timed out. */
+  /** How many calls may run at once, in total, for organisations whose last call timed out. */
   readonly probingSlots: number;
   readonly slowAfterMs: number;
   /**
-   * A call that fails after this time counts as timed out. A call that is still running is aborted if others need its
-   * slot.
+   * A call that fails after this time counts as timed out. A call that is still running after this time is aborted if
+   * other calls need its slot.
    */
   readonly lateAfterMs: number;
   /** After this many timeouts in a row, an organisation's calls fail at once while its probing call hangs. */
@@ -59,9 +67,10 @@ export interface SlotLimits {
 }
 
 /**
- * One connection writes 30,000 rows a second or more, and one thread prepares hardly three times that. A fourth
- * connection keeps small calls from waiting behind large ones; more would only compete within the server. `patienceMs`,
- * the timeout of a waiting call, is longer than any burst takes and shorter than clients wait.
+ * Four slots are enough: one connection writes 30,000 rows a second or more, and one thread prepares hardly three times
+ * as many. The fourth connection keeps small calls from waiting behind large ones. More connections would only compete
+ * within the server. `patienceMs`, the timeout of a waiting call, is longer than any burst takes and shorter than
+ * clients wait.
  */
 export const slotLimits: SlotLimits = {
   vitalSlots: 2,
@@ -86,10 +95,11 @@ export function mostConnections({ vitalSlots, slots, spareSlots }: SlotLimits): 
 export interface ConnectionSlot {
   readonly isGivenUp: boolean;
   /**
-   * Registers `end`, which has to make the call fail soon. It is called at once if the slot has already been given up.
+   * Registers `end`, which has to make the call fail soon. `end` is called when the slot is given up, or at once if
+   * that has already happened.
    */
   onGivenUp(end: () => void): void;
-  /** Releases the slot. `isUnavailable`: the call failed because the store did not serve it. */
+  /** Releases the slot. `isUnavailable` is true if the call failed because the store did not serve it. */
   giveBack(isUnavailable: boolean): void;
 }
 
@@ -101,7 +111,7 @@ interface Waiting {
 }
 
 /**
- * The calls of one owner in one lane. Lanes are separate, so that lists that take too long do not stop the
+ * The calls of one owner in one lane. Each lane has its own account, so that lists that take too long do not stop the
  * organisation's uploads.
  */
 interface Account {
@@ -109,11 +119,14 @@ interface Account {
   readonly owner: Claim['owner'];
   readonly waiting: Waiting[];
   readonly held: Set<HeldSlot>;
-  /** The number of timeouts since the last call that was served. If it is not 0, the account's calls are probing. */
+  /**
+   * The number of timeouts since a call of this account was last served. While it is not 0, the account's calls are
+   * probing: they show whether the account is served again.
+   */
   timeouts: number;
 }
 
-/** The lanes in which a slot is free, and whether one is free for a probing call. */
+/** Says for each lane whether a slot is free, and whether one more probing call may run. */
 type Room = Readonly<Record<Lane | 'probing', boolean>>;
 
 export class ConnectionSlots {
@@ -128,7 +141,10 @@ export class ConnectionSlots {
     this.#limits = limits;
   }
 
-  /** Resolves when the call may start. Rejects with StoreUnavailable if that takes too long or is hopeless. */
+  /**
+   * Resolves when the call may start. Rejects with StoreUnavailable if the wait takes too long, if too many calls of
+   * the owner already wait, or if the owner's calls hang.
+   */
   take(claim: Claim): Promise<ConnectionSlot> {
     const [name, account] = this.#accountOf(claim);
     if (this.#isBroken(account)) return Promise.reject(broken());
@@ -167,9 +183,10 @@ export class ConnectionSlots {
   }
 
   /**
-   * Returns the account that goes next: the one that holds the fewest slots, in turn. Accounts whose calls time out go
-   * last until half of their waiting time is over; otherwise, if others always wait, they could never show that they
-   * are served again.
+   * Returns the account that goes next: the account whose owner holds the fewest slots, or among equals the one whose
+   * turn it is. Accounts whose last call timed out go last, until their first call has waited for half of `patienceMs`.
+   * If they always went last, they might never get a slot while others wait, and could not show that they are served
+   * again.
    */
   #next(): readonly [string, Account] | null {
     if (this.#waiting.size === 0) return null;
@@ -248,7 +265,8 @@ export class ConnectionSlots {
   }
 
   /**
-   * Aborts late calls while others wait: slow calls may keep only the spare slots, and the oldest are aborted first.
+   * Aborts late calls if others wait for their slots. Slow calls may then hold only as many slots as there are spare
+   * ones, and the oldest calls are aborted first.
    */
   #giveUpLate(): void {
     const waits = (account: Account): boolean =>
@@ -264,8 +282,8 @@ export class ConnectionSlots {
   }
 
   /**
-   * Returns whether a call would be in vain, because the call that probes whether the account is served again hangs,
-   * too.
+   * Returns whether a new call would be in vain: the account's last calls timed out, and either its probing call hangs
+   * as well, or hanging calls hold all slots for probing.
    */
   #isBroken(account: Account): boolean {
     if (account.timeouts < this.#limits.brokenAfterTimeouts) return false;
@@ -313,7 +331,7 @@ class HeldSlot implements ConnectionSlot {
   readonly claim: Claim;
   readonly account: Account;
   readonly sinceMs = performance.now();
-  /** The account's last call timed out, and this call shows whether it is served again. */
+  /** True if the account's last call timed out, so that this call shows whether the account is served again. */
   readonly isProbing: boolean;
   readonly #release: (isUnavailable: boolean) => void;
   readonly #limit: NodeJS.Timeout | null;

@@ -1,5 +1,5 @@
-// Manages one thread's connections to PostgreSQL. connection-slots.ts decides which call gets one; a failed connection is closed,
-// and a new one is opened when it is needed.
+// Manages one thread's connections to PostgreSQL. connection-slots.ts decides which call gets a connection. A failed
+// connection is closed, and a new one is opened when a call needs it.
 
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,7 +26,10 @@ import {
 } from './session.ts';
 
 export interface Statement {
-  /** The same text must always have the same name. A connection without a pooler then parses and plans it only once. */
+  /**
+   * A name must always stand for the same text. A connection without a pooler parses and plans a named statement only
+   * once.
+   */
   readonly name?: string;
   readonly text: string;
   readonly values: readonly unknown[];
@@ -46,7 +49,7 @@ export interface CopiedRows {
 /** The operations of a connection. */
 export interface Session {
   readonly run: Run;
-  /** Returns false if one of the rows already exists. Then none was copied. */
+  /** Copies the rows. Returns false if one of the rows already exists; then none was copied. */
   copy(copied: CopiedRows): Promise<boolean>;
 }
 
@@ -55,7 +58,8 @@ export interface Sessions extends Session {
   /** Runs one statement in its own transaction. */
   readonly run: Run;
   /**
-   * Runs `work` in a transaction. It may run more than once: it is repeated after a conflict with another transaction.
+   * Runs `work` in a transaction. `work` may run more than once, because the transaction is repeated after a conflict
+   * with another one.
    */
   transaction<Result>(work: (session: Session) => Promise<Result>): Promise<Result>;
 }
@@ -67,7 +71,10 @@ export interface Connections {
 }
 
 const IDLE_CONNECTION_KEPT_MS = 60_000;
-/** If a server was moved or replaced under the same name, the new one is used within this time. */
+/**
+ * A connection is replaced after this time, so that a server that was moved or replaced under the same name is no
+ * longer used.
+ */
 const CONNECTION_LIFETIME_S = 1800;
 /** How long an aborted call may take to end before its connection is destroyed. */
 const CANCEL_PATIENCE_MS = 1000;
@@ -81,7 +88,7 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
   let host = hosts[0]!;
   const pooled = new WeakSet<pg.ClientBase>();
   const pool = new pg.Pool({
-    // A new connection goes to the host that is current when it is opened.
+    // A new connection uses the host that is current when the connection is opened.
     Client: class extends pg.Client {
       constructor() {
         super(clientConfig(address, host));
@@ -98,11 +105,12 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
       if (needsWritable && !isWritable) throw notWritable(client);
     },
   });
-  // The pool removes an idle connection that the server has closed; the next call opens another.
+  // Ignores the error if the server closes an idle connection: the pool removes the connection, and the next call opens
+  // another.
   pool.on('error', () => {});
   const slots = new ConnectionSlots(limits);
 
-  /** Tries the host that served last first, then each of the others once. */
+  /** Connects to the host that served last. If that fails, tries each of the other hosts once. */
   const connect = async (): Promise<pg.PoolClient> => {
     for (let tried = 1; ; tried++) {
       const triedHost = host;
@@ -171,14 +179,17 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
   return { for: sessionsFor, close: () => pool.end() };
 }
 
-/** Aborts the call if its slot is given up, and returns the connection to the pool unless it may be unusable. */
+/**
+ * Calls `use` with the connection, and aborts the call if its slot is given up. Afterwards returns the connection to
+ * the pool, or closes it if it may be unusable.
+ */
 async function onConnected<Result>(
   client: pg.PoolClient,
   slot: ConnectionSlot,
   use: (client: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  // The pool does not listen for errors while the connection is in use, and an unhandled error would end the process.
-  // The running statement rejects with the same error.
+  // Ignores error events, because the running statement rejects with the same error. The pool does not listen for
+  // errors while the connection is in use, and an unhandled error would end the process.
   const ignore = (): void => {};
   client.on('error', ignore);
   let destroying: NodeJS.Timeout | undefined;
@@ -193,12 +204,13 @@ async function onConnected<Result>(
     isSound = isSessionSound(error);
     throw slot.isGivenUp ? new GivenUp({ cause: error }) : error;
   } finally {
-    // The slot is released a moment later. If it were given up before that, the client might already serve another
-    // call.
+    // From here on, giving up the slot must not abort anything: the slot is released only a moment later, and the
+    // client might already serve another call.
     slot.onGivenUp(() => {});
     clearTimeout(destroying);
     client.off('error', ignore);
-    // A cancel request may still be on its way, and must not hit the next statement.
+    // Closes the connection of an aborted call, because a cancel request may still be on its way and must not hit the
+    // next statement.
     client.release(!isSound || slot.isGivenUp);
   }
 }
@@ -232,7 +244,8 @@ async function ask(
 
 async function copyInto(client: pg.ClientBase, { text, rows }: CopiedRows): Promise<boolean> {
   const copying = client.query(copyFrom(text));
-  // It may fail again after it was aborted, when its socket drains or closes. That error has no receiver.
+  // Ignores later errors, because a stream that was aborted may fail again when its socket drains or closes, and
+  // nothing receives that error.
   copying.on('error', () => {});
   try {
     copying.end(rows);
@@ -244,7 +257,9 @@ async function copyInto(client: pg.ClientBase, { text, rows }: CopiedRows): Prom
   }
 }
 
-/** Retries after conflicts. The pauses are random, so that two transactions that conflicted do not conflict again. */
+/**
+ * Retries after conflicts. The pauses are random, so that two transactions that have conflicted do not conflict again.
+ */
 async function repeatedly<Result>(attempt: () => Promise<Result>): Promise<Result> {
   for (let attempts = 1; ; attempts++) {
     try {

@@ -5,30 +5,33 @@ import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import type { Address } from './address.ts';
 import { isMovedShard } from './citus.ts';
 
-/** Thrown for a call that was aborted because other calls needed its connection or were waiting for it to end. */
+/**
+ * Thrown for a call that was aborted because other calls needed its connection, or because it took longer than the
+ * limit of its claim.
+ */
 export class GivenUp extends StoreUnavailable {
   constructor(options: ErrorOptions) {
     super('PostgreSQL took too long while other calls waited; the call was aborted', options);
   }
 }
 
-/** Two transactions conflicted, and the server has rolled this one back. */
+/** The states in which two transactions have conflicted and the server has rolled this one back. */
 const conflictStates: ReadonlySet<string> = new Set(['40001', '40P01']);
 /**
- * SQLSTATE classes: connection exceptions, insufficient resources, operator intervention, system errors, internal
- * errors. Citus also reports a worker that is lost during a transaction as an internal error.
+ * The SQLSTATE classes of connection exceptions, insufficient resources, operator intervention, system errors and
+ * internal errors. Citus also reports a worker that is lost during a transaction as an internal error.
  */
 const unavailableClasses: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
 const unavailableStates: ReadonlySet<string> = new Set([
-  '25006', // read-only transaction: a standby
-  '28000', // no such role, or not from here
+  '25006', // read-only transaction, as on a standby
+  '28000', // the role does not exist, or may not connect from here
   '28P01', // wrong password
   '3D000', // no such database
   '40001', // serialization failure
   '40003', // statement completion unknown
   '40P01', // deadlock
   '42501', // permission denied
-  '55000', // the database takes no connections
+  '55000', // the database accepts no connections
   '55P03', // lock not available
 ]);
 
@@ -36,29 +39,32 @@ function sqlStateOf(error: unknown): string | null {
   return error instanceof pg.DatabaseError && error.code !== undefined ? error.code : null;
 }
 
-/** Returns whether the server has rolled the call back and may run it if it is sent again. */
+/**
+ * Returns whether the server has rolled the call back because of a conflict or a moved shard. The call may succeed if
+ * it is sent again.
+ */
 export function isConflict(error: unknown): boolean {
   if (!(error instanceof StoreUnavailable)) return false;
   const state = sqlStateOf(error.cause);
   return state !== null && (conflictStates.has(state) || isMovedShard(state, messageOf(error.cause)));
 }
 
-/** Errors that affect every statement, not only the one that was sent. */
+/** The states of errors that affect every statement, not only the one that was sent. */
 const serverWideStates: ReadonlySet<string> = new Set([
-  '25006', // read-only transaction: a standby
-  '28000', // no such role, or not from here
+  '25006', // read-only transaction, as on a standby
+  '28000', // the role does not exist, or may not connect from here
   '28P01', // wrong password
   '3D000', // no such database
   '53300', // too many connections
-  '55000', // the database takes no connections
+  '55000', // the database accepts no connections
   '57P01', // the server, or this connection, is being shut down
   '57P02', // the server has crashed
   '57P03', // the server is starting
 ]);
 
 /**
- * Returns whether only the statement failed (on Citus perhaps because a worker is down) and the session is still
- * usable.
+ * Returns whether only the statement failed and the session is still usable. On Citus, a statement may fail because a
+ * worker is down.
  */
 export function isOfStatement(error: StoreUnavailable): boolean {
   const { cause } = error;
@@ -68,10 +74,13 @@ export function isOfStatement(error: StoreUnavailable): boolean {
   return severity !== 'FATAL' && severity !== 'PANIC';
 }
 
-/** Unique violation, and the state that Citus reports for every failure of a copy on one of its workers. */
+/** The states of a unique violation, and of every failure of a copy on a Citus worker. */
 const refusedCopyStates: ReadonlySet<string> = new Set(['23505', 'XX000']);
 
-/** Returns whether a copied row exists or may exist. A merge will find out. */
+/**
+ * Returns whether the copy failed because one of its rows exists or may exist. The caller then merges the rows, which
+ * works in either case.
+ */
 export function isRefusedCopy(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state !== null && refusedCopyStates.has(state);
@@ -93,7 +102,10 @@ export function asStoreError(error: unknown): Error {
   return new Error(`PostgreSQL refused a statement: ${message}`);
 }
 
-/** Errors of node-postgres and the network are plain Errors or have a code. */
+/**
+ * Returns whether the error is a StoreUnusable or a bug in Headgate. Errors of node-postgres and the network are plain
+ * Errors or have a code, so a TypeError or RangeError without a code is a bug.
+ */
 function isOurMistake(error: unknown): error is Error {
   return (
     error instanceof StoreUnusable ||
@@ -105,7 +117,10 @@ function unavailable(message: string, cause: unknown): StoreUnavailable {
   return new StoreUnavailable(`PostgreSQL is not available: ${message}`, { cause });
 }
 
-/** A host with several addresses fails with an AggregateError, which has no message of its own. */
+/**
+ * Returns the message of the error. A host with several addresses fails with an AggregateError, which has no message of
+ * its own, so the message of its first error is returned.
+ */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
   return error instanceof Error ? error.message : String(error);

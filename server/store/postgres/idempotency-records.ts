@@ -12,9 +12,12 @@ import type { Tally } from '../rows.ts';
 import { callsOf, upkeep } from './connection-slots.ts';
 import type { Connections, Run } from './connections.ts';
 
-/** Responses may be a megabyte each; deleting a few hundred at a time keeps each statement short. */
+/**
+ * How many records one statement deletes. A response may be a megabyte long, and a few hundred keep the statement
+ * short.
+ */
 const DELETED_AT_ONCE = 200;
-/** PostgreSQL writes bytes as this prefix and hexadecimal digits. */
+/** PostgreSQL writes bytes as this prefix, followed by hexadecimal digits. */
 const HEX_PREFIX = '\\x';
 
 export function idempotencyStore(connections: Connections): IdempotencyStore {
@@ -39,8 +42,9 @@ export function idempotencyStore(connections: Connections): IdempotencyStore {
 }
 
 /**
- * Writes and stores the idempotency record with the result, unless a response is already stored under its key. Must run
- * in a transaction; a dry run rolls it back, including the record.
+ * Calls `write`, and stores the idempotency record with the tallies. If a response is already stored under the record's
+ * key, returns that response and writes nothing. Must run in a transaction, so that the rows and the record are
+ * committed together.
  */
 export async function writeOnce(
   run: Run,
@@ -58,7 +62,8 @@ export async function writeOnce(
 }
 
 /**
- * Returns false if another transaction, in this or another process, holds the lock. The lock ends with the transaction.
+ * Locks the key until the transaction ends. Returns false if another transaction, in this or another process, holds the
+ * lock.
  */
 async function lock(run: Run, { organisation, path, key }: IdempotencyRecordKey): Promise<boolean> {
   const digest = hash('sha256', JSON.stringify([organisation, path, key]), 'buffer');
@@ -90,7 +95,7 @@ async function findResponse(
   };
 }
 
-/** Replaces a record that has expired. */
+/** Stores the record. A record with the same key has expired and is replaced. */
 async function insert(run: Run, record: IdempotencyRecord, tallies: readonly Tally[]): Promise<void> {
   await run({
     name: 'insert response',

@@ -1,4 +1,5 @@
-// Writes the interactions of many callers in one statement, so that they wait for the disk and the network only once.
+// Writes the interactions of many callers in one statement, so that all of them wait for the disk and the network only
+// once.
 
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
@@ -18,7 +19,7 @@ interface Line {
 /** `owner` is the organisation of all rows of the group, or null if they belong to several. */
 type Write = (group: readonly OwnedRow[], owner: OrganisationNumber | null) => Promise<readonly RowOutcome[]>;
 
-/** Bounds the size of a statement. Far fewer interactions arrive during one commit. */
+/** Limits the size of a statement. Usually far fewer interactions arrive during one commit. */
 const MOST_IN_A_GROUP = 500;
 const MOST_WAITING = 100_000;
 const MOST_WAITING_APART = 10_000;
@@ -26,9 +27,10 @@ const MOST_WAITING_APART = 10_000;
 const SLOW_AFTER_MS = 1000;
 
 /**
- * Returns a function that writes one row as part of a group. Rows that arrive in the same turn, or while a group is
- * being written, form the next group. One organisation that makes a group fail or hang must not harm the others: each
- * organisation of such a group is then written separately, until that has succeeded.
+ * Returns a function that writes one row as part of a group. Rows that arrive in the same turn of the event loop, or
+ * while a group is being written, form the next group. An organisation that makes a group fail or hang must not harm
+ * the others. Each organisation of such a group is therefore written separately, until one of its own groups has
+ * succeeded.
  */
 export function groupWrites(
   write: Write,
@@ -59,13 +61,17 @@ export function groupWrites(
     together.isWriting = false;
   };
 
-  /** Writes each row at most twice, the second time alone or with others of its organisation. */
+  /**
+   * Writes the group. If only the statement failed or was aborted, the rows of each organisation are queued to be
+   * written once more, separately from those of other organisations.
+   */
   const writeOrSplit = async (group: readonly Waiting[]): Promise<void> => {
     const byOrganisation = Map.groupBy(group, ({ organisation }) => organisation);
     const [owner] = byOrganisation.size === 1 ? byOrganisation.keys() : [null];
     const error = await writeGroup(write, group, owner ?? null);
     if (error === null) return;
-    // Rows keep their ids, so a row that was stored after all is found and not stored twice.
+    // The rows can safely be written again: they keep their ids, so a row that was stored after all is found and not
+    // stored twice.
     if (byOrganisation.size > 1 && (isOfStatement(error) || error instanceof GivenUp)) {
       for (const [organisation, rows] of byOrganisation) {
         const line = lineApart(organisation);
@@ -80,7 +86,7 @@ export function groupWrites(
       const group = line.waiting.splice(0, MOST_IN_A_GROUP);
       const error = await writeGroup(write, group, owner);
       if (error === null) apart.delete(owner);
-      // The rows queued behind would wait as long and then fail as well.
+      // Also rejects the rows that are queued behind the group, because they would wait as long and then fail as well.
       else for (const { reject } of [...group, ...line.waiting.splice(0)]) reject(error);
     }
     line.isWriting = false;
@@ -108,8 +114,8 @@ async function takesLonger(work: Promise<void>, timeMs: number): Promise<boolean
 }
 
 /**
- * Resolves all rows of the group, or returns the error if the store was unavailable. If a group fails because of its
- * data, each half is retried on its own, so that only the faulty row fails.
+ * Writes the group and resolves its rows. Returns the error if the store was unavailable. If the group fails because of
+ * its data, each half is retried on its own, so that only the faulty row fails.
  */
 async function writeGroup(
   write: Write,

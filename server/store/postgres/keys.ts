@@ -25,8 +25,8 @@ export function keyStore(connections: Connections): KeyStore {
     replaceKey: (keyId, endsAtMs, successor) =>
       transaction(async ({ run: runInside }) => {
         const replaced = await runInside({
-          // LEAST ignores nulls. A call that has waited here for another one checks the condition again on the updated
-          // row.
+          // LEAST ignores nulls. If the statement has waited for a concurrent one, PostgreSQL checks the condition
+          // again on the updated row.
           text: `UPDATE api_keys SET expires_at_ms = LEAST($1::bigint, expires_at_ms), replaced_by = $2
             WHERE key_id = $3 AND replaced_by IS NULL RETURNING key_id`,
           values: [endsAtMs, successor.keyId, keyId],

@@ -5,7 +5,7 @@ import type { Client, ClientBase } from 'pg';
 import type { Address } from './address.ts';
 
 export interface Step {
-  /** The text that the operator sees while it runs: "building the index …". */
+  /** The text that the operator sees while the step runs, such as "building the index …". */
   readonly doing: string;
   readonly sql: string;
 }
@@ -26,13 +26,13 @@ export interface Migrator {
   onProgress(progress: StepProgress): void;
 }
 
-/** Any number that other users of the same database are unlikely to lock: "Hgat" in ASCII. */
+/** The number of the advisory lock: "Hgat" in ASCII, which other users of the same database are unlikely to lock. */
 const MIGRATION_LOCK = 0x48676174;
 const LOCK_PATIENCE_MS = 30_000;
 const SHORT_STEP_MS = 5000;
-/** Short, because other statements, such as key lookups, queue behind a lock that is waited for. */
+/** Short, because other statements, such as key lookups, queue behind a statement that waits for a lock. */
 const SHORT_LOCK_PATIENCE_MS = 1000;
-/** The longest timer, 24 days. For `pg`, 0 means the read timeout of the connection, not none. */
+/** The longest time that a timer allows, 24 days. 0 would not do: `pg` then uses the read timeout of the connection. */
 const NO_READ_TIMEOUT_MS = 2 ** 31 - 1;
 const FIRST_PROGRESS_AFTER_MS = 2000;
 const PROGRESS_EVERY_MS = 1000;
@@ -47,7 +47,10 @@ export function inTurn<Result>(client: ClientBase, work: () => Promise<Result>):
   });
 }
 
-/** Does the same for quick work that can be left for later. Does nothing if another process is migrating. */
+/**
+ * Runs quick work that can be left for later, in its own transaction and with short timeouts. Does nothing if another
+ * process is migrating.
+ */
 export async function ifNobodyElse(client: ClientBase, work: () => Promise<void>): Promise<void> {
   await inTransaction(client, async () => {
     await client.query(
@@ -73,7 +76,9 @@ async function inTransaction<Result>(client: ClientBase, work: () => Promise<Res
   }
 }
 
-/** Runs a step. Must be called within `inTurn`. Reports progress once the step has taken long. */
+/**
+ * Runs a step. Must be called within `inTurn`. Reports progress if the step takes longer than FIRST_PROGRESS_AFTER_MS.
+ */
 export async function runStep(migrator: Migrator, { doing, sql }: Step): Promise<void> {
   const { client } = migrator;
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
@@ -88,14 +93,14 @@ export async function runStep(migrator: Migrator, { doing, sql }: Step): Promise
 }
 
 /**
- * Runs a statement without a read timeout, because a busy server may send nothing. TCP keepalive detects a lost
- * connection.
+ * Runs a statement without a read timeout, because the server may send nothing for a long time while it works. TCP
+ * keepalive detects a lost connection.
  */
 async function runWithoutTimeout(client: ClientBase, sql: string): Promise<void> {
   await client.query({ text: sql, query_timeout: NO_READ_TIMEOUT_MS } as { text: string });
 }
 
-/** Reports progress through another connection, because the one that migrates is busy. Never rejects. */
+/** Reports progress through another connection, because the connection that migrates is busy. Never rejects. */
 async function watch(
   { client, connect, onProgress }: Migrator,
   pid: number,
@@ -120,7 +125,7 @@ async function watch(
   await observer?.end().catch(() => {});
 }
 
-/** Makes Citus report every million rows that it has moved out of a table. */
+/** Makes Citus send a notice for every million rows that it has moved out of a table. */
 export const REPORT_COPIED_ROWS_SQL = 'SET LOCAL client_min_messages = debug1';
 
 function copiedRowsIn(message: string): string | null {

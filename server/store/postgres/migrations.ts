@@ -1,7 +1,7 @@
-// Upgrades a database to the schema of this version, or throws with a message for the operator. Housekeeping tables
-// come from numbered migrations. Tables of records follow the catalogue: missing tables, columns and indexes are added,
-// and constraints that the catalogue no longer has are dropped, so that a new or changed type or field needs no
-// migration.
+// Upgrades a database to the schema of this version, or throws with a message for the operator. Numbered migrations
+// create the tables of organisations, keys and idempotency records. The tables of records and interactions follow the
+// catalogue: missing tables, columns and indexes are added, and NOT NULL constraints that no longer apply are dropped.
+// A new or changed type or field therefore needs no migration.
 
 import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
@@ -32,13 +32,13 @@ const OLDEST_SERVER_VERSION = 140_000;
 const VERSION_TABLE = 'headgate_schema';
 
 interface Migration {
-  /** One statement per entry, because Citus passes the whole text to its workers. */
+  /** Each entry is a single statement, because Citus passes the whole text to its workers. */
   readonly statements: readonly string[];
   /** The tables that the statements create. */
   readonly tables: readonly string[];
 }
 
-/** The n-th entry (from 0) upgrades schema version n to n + 1. Entries are only ever appended. */
+/** The entry at index n upgrades the schema from version n to n + 1. Entries are only ever appended. */
 const migrations: readonly Migration[] = [
   {
     tables: ['organisations', 'api_keys', 'idempotency_answers'],
@@ -81,23 +81,23 @@ const migrations: readonly Migration[] = [
 export const SCHEMA_VERSION = migrations.length;
 
 /**
- * Upgrades the database. It is safe to interrupt and to run from many processes at once: all steps are one transaction,
- * and processes take turns.
+ * Upgrades the database. The upgrade may be interrupted, and many processes may run it at once: all steps run in one
+ * transaction, and processes take turns.
  */
 export async function prepareDatabase(migrator: Migrator, tables: Tables): Promise<Server> {
   const { client, address } = migrator;
   const server = await readServer(client, address);
   if ((await missingSteps(client, address, server, tables)).length === 0) return server;
   await inTurn(client, async () => {
-    // Determined again, because another process may have done it all in the meantime.
+    // Determines the steps again, because another process may have run all of them in the meantime.
     for (const step of await missingSteps(client, address, server, tables)) await runStep(migrator, step);
   });
   return server;
 }
 
 /**
- * Moves tables that an earlier release copied to every node of a Citus cluster back to the coordinator, if that is
- * quick. Returns a message for the operator if it failed, otherwise null.
+ * Moves the tables that an earlier release copied to every node of a Citus cluster back to the coordinator, but gives
+ * up if that takes long. Returns a message for the operator if a table could not be moved, otherwise null.
  */
 export async function tryToMakeLocal(
   { client }: Migrator,
@@ -118,7 +118,7 @@ export async function tryToMakeLocal(
 }
 
 async function makeLocalIfCopied(client: ClientBase, schema: string, table: string): Promise<void> {
-  // Locked exclusively at once, for the reason given in `distributeDatabase`.
+  // Takes the exclusive lock at once, for the reason given in `distributeDatabase`.
   await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
   if ((await copiedTables(client, schema)).includes(table)) await makeLocal(client, table);
 }
@@ -141,9 +141,9 @@ export interface Distribution {
 }
 
 /**
- * Moves every table of a prepared database to the nodes where it belongs. Each table has its own transaction, so that
- * it is locked only while it is moved, and an interrupted run continues with the next table. Resolves to null without
- * Citus.
+ * Moves every table of a prepared database to the nodes where it belongs. Each table is moved in its own transaction,
+ * so that it is locked only while it is moved. If a run is interrupted, the next run continues with the remaining
+ * tables. Resolves to null if the database has no Citus.
  */
 export async function distributeDatabase(
   migrator: Migrator,
@@ -163,8 +163,8 @@ export async function distributeDatabase(
     const isMoved = await inTurn(client, async () => {
       const isStillWaiting = (await undistributed(client, schema, [table])).length > 0;
       if (!isStillWaiting) return false;
-      // Locked exclusively at once: upgrading a weaker lock could deadlock with a transaction that has read and waits
-      // to write.
+      // Takes the exclusive lock at once, because upgrading a weaker lock could deadlock with a transaction that has
+      // read the table and waits to write to it.
       await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
       await client.query(REPORT_COPIED_ROWS_SQL);
       for (const step of distributeSteps(table)) await runStep(migrator, step);
@@ -213,7 +213,8 @@ async function readServer(client: ClientBase, { shown }: Address): Promise<Serve
   if (schema === null) {
     throw new StoreUnusable(`${shown} has no schema on its search_path: create one, or set search_path`);
   }
-  // Idempotency keys are locked on the connected server, so all processes have to use the same one.
+  // Idempotency keys are locked on the server to which a process connects, so all processes have to connect to the
+  // coordinator.
   if (has_citus && (await isCitusWorker(client))) {
     throw new StoreUnusable(`${shown} is a worker of a Citus cluster: name the coordinator`);
   }
@@ -280,9 +281,9 @@ function workingTables(tables: Tables): readonly string[] {
 }
 
 interface Layout {
-  /** The types of the columns of each table, by name. */
+  /** The type of each column, by the name of the table and the name of the column. */
   readonly columns: ReadonlyMap<string, ReadonlyMap<string, string>>;
-  /** The columns of each table that cannot be null. */
+  /** The columns that are NOT NULL, by the name of the table. */
   readonly notNull: ReadonlyMap<string, readonly string[]>;
   readonly indexes: ReadonlySet<string>;
 }
@@ -317,7 +318,8 @@ async function readLayout(client: ClientBase, schema: string): Promise<Layout> {
 }
 
 /**
- * Returns the schema version, or 0 if Headgate has not used the database yet. Other applications may use it as well.
+ * Returns the schema version, or 0 if Headgate has not used the database yet. Tables of other applications may be in
+ * the same database.
  */
 async function knownVersion(
   client: ClientBase,

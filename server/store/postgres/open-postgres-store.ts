@@ -23,7 +23,7 @@ export interface OpenPostgresStore extends Store {
   readonly url: string;
 }
 
-/** Calls `onTrouble` for problems that the operator should know of and that no call reports. */
+/** Opens the store. Calls `onTrouble` with problems that the operator should know about but that no call reports. */
 export async function openPostgresStore(
   url: string,
   onTrouble: (trouble: string) => void = () => {},
@@ -49,7 +49,10 @@ export async function migratePostgres(
 
 const WORTH_REPORTING_AFTER_MS = 10_000;
 
-/** Returns a listener that reports each long step once, because opening the database waits for it. */
+/**
+ * Returns a listener that reports each long step once, so that the operator learns why opening the database takes so
+ * long.
+ */
 function reportOnce(report: (sentence: string) => void): (progress: StepProgress) => void {
   const reported = new Set<string>();
   return ({ doing, elapsedMs }) => {
@@ -79,8 +82,8 @@ async function onPrepared<Result>(
 }
 
 /**
- * Connects, and resolves `sslmode=prefer` once: if the server supports TLS, all connections of this process require it,
- * so that an attacker on the network cannot downgrade a later one.
+ * Connects, and decides once what `sslmode=prefer` means. If the server supports TLS, all connections of this process
+ * require TLS, so that an attacker on the network cannot make a later connection unencrypted.
  */
 async function reach(asked: Address): Promise<{ client: pg.Client; address: Address }> {
   if (asked.sslMode !== 'prefer') return { client: await connect(asked), address: asked };
@@ -107,7 +110,7 @@ async function connect(address: Address): Promise<pg.Client> {
 
 async function connectTo(address: Address, host: Host): Promise<pg.Client> {
   const client = new pg.Client(clientConfig(address, host));
-  // If the connection is lost between two statements, the next statement reports it.
+  // Ignores the error if the connection is lost between two statements, because the next statement reports it.
   client.on('error', () => {});
   await client.connect();
   try {

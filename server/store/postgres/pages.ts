@@ -9,7 +9,10 @@ import { codecs } from './codecs.ts';
 import type { Run, Sessions, Statement } from './connections.ts';
 import { rowOf, selectedColumn } from './row-text.ts';
 
-/** This few rows are at most about a page, however long their texts are. */
+/**
+ * Up to this many rows are read without measuring them first, because they make at most about one page, however long
+ * their texts are.
+ */
 const FEW_ROWS = 6;
 /** The approximate size of a value of bounded length. */
 const SHORT_VALUE_BYTES = 40;
@@ -19,8 +22,8 @@ const STEP_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMED_OUT = '57014';
 
 /**
- * Makes PostgreSQL read lists from an index in its order, up to a limit. If statistics are missing or old, it would
- * assume a short list, read all of it and sort it; the transaction turns that off.
+ * Makes PostgreSQL read lists in the order of an index, up to a limit. If its statistics are missing or old, PostgreSQL
+ * would assume that a list is short, read all of it and sort it. The settings prevent that within the transaction.
  */
 const readInOrderSql = `SELECT set_config('statement_timeout', '${STEP_TIMEOUT_MS}', true),
   set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
@@ -83,7 +86,8 @@ async function pageIn(
     const step = stepEnd === null ? rest : upTo(rest, stepEnd);
     const found = await rowsThatFit(run, organisation, step, account);
     for (const row of found.rows) {
-      // Escapes make the JSON longer than the text that PostgreSQL has measured.
+      // The row may not fit although its measured size did, because escapes make its JSON longer than the text that
+      // PostgreSQL has measured.
       if (!account.take(JSON.stringify(row))) return untilLast();
       rows.push(row);
     }
@@ -106,7 +110,10 @@ async function endOfStep(
   return row === undefined ? null : (row as Position);
 }
 
-/** Returns at most one row more than the page has room for, and no rows that exceed its size in bytes. */
+/**
+ * Returns the next rows: at most one row more than the page has room for, and only as many as fit into the page by
+ * their measured bytes. `hasMore` is true if rows were left out because of their bytes.
+ */
 async function rowsThatFit(
   run: Run,
   organisation: OrganisationNumber,
@@ -139,7 +146,7 @@ function busy(cause: unknown): StoreBusy {
   );
 }
 
-/** Reads only the index. */
+/** Returns the query for the last position of a step. The query reads only the index. */
 export function stepEndQuery(organisation: OrganisationNumber, listing: Listing): Statement {
   const columns = listing.table.columns.filter(({ name }) => listing.order.includes(name));
   const ordered = listing.order.map((column) => columns.find(({ name }) => name === column)!);
@@ -184,7 +191,8 @@ function selection(
   const text = `SELECT ${selected.join(', ')} FROM ${quoted(table.name)} WHERE "organisation" = $1
     ${conditions.map((condition) => `AND ${condition}`).join(' ')}
     ORDER BY ${order.map((column) => `${quoted(column)} ${direction}`).join(', ')}`;
-  // Filters have too many combinations for each connection to keep a plan of each.
+  // Statements that use an index other than the primary key get no name: their filters have too many combinations for
+  // each connection to keep a plan for each.
   if (listing.index !== null) return { text, values };
   const parts = [begin && 'further', end && 'step', inRow.length > 0 && 'filtered'].filter(Boolean);
   return { name: [purpose, table.name, ...parts].join(' '), text, values };

@@ -10,14 +10,14 @@ import { keyStore } from './keys.ts';
 import { organisationStore } from './organisations.ts';
 import { recordStore } from './records.ts';
 
-/** Returns the store of a database whose schema is up to date. It connects at the first call. */
+/** Returns the store of a database whose schema is up to date. The store connects at its first call. */
 export function holdPostgresStore(address: Address): Store {
   const connections = openConnections(address);
   let isClosed = false;
   let underway = 0;
   let whenDrained: (() => void) | null = null;
 
-  /** Rejects calls after the store is closed, and counts the running ones, because closing waits for them. */
+  /** Rejects calls once the store is closed. Counts the running calls, because closing waits for them. */
   const counted =
     <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
@@ -66,7 +66,7 @@ async function ping(run: Run): Promise<void> {
   if (isReadOnly === 't') throw new StoreUnavailable('PostgreSQL is read-only at this moment');
 }
 
-/** Returns the store for another thread than the one that opened it. The database is already up to date. */
+/** Returns the store for a thread other than the one that opened it. The schema is not upgraded again. */
 export function attachPostgresStore(url: string): Store {
   return holdPostgresStore(readAddress(url));
 }

@@ -82,7 +82,8 @@ export function recordStore(connections: Connections): RecordStore {
 }
 
 /**
- * Rolls back what `work` did if it returns false. Without a savepoint, a failed statement would fail the transaction.
+ * Runs `work`, and rolls its changes back if it returns false. Without the savepoint, a failed statement would make the
+ * whole transaction fail.
  */
 async function undoneIfNot({ run }: Session, work: () => Promise<boolean>): Promise<boolean> {
   await run({ text: 'SAVEPOINT trial', values: [] });

@@ -32,8 +32,8 @@ function escapedInArray(text: string): string {
 }
 
 /**
- * Returns one column of the rows as the text of a PostgreSQL array. node-postgres takes three times as long, because it
- * has to check the type of each value.
+ * Returns one column of the rows as the text of a PostgreSQL array. node-postgres would take three times as long for
+ * this, because it has to check the type of each value.
  */
 export function arrayOf(rows: readonly Row[], position: number, kind: KindName): string {
   const encode = encoderOf(kind, escapedInArray);
@@ -57,7 +57,7 @@ function escapedInCopy(text: string): string {
     : text;
 }
 
-/** Returns the rows in the text format of COPY, each after its organisation. */
+/** Returns the rows in the text format of COPY. Each row begins with the organisation. */
 export function copyTextOf(
   { columns }: Table,
   organisation: OrganisationNumber,

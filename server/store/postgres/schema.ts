@@ -16,13 +16,19 @@ export function createTableSql(table: Table): string {
   return `CREATE TABLE ${quoted(table.name)} (\n  ${definitions.join(',\n  ')}\n)`;
 }
 
-/** Adds a field that was declared later. Older rows get the value that omitting the field means. */
+/**
+ * Returns the statement that adds a field that was declared later. Rows that are already stored get the value that an
+ * omitted field has.
+ */
 export function addColumnSql(table: Table, { name, kind, omitted }: Column): string {
   const whenOmitted = omitted === null ? '' : ` DEFAULT ${omitted}`;
   return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${codecs[kind].type}${whenOmitted}`;
 }
 
-/** Drops the constraints. This changes only the database's catalog; no row is read or written. */
+/**
+ * Returns the statement that drops the NOT NULL constraints of the columns. The statement changes only PostgreSQL's own
+ * catalog, and reads and writes no rows.
+ */
 export function dropNotNullSql(table: Table, columns: readonly string[]): string {
   const drops = columns.map((name) => `ALTER COLUMN ${quoted(name)} DROP NOT NULL`);
   return `ALTER TABLE ${quoted(table.name)} ${drops.join(', ')}`;

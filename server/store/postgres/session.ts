@@ -1,4 +1,4 @@
-// Opens a session with PostgreSQL: its timeouts and settings, and how a statement of it is cancelled.
+// Sets up sessions with PostgreSQL, with their timeouts and settings, and cancels the statement that runs in a session.
 
 import { connect } from 'node:net';
 import type pg from 'pg';
@@ -7,7 +7,10 @@ import type { Address, Host } from './address.ts';
 
 export const CONNECT_TIMEOUT_MS = 3000;
 export const STATEMENT_TIMEOUT_MS = 30_000;
-/** The server aborts statements that take too long; this aborts a call whose server does not respond. */
+/**
+ * The server itself aborts statements that take longer than STATEMENT_TIMEOUT_MS. If the server does not respond,
+ * Headgate aborts the call after this time.
+ */
 export const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
@@ -25,8 +28,9 @@ export function clientConfig({ config }: Address, host: Host): pg.ClientConfig {
 
 /**
  * The settings of every session. An acknowledged write must be on disk, so synchronous_commit is turned on if the
- * server has it off; stricter settings, which wait for standbys, are kept. Date-times are ISO in UTC, because a Citus
- * coordinator passes them to its workers as text, and other formats contain ambiguous time zone names.
+ * server has turned it off. Stricter values, with which a commit waits for standbys, are kept. Date-times are ISO in
+ * UTC, because a Citus coordinator passes them to its workers as text, and other formats contain ambiguous names of
+ * time zones.
  */
 const settings: Readonly<Record<string, string>> = {
   statement_timeout: `'${STATEMENT_TIMEOUT_MS}'`,
@@ -47,11 +51,12 @@ function setSql(scope: 'session' | 'transaction'): string {
 
 /**
  * Begins a transaction through a pooler, in one message. A pooler may run each transaction in another session of the
- * server, so the settings are made in each transaction, and only for it, because other clients use the session next.
+ * server, so the settings are applied again in each transaction. They apply only to that transaction, because other
+ * clients use the session next.
  */
 export const BEGIN_POOLED_SQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${setSql('transaction')}`;
 
-/** The properties of a connection that node-postgres has but does not declare. */
+/** Returns the client with properties that node-postgres sets but does not declare. */
 function greetingOf(client: pg.ClientBase): {
   readonly host: string;
   readonly port: number;
@@ -62,14 +67,17 @@ function greetingOf(client: pg.ClientBase): {
 }
 
 export interface SessionProperties {
-  /** A pooler is in between: neither settings nor prepared statements may be kept in the session. */
+  /**
+   * True if a pooler is between Headgate and the server. Then neither settings nor prepared statements may be kept in
+   * the session.
+   */
   readonly isPooled: boolean;
   readonly isWritable: boolean;
 }
 
 /**
- * Sets up a session, unless it belongs to a pooler. A pooler is recognised by its process ID: it makes one up for the
- * client, because no process of the server belongs to that client.
+ * Applies the settings to a session, unless the connection leads to a pooler. A pooler is recognised by the process ID
+ * that it reports: the pooler makes an ID up, because no process of the server belongs to this client.
  */
 export async function setUpSession(client: pg.ClientBase): Promise<SessionProperties> {
   const isOwn = `pg_backend_pid() = ${greetingOf(client).processID ?? 0}`;

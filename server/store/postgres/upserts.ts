@@ -1,5 +1,5 @@
-// Writes rows to a table: copies them if all are new, otherwise merges them in one statement and returns each row's
-// outcome.
+// Writes rows to a table. If all rows are new, they are copied. Otherwise one statement merges them and returns the
+// outcome of each row.
 
 import type { OrganisationNumber, Row, Tally } from '../rows.ts';
 import { quoted, quotedList, type Table } from '../tables.ts';
@@ -22,7 +22,10 @@ export function tallyOf(outcomes: readonly RowOutcome[]): Tally {
   return tally;
 }
 
-/** Merges the rows and returns their outcomes in the same order. No id may occur twice in one organisation. */
+/**
+ * Merges the rows and returns their outcomes in the same order. No id may occur twice among the rows of one
+ * organisation.
+ */
 export async function upsert(
   run: Run,
   table: Table,
@@ -60,7 +63,7 @@ function checkWidths({ name, columns }: Table, rows: readonly Row[]): void {
   }
 }
 
-/** From this number of rows on, checking for existing rows and copying is faster than an upsert. */
+/** From this number of rows on, it is faster to check that none of them exists and to copy them than to upsert them. */
 const COPIED_FROM_ROWS = 100;
 
 export function areWorthCopying(rows: readonly Row[]): boolean {
@@ -68,9 +71,9 @@ export function areWorthCopying(rows: readonly Row[]): boolean {
 }
 
 /**
- * Copies rows of one organisation that are all new, in half the time of an upsert. Returns false and stores nothing if
- * one of them exists. In a transaction, the caller then has to roll back to a savepoint, because the copy may have
- * failed.
+ * Copies the rows of one organisation if all of them are new, which takes half the time of an upsert. Returns false and
+ * stores nothing if one of the rows exists. In a transaction, the caller then has to roll back to a savepoint, because
+ * the copy may have failed and no further statement would succeed.
  */
 export async function copyIfNew(
   { run, copy }: Session,
@@ -88,7 +91,7 @@ export async function copyIfNew(
     values: [organisation, arrayOf(rows, keyPosition, 'uuid')],
   });
   if (known.length > 0) return false;
-  // Sorted by key, as everywhere, so that two calls that copy the same rows cannot deadlock.
+  // Sorts by key, as all writes do, so that two calls that copy the same rows cannot deadlock.
   const sorted = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
   return copy({
     text: `COPY ${quoted(name)} (${quotedList(['organisation', ...columns.map((column) => column.name)])}) FROM STDIN`,
@@ -105,8 +108,9 @@ function upsertSql(table: Table): string {
 }
 
 /**
- * Changes a row only if it differs and the incoming row is not older; an unchanged row is not returned. A row that this
- * statement has inserted has `xmax` 0. Citus supports all of this for distributed tables.
+ * Returns the statement that upserts rows. It changes a stored row only if the incoming row differs and is not older.
+ * It does not return unchanged rows. In a returned row, `xmax` is 0 if the statement has inserted the row. Citus
+ * supports all of this for distributed tables.
  */
 function buildUpsertSql(table: Table): string {
   const { name, key, columns } = table;
@@ -121,7 +125,7 @@ function buildUpsertSql(table: Table): string {
     RETURNING "organisation", ${quoted(key)}, xmax = 0`;
 }
 
-/** The parameters from $2 on: an array of values for each column. */
+/** Returns the SQL of the parameters from $2 on. Each parameter is an array with the values of one column. */
 function arraysSql({ columns }: Table): string {
   return columns.map(({ kind }, position) => `$${position + 2}::${codecs[kind].type}[]`).join(', ');
 }
@@ -138,7 +142,7 @@ function isReplacedSql({ key, columns }: Table): string {
   return `${isNotOlder} (${values.map(stored).join(', ')}) IS DISTINCT FROM (${values.map(incoming).join(', ')})`;
 }
 
-/** Returns the outcomes that upserting the rows would have, in the same order. Only reads. */
+/** Returns the outcomes that an upsert of the rows would have, in the same order, without writing anything. */
 export async function outcomesOfUpsert(
   run: Run,
   table: Table,

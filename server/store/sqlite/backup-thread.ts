@@ -20,7 +20,10 @@ import { knownVersion } from './migrations.ts';
 import { done, failed } from './thread-calls.ts';
 
 const LOCK_PATIENCE_MS = 5000;
-/** 4 MiB: large enough that the number of steps costs little, small enough that the progress line moves. */
+/**
+ * How many pages one step copies: 4 MiB, enough that the number of steps costs little, and few enough that the progress
+ * line keeps moving.
+ */
 const STEP_PAGES = 1024;
 
 function openSource(path: string): DatabaseSync {
@@ -37,11 +40,11 @@ function openSource(path: string): DatabaseSync {
 }
 
 /**
- * Copies inside one read transaction, so that every step reads the same snapshot. Without it, SQLite's online backup
- * starts again whenever another connection has written between two steps, and never ends beside a busy server. Measured
- * with 360 MB and 50,000 records a second: 0.8 s; VACUUM INTO took 3.5 times as long and slowed uploads by a quarter;
- * steps without the transaction were not done after 12 s. Writers are not blocked, but their log cannot restart during
- * the copy.
+ * Copies the database inside one read transaction, so that every step reads the same snapshot. Without the transaction,
+ * SQLite's online backup starts again whenever another connection has written between two steps, and never ends beside
+ * a busy server. Measured with a database of 360 MB and uploads of 50,000 records a second, the copy took 0.8 s. VACUUM
+ * INTO took 3.5 times as long and slowed uploads by a quarter. Steps without the transaction were not done after 12 s.
+ * Writers are not blocked, but their write-ahead log cannot restart from its beginning during the copy.
  */
 async function copySnapshot({ path, file, copy }: BackupOrder): Promise<void> {
   const source = openSource(path);
@@ -59,11 +62,14 @@ async function copySnapshot({ path, file, copy }: BackupOrder): Promise<void> {
   }
 }
 
-/** Checks the free space before copying, because the server may need the disk that the backup would fill. */
+/**
+ * Throws before anything is copied if the disk has no room for the copy, because the server may use the same disk and
+ * could not write to a full one.
+ */
 function refuseWithoutRoom(folder: string, neededBytes: number): void {
   const { blocks, bavail, bsize } = statfsSync(folder);
   const freeBytes = bavail * bsize;
-  // Some network file systems do not report their size.
+  // Some network file systems do not report their size and have 0 blocks. Then the copy is tried anyway.
   if (blocks === 0 || freeBytes >= neededBytes) return;
   throw new StoreUnusable(
     `there is no room for the backup in ${folder}: the database has ${neededBytes} bytes, ` +
@@ -71,7 +77,9 @@ function refuseWithoutRoom(folder: string, neededBytes: number): void {
   );
 }
 
-/** Without a log, a backup is a single file and can be read on a read-only disk. */
+/**
+ * Turns off the write-ahead log of the copy, so that the backup is a single file and can be read on a read-only disk.
+ */
 function endLogging(file: string): void {
   const copy = new DatabaseSync(file);
   try {
@@ -112,7 +120,10 @@ function giveName({ file, copy, replace }: BackupOrder): void {
   sync(dirname(file));
 }
 
-/** Counts the rows. A database of an older version may lack the table of a newer type. */
+/**
+ * Counts organisations, records and interactions. A missing table counts as empty, because a database of an older
+ * version may lack the table of a newer type.
+ */
 function contentOf(copy: DatabaseSync): Pick<BackupSummary, 'organisations' | 'records' | 'interactions'> {
   const tables = copy.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
   const present = new Set(tables.map(({ name }) => name));
@@ -145,7 +156,7 @@ function tell(news: BackupNews): void {
   parentPort!.postMessage(news);
 }
 
-/** Returns the error with a message for the operator. A bug is returned unchanged. */
+/** Returns an error with a message for the operator. An error that is a bug is returned unchanged. */
 function readable(error: unknown, { path, copy }: BackupOrder): unknown {
   const partial = dirname(copy);
   if (isBusy(error)) {

@@ -1,6 +1,6 @@
-// Backs up a SQLite file into another file while servers read and write it. A separate thread does the work, so that
-// the caller can show progress and stop it. If the backup fails, StoreUnusable is thrown with a message for the
-// operator, and everything written has been removed.
+// Backs up a SQLite database into another file while servers read and write the database. A separate thread does the
+// work, so that the caller can show progress and abandon the backup. If the backup fails, StoreUnusable is thrown with
+// a message for the operator, and everything that the backup had written is removed.
 
 import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -13,12 +13,12 @@ import { type CallResult, errorOf } from './thread-calls.ts';
 export interface BackupOrder {
   readonly path: string;
   readonly file: string;
-  /** The path of the copy until it has passed the check. */
+  /** The path at which the copy is written and checked, before it is renamed to `file`. */
   readonly copy: string;
   readonly replace: boolean;
 }
 
-/** The messages of the thread. */
+/** The messages that the backup thread sends. */
 export type BackupNews =
   | { readonly kind: 'progress'; readonly progress: BackupProgress }
   | { readonly kind: 'ended'; readonly outcome: CallResult };
@@ -39,11 +39,17 @@ export interface BackupSummary {
 
 export interface RunningBackup {
   readonly ended: Promise<BackupSummary>;
-  /** Removes everything written so far. The thread may be blocked in SQLite; it ends with the process. */
+  /**
+   * Removes everything written so far. The thread is not stopped: it may be blocked in SQLite, and ends with the
+   * process.
+   */
   abandon(): void;
 }
 
-/** `replace`: whether an existing backup of that name may be replaced. */
+/**
+ * Starts a backup of `database` into the file `backup`. If `replace` is true, an existing file of that name is
+ * replaced.
+ */
 export function startBackup(
   database: string,
   backup: string,
@@ -66,7 +72,7 @@ function startPartial(path: string, file: string, replace: boolean): PartialBack
     assertFree(file, replace);
     return takePartial(partialOf(file));
   } catch (error) {
-    // For example a folder without permissions, or a name that is too long.
+    // The operating system refuses, for example, a folder without permissions or a name that is too long.
     if (!isOfSystem(error)) throw error;
     throw new StoreUnusable(`the backup cannot be written to ${file}: ${error.message}`);
   }
@@ -93,7 +99,10 @@ function runThread(
   return promise;
 }
 
-/** Throws if no database exists at the path, or if the backup would overwrite it or a part of another database. */
+/**
+ * Throws if there is no database at `path`, if no backup can be written to `file`, or if the backup would overwrite a
+ * file that belongs to this or another database.
+ */
 function assertUsable(path: string, file: string): void {
   const source = statSync(path, { throwIfNoEntry: false });
   if (source === undefined) {
@@ -122,12 +131,16 @@ function assertUsable(path: string, file: string): void {
   accessSync(folder, constants.W_OK | constants.X_OK);
 }
 
-/** Throws if the backup cannot have this name. Another process may take the name at any time. */
+/**
+ * Throws if the name of the backup is taken. This is checked before the copy and again before the copy gets the name,
+ * because another process may take the name at any time.
+ */
 export function assertFree(file: string, replace: boolean): void {
   if (exists(file) && !replace) {
     throw new StoreUnusable(`${file} already exists; name another file, or give --force to replace it`);
   }
-  // SQLite would treat this file as a part of the backup, and apply it when the backup is opened.
+  // SQLite would treat an existing log or journal of that name as a part of the backup, and apply it when the backup is
+  // opened.
   const companion = companions.map((suffix) => file + suffix).find(exists);
   if (companion === undefined) return;
   throw new StoreUnusable(
@@ -136,7 +149,7 @@ export function assertFree(file: string, replace: boolean): void {
   );
 }
 
-/** Returns whether both paths lead to the same file, which need not exist yet. */
+/** Returns whether both paths lead to the same file. The file need not exist yet. */
 function isSame(one: string, other: string): boolean {
   const realName = (path: string): string => join(realpathSync(dirname(path)), basename(path));
   return isSameFile(one, other) || realName(one) === realName(other);

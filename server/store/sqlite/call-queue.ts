@@ -1,17 +1,19 @@
-// Queues the calls for a thread and returns them in groups that it handles together. Organisations take turns by
-// weight, so that none waits behind everything that another has sent.
+// Queues the calls for a thread, and returns them in groups that the thread handles together. Organisations take turns
+// by the weight of their calls, so that no organisation waits behind everything that another one has sent.
 
 import { FairQueue } from '../../fair-queue.ts';
 import type { OrganisationNumber } from '../rows.ts';
 
 export interface Weighed {
-  /** Null for calls of no organisation, such as keys and pings: they are small and go first. */
+  /**
+   * Null for calls that belong to no organisation, such as key lookups and pings. These calls are small and go first.
+   */
   readonly organisation: OrganisationNumber | null;
   /** The approximate cost of the call, in rows. */
   readonly weight: number;
 }
 
-/** A group of calls up to this weight takes a few milliseconds. */
+/** A call counts as small up to this weight. A group of calls up to this total weight takes a few milliseconds. */
 const LIGHT_WEIGHT = 200;
 
 export class CallQueue<Item extends Weighed> {
@@ -19,10 +21,15 @@ export class CallQueue<Item extends Weighed> {
   #ofNobody: Item[] = [];
   readonly #ofOrganisations = new FairQueue<Item>();
   #waitingWeight = 0;
-  /** Whether a group left a large call for the next one. */
+  /**
+   * True if a group has left a large call in the queue. The next group that may take large calls then takes only those.
+   */
   #hasDeferred = false;
 
-  /** A group has about this weight: it ends with the item that reaches it. */
+  /**
+   * `groupWeight` is the approximate weight of the largest groups: a group takes no further call once it has this
+   * weight.
+   */
   constructor(groupWeight: number) {
     this.#groupWeight = groupWeight;
   }
@@ -38,9 +45,10 @@ export class CallQueue<Item extends Weighed> {
   }
 
   /**
-   * Returns the next group. Small calls do not wait for a large call in the same group: a large call that follows small
-   * ones gets the next group for itself, even if small calls keep arriving. The calls of an organisation keep their
-   * order.
+   * Returns the next group. Small calls do not wait for a large call in the same group: if a large call follows only a
+   * few small ones, the group ends before the large call. The next group then takes only large calls, even if small
+   * calls keep arriving. If `mayTakeLarge` is false, large calls stay in the queue. The calls of an organisation keep
+   * their order.
    */
   takeGroup(mayTakeLarge = true): Item[] {
     const fullWeight = this.#fullWeight();
@@ -59,7 +67,8 @@ export class CallQueue<Item extends Weighed> {
         break;
       }
       const item = this.#ofOrganisations.shift(mayTake)!;
-      // Charged at once, so that an organisation that was served less goes next if one is waiting.
+      // Charges the call at once, so that the next call comes from an organisation that was served less, if one is
+      // waiting.
       this.#ofOrganisations.charge(item.organisation!, item.weight);
       weight += item.weight;
       group.push(item);
@@ -69,8 +78,8 @@ export class CallQueue<Item extends Weighed> {
   }
 
   /**
-   * Puts back the calls of a group that did not start. They stay charged, so that the organisations that wait for them
-   * go next.
+   * Puts back the calls of a group that were not started. Their organisations stay charged for them, so that the
+   * organisations for which the group stopped go next.
    */
   putBack(items: readonly Item[]): void {
     for (const item of items.toReversed()) {
@@ -80,7 +89,10 @@ export class CallQueue<Item extends Weighed> {
     }
   }
 
-  /** Returns whether a small call is waiting from an organisation that has none in the group. */
+  /**
+   * Returns whether a small call is waiting that belongs to no organisation, or to an organisation without calls in the
+   * group.
+   */
   isAwaited(group: readonly Item[]): boolean {
     const organisations = new Set(group.map(({ organisation }) => organisation));
     return (
@@ -92,8 +104,9 @@ export class CallQueue<Item extends Weighed> {
   }
 
   /**
-   * Returns half of the waiting weight if much is waiting. While one half of the callers is served, the other half
-   * sends its next calls; taking all of them would leave the thread idle in between.
+   * Returns the weight at which a group counts as full: half of what is waiting, but at least half of #groupWeight and
+   * at most #groupWeight. While the thread serves one half of the callers, the other half sends its next calls. If a
+   * group took all waiting calls, the thread would be idle until the callers have sent their next ones.
    */
   #fullWeight(): number {
     return Math.min(this.#groupWeight, Math.max(this.#groupWeight, this.#waitingWeight) / 2);

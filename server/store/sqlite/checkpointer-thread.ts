@@ -1,5 +1,5 @@
-// The thread that copies the write-ahead log into the database file whenever the writer asks. It blocks neither readers
-// nor the writer.
+// The thread that copies the write-ahead log into the database file whenever the writer asks for a pass. Copying blocks
+// neither readers nor the writer.
 
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -10,8 +10,8 @@ const { files, made } = workerData as CheckpointerData;
 const watch = new FileWatch(files);
 
 /**
- * Marks the checkpointer as gone if `work` throws. The writer may be blocked in a wait, and receives the event of the
- * thread's end only afterwards.
+ * Runs `work`, and marks the checkpointer as gone in shared memory if `work` throws. The event of the thread's end
+ * would come too late for a writer that is blocked while it waits for a pass.
  */
 function orSayGone<T>(work: () => T): T {
   try {
@@ -32,7 +32,8 @@ const checkpoint = orSayGone((): StatementSync => {
 
 parentPort!.on('message', () => {
   orSayGone(() => {
-    // If the file was replaced, the log would be copied into a file that it does not belong to.
+    // Checks the files before each pass, because the log of a replaced database would be copied into a file that the
+    // log does not belong to.
     watch.assertInPlace();
     checkpoint.get();
   });

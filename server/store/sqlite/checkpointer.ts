@@ -1,11 +1,15 @@
-// Controls the thread that copies the write-ahead log into the database file. Its progress is in shared memory, because
-// a writer that commits without pause reaches its event loop only after its next commit.
+// Controls the checkpointer: the thread that copies the write-ahead log into the database file. The checkpointer's
+// progress is in shared memory, because a writer that commits without pause would receive messages only after its next
+// commit.
 
 import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../../workers/supervised-worker.ts';
 import type { OpenedFiles } from './file-identity.ts';
 
-/** The number of passes that the checkpointer has made, or GONE once it has failed. Shared with its thread. */
+/**
+ * The number of passes that the checkpointer has made, or GONE once the checkpointer has failed. The memory is shared
+ * with the checkpointer's thread.
+ */
 export type PassesMade = Int32Array<SharedArrayBuffer>;
 export const GONE = -1;
 
@@ -34,8 +38,8 @@ export class Checkpointer {
   }
 
   /**
-   * True once the thread has failed: the remaining passes will not run. `whenGone` is called one or more turns of the
-   * event loop later.
+   * True once the thread has failed, so that the remaining passes will not run. `whenGone` is called later, after one
+   * or more turns of the event loop.
    */
   get isGone(): boolean {
     return Atomics.load(this.#made, 0) === GONE;
@@ -45,13 +49,13 @@ export class Checkpointer {
     return this.isGone ? 0 : this.#ordered - Atomics.load(this.#made, 0);
   }
 
-  /** Queues one more pass. It copies everything that the log holds when the pass starts. */
+  /** Queues one more pass, which copies everything that the log holds when the pass starts. */
   orderPass(): void {
     this.#ordered++;
     this.#worker.postMessage(null);
   }
 
-  /** Blocks the calling thread until no pass is left, or until the timeout. */
+  /** Blocks the calling thread until no pass is left, the checkpointer has failed, or the timeout is over. */
   waitForPasses(patienceMs: number): void {
     const deadlineMs = performance.now() + patienceMs;
     let made = Atomics.load(this.#made, 0);

@@ -23,7 +23,10 @@ export function isSameFile(one: string, other: string): boolean {
   return first !== undefined && first.dev === second?.dev && first.ino === second.ino;
 }
 
-/** Returns the database that the path is, or would be, a companion of. Returns null for any other path. */
+/**
+ * Returns the path of the database of which `path` is a companion, or would be if it existed. Returns null if there is
+ * no such database.
+ */
 export function companionOf(path: string): string | null {
   const suffix = companions.find((ending) => path.endsWith(ending));
   if (suffix === undefined) return null;

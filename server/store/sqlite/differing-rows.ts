@@ -1,5 +1,5 @@
-// Finds the rows of a slice that differ from the stored ones. SQLite compares them as JSON text, which takes two thirds
-// of the time of parsing the slice and comparing value by value.
+// Finds the rows of a slice that differ from the stored rows. SQLite compares the rows as JSON text, which takes two
+// thirds of the time of parsing the slice and comparing value by value.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { OrganisationNumber } from '../rows.ts';
@@ -15,18 +15,20 @@ export class DifferingRows {
   }
 
   /**
-   * Returns the positions of all rows that differ. It may also return an identical row, if SQLite writes one of its
-   * values differently. Returns null if this SQLite cannot compare reliably.
+   * Returns the positions of all rows that differ from the stored rows or are not stored. An identical row may be among
+   * them, if SQLite writes one of its values in another way than JSON.stringify. Returns null if this version of SQLite
+   * cannot compare reliably.
    */
   placesIn({ bytes }: PackedSlice, organisation: OrganisationNumber): readonly number[] | null {
     return this.#find?.all(bytes, organisation).map(({ place }) => place as number) ?? null;
   }
 }
 
-/** Parameters: the bytes of the slice, then the organisation. */
+/** Returns a statement with two parameters: the bytes of the slice, and the organisation. */
 function findSql({ name, key, columns }: Table): string {
   const values = columns.map(({ name, kind }) => codecs[kind].jsonSql(`"stored".${quoted(name)}`));
-  // A row begins with its key, a UUID. Any other key would not be found, and its row would count as differing.
+  // Takes the key from the row's JSON, which begins with the key, a UUID of 36 characters. A key of another form would
+  // not be found, and its row would count as differing.
   return `SELECT "given"."key" AS "place" FROM json_each(CAST(? AS TEXT)) AS "given"
     LEFT JOIN ${quoted(name)} AS "stored"
       ON "stored"."organisation" = ? AND "stored".${quoted(key)} = substr("given"."value", 3, 36)
@@ -35,8 +37,8 @@ function findSql({ name, key, columns }: Table): string {
 }
 
 /**
- * Returns SQL for the bytes of a stored row's long texts. If the given row has fewer bytes, the two differ, and the texts
- * need not be read: SQLite knows the length of a value without it.
+ * Returns SQL for the total bytes of the long texts in a stored row. If the JSON of the given row has fewer bytes, the
+ * rows differ, and SQLite need not read the texts: it can determine the length of a value without reading the value.
  */
 function longBytesSql(columns: Table['columns']): string {
   const long = columns.filter(({ kind }) => codecs[kind].isLong);
@@ -44,7 +46,8 @@ function longBytesSql(columns: Table['columns']): string {
 }
 
 /**
- * Returns false for a SQLite that shortens numbers to 15 digits: it could write two different numbers as the same text.
+ * Returns false if this version of SQLite shortens numbers to 15 digits. It could then write two different numbers as
+ * the same text.
  */
 function writesNumbersInFull(database: DatabaseSync): boolean {
   const written = database.prepare('SELECT json_array(0.1 + 0.2) AS "json"').get();

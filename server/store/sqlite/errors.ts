@@ -1,4 +1,4 @@
-// What all connections to a SQLite file share: waiting for a lock, and translating SQLite's errors.
+// Waits for locks and translates SQLite's errors, for all connections to a SQLite file.
 
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 
@@ -22,7 +22,10 @@ const unavailableCodes: ReadonlySet<number> = new Set([
 const BUSY = 5;
 const FULL = 13;
 const NOT_A_DATABASE = 26;
-/** Codes that are permanent if they occur while a file is opened: PERM, READONLY, CORRUPT, CANTOPEN, NOLFS. */
+/**
+ * The codes of problems that are permanent if they occur while a file is opened: PERM, READONLY, CORRUPT, CANTOPEN,
+ * NOLFS.
+ */
 const unusableCodes: ReadonlySet<number> = new Set([3, 8, 11, 14, 22]);
 
 const LOCK_PATIENCE_MS = 30_000;
@@ -74,8 +77,8 @@ export function sleep(ms: number): void {
 }
 
 /**
- * Retries while another process holds the lock. SQLite's own busy handler backs off to pauses of 100 ms and starves
- * beside a server that commits without pause; retrying every millisecond finds the gaps.
+ * Retries every millisecond while another process holds the lock, until the timeout. SQLite's own busy handler is not
+ * used, because its pauses grow to 100 ms: it rarely finds the short gaps between the commits of a busy server.
  */
 export function retryWhileLocked<T>(attempt: () => T, patienceMs: number = LOCK_PATIENCE_MS): T {
   const deadlineMs = performance.now() + patienceMs;

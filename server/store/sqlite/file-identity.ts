@@ -1,15 +1,18 @@
-// Remembers which files the store has open, to notice if one is deleted, moved or replaced while it is in use.
+// Remembers which files the store has open, to notice if one of them is deleted, moved or replaced while it is in use.
 //
-// SQLite keeps reading and writing a file that is no longer at its path, and all of that is lost once the file is
-// closed. SQLite's file descriptors are not accessible, and opening a second one is not safe: closing it would release
-// the process's locks on the file. So the path is checked before and after opening, and its device and inode number are
-// remembered. No other file can get the same numbers while the file is open.
+// SQLite keeps reading and writing a file that is no longer at its path, and everything written there is lost once the
+// file is closed. SQLite's own file descriptor is not accessible. Opening a second descriptor is not safe, because
+// closing it would release the process's locks on the file. The store therefore checks the path before and after it
+// opens the file, and remembers the file's device and inode number. No other file can get the same two numbers while
+// the file is open.
 
 import { type BigIntStats, realpathSync, renameSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { StoreUnavailable } from '../store.ts';
 
-/** The files of a database, shared between threads. The identities are 0 until the writer has opened the files. */
+/**
+ * The identities of a database's files, in memory that threads share. They are 0 until the writer has opened the files.
+ */
 export interface OpenedFiles {
   readonly path: string;
   readonly identities: BigInt64Array<SharedArrayBuffer>;
@@ -29,8 +32,10 @@ export function newOpenedFiles(path: string): OpenedFiles {
 
 export interface Loss {
   /**
-   * `gone`: nothing is at the database's path. `replaced`: another file is. `log gone`, `log replaced`: the database is
-   * in place, but a file beside it is not. `unseen`: the path cannot be checked.
+   * - `gone`: nothing is at the database's path.
+   * - `replaced`: another file is at the database's path.
+   * - `log gone`, `log replaced`: the database is in place, but a file beside it is gone or replaced.
+   * - `unseen`: the path cannot be checked.
    */
   readonly kind: 'gone' | 'replaced' | 'log gone' | 'log replaced' | 'unseen';
   /** Tells the operator what happened and what to do. */
@@ -42,7 +47,10 @@ type Seen = BigIntStats | Error | undefined;
 export class FileWatch {
   readonly #path: string;
   readonly #identities: BigInt64Array<SharedArrayBuffer>;
-  /** SQLite keeps its other files beside the database itself, not beside a symbolic link to it. */
+  /**
+   * The path of the database without symbolic links, beside which SQLite keeps its other files. Null until it is
+   * needed.
+   */
   #realPath: string | null = null;
 
   constructor({ path, identities }: OpenedFiles) {
@@ -51,11 +59,11 @@ export class FileWatch {
   }
 
   /**
-   * Opens the database for the writer and remembers its files. Throws if it is not the same file that was opened
-   * before.
+   * Opens the database for the writer and remembers its files. Throws if an earlier writer thread had opened another
+   * file.
    */
   open<Database extends { close(): void }>(openDatabase: () => Database): Database {
-    // If the file is gone, SQLite would create a new one at the path.
+    // Checks the path before opening, because SQLite would create a new file if the database is gone.
     this.assertInPlace('database');
     for (let attempt = 1; ; attempt++) {
       const before = this.#look(DATABASE);
@@ -73,7 +81,10 @@ export class FileWatch {
     }
   }
 
-  /** Throws StoreUnavailable if one of the files (or only the database) is not the one that the writer opened. */
+  /**
+   * Throws StoreUnavailable if one of the files is not the one that the writer opened. `what` says which files are
+   * checked.
+   */
   assertInPlace(what: 'database' | 'all files' = 'all files'): void {
     const loss = what === 'database' ? this.#lossOf(DATABASE, this.#look(DATABASE)) : this.loss();
     if (loss !== null) throw new StoreUnavailable(loss.message);
@@ -98,9 +109,9 @@ export class FileWatch {
   }
 
   /**
-   * Renames the log of a database that is no longer at its path. SQLite would otherwise apply it to any file that is
-   * put there; renamed, it can still be put back beside its own database. Returns its new name, or null if there is no
-   * log.
+   * Renames the log of a database that is no longer at its path, because SQLite would apply the log to any file that is
+   * put at that path. The renamed log can still be put back beside its own database. Returns the new name of the log,
+   * or null if there is no log.
    */
   setLogAside(): string | null {
     let logAside: string | null = null;

@@ -1,4 +1,5 @@
-// Handles the loss of a database file: the writer acknowledges nothing more, and saves what the log still holds.
+// Handles the loss of a database file: the writer acknowledges no further writes, and saves the contents of the log if
+// it can.
 
 import { StoreUnavailable } from '../store.ts';
 import type { FileWatch, Loss } from './file-identity.ts';
@@ -7,8 +8,9 @@ import type { WalKeeper } from './wal.ts';
 
 export interface LossGuard {
   /**
-   * Runs the calls, and fails them if the files are not in place before or after. A commit to a file that is no longer
-   * at its path may be lost at any time, so it must not be acknowledged.
+   * Runs `commit`, or fails all calls if the files are not in place. If the files are no longer in place after the
+   * commit, the calls that succeeded fail as well: a commit to a file that is not at its path may be lost at any time,
+   * so it must not be acknowledged.
    */
   guarded(callCount: number, commit: () => readonly CallResult[]): readonly CallResult[];
   isLost(): boolean;
@@ -16,7 +18,7 @@ export interface LossGuard {
   close(): void;
 }
 
-/** `reportTrouble` is called once per loss. */
+/** Calls `reportTrouble` once for each loss, and again if the log had to be renamed. */
 export function guardFiles(
   watch: FileWatch,
   wal: WalKeeper,
@@ -36,9 +38,9 @@ export function guardFiles(
     return loss;
   };
 
-  /** Returns true if nothing is left to do, false if it has to be retried. */
+  /** Saves the contents of the log if that is possible. Returns false if saving has to be retried. */
   const save = ({ kind }: Loss): boolean => {
-    // The log can be read only by this process, and the database is still in place, so the log is copied into it.
+    // Only this process can still read the log, and the database is in place, so the log is copied into the database.
     if (kind === 'log gone') return wal.copyAll();
     if (kind === 'replaced') setLogAside();
     return true;
@@ -75,7 +77,7 @@ export function guardFiles(
     },
     isLost: () => known !== null,
     close() {
-      // Renamed, because SQLite deletes the log if the next start creates a new database at the path.
+      // Renames the log, because SQLite would delete it if the next start creates a new database at the path.
       if (findLoss()?.kind === 'gone') setLogAside();
     },
   };

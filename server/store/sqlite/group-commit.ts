@@ -4,13 +4,16 @@ import type { DatabaseSync } from 'node:sqlite';
 import { asStoreError, retryWhileLocked } from './errors.ts';
 import { type CallResult, done, failed } from './thread-calls.ts';
 
-/** A job of a transaction. It may run more than once. */
+/**
+ * Work that runs inside a transaction. It may run more than once, because a failed transaction is retried in halves.
+ */
 export type Job<Result> = () => Result;
 
 /**
- * Runs the jobs in one transaction, in order. If that fails, the transaction is rolled back and each half is retried on
- * its own, so that only the jobs that cannot succeed fail. If `mayStop` returns true after a job, the jobs so far are
- * committed and the rest do not start: they have no outcome.
+ * Runs the jobs in one transaction, in order, and returns their outcomes. If a job or the commit fails, the transaction
+ * is rolled back and each half of the jobs is retried on its own, so that only the jobs that cannot succeed fail. If
+ * `mayStop` returns true after a job, the jobs that have run are committed. The other jobs do not start and have no
+ * outcome.
  */
 export function commitTogether(
   database: DatabaseSync,
@@ -33,7 +36,7 @@ export function commitTogether(
     database.exec('COMMIT');
     return results.map(done);
   } catch (error) {
-    // After some errors, such as a full disk, SQLite has already rolled back.
+    // After some errors, such as a full disk, SQLite has already rolled the transaction back.
     if (database.isTransaction) database.exec('ROLLBACK');
     if (jobs.length === 1) return [failed(asStoreError(error))];
     const middle = Math.ceil(jobs.length / 2);

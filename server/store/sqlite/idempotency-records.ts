@@ -11,7 +11,10 @@ import type { Tally } from '../rows.ts';
 import type { Prepare } from './statements.ts';
 import { type Links, nobodys } from './thread-operations.ts';
 
-/** The limits of one call that deletes. Responses may be megabytes each, and other writes wait for the call. */
+/**
+ * The most records, and the most bytes of responses, that one call deletes. A response may be megabytes long, and other
+ * writes wait for the call.
+ */
 const DELETED_AT_ONCE = 200;
 const DELETED_BYTES_AT_ONCE = 2 * 1024 * 1024;
 
@@ -34,7 +37,7 @@ export function idempotencyLookUps(prepare: Prepare) {
 
 export function idempotencyWrites(prepare: Prepare) {
   return {
-    /** Deletes some expired records, oldest first. Returns true if more may be left, so that the caller calls again. */
+    /** Deletes some expired records, oldest first. Returns true if more may be left; the caller then calls it again. */
     deleteExpiredResponses(nowMs: number): boolean {
       const expired = prepare(
         `SELECT rowid, length(answer) AS bytes FROM idempotency_answers
@@ -52,7 +55,10 @@ export function idempotencyWrites(prepare: Prepare) {
   };
 }
 
-/** Writes and stores the idempotency record with the result, unless a response is already stored under its key. */
+/**
+ * Calls `write`, and stores the idempotency record with the tallies. If a response is already stored under the record's
+ * key, returns that response and writes nothing.
+ */
 export function writeOnce(
   prepare: Prepare,
   record: IdempotencyRecord | null,
@@ -93,7 +99,8 @@ export function idempotencyStore({ writer, reader }: Links): IdempotencyStore {
 }
 
 /**
- * Returns the record with a copy of its response, because a view would transfer its whole buffer to the other thread.
+ * Returns the record with a copy of its response. A response that is a view of a larger buffer would otherwise take the
+ * whole buffer to the other thread.
  */
 export function packIdempotencyRecord(record: IdempotencyRecord | null): IdempotencyRecord | null {
   return record === null ? null : { ...record, response: new Uint8Array(record.response) };

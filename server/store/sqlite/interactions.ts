@@ -35,8 +35,8 @@ export function interactionLists(prepare: Prepare) {
 export function interactionWrites(prepare: Prepare, upserts: Upserts) {
   return {
     /**
-     * Returns a single word for an interaction without an idempotency record, because the result crosses threads
-     * thousands of times a second.
+     * Returns the outcome as a single word if there is no idempotency record. Such results cross threads thousands of
+     * times a second, and a word crosses faster than an object.
      */
     writeInteraction(
       organisation: OrganisationNumber,
@@ -62,7 +62,7 @@ export function interactionStore(links: Links): InteractionStore {
       return rowsOf(rowsJson)[0] ?? null;
     },
     async interactions(organisation, page) {
-      // Only a page without filters reads no more than its own rows.
+      // Estimates the rows that one step reads. Without filters, a step reads only the rows of the page.
       const rows = Object.keys(page.equal).length === 0 ? page.limit : STEP_ENTRIES;
       const { rowsJson, next } = await lister.call('interactions', [organisation, page], {
         organisation,

@@ -1,15 +1,16 @@
-// Checks the version of SQLite that Node uses: its own, or the one of the system.
+// Checks the version of the SQLite library that Node uses, which is either Node's own or the system's.
 
 import { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
 
 /**
- * In nearly all earlier releases, a commit at the moment in which the log restarts can lose earlier commits and damage
- * the file. The few earlier releases with the fix lack `wal_checkpoint(NOOP)`, which checks the log without copying it.
+ * The oldest release that is safe. In nearly all earlier releases, a commit at the moment in which the log restarts can
+ * lose earlier commits and damage the file. The few earlier releases without this bug lack `wal_checkpoint(NOOP)`, with
+ * which Headgate checks the log without copying it.
  */
 const oldestSafe = [3, 51, 3] as const;
 
-/** Asks the library itself, because Node only knows the version that it was built for. */
+/** Returns the version that the library itself reports, because Node only knows the version that it was built for. */
 export function loadedSqlite(): string {
   const database = new DatabaseSync(':memory:');
   try {

@@ -1,7 +1,7 @@
-// Upgrades a database file to the schema of this version, or throws with a message for the operator. Housekeeping
-// tables come from numbered migrations. Tables of records follow the catalogue: missing tables, columns and indexes are
-// added, and constraints that the catalogue no longer has are dropped, so that a new or changed type or field needs no
-// migration.
+// Upgrades a database file to the schema of this version, or throws with a message for the operator. Numbered
+// migrations create the tables of organisations, keys and idempotency records. The tables of records and interactions
+// follow the catalogue: missing tables, columns and indexes are added, and NOT NULL constraints that no longer apply
+// are dropped. A new or changed type or field therefore needs no migration.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
@@ -10,10 +10,12 @@ import { codecs } from './codecs.ts';
 import { retryWhileLocked } from './errors.ts';
 import { addColumnSql, type ColumnDefinition, createTableSql, redefineTableSql } from './schema.ts';
 
-/** "Hgat" in ASCII, in the file's header. It distinguishes Headgate's files from other SQLite databases. */
+/**
+ * The number in the file's header, "Hgat" in ASCII, that distinguishes Headgate's files from other SQLite databases.
+ */
 const APPLICATION_ID = 0x48676174;
 
-/** The n-th entry (from 0) upgrades schema version n to n + 1. Entries are only ever appended. */
+/** The entry at index n upgrades the schema from version n to n + 1. Entries are only ever appended. */
 const migrations: readonly string[] = [
   `CREATE TABLE organisations (
     organisation INTEGER PRIMARY KEY,
@@ -51,8 +53,8 @@ const migrations: readonly string[] = [
 export const SCHEMA_VERSION = migrations.length;
 
 /**
- * Upgrades the database. It is safe to interrupt and to run from several processes at once: all steps are one
- * transaction, and they are determined again once it holds the write lock.
+ * Upgrades the database. The upgrade may be interrupted, and several processes may run it at once: all steps run in one
+ * transaction, which determines the missing steps again once it holds the write lock.
  */
 export function prepareDatabase(database: DatabaseSync, path: string, tables: Tables): void {
   const isReady = retryWhileLocked(
@@ -83,10 +85,13 @@ function missingSteps(database: DatabaseSync, path: string, tables: Tables): rea
   return steps;
 }
 
-/** Returns the file's schema version, or 0 for a file that is not used yet. */
+/**
+ * Returns the file's schema version, or 0 for a file that is not used yet. Throws if the file is not Headgate's, or if
+ * a newer version made it.
+ */
 export function knownVersion(database: DatabaseSync, path: string): number {
-  // The order matters: if another process commits its tables between these reads, the application id is read last and
-  // is already Headgate's.
+  // Reads the application id last. If another process creates its tables between these reads, the application id is
+  // then already Headgate's, and the file is not refused.
   const isEmpty = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
   const version = pragmaNumber(database, 'user_version');
   const applicationId = pragmaNumber(database, 'application_id');
@@ -126,7 +131,7 @@ function stepsOfTable(database: DatabaseSync, path: string, table: Table): reado
   return [...steps, ...addedIndexes.map((index) => createIndexSql(table, index))];
 }
 
-/** Returns a statement for each table with a column that is NOT NULL but should not be. */
+/** Returns the statements that redefine the tables in which a column is NOT NULL but should not be. */
 function redefinitions(database: DatabaseSync, tables: Tables): readonly string[] {
   return tablesIn(tables).flatMap((table) => {
     const columns = database
@@ -144,8 +149,8 @@ function redefinitions(database: DatabaseSync, tables: Tables): readonly string[
 }
 
 /**
- * Drops constraints without rewriting rows, as SQLite documents it for releases whose ALTER TABLE cannot do so (before
- * 3.53): https://www.sqlite.org/lang_altertable.html#otheralter
+ * Runs the statements, which drop constraints without rewriting rows. SQLite documents this way for releases before
+ * 3.53, whose ALTER TABLE cannot drop constraints: https://www.sqlite.org/lang_altertable.html#otheralter
  */
 function redefine(database: DatabaseSync, statements: readonly string[]): void {
   if (statements.length === 0) return;
@@ -153,8 +158,8 @@ function redefine(database: DatabaseSync, statements: readonly string[]): void {
   database.exec('PRAGMA writable_schema = ON');
   try {
     for (const statement of statements) database.exec(statement);
-    // A new number makes other connections read the definitions again. RESET does the same for this connection, and
-    // fails if a definition cannot be read.
+    // A new schema version makes other connections read the definitions again. RESET makes this connection read them
+    // again, and fails if a definition cannot be read.
     database.exec(`PRAGMA schema_version = ${pragmaNumber(database, 'schema_version') + 1}`);
     database.exec('PRAGMA writable_schema = RESET');
   } finally {

@@ -1,4 +1,4 @@
-// Opens a SQLite file as a store: starts its threads, and tells every user of the store how to reach them.
+// Opens a SQLite file as a store: starts the store's threads, and connects every user of the store to them.
 
 import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -22,7 +22,7 @@ export interface OpenSqliteStore extends Store {
 
 type SendStatus = (status: ThreadStatus, transferList: readonly Transferable[]) => void;
 
-/** Calls `onTrouble` for problems that the operator should know of and that no call reports. */
+/** Opens the store. Calls `onTrouble` with problems that the operator should know about but that no call reports. */
 export async function openSqliteStore(
   givenPath: string,
   tuning: Tuning = defaultTuning,
@@ -146,7 +146,10 @@ function command(worker: Worker, order: Order, transferList: readonly Transferab
   worker.postMessage(order, transferList);
 }
 
-/** Resolves when the thread is ready. Rejects with its error, or if it ends without one. */
+/**
+ * Resolves when the thread has opened the database. Rejects with the thread's error, or with StoreUnavailable if the
+ * thread ends without reporting one.
+ */
 async function opened({ worker, ended }: StartedWorker): Promise<void> {
   const told = new Promise<Opened>((resolve) => {
     worker.on('message', (message: Opened | Trouble) => {
@@ -167,7 +170,7 @@ async function opened({ worker, ended }: StartedWorker): Promise<void> {
   throw errorOf(outcome);
 }
 
-/** Creates the folder, and throws for a path that can never hold a Headgate database. */
+/** Creates the folder of the database if it does not exist. Throws if the path can never hold a Headgate database. */
 function makeReachable(path: string): void {
   try {
     makeFolder(dirname(path));
@@ -175,7 +178,8 @@ function makeReachable(path: string): void {
     if (found !== undefined && !found.isFile()) {
       throw new StoreUnusable(`the database ${path} is not a file: name a file`);
     }
-    // A new database would treat the log as its own, and delete it together with the last acknowledged uploads.
+    // Throws if there is a log without a database. SQLite would treat the log as a part of the new database and delete
+    // it, together with the last acknowledged uploads.
     if (found === undefined && (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
       throw new StoreUnusable(
         `there is no database ${path}, but its log ${path}-wal exists, with the last uploads in it: the database was ` +
@@ -193,7 +197,10 @@ function makeReachable(path: string): void {
   }
 }
 
-/** Each new folder is synced in its parent, so that acknowledged data cannot vanish with its folder. */
+/**
+ * Creates the folder and its missing parents. Syncs the parent of each new folder, because otherwise a power failure
+ * could remove the folder together with acknowledged data.
+ */
 function makeFolder(folder: string): void {
   const found = statSync(folder, { throwIfNoEntry: false });
   if (found?.isDirectory()) return;
@@ -201,10 +208,11 @@ function makeFolder(folder: string): void {
     throw new StoreUnusable(`${folder} is not a folder: no database can be made in it`);
   makeFolder(dirname(folder));
   try {
-    // Not `recursive`: with it, Node loops forever if a parent exists and accepts no folders, as in /proc.
+    // Does not use the option `recursive`, with which Node loops forever if a parent exists but accepts no folders, as
+    // in /proc.
     mkdirSync(folder);
   } catch (error) {
-    // Another process that uses the same database has created the folder first.
+    // EEXIST means that another process with the same database has created the folder first.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
   const parent = openSync(dirname(folder), 'r');

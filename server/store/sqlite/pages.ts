@@ -14,20 +14,20 @@ import type { Prepare } from './statements.ts';
 /** How many index entries one step counts. Counting is cheap, because the rows are not read. */
 const COUNT_STEP_ENTRIES = 50_000;
 
-/** A page on its way to another thread. */
+/** A page in the form in which it is sent to another thread. */
 export interface PackedPage {
   readonly rowsJson: string;
   readonly next: Position | null;
 }
 
-/** Yields after each step, so that other calls get their turn, and returns the result. */
+/** A generator that yields after each step, so that other calls get their turn, and finally returns the result. */
 export type Steps<Result> = Generator<undefined, Result, undefined>;
 
 export function rowsOf(rowsJson: string): readonly Row[] {
   return JSON.parse(rowsJson) as Row[];
 }
 
-/** Returns a JSON array with the row, or an empty one if it does not exist. */
+/** Returns a JSON array with the row as its only element, or an empty array if the row does not exist. */
 export function rowByKey(
   prepare: Prepare,
   table: Table,
@@ -107,7 +107,7 @@ export interface Query {
   readonly parameters: readonly SQLInputValue[];
 }
 
-/** Reads only the index. */
+/** Returns the query for the last position of a step. The query reads only the index. */
 export function stepEndQuery(organisation: OrganisationNumber, listing: Listing): Query {
   const { sql, parameters } = selection(quotedList(listing.order), organisation, { ...listing, inRow: [] });
   return { sql: `${sql} LIMIT 1 OFFSET ${STEP_ENTRIES}`, parameters };
@@ -125,7 +125,7 @@ function selection(selected: string, organisation: OrganisationNumber, listing: 
   const given = (field: string, value: ColumnValue): SQLInputValue =>
     toColumn(table.columns.find(({ name }) => name === field)!.kind, value);
   for (const [field, value] of [...inIndex, ...inRow]) {
-    // `=` instead of `IS`, because SQLite can use an index of non-null values only with `=`.
+    // Uses `=` instead of `IS`, because SQLite can use an index of non-null values only with `=`.
     conditions.push(value === null ? `${quoted(field)} IS NULL` : `${quoted(field)} = ?`);
     if (value !== null) parameters.push(given(field, value));
   }
@@ -134,7 +134,7 @@ function selection(selected: string, organisation: OrganisationNumber, listing: 
     conditions.push(boundSql(bound));
     parameters.push(...bound.columns.map((column, at) => given(column, bound.values[at]!)));
   }
-  // The index is named, because another index could have many more entries between the bounds.
+  // Names the index, because SQLite could choose another one with many more entries between the bounds.
   const source = `${quoted(table.name)}${index === null ? '' : ` INDEXED BY ${quoted(index.name)}`}`;
   const ordered = order.map((column) => `${quoted(column)} ${isDescending ? 'DESC' : 'ASC'}`);
   return {

@@ -1,5 +1,6 @@
-// Manages the folder in which a backup is written until it has passed the check. A folder that holds only the names
-// below was certainly left by a backup. A file could be anything, even a database in use.
+// Manages the folder in which a backup is written until it has passed the check. A folder is used because a folder that
+// holds only the names below was certainly left by a backup, and may be emptied. A file of the same name could be
+// anything, even a database in use.
 
 import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -11,22 +12,28 @@ import { isBusy } from './errors.ts';
 export interface PartialBackup {
   /** The path of the copy of the database. */
   readonly copy: string;
-  /** Deletes the folder with its contents, so that others can use the name. */
+  /** Deletes the folder with its contents, so that another backup can use the name. */
   release(): void;
 }
 
 const COPY = 'copy.db';
-/** Locked while the backup runs. The lock ends with the process, even if the process is killed. */
+/** A file that is locked while the backup runs. The lock ends with the process, even if the process is killed. */
 const LOCK = 'lock';
 const ownNames: readonly string[] = [LOCK, COPY, ...companions.map((suffix) => COPY + suffix)];
 const REMOVAL_TRIES = 10;
 
-/** Returns the folder for a backup. It is on the same disk as the file, so that the copy can be renamed. */
+/**
+ * Returns the path of the folder for a backup. The folder is beside `file`, and thus on the same disk, so that the copy
+ * can be renamed to `file`.
+ */
 export function partialOf(file: string): string {
   return join(dirname(file), `${basename(file)}.partial`);
 }
 
-/** Creates the folder, or empties one that a killed backup has left. Throws if it belongs to something else. */
+/**
+ * Creates the folder, or empties a folder that a killed backup has left. Throws if another backup is using the folder,
+ * or if it was not left by a backup.
+ */
 export function takePartial(folder: string): PartialBackup {
   if (isSomebodyElses(folder)) {
     throw new StoreUnusable(

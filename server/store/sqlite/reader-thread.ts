@@ -1,5 +1,5 @@
 // The threads that read for the serving thread, so that reads do not wait behind a large write. The reader looks up
-// keys and single records; the lister reads lists in steps, because they may go through many rows.
+// keys and single records. The lister reads lists in steps, because a list may go through many rows.
 
 import { StoreUnavailable } from '../store.ts';
 import { asStoreError } from './errors.ts';
@@ -10,10 +10,14 @@ import { noteProgress, withHealth } from './thread-health.ts';
 import { runThread, type ThreadService, type ThreadSetup } from './thread-loop.ts';
 import { createLists, createLookUps } from './thread-operations.ts';
 
-/** Enough for inner pages. Lists need little, because they read pages in sequence. */
+/**
+ * The size of each thread's page cache. It is enough for the inner pages of the indexes. Lists need little cache,
+ * because they read pages in sequence.
+ */
 const CACHE_KIB = 8 * 1024;
 /**
- * Rows read in one transaction: enough to share its cost, and few enough not to delay the restart of the log for long.
+ * How many rows one transaction reads: enough for many calls to share the cost of the transaction, and few enough not
+ * to delay the restart of the log for long.
  */
 const GROUP_ROWS = 2000;
 

@@ -3,7 +3,9 @@
 import { DatabaseSync } from 'node:sqlite';
 import { FileWatch, type OpenedFiles } from './file-identity.ts';
 
-/** Readers wait for a lock only in the rare moments in which SQLite rebuilds or deletes the log. */
+/**
+ * How long a read waits for a lock. Reads wait only in the rare moments in which SQLite rebuilds or deletes the log.
+ */
 const LOCK_PATIENCE_MS = 5000;
 
 export class ReadingConnection {
@@ -21,8 +23,8 @@ export class ReadingConnection {
   }
 
   /**
-   * Runs reads in one transaction, which shares its cost. Throws StoreUnavailable if a file is no longer at its path,
-   * because its contents, including keys, may be out of date.
+   * Calls `run` in a single transaction, whose cost all reads of `run` share. Throws StoreUnavailable if a file of the
+   * database is no longer at its path, because the contents of the open file, including keys, may be out of date.
    */
   read<Result>(run: () => Result): Result {
     this.#watch.assertInPlace();

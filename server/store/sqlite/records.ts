@@ -21,7 +21,7 @@ export interface PackedUpload extends Omit<Upload, 'batches'> {
 }
 
 const BYTES_PER_ID = 40;
-/** A row with more bytes than this takes as long as several rows. */
+/** An upload counts as at least one row per this many bytes, because long rows take as long as several short ones. */
 const BYTES_PER_ROW = 1024;
 
 export function recordLookUps(prepare: Prepare) {
@@ -83,7 +83,8 @@ export function recordStore(links: Links): RecordStore {
       return rowsOf(await reader.call('record', [organisation, type, id], { organisation }))[0] ?? null;
     },
     async records(organisation, type, page) {
-      // Only a page that includes deleted records reads no more than its own rows.
+      // Estimates the rows that one step reads. If deleted records are included, a step reads only the rows of the
+      // page.
       const options = { organisation, rows: page.includeDeleted ? page.limit : STEP_ENTRIES };
       const { rowsJson, next } = await lister.call('records', [organisation, type, page], options);
       return { rows: rowsOf(rowsJson), next: next === null ? null : next[0]! };
@@ -107,7 +108,7 @@ export function recordWriter({ writer }: Pick<Links, 'writer'>): RecordStore['wr
   };
 }
 
-/** Reads in steps, because the thread that reads has other work. */
+/** Compares the rows in steps, so that the thread that reads can do other work in between. */
 export function dryRunInSteps(
   tallyOf: (organisation: OrganisationNumber, type: RecordTypeName, rows: readonly Row[]) => Promise<Tally>,
 ): RecordStore['dryRun'] {

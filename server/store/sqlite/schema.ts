@@ -3,17 +3,20 @@
 import { type Column, isNotNull, quoted, type Table } from '../tables.ts';
 import { codecs, toColumn } from './codecs.ts';
 
-/** A column as a file defines it. */
+/** The definition of a column in a database file. */
 export interface ColumnDefinition {
   readonly name: string;
   readonly type: string;
-  /** The SQL text of its default. Rows that are older than the column have it as their value. */
+  /**
+   * The SQL text of the column's default, or null if it has none. Rows that were stored before the column existed have
+   * the default as their value.
+   */
   readonly defaultSql: string | null;
 }
 
 /**
- * Creates an ordinary rowid table. With random keys it takes rows nearly twice as fast as a WITHOUT ROWID table,
- * because only the narrow key index is written at random places.
+ * Returns the statement that creates an ordinary rowid table. With random keys, such a table takes rows nearly twice as
+ * fast as a WITHOUT ROWID table, because only the narrow key index is written at random places.
  */
 export function createTableSql(table: Table): string {
   const organisation = { name: 'organisation', type: 'INTEGER', defaultSql: null };
@@ -34,13 +37,19 @@ function tableSql(table: Table, columns: readonly ColumnDefinition[]): string {
   return `CREATE TABLE ${quoted(table.name)} (\n  ${definitions.join(',\n  ')}\n) STRICT`;
 }
 
-/** Adds a field that was declared later. Older rows get the value that omitting the field means. */
+/**
+ * Returns the statement that adds a field that was declared later. Rows that are already stored get the value that an
+ * omitted field has.
+ */
 export function addColumnSql(table: Table, { name, kind, omitted }: Column): string {
   const whenOmitted = omitted === null ? '' : ` DEFAULT ${toColumn(kind, omitted)}`;
   return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${codecs[kind].type}${whenOmitted}`;
 }
 
-/** Replaces the table's definition, with the columns that it has and the constraints that it should have. */
+/**
+ * Returns the statement that replaces the table's definition. The new definition has the existing columns, with the
+ * constraints that they should have.
+ */
 export function redefineTableSql(table: Table, columns: readonly ColumnDefinition[]): string {
   const sql = tableSql(table, columns).replaceAll("'", "''");
   return `UPDATE sqlite_schema SET sql = '${sql}' WHERE type = 'table' AND name = '${table.name}'`;

@@ -1,4 +1,5 @@
-// The SQLite store as its callers use it, in any thread: it packs the arguments and calls the right thread.
+// The SQLite store as its callers use it, in any thread. The store packs the arguments of a call and sends the call to
+// the right thread.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { IngestStore, Store } from '../store.ts';
@@ -20,7 +21,10 @@ export type ThreadStatus =
   | (ShownHealth & { readonly thread: ThreadName; readonly port: MessagePort })
   | { readonly thread: ThreadName; readonly lost: string };
 
-/** Reference checks read random places of the key indexes. Their inner pages and hot leaves fit into this cache. */
+/**
+ * The size of the page cache for lookups. Reference checks read random places of the key indexes, and the inner pages
+ * and often-read leaves of these indexes fit into this cache.
+ */
 const LOOK_UP_CACHE_KIB = 16 * 1024;
 
 export interface HeldStore {
@@ -35,7 +39,7 @@ export function holdStore(): HeldStore {
     lister: createLink('lister'),
   };
   const { writer, reader, lister } = links;
-  // The lister is left out: without it, the store serves everything but lists.
+  // The health check leaves the lister out, because without a lister the store still serves everything but lists.
   const health = new StoreHealth({ writer, reader });
   return {
     onStatus(status) {
@@ -56,7 +60,7 @@ export function holdStore(): HeldStore {
   };
 }
 
-/** What another thread needs to use an open store. */
+/** Lets another thread use an open store. */
 export interface SqliteStoreHandle {
   readonly files: OpenedFiles;
   /** Receives the status of the writer. */
@@ -64,13 +68,13 @@ export interface SqliteStoreHandle {
 }
 
 /**
- * Returns the store for an ingest thread. It has its own connection for lookups, so that an upload involves no other
- * thread than the writer.
+ * Returns the store for an ingest thread. The store has its own connection for lookups, so that an upload involves no
+ * thread other than the writer.
  */
 export function attachSqliteStore({ files, statusPort }: SqliteStoreHandle): IngestStore {
   const writer: Links['writer'] = createLink('writer');
   const onStatus = (status: ThreadStatus): void => connect(writer, status);
-  // Statuses sent before the port arrived can be read synchronously, so that the store is usable immediately.
+  // Synchronously reads the statuses that were sent before the port arrived, so that the store is usable immediately.
   for (let first = receiveMessageOnPort(statusPort); first; first = receiveMessageOnPort(statusPort)) {
     onStatus(first.message as ThreadStatus);
   }

@@ -2,7 +2,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-/** Filters have too many combinations to keep every statement. */
+/** The cache is cleared at this size, because filters have too many combinations to keep a statement for each. */
 const MOST_PREPARED_STATEMENTS = 500;
 
 export type Prepare = (sql: string) => StatementSync;

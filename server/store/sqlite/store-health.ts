@@ -30,15 +30,15 @@ export class StoreHealth<ThreadName extends string> {
   }
 
   /**
-   * Rejects with the reason if the store is broken; resolves if it is only busy. If a call has failed before, calls
-   * `proveByWriting`, which resolves if the writer can write again.
+   * Rejects with the reason if the store is broken. Resolves if the store is only busy. If a call has failed before,
+   * also waits for `proveByWriting`, which has to resolve if the writer can write again and reject if not.
    */
   async assertServing(proveByWriting: () => Promise<unknown>): Promise<void> {
     const reason = this.#absence() ?? this.#stall();
     if (reason !== null) throw new StoreUnavailable(reason);
     const loss = await this.#watch?.lossSoon();
     if (loss) {
-      // This makes an idle writer notice the loss and save the log if it can.
+      // Sends the writer a call, so that an idle writer notices the loss and saves the log if it can.
       proveByWriting().catch(() => {});
       throw new StoreUnavailable(loss.message);
     }

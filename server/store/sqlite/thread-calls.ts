@@ -24,8 +24,8 @@ export interface CallFailure {
 export type CallResult = { readonly kind: 'done'; readonly value: unknown } | CallFailure;
 
 /**
- * An outcome in the form in which it crosses threads. A success is only its value, because objects take longer to
- * cross.
+ * A result in the form in which it crosses threads. A success is sent as the bare value, because an object around the
+ * value would make it cross more slowly.
  */
 export type SentResult =
   | readonly [id: number, value: unknown]
@@ -60,8 +60,8 @@ export function errorOf({ kind, message, stack }: CallFailure): Error {
 }
 
 /**
- * The most calls that may wait for one organisation, or for none. This is more than its requests in flight cause; it
- * only bounds memory.
+ * The most calls of one organisation, or of no organisation, that may wait at once. The requests in flight of an
+ * organisation cause fewer calls than this, so the limit only bounds memory.
  */
 const MOST_CALLS_WAITING = 20_000;
 const MOST_BYTES_WAITING = 256 * 1024 * 1024;
@@ -70,7 +70,7 @@ const SMALL_CALL_BYTES = 500;
 // biome-ignore lint/suspicious/noExplicitAny: the constraint has to admit operations of any signature.
 type Operations = { readonly [name: string]: (...args: any[]) => unknown };
 
-/** The waiting calls of one organisation, or of none. */
+/** The waiting calls of one organisation, or of no organisation. */
 interface Account {
   calls: number;
   bytes: number;
@@ -81,13 +81,13 @@ export interface CallOptions {
   readonly organisation: OrganisationNumber | null;
   /** The approximate number of rows that the call writes, or reads in one step. The default is 1. */
   readonly rows?: number;
-  /** The approximate size of the arguments. Needed only if they may be large. */
+  /** The approximate size of the arguments. Needed only if the arguments may be large. */
   readonly bytes?: number;
   /** A buffer in the arguments that is transferred to the thread. */
   readonly handedOver?: ArrayBuffer;
 }
 
-/** A caller's connection to one thread. If the thread ends, the link is connected to its successor. */
+/** A caller's connection to one thread. If the thread ends, the link is connected to the thread that replaces it. */
 export interface Link<O extends Operations> {
   call<N extends keyof O & string>(
     operation: N,
@@ -95,11 +95,14 @@ export interface Link<O extends Operations> {
     options: CallOptions,
   ): Promise<ReturnType<O[N]>>;
   connect(port: MessagePort): void;
-  /** Rejects the waiting calls, and all new calls until it is connected again, with the reason. */
+  /**
+   * Rejects all waiting calls, and all new calls until the link is connected again. `reason` becomes their error
+   * message.
+   */
   lose(reason: string): void;
   /** Returns why no call can be made, or null if the thread can be reached. */
   absence(): string | null;
-  /** Rejects new calls, and resolves when all earlier calls have finished. */
+  /** Rejects new calls from now on. Resolves when all earlier calls have finished. */
   close(): Promise<void>;
 }
 
@@ -116,7 +119,7 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
       account.calls--;
       account.bytes -= bytes;
       if (account.calls === 0) accounts.delete(organisation);
-      // An idle store does not keep its process alive; a call that waits for its result does.
+      // Lets the process end if the store is idle. While a call waits for its result, the port keeps the process alive.
       if (pending.size === 0) port?.unref();
     },
   );

@@ -1,5 +1,5 @@
-// Runs a thread of the store: it opens its part of the database when told to, accepts calls from any number of ports,
-// handles them in groups, and finishes the accepted calls before it ends.
+// Runs a thread of the store. The thread opens the database when it is ordered to, accepts calls from any number of
+// ports, handles the calls in groups, and finishes all accepted calls before it ends.
 
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { StoreBusy } from '../store.ts';
@@ -25,25 +25,28 @@ export type Order =
   | { readonly kind: 'connect'; readonly port: MessagePort }
   | { readonly kind: 'close' };
 
-/** Whether the thread could open its part of the database. Sent once to the thread that started it. */
+/** The result of the order `open`. The thread sends it once. */
 export type Opened = CallResult;
 
-/** A later problem that the operator should know of and that no call reports. */
+/** A problem after opening that the operator should know about but that no call reports. */
 export interface Trouble {
   readonly trouble: string;
 }
 
 export interface ThreadService {
-  /** The approximate number of rows that a group of calls reads or writes. A call with more rows is handled alone. */
+  /**
+   * The approximate number of rows that a group of calls reads or writes. A group takes no further call once it has
+   * this many rows.
+   */
   readonly groupRows: number;
   /** The timeout for a call in the queue. A call that has waited longer fails without being started. */
   readonly patienceMs: number;
-  /** Returns false while only small calls may start. */
+  /** Returns false while only small calls may start, and large calls have to wait. */
   mayBeginLarge(): boolean;
   /**
-   * Returns one outcome per call, in their order, or null for a call that is unfinished and needs another turn. If
-   * another organisation is waiting, it may stop early: calls without an outcome have not started. Throws only if the
-   * thread cannot continue.
+   * Handles the calls and returns their outcomes in the same order. The outcome is null for a call that is unfinished
+   * and needs another turn. If `isOtherWaiting` returns true, the service may stop early: the remaining calls then have
+   * no outcome and have not started. Throws only if the thread cannot continue.
    */
   answer(calls: readonly ThreadCall[], isOtherWaiting: () => boolean): readonly (CallResult | null)[];
   /** Runs maintenance after the results have been sent, so that no caller waits for it. */
@@ -53,7 +56,7 @@ export interface ThreadService {
 
 /** The shortest time between two checks for waiting calls. A check costs as much as writing a row. */
 const LOOK_EVERY_MS = 10;
-/** The delay before large calls that may not start are tried again. */
+/** The pause before the thread checks again whether waiting large calls may start. */
 const TRY_LARGE_AGAIN_MS = 2;
 
 interface Taken extends Weighed {
@@ -68,7 +71,7 @@ interface Life {
   close(): Promise<void>;
 }
 
-/** Runs a thread. Its first order has to be `open`. */
+/** Runs the thread. The first order that it receives has to be `open`. */
 export function runThread(
   open: (setup: ThreadSetup, reportTrouble: (trouble: string) => void) => ThreadService,
 ): void {
@@ -94,7 +97,8 @@ function begin(service: ThreadService): Life {
   let isPumpDue = false;
   let lookedAtMs = 0;
 
-  // Pumping runs after all messages of the turn have arrived, which puts the calls of many callers into one group.
+  // `pump` runs after all messages of the event-loop turn have arrived, so that the calls of many callers form one
+  // group.
   const duePump = (): void => {
     if (isPumpDue || queue.size === 0) return;
     isPumpDue = true;
@@ -111,7 +115,7 @@ function begin(service: ThreadService): Life {
     }
   };
 
-  /** Returns false if none of the waiting calls may start. */
+  /** Handles one group of calls. Returns false if calls are waiting but none of them may start. */
   const answerOneGroup = (mayBeginLarge: boolean): boolean => {
     const group = queue.takeGroup(mayBeginLarge);
     if (group.length === 0) return queue.size === 0;
@@ -148,7 +152,10 @@ function begin(service: ThreadService): Life {
     }
   };
 
-  /** Receives the calls that have arrived while the group is being handled. Checks only every LOOK_EVERY_MS. */
+  /**
+   * Returns whether other calls wait for the group to end, including calls that have arrived since it started. Checks
+   * only every LOOK_EVERY_MS, and returns false in between.
+   */
   const isAwaited = (group: readonly Taken[]): boolean => {
     const nowMs = performance.now();
     if (nowMs - lookedAtMs < LOOK_EVERY_MS) return false;

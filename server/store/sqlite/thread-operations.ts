@@ -11,7 +11,7 @@ import { preparer } from './statements.ts';
 import type { Link } from './thread-calls.ts';
 import { createUpserts } from './upserts.ts';
 
-/** Short reads of single rows. */
+/** Returns the operations that read single rows and are short. */
 export function createLookUps(database: DatabaseSync) {
   const prepare = preparer(database);
   return {
@@ -23,13 +23,13 @@ export function createLookUps(database: DatabaseSync) {
   };
 }
 
-/** Reads that may go through many rows, and therefore run in steps. */
+/** Returns the operations that may read many rows, and therefore run in steps. */
 export function createLists(database: DatabaseSync) {
   const prepare = preparer(database);
   return { ...recordLists(prepare), ...interactionLists(prepare) };
 }
 
-/** All operations that change the database. They run inside the writer's transaction. */
+/** Returns the operations that change the database. They run inside the writer's transaction. */
 export function createWrites(database: DatabaseSync) {
   const prepare = preparer(database);
   const upserts = createUpserts(database);
@@ -52,12 +52,12 @@ type ListResults = {
   ) => ReturnType<Lists[N]> extends Steps<infer Result> ? Result : never;
 };
 
-/** The connections of one user of the store to its threads. */
+/** The links from one user of the store to the store's threads. */
 export interface Links {
   readonly writer: Link<Writes & { ping(): void }>;
   readonly reader: Link<LookUps>;
   readonly lister: Link<ListResults>;
 }
 
-/** For a call of no organisation. */
+/** The options for a call that belongs to no organisation. */
 export const nobodys = { organisation: null };

@@ -2,17 +2,18 @@
 
 export interface Tuning {
   /**
-   * The approximate number of rows in one commit; further uploads wait for the next one. The writer holds about one
-   * page per row in memory, and every new call waits for the current group.
+   * The approximate number of rows in one commit. Further uploads wait for the next commit. A larger number costs
+   * memory, because the writer holds about one page per row, and time, because every new call waits for the current
+   * commit.
    */
   readonly groupRows: number;
-  /** A read that has waited longer for its thread fails. */
+  /** A read fails if it has waited longer than this for its thread. */
   readonly readPatienceMs: number;
-  /** The checkpointer starts when this much of the write-ahead log is not copied. */
+  /** The checkpointer starts when more of the write-ahead log than this is not yet copied into the database file. */
   readonly checkpointAfterBytes: number;
   /**
-   * The size of the write-ahead log at which it has to restart from its beginning: it is copied without pause until the
-   * writer can copy the small rest. At twice this size, large uploads wait for the copying.
+   * Above this size, the write-ahead log has to restart from its beginning: the checkpointer copies it without pause,
+   * until the rest is small enough for the writer to copy. Above twice this size, large uploads wait for the copying.
    */
   readonly walLimitBytes: number;
 }

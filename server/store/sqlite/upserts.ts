@@ -1,4 +1,5 @@
-// Writes rows to a table: each row is inserted, merged into the stored one, or left out because it is already stored.
+// Writes rows to a table. A new row is inserted. A row that differs from the stored one and is not older replaces the
+// stored values. Any other row is skipped.
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
@@ -10,7 +11,10 @@ import { type JsonRow, type PackedSlice, rowsIn } from './packed-rows.ts';
 import type { Prepare } from './statements.ts';
 
 export interface Upserts {
-  /** No key may occur twice in a slice, because rows are compared before any of them is written. */
+  /**
+   * Upserts the rows of a slice. No key may occur twice in it, because all rows are compared before any of them is
+   * written.
+   */
   slice(table: Table, organisation: OrganisationNumber, slice: PackedSlice): Tally;
   row(table: Table, organisation: OrganisationNumber, row: JsonRow): Tally;
 }
@@ -19,15 +23,18 @@ interface TableUpserts {
   readonly insert: StatementSync;
   readonly merge: StatementSync;
   readonly differing: DifferingRows;
-  /** The organisations whose last slice was mostly stored already. Their next slice probably is, too. */
+  /**
+   * The organisations whose last slice was mostly stored already. Their next slice probably is as well, so only the
+   * rows that differ are written.
+   */
   readonly repeating: Set<OrganisationNumber>;
 }
 
 const NO_ROWID = -1;
 /**
- * If more than this share of the rows differ, searching for them takes longer than it saves. Rows that SQLite only
- * writes differently count as differing; an organisation that sends such numbers is compared in vain in every second
- * slice.
+ * If more than this share of the rows differ, searching for them takes longer than it saves. A row also counts as
+ * differing if SQLite only writes one of its numbers in another way. For an organisation that sends such numbers, the
+ * search in every second slice is in vain.
  */
 const FEW_SHARE = 0.25;
 
@@ -48,8 +55,9 @@ export function createUpserts(database: DatabaseSync): Upserts {
   };
 
   /**
-   * Rows are mostly all new or all known. A bare insert takes two thirds of the time of an insert that can merge, so
-   * merging is used only for rows that follow one that was already stored.
+   * Inserts or merges the rows. A plain insert takes two thirds of the time of an insert that can merge, and usually
+   * either all rows are new or all are stored. Rows are therefore plainly inserted until one is already stored. That
+   * row and the following ones are merged, until a row is new again.
    */
   const upsertAll = (
     { insert, merge }: TableUpserts,
@@ -59,8 +67,9 @@ export function createUpserts(database: DatabaseSync): Upserts {
     let created = 0;
     let updated = 0;
     let wasThere = false;
-    // A merge changes the last inserted rowid only if it had to insert. Before the first merge of a call that has
-    // inserted nothing, the rowid is set to one that no row has: it may stem from another table.
+    // SQLite's last inserted rowid shows whether a merge has inserted or updated, because only an insert changes it.
+    // The rowid may stem from another table. If this call has inserted nothing before its first merge, the rowid is
+    // therefore set to a value that no row has.
     let lastRowid: number | bigint | null = null;
     for (const row of rows) {
       if (!wasThere) {
@@ -124,8 +133,8 @@ function bindable(table: Table, rows: readonly JsonRow[]): SQLInputValue[][] {
 }
 
 /**
- * Parameters: the fields in order, then the organisation. They are not numbered, because SQLite would look up each
- * number when it is bound.
+ * Returns an insert whose parameters are the fields in order, then the organisation. The parameters are not numbered,
+ * because SQLite would look up each number when its value is bound.
  */
 function insertSql({ name, columns }: Table): string {
   const names = columns.map((column) => column.name);
@@ -155,7 +164,7 @@ function valueColumns({ key, columns }: Table): Table['columns'] {
   return columns.filter(({ name }) => name !== key);
 }
 
-/** Returns the tally that upserting the rows would have. Only reads. */
+/** Returns the tally that an upsert of the rows would have, without writing anything. */
 export function upsertTally(
   prepare: Prepare,
   table: Table,

@@ -1,11 +1,11 @@
 // Keeps the write-ahead log from growing without limit, and keeps as much of the copying into the database file as
 // possible off the writer's thread.
 //
-// SQLite can restart a log from its beginning only when all of it has been copied. The checkpointer has its own thread,
-// but it never catches up with a writer that keeps appending. Once the log is over its limit, the checkpointer
-// therefore runs pass after pass, until only the part added since the last check is left. Then large uploads wait for
-// one more pass, and the writer copies what small uploads have added in the meantime. So no upload waits longer than it
-// takes to copy about as much as it adds.
+// SQLite can restart the log from its beginning only when all of the log has been copied. The checkpointer copies on
+// its own thread, but never catches up with a writer that keeps appending. Once the log is over its limit, the
+// checkpointer therefore runs pass after pass, until only the part added since the last check is left. Then large
+// uploads wait for one more pass, and the writer copies the part that small uploads have added in the meantime. So an
+// upload never waits longer than it takes to copy about as much data as the upload itself adds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { Checkpointer } from './checkpointer.ts';
@@ -17,26 +17,32 @@ const ROWS_BETWEEN_LOOKS = 1000;
 const FRAME_HEADER_BYTES = 24;
 /** How long the writer waits for readers of old pages to finish before it lets the log keep growing. */
 const READERS_PATIENCE_MS = 100;
-/** A log larger than this many times its limit shows that the checkpointer is too slow: large uploads wait for it. */
+/** If the log is larger than this many times its limit, the checkpointer is too slow, and large uploads wait for it. */
 const OUTRUN_FACTOR = 2;
 /**
- * How long large uploads wait for the checkpointer at first. If a wait was too short, the next one is twice as long: on
- * a disk that copies more slowly than it commits, copying sets the pace.
+ * How long large uploads wait for the checkpointer at first. If a wait was too short, the next one may take twice as
+ * long. On a disk that copies more slowly than it commits, uploads then slow down to the speed of the copying.
  */
 const CHECKPOINTER_PATIENCE_MS = 500;
 const LONGEST_CHECKPOINTER_PATIENCE_MS = 15_000;
-/** One pass runs and one is queued, so that the checkpointer never waits for the writer's next check. */
+/**
+ * How many passes may be ordered at once: one runs and one is queued, so that the checkpointer never waits for the
+ * writer's next check.
+ */
 const PASSES_IN_A_ROW = 2;
-/** The pauses before another attempt to restart the log. They grow, because an analyst's query may take minutes. */
+/**
+ * The first and the longest pause before another attempt to restart the log. The pauses grow, because an analyst's
+ * query may read old pages for minutes.
+ */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5000;
 
 export interface WalKeeper {
   noteCommitted(rows: number): void;
   keepInBounds(): void;
-  /** Returns true while the log has to be copied before much is added to it. */
+  /** Returns true while large uploads have to wait, because the log has to be copied before much is added to it. */
   isBehind(): boolean;
-  /** Copies all of the log into the database file now. Returns false if that is not possible. */
+  /** Copies all of the log into the database file now. Returns false if the log cannot be copied. */
   copyAll(): boolean;
   close(): Promise<void>;
 }
@@ -65,12 +71,15 @@ export function stepFor(
   return walBytes > OUTRUN_FACTOR * walLimitBytes ? 'wait for copying' : 'copy';
 }
 
-/** Returns how long the next wait for the checkpointer may take, given the last wait and whether it was long enough. */
+/**
+ * Returns how long the next wait for the checkpointer may take. `patienceMs` is the limit of the last wait, and
+ * `wasEnough` is true if the checkpointer finished within it.
+ */
 export function patienceAfter(patienceMs: number, wasEnough: boolean): number {
   return wasEnough ? CHECKPOINTER_PATIENCE_MS : Math.min(2 * patienceMs, LONGEST_CHECKPOINTER_PATIENCE_MS);
 }
 
-/** Calls `reportTrouble` if the log cannot be copied: once, until copying has worked again. */
+/** Calls `reportTrouble` if the log cannot be copied, but not again before copying has succeeded. */
 export function keepWal(
   database: DatabaseSync,
   files: OpenedFiles,
@@ -88,7 +97,7 @@ export function keepWal(
   let isTroubled = false;
   let pauseMs = FIRST_PAUSE_MS;
   let nextRestartAtMs = 0;
-  /** The current wait for the checkpointer's passes. Small uploads continue during it. */
+  /** The current wait for the checkpointer's passes, or null. Small uploads continue during a wait. */
   let wait: { readonly untilMs: number; readonly whenOver: () => void } | null = null;
 
   const look = (): LogState => {
@@ -124,7 +133,10 @@ export function keepWal(
     patienceMs = patienceAfter(patienceMs, wasEnough);
   };
 
-  /** Returns false if readers of old pages, or a checkpoint that is still running, prevent it. */
+  /**
+   * Copies the rest of the log on this thread, so that the log can restart. Returns false if an error, readers of old
+   * pages or a running checkpoint prevent this.
+   */
   const copyRest = (): boolean => {
     database.exec(`PRAGMA busy_timeout = ${READERS_PATIENCE_MS}`);
     try {

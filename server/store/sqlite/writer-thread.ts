@@ -15,8 +15,8 @@ import { keepWal } from './wal.ts';
 import { openForWriting } from './writing-connection.ts';
 
 /**
- * A server that commits without pause releases the database this often and for this long, so that other processes can
- * use it.
+ * A server that commits without pause releases the database after LONGEST_HOLD_MS, for LETTING_GO_MS, so that other
+ * processes can use it.
  */
 const LONGEST_HOLD_MS = 250;
 const LETTING_GO_MS = 4;
@@ -32,7 +32,7 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
 
   const operations: Readonly<Record<string, (...args: readonly never[]) => unknown>> = {
     ...createWrites(database),
-    // After a failure, only a write that reaches the disk proves that the store can serve again.
+    // After a failure, a ping writes, because only a write that reaches the disk proves that the store can serve again.
     ping: () => hasFailed(health) && database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`),
   };
 
@@ -77,7 +77,8 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
     betweenGroups() {
       if (!guard.isLost()) wal.keepInBounds();
     },
-    // The last connection to close copies the log into the database file and deletes the log.
+    // Closes the checkpointer's connection before the writer's: the last connection to close copies the log into the
+    // database file and deletes the log.
     async close() {
       await wal.close();
       guard.close();

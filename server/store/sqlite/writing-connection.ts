@@ -5,11 +5,15 @@ import { catalogueTables } from '../tables.ts';
 import { loadedSqlite, refuseUnsafeSqlite } from './library-version.ts';
 import { prepareDatabase } from './migrations.ts';
 
-/** Holds the key index of half a million rows, or the inner pages of the key indexes of many million rows. */
+/**
+ * The size of the page cache. It holds the key index of half a million rows, or the inner pages of the key indexes of
+ * many million rows.
+ */
 const PAGE_CACHE_KIB = 40 * 1024;
 /**
- * Changed pages stay in memory up to this size. Random keys change one page of the key index each, so a full group of
- * rows needs most of it. Pages that are written to the log before the commit have to be read back and written again.
+ * Changed pages stay in memory until the commit, up to this size. Each random key changes another page of the key
+ * index, so a full group of rows needs most of this memory. Pages beyond this size are written to the log before the
+ * commit, and have to be read back and written again.
  */
 const CHANGED_PAGES_KIB = 96 * 1024;
 
