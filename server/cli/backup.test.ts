@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
-import { takePartial } from '../store/sqlite/partial-backup.ts';
+import { takePartial } from '../store/sqlite/backup-folder.ts';
 import { runHeadgate } from './run.ts';
 
 interface Ran {

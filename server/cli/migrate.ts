@@ -3,7 +3,7 @@
 import { Failure } from '../failure.ts';
 import { readSetting } from '../settings.ts';
 import type { Migrated } from '../store/open-store.ts';
-import type { StepProgress } from '../store/postgres/migration-steps.ts';
+import type { StepProgress } from '../store/postgres/migrator.ts';
 import type { Call } from './call.ts';
 import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
 import { progressLine, shownDuration } from './progress.ts';

@@ -1,7 +1,7 @@
 // Distributes the tables over all nodes if the database is a Citus cluster.
 
 import type { ClientBase } from 'pg';
-import type { Step } from './migration-steps.ts';
+import type { Step } from './migrator.ts';
 
 /**
  * The column by which tables are distributed. All rows of an organisation are on the same node, so that a call uses

@@ -9,8 +9,8 @@ import { StoreUnusable } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
 import { recordRow } from '../test-rows.ts';
 import { readAddress } from './address.ts';
-import type { Migrator } from './migration-steps.ts';
 import { prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
+import type { Migrator } from './migrator.ts';
 import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 let server: TestServer;

@@ -25,7 +25,7 @@ import {
   runStep,
   type Step,
   type StepProgress,
-} from './migration-steps.ts';
+} from './migrator.ts';
 import { addColumnSql, createTableSql, dropNotNullSql, ORGANISATION_TYPE } from './schema.ts';
 
 const OLDEST_SERVER_VERSION = 140_000;

@@ -5,7 +5,6 @@ import { type Store, StoreUnusable } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
 import { type Address, type Host, readAddress, withSslMode } from './address.ts';
 import { asOpeningError, isWithoutTls } from './errors.ts';
-import type { Migrator, StepProgress } from './migration-steps.ts';
 import {
   type Distribution,
   distributeDatabase,
@@ -15,6 +14,7 @@ import {
   type Server,
   tryToMakeLocal,
 } from './migrations.ts';
+import type { Migrator, StepProgress } from './migrator.ts';
 import { holdPostgresStore } from './postgres-store.ts';
 import { BEGIN_POOLED_SQL, clientConfig, notWritable, setUpSession } from './session.ts';
 

@@ -6,8 +6,8 @@ import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:f
 import { basename, dirname, join, resolve } from 'node:path';
 import { startWorker } from '../../workers/supervised-worker.ts';
 import { StoreUnusable } from '../store.ts';
+import { type PartialBackup, partialOf, takePartial } from './backup-folder.ts';
 import { companionOf, companions, filesOfDatabase, isSameFile } from './database-files.ts';
-import { type PartialBackup, partialOf, takePartial } from './partial-backup.ts';
 import { type CallResult, errorOf } from './thread-calls.ts';
 
 export interface BackupOrder {

@@ -1,4 +1,4 @@
-// Waits for locks and translates SQLite's errors, for all connections to a SQLite file.
+// Translates SQLite's errors, for all connections to a SQLite file.
 
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 
@@ -27,9 +27,6 @@ const NOT_A_DATABASE = 26;
  * NOLFS.
  */
 const unusableCodes: ReadonlySet<number> = new Set([3, 8, 11, 14, 22]);
-
-const LOCK_PATIENCE_MS = 30_000;
-const LOCK_RETRY_MS = 1;
 
 function primaryCodeOf(error: unknown): number | null {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return null;
@@ -67,27 +64,4 @@ export function asOpeningError(path: string, error: unknown): Error {
     return new StoreUnusable(`the database ${path} cannot be opened for writing: ${message}`);
   }
   return asStoreError(error);
-}
-
-const neverWoken = new Int32Array(new SharedArrayBuffer(4));
-
-/** Blocks the thread. Use it only in threads that have nothing else to do. */
-export function sleep(ms: number): void {
-  Atomics.wait(neverWoken, 0, 0, ms);
-}
-
-/**
- * Retries every millisecond while another process holds the lock, until the timeout. SQLite's own busy handler is not
- * used, because its pauses grow to 100 ms: it rarely finds the short gaps between the commits of a busy server.
- */
-export function retryWhileLocked<T>(attempt: () => T, patienceMs: number = LOCK_PATIENCE_MS): T {
-  const deadlineMs = performance.now() + patienceMs;
-  for (;;) {
-    try {
-      return attempt();
-    } catch (error) {
-      if (!isBusy(error) || performance.now() > deadlineMs) throw error;
-      sleep(LOCK_RETRY_MS);
-    }
-  }
 }

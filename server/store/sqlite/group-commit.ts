@@ -1,7 +1,8 @@
 // Runs the jobs of many callers in one durable commit, so that they wait for the disk only once.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { asStoreError, retryWhileLocked } from './errors.ts';
+import { asStoreError } from './errors.ts';
+import { retryWhileLocked } from './lock-waiting.ts';
 import { type CallResult, done, failed } from './thread-calls.ts';
 
 /**

@@ -7,7 +7,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
 import { createIndexSql, isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
 import { codecs } from './codecs.ts';
-import { retryWhileLocked } from './errors.ts';
+import { retryWhileLocked } from './lock-waiting.ts';
 import { addColumnSql, type ColumnDefinition, createTableSql, redefineTableSql } from './schema.ts';
 
 /**

@@ -1,9 +1,9 @@
 // The thread that runs all writes: it has the store's only writing connection.
 
-import { sleep } from './errors.ts';
 import { FileWatch } from './file-identity.ts';
 import { guardFiles } from './file-loss-guard.ts';
 import { commitTogether, type Job } from './group-commit.ts';
+import { sleep } from './lock-waiting.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
 import { giveBackRows } from './packed-rows.ts';
 import type { PackedUpload } from './records.ts';
