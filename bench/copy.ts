@@ -8,7 +8,7 @@ import type { Row } from '../server/store/rows.ts';
 import { catalogueTables, quoted, quotedList, recordTable } from '../server/store/tables.ts';
 import { ORGANISATION } from './rows.ts';
 
-/** Runs one COPY, and so one commit, per batch of rows. */
+/** Runs one COPY for each batch of rows, so each batch is one commit. */
 export async function copyInto(url: string, type: RecordTypeName, batches: Iterable<Row[]>): Promise<void> {
   const client = new pg.Client(url);
   await client.connect();

@@ -1,5 +1,5 @@
-// The databases for the measurements. Each measurement gets a new copy of a database with the wanted number of
-// transactions, an organisation, its key and the shops.
+// Creates the databases for the measurements. Each measurement gets a new copy of a database that contains an
+// organisation, its key, the shops, and the wanted number of transactions.
 
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { copyInto } from './copy.ts';
 import { bindable, ORGANISATION, rowsOf, upsertSql } from './rows.ts';
 import { recordsOf, referencedShops } from './workloads.ts';
 
-/** The present rows are copies of this many rows, with different keys. */
+/** A table is filled with copies of this many generated rows. Each copy has a different key. */
 const FILLING_ROWS = 50_000;
 const FILLING_SEED = 77;
 const FILLINGS_PER_COMMIT = 4;
@@ -60,7 +60,7 @@ function firstFilling(rows: number): Row[] {
   return rowsOf('transactions', recordsOf('transactions', FILLING_SEED, 0, count));
 }
 
-/** Yields the rows in parts, because millions of rows would not fit in memory. */
+/** Yields the rows in parts of `FILLING_ROWS`, because millions of rows would not fit in memory. */
 function* fillings(rows: number): Generator<Row[]> {
   const keyPosition = filled.columns.findIndex(({ name }) => name === filled.key);
   const filling = firstFilling(rows);
@@ -69,7 +69,10 @@ function* fillings(rows: number): Generator<Row[]> {
   }
 }
 
-/** Copies the first rows within SQLite, without waiting for the disk and with the index in memory. */
+/**
+ * Inserts the first `FILLING_ROWS` rows and lets SQLite copy them until the table is full. To save time, SQLite does
+ * not wait for the disk and keeps the index in memory.
+ */
 function fillSqlite(path: string, rows: number): void {
   const database = openForWriting(path);
   database.exec(
@@ -101,7 +104,7 @@ function fillSqlite(path: string, rows: number): void {
   database.close();
 }
 
-/** Syncs a large file to disk now, so that this does not disturb the next measurement. */
+/** Syncs a large file to disk. If the kernel wrote it later, that would disturb the next measurement. */
 async function writeOut(path: string): Promise<void> {
   const file = await open(path, 'r+');
   try {
@@ -185,7 +188,7 @@ export class PostgresDatabases implements BenchDatabases {
     const { name, url } = await this.server.newDatabase();
     const key = await furnish(url);
     await copyInto(url, 'transactions', fillings(rows));
-    // Done now, so that it does not disturb the next measurement.
+    // Vacuums and checkpoints now; if PostgreSQL did so later by itself, that would disturb the next measurement.
     await this.server.ask(name, 'VACUUM (ANALYZE) transactions');
     await this.server.ask(name, 'CHECKPOINT');
     return { name, key };

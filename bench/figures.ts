@@ -1,4 +1,4 @@
-// The performance claims of Headgate, each with its bound. A run checks whether they hold.
+// The performance claims of Headgate, each with its bound. A run checks whether the measured values keep the bounds.
 
 import {
   LARGEST_UPLOADS_MEMORY_LIMIT_MB,

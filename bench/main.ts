@@ -1,4 +1,4 @@
-// `npm run bench`: compares Headgate with upper bounds and peers, prints a table, and writes bench/results/.
+// Runs `npm run bench`: compares Headgate with upper bounds and peers, prints tables, and writes bench/results/.
 
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -113,7 +113,7 @@ interface Installing {
   readonly leftOut: Results['leftOut'];
 }
 
-/** Installs the peers. Returns those that could be installed, and the reasons for the others. */
+/** Installs the peers. Returns the installed ones, and for each of the others the reason why it is left out. */
 async function installPeers(
   { withPeers }: Plan,
   postgres: PostgresDatabases,
@@ -162,7 +162,7 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
   keepRecordTextsIn(join(sqlite.folder, 'records'));
   const postgres = await PostgresDatabases.create();
   const { peers, versions, leftOut: peersLeftOut } = await installPeers(plan, postgres, say);
-  // A failed experiment is skipped, so that the results of the others are kept.
+  // A failed experiment is added here and does not end the run, so that the results of the others are kept.
   const leftOut = [...peersLeftOut];
   const bench: Bench = { plan, sqlite, postgres, peers, say };
   const found: Findings[] = [];
@@ -209,7 +209,7 @@ async function run({ plan, chosen, out, command }: Options): Promise<void> {
   for (const path of await writeResults(out, results)) say(`written: ${path}`);
 }
 
-// Exit handlers clean up when the process exits.
+// Exits by `process.exit`, because the handlers that clean up do not run if a signal ends the process.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 try {

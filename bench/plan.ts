@@ -1,4 +1,5 @@
-// The size of a run: a few minutes by default, all claims with --full, or a very short smoke test.
+// The sizes of a run: `quick` is the default and takes some minutes, `full` checks all claims, and `smoke` only shows
+// that the benchmark works.
 
 import type { Scale } from '../tests/harness/neighbours/attacks.ts';
 import type { Mode } from './report/results.ts';
@@ -6,22 +7,25 @@ import type { Mode } from './report/results.ts';
 export interface Plan {
   readonly mode: Mode;
   readonly rounds: number;
-  /** Fewer rounds, because peers take minutes and the differences are large. */
+  /** The rounds with peers. A quick run has only one, because peers take minutes and the differences are large. */
   readonly peerRounds: number;
   readonly recordsPerUpload: number;
-  /** Uploads in one measurement. */
+  /** The number of uploads in one measurement. */
   readonly uploads: number;
   readonly uploadsBesideLivez: number;
-  /** Smaller than for other contenders, because peers are much slower. */
+  /** Peers get fewer uploads than other contenders, because they are much slower. */
   readonly peerUploadsPerClient: number;
   readonly clients: readonly number[];
-  /** The numbers of transactions in the table before a measurement, in addition to an empty table. */
+  /** The sizes of the table before a measurement, in transactions. An empty table is always measured, too. */
   readonly rowsPresent: readonly number[];
-  /** Whether to measure on PostgreSQL also without a claim: parallel COPY, rows present, interactions. */
+  /**
+   * Whether to run the measurements on PostgreSQL for which nothing is claimed: parallel COPY, filled tables,
+   * interactions, attacks.
+   */
   readonly allOnPostgres: boolean;
-  /** The two table sizes at which the speed of the same server is compared. */
+  /** The two sizes of the table, in rows, at which Headgate's speed is compared, or null to skip the comparison. */
   readonly growth: { readonly small: number; readonly large: number } | null;
-  /** The number of transactions in the file for `headgate load`, or null to skip it. */
+  /** The number of transactions in the file for `headgate load`, or null to skip the load. */
   readonly loadRecords: number | null;
   /** The number of interactions sent to each server before the first round. */
   readonly interactionsToWarmUp: number;
@@ -29,7 +33,7 @@ export interface Plan {
   readonly connections: number;
   readonly memoryClients: number;
   readonly memoryMs: number;
-  /** The number of attacks to run, in addition to those with their own figures. Infinity means all. */
+  /** How many attacks to run. The attack with the largest uploads runs in any case. Infinity means all attacks. */
   readonly attacks: number;
   readonly attackRounds: number;
   readonly attackMs: number;

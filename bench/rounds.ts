@@ -1,4 +1,5 @@
-// Interleaves the contenders: each has its turn in every round, so that other load on the machine affects all alike.
+// Interleaves the contenders: each is measured once in every round, so that other load on the machine affects all of
+// them alike.
 
 import type { Series } from './report/results.ts';
 
@@ -8,7 +9,7 @@ export interface Turn {
   measure(): Promise<number>;
 }
 
-/** Rotates the order from round to round, so that no contender is always first. */
+/** Measures all turns in every round. The order rotates from round to round, so that no contender is always first. */
 export async function inRounds(
   rounds: number,
   turns: readonly Turn[],

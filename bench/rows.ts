@@ -1,4 +1,4 @@
-// Converts records to rows in their stored form, and provides the plain statement that writes a row to SQLite.
+// Converts records to rows in their stored form, and builds the plain upsert that writes a row to SQLite.
 
 import type { SQLInputValue } from 'node:sqlite';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';

@@ -1,4 +1,5 @@
-// The workloads: records generated from a seed, so that every contender gets the same ones, and they can be sent again.
+// The workloads. Their records are generated from a seed, so that every contender gets the same records and the same
+// upload can be sent again.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import { Random } from '../tests/harness/random.ts';
@@ -39,7 +40,7 @@ function shop(random: Random, shopId: string): BenchRecord {
   };
 }
 
-/** The shops that transactions refer to. They exist before the measurement. */
+/** The shops that transactions refer to. They are stored before the measurement. */
 export const referencedShops: readonly BenchRecord[] = (() => {
   const random = new Random(SHOPS_SEED);
   return Array.from({ length: SHOPS }, () => shop(random, randomUuid(random)));
@@ -86,7 +87,7 @@ export const workloads: Readonly<Record<WorkloadName, Workload>> = {
   },
 };
 
-/** Returns the records of upload number `upload` of a seed. They are the same every time. */
+/** Returns the records of one upload. The same arguments always give the same records. */
 export function recordsOf(name: WorkloadName, seed: number, upload: number, count: number): BenchRecord[] {
   const random = new Random(Math.imul(seed, 1_000_003) + upload);
   return Array.from({ length: count }, () => workloads[name].make(random));

@@ -1,5 +1,5 @@
-// The interface of a contender: a service or program that stores records. It is started on its own store, measured, and
-// stopped.
+// The interface of a contender: a service or program that stores records. A contender is started on a store of its own,
+// measured, and stopped.
 
 import { type PreparedChild, prepareChild } from '../../tests/harness/prepared-child.ts';
 import { makeRecordTexts } from '../load/record-texts.ts';
@@ -17,7 +17,10 @@ export interface RunningContender {
   stop(): Promise<void>;
 }
 
-/** Prepares an upload over HTTP. With `durationMs`, the bodies are sent repeatedly for that time, changed each time. */
+/**
+ * Prepares an upload over HTTP. With `durationMs`, the bodies are sent repeatedly for that time, with different values
+ * each time.
+ */
 export function prepareUploadOverHttp(
   target: UploadTarget,
   order: UploadOrder,

@@ -1,5 +1,5 @@
-// Directus, a popular headless CMS for PostgreSQL databases, as a contender. It accepts an upload only as a whole and
-// refuses existing ids, so it is measured only with new, valid records.
+// Directus, a popular headless CMS for PostgreSQL databases, as a contender. Directus stores either all records of an
+// upload or none, and refuses existing ids, so it is measured only with new, valid records.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,7 +15,7 @@ export const directusPeer: Peer = {
   name: 'directus',
   version: '11.17.4',
   packages: { directus: '11.17.4' },
-  // Needed only for extensions, which are not used. This version includes its binaries in the package.
+  // Directus needs isolated-vm only for extensions, which are not used here. This version includes its binaries.
   overrides: { 'isolated-vm': '6.2.0' },
 };
 
@@ -97,7 +97,7 @@ export function directus(folder: string, newDatabase: NewDatabase): Contender {
       TELEMETRY: 'false',
       CACHE_ENABLED: 'false',
       RATE_LIMITER_ENABLED: 'false',
-      // Otherwise it responds 503 during a large upload.
+      // With the pressure limiter, Directus responds with 503 during a large upload.
       PRESSURE_LIMITER_ENABLED: 'false',
     };
     const cli = join(folder, 'node_modules', 'directus', 'cli.js');
@@ -105,7 +105,7 @@ export function directus(folder: string, newDatabase: NewDatabase): Contender {
     await runPeerCommand({ name, script: [cli, 'bootstrap'], folder: workFolder, env });
     await startPeer({ name, script: [cli, 'start'], folder: workFolder, env }, `${url}/server/ping`, cleanUp);
     for (const [collection, fields] of Object.entries(collections)) {
-      // No log of activity and revisions, which would add two rows for each record.
+      // `accountability: null` turns off the log of activity and revisions, which adds two rows for each record.
       await ask(`${url}/collections`, headers, {
         collection,
         meta: { accountability: null },

@@ -1,5 +1,5 @@
-// The upper bound for interactions: a bare Fastify server that parses the body and returns it, and stores nothing. It
-// runs with the same V8 settings as Headgate.
+// The upper bound for interactions: a bare Fastify server that parses the body, returns it, and stores nothing. The
+// server runs with the same V8 settings as Headgate.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -21,7 +21,7 @@ export interface HeadgateContender extends Contender {
   start(rowsPresent: number): Promise<RunningHeadgate>;
 }
 
-/** Dry runs warm up the JIT compiler without changing the table. */
+/** The uploads that warm up the JIT compiler. They are sent as dry runs, so that the table does not change. */
 const warmUp: UploadOrder = {
   workload: 'transactions',
   seed: 5,
@@ -30,10 +30,10 @@ const warmUp: UploadOrder = {
   clients: 2,
 };
 
-/** A limit that is never reached, because all load uses one key. Requests are still counted. */
+/** All load uses one key, so its rate limit is set too high to be reached. Requests are still counted against it. */
 const environment = { HEADGATE_RATE_LIMIT: '1000000' };
 
-/** The log goes to a file, as under a supervisor. Reading it in this process would disturb the measurement. */
+/** Headgate logs to a file, as under a supervisor. Reading the log in this process would disturb the measurement. */
 const logFile = newLogFile();
 
 function newLogFile(): number {

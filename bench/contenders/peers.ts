@@ -1,5 +1,5 @@
-// Installs the peers that Headgate is compared with from npm, in a folder outside the checkout. Each pinned version is
-// installed once and kept for later runs.
+// Installs the peers, the services that Headgate is compared with. They come from npm and go into a folder outside the
+// checkout. Each pinned version is installed once and kept for later runs.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,11 +10,11 @@ import { join } from 'node:path';
 
 export interface Peer {
   readonly name: string;
-  /** Part of the folder's name. Change it whenever a package or an override changes. */
+  /** This is part of the folder's name, so change it whenever a package or an override changes. */
   readonly version: string;
-  /** Exact versions. Install scripts are not run, so the packages must include their binaries. */
+  /** The packages with exact versions. Install scripts are not run, so the packages must include their binaries. */
   readonly packages: Readonly<Record<string, string>>;
-  /** Exact versions that replace those that the packages require. */
+  /** Exact versions of dependencies, which replace the versions that the packages require. */
   readonly overrides?: Readonly<Record<string, string>>;
 }
 
@@ -22,7 +22,7 @@ export interface Peer {
 export type Installed = { readonly folder: string } | { readonly reason: string };
 
 const INSTALL_TIMEOUT_MS = 10 * 60_000;
-/** Written last. A folder without it is incomplete. */
+/** This file is written last, so a folder without it is an incomplete installation. */
 const MARKER = 'installed';
 const SHOWN_OUTPUT_CHARACTERS = 500;
 
@@ -73,7 +73,10 @@ async function npmInstall(folder: string): Promise<void> {
     );
 }
 
-/** Returns the npm that runs this script, if any, so that it uses this Node and not another one on the PATH. */
+/**
+ * Returns the command of the npm that runs this script, so that packages are installed with this Node. Without one,
+ * returns the npm on the PATH.
+ */
 function npmCommand(): [string, ...string[]] {
   const { npm_execpath: script } = process.env;
   return script === undefined ? ['npm'] : [process.execPath, script];

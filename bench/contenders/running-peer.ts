@@ -1,5 +1,4 @@
-// Runs a peer as a contender: starts its server as a process on a free port of the loopback address, and sets it up
-// with requests.
+// Runs a peer as a contender: starts the peer's server as a process, and sends the requests that set it up.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +7,10 @@ import type { Contender, RunningContender } from './contender.ts';
 
 export type NewDatabase = () => Promise<{ readonly url: string; drop(): Promise<void> }>;
 
-/** `start` registers everything that it creates with `cleanUp`, which runs after the measurement or a failed start. */
+/**
+ * `start` registers with `cleanUp` how to remove everything that it creates. `cleanUp` runs after the measurement, or
+ * if `start` fails.
+ */
 export function peerContender(
   name: string,
   start: (cleanUp: AsyncDisposableStack) => Promise<RunningContender['upload']>,
@@ -42,7 +44,7 @@ const STEP_MS = 50;
 const SHOWN_OUTPUT_CHARACTERS = 4000;
 
 interface Watched {
-  /** Resolves to the exit code when the process ends, or to null if it was ended by a signal. */
+  /** Resolves when the process ends: to its exit code, or to null if a signal ended it. */
   readonly ended: Promise<number | null>;
   hasEnded(): boolean;
   output(): string;
@@ -76,7 +78,7 @@ function watch({ script, folder, env }: PeerCommand): Watched {
   };
 }
 
-/** Runs a command of the peer. Rejects with its output if it fails. */
+/** Runs a command of the peer. If the command fails, rejects with its output. */
 export async function runPeerCommand(command: PeerCommand): Promise<void> {
   const child = watch(command);
   const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS);
@@ -88,7 +90,10 @@ export async function runPeerCommand(command: PeerCommand): Promise<void> {
   }
 }
 
-/** Resolves when a request to the URL succeeds. `cleanUp` ends the process, if necessary by force, and waits for it. */
+/**
+ * Starts the peer's server. Resolves when a request to `readyUrl` succeeds. `cleanUp` ends the process, if necessary by
+ * force, and waits until it has ended.
+ */
 export async function startPeer(
   command: PeerCommand,
   readyUrl: string,
@@ -108,7 +113,7 @@ export async function startPeer(
   }
 }
 
-/** Returns false while the server is starting: it refuses connections, or does not respond in time. */
+/** Returns whether the server is ready. While it starts, it refuses connections, responds too late, or fails. */
 async function answers(url: string): Promise<boolean> {
   try {
     const { ok } = await fetch(url, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
@@ -118,7 +123,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** Sends a GET request, or a POST request if there is a body. Rejects if the response is not a success. */
+/** Sends a POST request if `sent` is given, otherwise a GET request. Rejects if the response is not a success. */
 export async function ask<Answer>(
   url: string,
   headers: Readonly<Record<string, string>>,

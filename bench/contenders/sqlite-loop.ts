@@ -1,5 +1,5 @@
-// The upper bound on SQLite: a bare loop of a prepared upsert over rows that are already parsed, into Headgate's table
-// with its pragmas and checkpointing, with one durable commit per upload.
+// The upper bound on SQLite: a bare loop that runs a prepared upsert for rows that are already parsed. The loop uses
+// Headgate's table, pragmas and checkpointing, and makes one durable commit per upload.
 
 import type { SQLInputValue } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
@@ -61,7 +61,7 @@ if (import.meta.main) {
         write(rows, 'COMMIT');
         wal.noteCommitted(rows.length);
         wal.keepInBounds();
-        // Lets the event loop run, through which a failure of the checkpointer is reported.
+        // Lets the event loop run, because a failure of the checkpointer is reported through it.
         await setImmediate();
       }
       const elapsedMs = performance.now() - startedAtMs;

@@ -23,7 +23,7 @@ export interface Bench {
 
 export interface Peer {
   readonly contender: Contender;
-  /** The figure that compares Headgate with it, or null if nothing is claimed. */
+  /** The figure that compares Headgate with this peer, or null if nothing is claimed. */
   readonly claim: FigureId | null;
 }
 
@@ -48,7 +48,7 @@ export function perSecond({ count, elapsedMs }: Timed): number {
   return (count * 1000) / elapsedMs;
 }
 
-/** Returns an order with the same records in every round. Each round has new stores. */
+/** Returns an order with the same records every time. All rounds can use it, because each round has new stores. */
 export function orderOf(
   { uploads, recordsPerUpload }: Plan,
   workload: WorkloadName,
@@ -58,8 +58,8 @@ export function orderOf(
 }
 
 /**
- * Starts the contender on a store with the given number of rows, uploads, and stops it. If `again` is given, the same
- * upload is repeated, and its rate is added there.
+ * Returns a turn that starts the contender on a store with the given number of rows, measures the uploads of the order,
+ * and stops the contender. If `again` is given, `measure` repeats the same uploads and adds their rate to `again`.
  */
 export function uploadTurn(
   contender: Contender,

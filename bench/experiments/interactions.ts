@@ -1,6 +1,6 @@
-// Single interactions from many connections, each acknowledged after a durable commit, compared with an echo server
-// that stores nothing. Both servers run through all rounds, because the JIT compiler needs tens of thousands of requests
-// to warm up. Headgate's table therefore grows from round to round.
+// The throughput of interactions that are sent one per request on many connections. Headgate, which responds after a
+// durable commit, is compared with an echo server that stores nothing. Both servers keep running through all rounds,
+// because the JIT compiler needs tens of thousands of requests to warm up. So Headgate's table grows in every round.
 
 import { prepareChild } from '../../tests/harness/prepared-child.ts';
 import { Random } from '../../tests/harness/random.ts';

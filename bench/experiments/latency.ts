@@ -1,4 +1,4 @@
-// The latency of other requests while clients upload at full speed.
+// The latency of /livez while clients upload at full speed.
 
 import { timesOfLivezDuring } from '../../tests/harness/livez.ts';
 import { headgate } from '../contenders/headgate.ts';

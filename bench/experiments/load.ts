@@ -1,5 +1,5 @@
-// `headgate load` of one large CSV file, compared with the benchmark's client, which sends the same records as prepared
-// bodies.
+// The throughput and memory of `headgate load` with one large CSV file. The throughput is compared with that of the
+// benchmark's client, which sends the same records as prepared bodies.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ import { recordsOf } from '../workloads.ts';
 import { CLIENTS, type Experiment, figure, perSecond, uploadTurn } from './experiment.ts';
 
 const SEED = 1200;
-/** Linux reports the peak so far, so only a peak in the last interval can be missed. */
+/** Linux reports the peak since the start, so only a peak after the last sample can be missed. */
 const SAMPLE_EVERY_MS = 25;
 
 export const load: Experiment = async ({ plan, sqlite, say }) => {
@@ -67,7 +67,7 @@ export const load: Experiment = async ({ plan, sqlite, say }) => {
   };
 };
 
-/** Writes the records of all uploads of the order. */
+/** Writes the records of all uploads of the order to one CSV file. */
 async function writeCsv(
   path: string,
   { workload, seed, uploads, recordsPerUpload }: UploadOrder,

@@ -1,5 +1,5 @@
-// The latency for one organisation while another attacks on many connections: uploads of one record, reads of one
-// record, and /readyz. Every attack runs against a new server.
+// The latency for one organisation while another attacks on many connections. It is measured for uploads of one record,
+// reads of one record, and /readyz. Every attack runs against a new server.
 
 import { closeSync, openSync } from 'node:fs';
 import { type Attack, attacks } from '../../tests/harness/neighbours/attacks.ts';
@@ -24,7 +24,7 @@ const kindsInWords: Readonly<Record<Kind, string>> = {
   ready: '/readyz',
 };
 
-/** The measurements of all rounds. */
+/** The measurements of one attack, one for each round. */
 type Rounds = readonly Measured[];
 
 export const neighbours: Experiment = async (bench) => {
@@ -66,7 +66,7 @@ function peakMbOf({ peakMb }: Measured): number {
   return peakMb;
 }
 
-/** Returns the values of the attack with the highest median. */
+/** Returns the values of all rounds for the attack whose median is the highest. */
 function worst(attacked: readonly Rounds[], read: (measured: Measured) => number): readonly number[] {
   const byMedian = attacked
     .map((rounds) => rounds.map(read))

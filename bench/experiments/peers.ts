@@ -1,4 +1,5 @@
-// The throughput of uploads compared with alternative services, each with the same records.
+// The throughput of uploads to Headgate, compared with other services. All get the same records, but the other services
+// get fewer uploads, because they are slower.
 
 import type { Contender } from '../contenders/contender.ts';
 import { headgate } from '../contenders/headgate.ts';

@@ -1,4 +1,5 @@
-// The throughput of uploads compared with the upper bounds, by number of clients, by workload, and by rows present.
+// The throughput of uploads to Headgate, compared with the upper bounds: the bare SQLite loop and COPY. It is measured
+// with different workloads, numbers of clients, and numbers of rows in the table.
 
 import { headgate } from '../contenders/headgate.ts';
 import { postgresCopy } from '../contenders/postgres-copy.ts';

@@ -1,5 +1,6 @@
-// Generates the load of single interactions: a process with many connections, each of which sends its next request
-// after the last response. It uses HTTP on bare sockets to save CPU time, because it runs on the measured machine.
+// Generates the load of interactions, one per request. The process has many connections. Each connection sends its next
+// request after the last response. The process writes HTTP to bare sockets to save CPU time, because it runs on the
+// measured machine.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -33,7 +34,10 @@ function requestBytes({ port, path, headers, body }: InteractionTarget): Buffer 
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** Returns the length of the first response in the bytes, or null if its head is incomplete. Throws if it is not 2xx. */
+/**
+ * Returns the length of the response at the start of the bytes, or null if its head is incomplete. Throws if the status
+ * is not 2xx, or if there is no Content-Length.
+ */
 function answerLength(bytes: Buffer): number | null {
   const headEnd = bytes.indexOf(endOfHead);
   if (headEnd === -1) return null;
@@ -45,7 +49,7 @@ function answerLength(bytes: Buffer): number | null {
   return headEnd + endOfHead.length + Number(length[1]);
 }
 
-/** A connection that reads all responses into the same buffer, one at a time, and keeps none. */
+/** All connections read into the same buffer, because a response is handled at once and not kept. */
 class Connection {
   readonly #socket: Socket;
   #onBytes: (bytes: Buffer) => void = () => {};
@@ -71,7 +75,7 @@ class Connection {
     return connection;
   }
 
-  /** Sends requests one after the other while `mayGoOn` returns true. */
+  /** Sends the request again after each response, while `mayGoOn` returns true. */
   sendAll(request: Buffer, mayGoOn: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       let begun: Buffer | null = null;

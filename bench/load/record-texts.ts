@@ -1,5 +1,5 @@
-// The records of uploads as JSON. A run creates them once in a folder, because creating them takes longer than sending
-// them. Every contender gets the same records, and the sending processes only read the files.
+// Keeps the records of uploads as JSON files. A run writes each file once, because generating records takes longer than
+// sending them. Every contender gets the same records, and the sending processes only read the files.
 
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export interface RecordsOrder {
   readonly recordsPerUpload: number;
 }
 
-/** Sets the folder for this process and its child processes. */
+/** Sets the folder of the files, for this process and its child processes. */
 export function keepRecordTextsIn(folder: string): void {
   mkdirSync(folder);
   process.env[FOLDER_VARIABLE] = folder;
@@ -33,7 +33,7 @@ export function makeRecordTexts(order: RecordsOrder): void {
   for (const [upload, path] of pathsOf(order).entries()) {
     if (existsSync(path)) continue;
     const text = JSON.stringify(recordsOf(workload, seed, upload, recordsPerUpload));
-    // Flushed now, so that this does not disturb the next measurement.
+    // Flushes the file now; if the kernel wrote it later, that would disturb the next measurement.
     writeFileSync(`${path}.part`, text, { flush: true });
     renameSync(`${path}.part`, path);
   }

@@ -4,9 +4,9 @@ import { takeOrder } from '../../tests/harness/prepared-child.ts';
 import { sendUploads, type UploadAddress } from '../../tests/harness/upload-clients.ts';
 import { type RecordsOrder, recordTexts } from './record-texts.ts';
 
-/** The address of a contender, and the form in which it accepts a batch of records. */
+/** The address of a contender, and the texts around the records of a body. */
 export interface UploadTarget extends UploadAddress {
-  /** The text before the records, which are separated by commas. */
+  /** The text before the first record. Commas separate the records, and `closing` follows the last one. */
   readonly opening: string;
   readonly closing: string;
 }
@@ -23,7 +23,7 @@ export interface Timed {
 export interface UploadJob {
   readonly target: UploadTarget;
   readonly order: UploadOrder;
-  /** Repeats the bodies for this time, with different values each time. If null, each body is sent once, unchanged. */
+  /** The bodies are sent repeatedly for this time, with different values each time. If null, each is sent once. */
   readonly durationMs: number | null;
 }
 
@@ -35,7 +35,7 @@ function bodiesOf({ opening, closing }: UploadTarget, order: UploadOrder): Buffe
 
 const revisedText = Buffer.from('Autumn offer ');
 
-/** Changes one digit in every transaction, so that each differs from its previous version. */
+/** Changes one digit in every transaction, so that each transaction differs from its version in the last pass. */
 function revise(body: Buffer, pass: number): void {
   const digit = 0x30 + (pass % 10);
   for (let at = body.indexOf(revisedText); at !== -1; at = body.indexOf(revisedText, at + 1)) {

@@ -1,4 +1,4 @@
-// Describes the machine of the run as far as it affects speed. It contains nothing that identifies the machine or user.
+// Describes what affects speed on the machine of the run. The description does not identify the machine or its user.
 
 import { execFile } from 'node:child_process';
 import { readFile, statfs } from 'node:fs/promises';
@@ -12,11 +12,11 @@ export interface Machine {
   readonly memoryBytes: number;
   readonly architecture: string;
   readonly kernel: string;
-  /** The file system of the stores, or null if it cannot be found out cheaply. */
+  /** The file system of the stores, or null if the machine does not run Linux. */
   readonly fileSystem: string | null;
 }
 
-/** From linux/magic.h. The file system is reported because a store on tmpfs never waits for a disk. */
+/** Numbers from linux/magic.h. The file system is reported because a store on tmpfs never waits for a disk. */
 const fileSystems: ReadonlyMap<number, string> = new Map([
   [0xef53, 'ext2/3/4'],
   [0x58465342, 'xfs'],
@@ -43,7 +43,7 @@ export async function thisMachine(storesFolder: string): Promise<Machine> {
 }
 
 export interface GivenVersions {
-  /** The version that the server reports; omitted if PostgreSQL was not measured. */
+  /** The version that the PostgreSQL server reports. Omitted if PostgreSQL was not measured. */
   readonly PostgreSQL?: string;
   readonly [name: string]: string | undefined;
 }
@@ -55,7 +55,10 @@ export function versionsOf(given: GivenVersions = {}): Record<string, string> {
   );
 }
 
-/** Returns the version with the commit, and a plus if there are uncommitted changes. Without git, only the version. */
+/**
+ * Returns Headgate's version and the commit, with a plus if there are uncommitted changes. Without git, returns only
+ * the version.
+ */
 export async function headgateVersion(): Promise<string> {
   const folder = new URL('../../', import.meta.url);
   const { version } = JSON.parse(await readFile(new URL('server/package.json', folder), 'utf8')) as {
@@ -72,7 +75,10 @@ export async function headgateVersion(): Promise<string> {
   }
 }
 
-/** Returns only the kernel's version number. The rest is chosen by its builder and may identify a machine. */
+/**
+ * Returns the name and version number of the kernel. Leaves out the rest of the release, because the builder of the
+ * kernel chooses it and it may identify a machine.
+ */
 export function kernelOf(type: string, release: string): string {
   return `${type} ${/^\d+(\.\d+)*/.exec(release)?.[0] ?? ''}`.trimEnd();
 }
@@ -83,7 +89,7 @@ function memoryBytes(): number {
 }
 
 async function fileSystemOf(folder: string): Promise<string | null> {
-  // On other systems the numbers differ, or change between releases.
+  // On other systems the file systems have other numbers, or numbers that change between releases.
   if (process.platform !== 'linux') return null;
   const { type } = await statfs(folder);
   return fileSystems.get(type) ?? `0x${type.toString(16)}`;

@@ -15,13 +15,13 @@ export interface Comparison {
   readonly id: string;
   readonly title: string;
   readonly conditions: string;
-  /** The others are compared with the first. */
+  /** The first series is the one that the others are compared with. */
   readonly series: readonly Series[];
 }
 
 export type Bound = { readonly atLeast: number } | { readonly below: number };
 
-/** A claim: a value, or the ratio of two, with its bound. */
+/** A claim: a measured value, or the ratio of two measured values, with its bound. */
 export interface Figure {
   readonly id: string;
   readonly title: string;
@@ -35,7 +35,7 @@ export interface Figure {
 export type Mode = 'quick' | 'full' | 'smoke';
 
 export interface Results {
-  /** ISO 8601, UTC. */
+  /** The time in ISO 8601, in UTC. */
   readonly startedAt: string;
   readonly elapsedMs: number;
   readonly mode: Mode;
@@ -61,7 +61,7 @@ export function verdictOf(figure: Figure): Verdict {
 
 export class InvalidResults extends Error {}
 
-/** Throws InvalidResults if the results are incomplete or invalid: a value that is not a number, or a missing round. */
+/** Throws InvalidResults if the results are incomplete or invalid, such as a value that is not a number. */
 export function checkResults(results: Results): void {
   const { startedAt, elapsedMs, figures, comparisons } = results;
   if (Number.isNaN(Date.parse(startedAt))) throw new InvalidResults(`startedAt is no date: ${startedAt}`);
@@ -74,7 +74,7 @@ export function checkResults(results: Results): void {
     checkRounds(`figure ${id}`, values);
     if (bound === null) continue;
     const limit = 'atLeast' in bound ? bound.atLeast : bound.below;
-    // Figures are shown as a share of their bound, so it must not be 0.
+    // With a bound of 0, every measured value would be within the bound (at least 0) or none (below 0).
     if (!(Number.isFinite(limit) && limit > 0)) {
       throw new InvalidResults(`figure ${id}: its bound is ${limit}, which is no positive number`);
     }

@@ -1,4 +1,4 @@
-// Summarises a series of rounds. A value that is not a finite number throws an error.
+// Summarises a series of rounds. The functions throw if there is no value, or one that is not a finite number.
 
 export interface Spread {
   readonly lowest: number;
@@ -9,7 +9,7 @@ export function median(values: readonly number[]): number {
   const sorted = measured(values).toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
   if (sorted.length % 2 === 1) return sorted[middle]!;
-  // Halved before they are added, so that two large values cannot overflow.
+  // The two values are halved before they are added, so that the sum of large values cannot overflow.
   return sorted[middle - 1]! / 2 + sorted[middle]! / 2;
 }
 
@@ -22,7 +22,7 @@ interface Rounds {
   readonly values: readonly number[];
 }
 
-/** Returns the ratio of the two values in each round, so that disturbances that affect both cancel out. */
+/** Returns the ratio of the two series in each round, so that disturbances that affect both cancel out. */
 export function ratioPerRound(series: Rounds, toSeries: Rounds): readonly number[] {
   const numerators = measured(series.values);
   const denominators = measured(toSeries.values);

@@ -43,9 +43,9 @@ export function terminalReport(results: Results): string {
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }
 
-/** Returns the cells of one contender: name, median, spread, and ratio to the first. The document uses them too. */
+/** Returns the cells of a contender: name, median, spread, ratio to the first. The Markdown report uses them, too. */
 export function seriesCells(series: Series, first: Series): [string, string, string, string] {
-  // The median of the ratios, not the ratio of the medians, as in the figures.
+  // Uses the median of the ratios, as the figures do, and not the ratio of the medians.
   const ratio = median(ratioPerRound(series, first));
   return [
     series.contender,
@@ -79,7 +79,7 @@ function comparisonTable({ title, conditions, series }: Comparison): string[] {
   ];
 }
 
-/** Aligns the columns. The first one is wrapped to the width that the others leave. */
+/** Aligns the columns. The first column is wrapped to the width that the other columns leave. */
 function aligned(
   head: readonly string[],
   rows: readonly (readonly string[])[],

@@ -1,4 +1,4 @@
-// Formats values for the terminal and for the document.
+// Formats values for the terminal and for the Markdown report.
 
 import type { Machine } from './machine.ts';
 import { type Bound, type Figure, isWithin, type Results, type Series, verdictOf } from './results.ts';
@@ -7,10 +7,10 @@ import { median, spread } from './statistics.ts';
 type Unit = Figure['unit'] | Series['unit'];
 
 const DIGITS = 3;
-/** The precision of a double. */
+/** A double has this many exact decimal digits. */
 const MOST_DIGITS = 15;
 
-/** Uses three digits by default, because the rounds differ by more than the fourth. */
+/** Shows three digits by default, because rounds differ by so much that a fourth digit would mean nothing. */
 export function numberInWords(value: number, digits = DIGITS): string {
   if (value === 0) return '0';
   return value.toLocaleString('en-GB', {
@@ -27,7 +27,7 @@ export function medianInWords(figure: Figure): string {
   return withUnit(numberInWords(median(figure.values), digitsFor(figure)), figure.unit);
 }
 
-/** Returns the number of digits needed to show on which side of its bound the figure's median is. */
+/** Returns how many digits are needed to show on which side of the bound the figure's median is. */
 export function digitsFor({ values, bound }: Figure): number {
   const exact = median(values);
   const isOnItsSide = (digits: number): boolean =>
@@ -46,7 +46,7 @@ export function spreadInWords(values: readonly number[], digits = DIGITS): strin
 export function boundInWords(bound: Bound | null, unit: Unit): string {
   if (bound === null) return 'none';
   const [word, limit] = 'atLeast' in bound ? ['at least', bound.atLeast] : ['below', bound.below];
-  // A bound is not measured, so it is not rounded.
+  // Only measured values are rounded; a bound is shown in full.
   return `${word} ${withUnit(limit.toLocaleString('en-GB', { maximumFractionDigits: 20 }), unit)}`;
 }
 
@@ -60,7 +60,7 @@ export function roundsInWords(values: readonly number[]): string {
   return values.length === 1 ? '1 round' : `${values.length} rounds`;
 }
 
-/** Returns true for rates, false for time and memory. */
+/** Returns whether more is better: true for rates, false for time and memory. */
 export function isMoreBetter(unit: Series['unit']): boolean {
   return unit === 'records/s' || unit === 'requests/s';
 }
@@ -93,7 +93,7 @@ export function versionsInWords(versions: Results['versions']): string {
     .join(', ');
 }
 
-/** Returns the kind, date and duration of the run, as a sentence without a capital and a full stop. */
+/** Returns the mode, date and duration of the run, as a sentence without a capital letter and a full stop. */
 export function runInWords({ mode, startedAt, elapsedMs }: Results): string {
   const [day, time] = new Date(startedAt).toISOString().split('T') as [string, string];
   const run = `a ${mode} run, ${day} ${time.slice(0, 5)} UTC, took ${durationInWords(elapsedMs)}`;

@@ -3,8 +3,8 @@
 import { stripVTControlCharacters } from 'node:util';
 
 /**
- * Breaks text at white space, and words that are too long anywhere. Returns at least one line, without control
- * characters.
+ * Breaks text at white space. Breaks a word anywhere if it is longer than a line. Returns at least one line, without
+ * control characters.
  */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
@@ -28,7 +28,7 @@ export function wrap(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** Removes colours and line breaks, because a reason may quote the output of a program. */
+/** Removes colours and line breaks, because the reason why a contender is left out may quote a program's output. */
 export function oneLine(text: string): string {
   return stripVTControlCharacters(text)
     .toWellFormed()

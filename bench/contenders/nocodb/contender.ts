@@ -1,5 +1,6 @@
-// NocoDB, a spreadsheet interface to databases, as a contender, on a PostgreSQL database with existing tables. It
-// accepts an upload only as a whole and refuses existing ids, so it is measured only with new, valid records.
+// NocoDB, a spreadsheet interface to databases, as a contender, on a PostgreSQL database with existing tables. NocoDB
+// stores either all records of an upload or none, and refuses existing ids, so it is measured only with new, valid
+// records.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -19,9 +20,10 @@ export const nocodbPeer: Peer = {
   version: '0.301.3',
   packages: { nocodb: '0.301.3', express: '4.22.3' },
   overrides: {
-    // Reads spreadsheets. NocoDB requires a later version, which is not on npm.
+    // NocoDB reads spreadsheets with xlsx and requires a later version, which is not on npm.
     xlsx: '0.18.5',
-    // Loaded at the start, but not used with PostgreSQL. The required version downloads its binary during installation.
+    // NocoDB loads sqlite3 at its start, but does not use it with PostgreSQL. It is replaced, because the required
+    // version downloads its binary during installation.
     sqlite3: 'npm:better-sqlite3@13.0.3',
   },
 };
@@ -30,7 +32,10 @@ const server = fileURLToPath(new URL('server.ts', import.meta.url));
 const MAX_RECORDS = 5000;
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
-/** `folder` is where `nocodbPeer` is installed. `newDatabase` is called twice: NocoDB has a database of its own. */
+/**
+ * `folder` is where `nocodbPeer` is installed. `newDatabase` is called twice: for the records, and for NocoDB's own
+ * data.
+ */
 export function nocodb(folder: string, newDatabase: NewDatabase): Contender {
   const name = 'NocoDB on PostgreSQL';
   return peerContender(name, async (cleanUp) => {
@@ -42,7 +47,8 @@ export function nocodb(folder: string, newDatabase: NewDatabase): Contender {
     await client.connect();
     cleanUp.defer(() => client.end());
     await client.query(createPostgresTables);
-    // NocoDB treats a foreign key as a link, which an upload cannot set, so the constraint is dropped first.
+    // NocoDB treats a foreign key as a link, which an upload cannot set. So the constraint is dropped here, and added
+    // again once NocoDB has read the tables.
     await client.query('ALTER TABLE transactions DROP CONSTRAINT transactions_shop_id_fkey');
 
     const workFolder = await mkdtemp(join(tmpdir(), 'headgate-bench-nocodb-'));

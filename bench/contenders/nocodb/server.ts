@@ -1,5 +1,5 @@
-// Starts NocoDB, which is a library on npm, from PEER_FOLDER on PORT of the loopback address. NocoDB reads its own
-// settings from the environment.
+// Starts NocoDB, which npm has only as a library. PEER_FOLDER is where NocoDB is installed, and PORT is the port on the
+// loopback address. NocoDB reads its own settings from the environment.
 
 import { createServer, type RequestListener } from 'node:http';
 import { createRequire } from 'node:module';

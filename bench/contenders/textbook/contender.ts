@@ -12,8 +12,8 @@ import type { Peer } from '../peers.ts';
 import { ask, type NewDatabase, peerContender, startPeer } from '../running-peer.ts';
 
 /**
- * Drizzle is used instead of Prisma, because it needs no generated code and no engine that an install script downloads.
- * This version of better-sqlite3 includes its binaries.
+ * Drizzle is used instead of Prisma, because Prisma needs generated code and an engine that an install script
+ * downloads. This version of better-sqlite3 includes its binaries.
  */
 export const textbookPeer: Peer = {
   name: 'textbook',

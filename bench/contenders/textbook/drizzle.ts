@@ -1,5 +1,5 @@
-// The part of Drizzle and of its drivers that the textbook service uses. The packages are installed outside the
-// checkout, so neither they nor their types can be imported by name.
+// Declares the part of Drizzle and of its drivers that the textbook service uses, and loads the packages. They are
+// installed outside the checkout, so neither the packages nor their types can be imported by name.
 
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ interface Condition {
 }
 
 interface Statement extends PromiseLike<unknown> {
-  /** On SQLite only: runs the statement synchronously. */
+  /** Runs the statement synchronously. Exists only on SQLite. */
   run(): void;
 }
 

@@ -1,5 +1,6 @@
 // The service that a good engineer writes in an afternoon: Fastify, its JSON Schema validation, and an ORM.
-// It reads PEER_FOLDER (where the ORM is installed), DATABASE (a PostgreSQL URL or a path), API_KEY and PORT.
+// Its settings are the environment variables PEER_FOLDER (where the ORM is installed), DATABASE (a PostgreSQL URL, or
+// the path of a SQLite database), API_KEY and PORT.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';

@@ -2,7 +2,7 @@
 
 import type { Column, Columns } from './drizzle.ts';
 
-/** The column types that both databases have. */
+/** Makes columns of the types that the tables need. Each database has its own version. */
 export interface ColumnKinds {
   id(): Column;
   text(): Column;
@@ -55,7 +55,7 @@ export function tablesOf(
   return { shops, transactions };
 }
 
-/** The names of the column types. */
+/** The names of the column types in SQL. */
 type TypeNames = Readonly<Record<keyof ColumnKinds, string>>;
 
 const sqliteTypes: TypeNames = { id: 'text', text: 'text', number: 'real', boolean: 'integer', time: 'text' };

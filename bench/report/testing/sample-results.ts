@@ -1,4 +1,4 @@
-// Sample results for tests: ordinary ones, and extreme ones for the layout.
+// Sample results for tests: ordinary results, and extreme results that test the layout.
 
 import type { Machine } from '../machine.ts';
 import type { Comparison, Figure, Results, Series } from '../results.ts';
@@ -119,7 +119,10 @@ export const ordinary = results({
 const hostile = `<b>"R&D's" rate</b>`;
 const longTitle = `${hostile} of a question whose title goes on and on so that it can never fit on a line of the table, ${'unbroken'.repeat(20)}`;
 
-/** Markup in every text, lines too long, values a hundred thousand times apart, one round, ten contenders. */
+/**
+ * Results that strain the layout: texts with markup, very long lines, values that differ by a factor of a hundred
+ * thousand, a comparison with one round, and one with ten contenders.
+ */
 export const straining = results({
   mode: 'smoke',
   machine: { ...machine, cpu: hostile },
