@@ -7,7 +7,9 @@ export type Reference = { readonly $ref: string };
 export interface Example {
   readonly summary: string;
   readonly value: unknown;
-  /** The request body that gets this response. A text is sent without quotes. */
+  /**
+   * The request body to which this is the response. If it is a string, it is the body's text itself, not a JSON string.
+   */
   readonly 'x-request'?: unknown;
 }
 
@@ -69,7 +71,10 @@ export interface PathItem {
 export interface Tag {
   readonly name: string;
   readonly description: string;
-  /** The component schema of the object that the tag's operations handle, if there is one. */
+  /**
+   * The name of the component schema of the object that the tag's operations handle. Missing if there is no such
+   * object.
+   */
   readonly 'x-object'?: string;
   readonly 'x-displayName': string;
 }
