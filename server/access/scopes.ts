@@ -55,7 +55,10 @@ function whyNoScope(text: string): string {
   );
 }
 
-/** Returns whether the scopes allow the action; a `data:` action on records of the type. */
+/**
+ * Returns whether the scopes allow the action. For a `data:` action, a scope that is limited to the given type is
+ * enough.
+ */
 export function permits(scopes: readonly string[], action: DataAction, type: RecordTypeName): boolean;
 export function permits(scopes: readonly string[], action: Exclude<Action, DataAction>): boolean;
 export function permits(scopes: readonly string[], action: Action, type?: RecordTypeName): boolean {
