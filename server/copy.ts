@@ -151,7 +151,7 @@ async function copyKeys(from: Store, to: Store, pair: Pair): Promise<void> {
   for (const { keyId, expiresAtMs, revokedAtMs, replacedBy } of keys) {
     if (!present.has(keyId)) continue;
     const successor = replacedBy === null ? undefined : missing.get(replacedBy);
-    // A key with a successor always has an expiry.
+    // A key with a successor always has an expiry, so `expiresAtMs` is not null.
     if (successor !== undefined && (await to.replaceKey(keyId, expiresAtMs!, successor))) {
       missing.delete(successor.keyId);
     }

@@ -12,11 +12,11 @@ type MayBeServed<Item> = (organisation: number, item: Item) => boolean;
 
 export class FairQueue<Item> {
   /**
-   * Contains all organisations with items. An organisation without items stays as long as its `served` is above
-   * `#servedAtLeast`, so that it cannot lose its charges by a pause.
+   * Contains all organisations with items. An organisation without items stays while its `served` is above
+   * `#servedAtLeast`, so that a pause does not erase what was charged to it.
    */
   readonly #lines = new Map<number, Line<Item>>();
-  /** The starting value of `served` for a new or returning organisation, so that idle time earns no credit. */
+  /** The lowest `served` of an organisation that adds an item after it had none, so that idle time earns no credit. */
   #servedAtLeast = 0;
   #size = 0;
 

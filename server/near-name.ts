@@ -23,7 +23,7 @@ function mostEditsFor(given: string): number {
   return given.length > 40 ? 0 : Math.max(1, Math.floor(given.length / 3));
 }
 
-/** Returns how many letters must be added, removed, replaced or swapped with their neighbour. */
+/** Returns how many letters of `a` must be added, removed, replaced or swapped with their neighbour to get `b`. */
 function editsBetween(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);

@@ -96,7 +96,7 @@ export async function startWorkers(
   }
 }
 
-/** Serves the merged metrics of all workers. Resolves to a function that stops it. */
+/** Serves the merged metrics of all workers. Resolves to a function that stops serving them. */
 async function showMetrics(
   serving: ReadonlySet<Worker>,
   host: string,

@@ -200,7 +200,7 @@ function gaugesOf(observer: Observer, { ingest, inFlight }: Pick<Service, 'inges
   };
 }
 
-/** Serves the metrics of this process. Resolves to a function that stops it. */
+/** Serves the metrics of this process. Resolves to a function that stops serving them. */
 async function showMetrics(
   metrics: Metrics,
   { metricsHost, metricsPort }: Settings,
@@ -212,7 +212,10 @@ async function showMetrics(
   return close;
 }
 
-/** Sends the metrics to the primary, which serves the sum of all workers. Resolves to a function that stops it. */
+/**
+ * Sends the metrics to the primary, which serves the sum of all workers. Resolves to a function that stops sending
+ * them.
+ */
 async function sendMetricsToPrimary(metrics: Metrics): Promise<() => Promise<void>> {
   const { sendMetrics } = await import('./observe/merged-metrics.ts');
   const stop = sendMetrics(() => metrics.values());

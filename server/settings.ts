@@ -20,7 +20,7 @@ interface ValueKind<Value> {
 
 interface Setting<Value = unknown, Default extends string | null = string | null> {
   readonly env: string;
-  /** The option of `headgate serve`, without its dashes. */
+  /** The option on the command line, without its dashes. Null if the setting has no option. */
   readonly flag: string | null;
   readonly kind: ValueKind<Value>;
   /** The default, as a user would write it. If it is null, a setting that is not given has the value null. */

@@ -29,7 +29,7 @@ export interface Clock {
 const systemClock: Clock = { nowMs: () => Date.now(), elapsedMs: () => performance.now() };
 
 export interface GatekeeperOptions {
-  /** Called if last-used times could not be written. They are kept, and the write is retried. */
+  /** Called if last-used times could not be written. The times are kept, and the write is retried. */
   readonly onError: (error: unknown) => void;
   readonly clock?: Clock;
 }
@@ -60,7 +60,10 @@ export class Gatekeeper {
   readonly #onError: (error: unknown) => void;
   /** Ordered by the last read, so that the first entry is the oldest and is removed first. */
   readonly #known = new Map<string, KnownKey>();
-  /** The ids of keys that do not exist. The value is the time when the read that showed this began. */
+  /**
+   * The ids of keys that do not exist in the store. The value is the time when the read that did not find the key
+   * began.
+   */
   readonly #unknown = new Map<string, number>();
   readonly #lookups = new Map<string, Lookup>();
   #lastUsedAtMs = new Map<string, number>();
@@ -110,7 +113,7 @@ export class Gatekeeper {
     return (parsed && this.#known.get(parsed.keyId)?.key.organisation) ?? null;
   }
 
-  /** Writes the last-used times that are waiting. Never rejects. */
+  /** Writes the last-used times that are not written yet. Never rejects. */
   noteUse(): Promise<void> {
     this.#noting = this.#noting.then(async () => {
       if (this.#lastUsedAtMs.size === 0) return;

@@ -16,7 +16,7 @@ export interface PresentedKey {
   readonly secret: string;
 }
 
-/** Returns null if the text does not have the form of a key. */
+/** Returns the two parts of a key, or null if the text does not have the form of a key. */
 export function parseKey(presented: string): PresentedKey | null {
   const parts = form.exec(presented);
   return parts === null ? null : { keyId: parts[1]!, secret: parts[2]! };
@@ -42,7 +42,7 @@ export function endedBy(key: ApiKey, nowMs: number): 'expired' | 'revoked' | nul
   return key.expiresAtMs !== null && key.expiresAtMs <= nowMs ? 'expired' : null;
 }
 
-/** A `rotated` key has a successor. Both are accepted until the rotated key expires. */
+/** A `rotated` key has a successor, but is itself still accepted until it expires. */
 export type KeyStatus = 'active' | 'rotated' | 'expired' | 'revoked';
 
 export function statusOf(key: ApiKey, nowMs: number): KeyStatus {

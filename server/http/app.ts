@@ -73,8 +73,8 @@ export function buildApp(service: Service): FastifyInstance {
     requestIdHeader: false,
     logger: false,
     routerOptions: { maxParamLength: LONGEST_PATH_PART_CHARACTERS },
-    // While the server closes, the first `onRequest` hook below refuses requests instead of Fastify, so that the
-    // response looks like every other refusal.
+    // Fastify itself must not refuse requests while the server closes. The first `onRequest` hook below refuses them,
+    // so that the response looks like every other refusal.
     return503OnClosing: false,
     clientErrorHandler(error, socket) {
       answerUnparsed(service, error, socket, securityHeaders);

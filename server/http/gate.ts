@@ -59,10 +59,7 @@ export function requestOwner({ gatekeeper }: Service): (request: IncomingMessage
   };
 }
 
-/**
- * Returns whether a path that does not exist is refused without a key. That is so if it begins like the paths that need
- * one.
- */
+/** Returns whether a path begins like the paths that need a key. Such a path needs a key even if it does not exist. */
 export function isGuarded(url: string): boolean {
   return guarded.test(url);
 }

@@ -21,7 +21,10 @@ import type { Service } from './service.ts';
 /** If a request is older than this when its work begins, its API key is checked again. */
 const KEY_TRUSTED_MS = 1000;
 
-/** The requests with an idempotency key that are running in this process, as texts of organisation, path and key. */
+/**
+ * The requests with an idempotency key that are running in this process. Each entry contains organisation, path and
+ * key.
+ */
 const running = new Set<string>();
 
 /** What the path and the query ask for. `type` is null for an interaction. */
@@ -149,7 +152,10 @@ async function takeIn(
   }
 }
 
-/** Checks the key again, because it may have been revoked while the body was sent and the request waited for a slot. */
+/**
+ * Checks the key again, because it may have been revoked while the body was sent or while the request waited for a
+ * slot.
+ */
 async function isStillAllowed(service: Service, { headers, watched }: FastifyRequest): Promise<boolean> {
   if (performance.now() - watched!.startedAtMs < KEY_TRUSTED_MS) return true;
   return (await service.gatekeeper.identify(presentedKey(headers)!)) !== null;

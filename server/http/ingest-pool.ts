@@ -118,7 +118,7 @@ class IngestThread {
 
   #start(label: ThreadLabel, store: OpenedStore, options: IngestOptions): StartedWorker {
     const { limits, maxBodyBytes, isTraced } = options;
-    // The count of a thread that ended never falls to 0 again, so the next thread gets a new count.
+    // Every start gets a new count, because the count of a thread that ended would never fall to 0 again.
     this.#writeCount = newWriteCount();
     const writeCount = this.#writeCount;
     const handle = store.handle();

@@ -35,8 +35,8 @@ const batchStatuses: Record<BatchResult, { readonly status: number; readonly wor
   failed: { status: 500, word: 'error' },
 };
 /**
- * A longer response is large, which means that it counts as held in memory until it is sent. A shorter one fits into
- * the kernel's send buffer.
+ * A longer response is sent between threads as bytes, and counts as held in memory until it is sent to the client. A
+ * shorter one fits into the kernel's send buffer.
  */
 const LARGE_ANSWER_CHARACTERS = 64 * 1024;
 const MIXED_STATUS = 207;

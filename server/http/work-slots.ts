@@ -21,16 +21,16 @@ export interface WorkSlotsOptions {
 }
 
 /**
- * The slots for uploads and for interactions that are not small. They are enough for the store to commit several
- * requests together. They are few enough for responses that clients do not read to fit into memory: a response takes
- * some megabytes if thousands of records are invalid.
+ * The slots for uploads and for interactions that are not small. There are enough slots for the store to commit several
+ * requests together, and few enough for all unread responses to fit into memory. A response takes some megabytes if
+ * thousands of records are invalid.
  */
 export const uploadSlots: WorkSlotsOptions = { slots: 16, mostWaiting: 1000, longestWaitMs: 30_000 };
 /** The slots for pages of lists. There is only one, because the serving thread serialises pages one after the other. */
 export const listSlots: WorkSlotsOptions = { slots: 1, mostWaiting: 100, longestWaitMs: 30_000 };
 /**
- * The slots for single records and interactions. A record with the longest texts is 256 KiB of JSON, which the serving
- * thread needs four milliseconds to read and serialise.
+ * The slots for single records and interactions. A record with the longest texts is 256 KiB of JSON. The serving thread
+ * takes four milliseconds to read and serialise it.
  */
 export const lookUpSlots: WorkSlotsOptions = { slots: 8, mostWaiting: 1000, longestWaitMs: 30_000 };
 

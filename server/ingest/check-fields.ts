@@ -1,5 +1,5 @@
 // Checks one object against the declared fields of a record type or of the interaction, and converts its values into
-// the form in which they are stored. Reports every problem, not just the first.
+// the form in which they are stored. Reports all problems of the object up to a limit, not just the first.
 
 import type { Fields, Reference } from '@headgate/catalogue/declaration.ts';
 import { type ColumnValue, Flaw, type Kind, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';

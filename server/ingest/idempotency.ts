@@ -17,7 +17,7 @@ export interface KeyTaken {
   readonly kind: 'key_taken';
 }
 
-/** A request with the same idempotency key is being written at the moment. */
+/** Another request with the same idempotency key is being stored at the moment. */
 export interface KeyRunning {
   readonly kind: 'key_running';
 }

@@ -32,8 +32,8 @@ export interface InteractionRequest {
 }
 
 /**
- * The result that is stored under an idempotency key. It is complete, unlike the one of an upload, to which the store
- * adds tallies.
+ * The result that is stored under an idempotency key. It is complete. The stored result of an upload is not, because
+ * the store adds the tallies.
  */
 type InteractionAnswer =
   | { readonly kind: 'recorded'; readonly interaction: ShownInteraction }

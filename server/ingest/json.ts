@@ -18,7 +18,7 @@ const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
-/** The byte `{`. Setting the bit 0x20 of `[` gives the same byte, so that one comparison finds both. */
+/** The byte of `{`. Setting the bit 0x20 in the byte of `[` gives the same byte, so that one comparison finds both. */
 const BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 const EVERY_BYTE_CASE_BIT = 0x20202020;
@@ -97,8 +97,8 @@ function mayHaveLostKeys(
 }
 
 /**
- * Parses JSON after removing unnecessary escapes from its keys. With escapes, JSON.parse may confuse a key with one of
- * a text that it parsed earlier (nodejs/node#63785), and that text may belong to another organisation.
+ * Parses JSON after removing unnecessary escapes from its keys. JSON.parse may confuse an escaped key with a key from a
+ * text that it parsed earlier (nodejs/node#63785), and that text may belong to another organisation.
  */
 function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly KeySpan[]): unknown {
   const parts: Buffer[] = [];

@@ -17,8 +17,8 @@ export interface Problem {
 export interface Warning {
   readonly code: 'unknown_field';
   /**
-   * The name of the unknown field. Null if the warning is for all further names, because a batch has too many of them
-   * to list.
+   * The name of the unknown field. Null in the warning that covers all further fields, if the batch has too many to
+   * list.
    */
   readonly field: string | null;
   /** How often the field, or the further fields together, occurred in the batch. */

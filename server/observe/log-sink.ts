@@ -49,7 +49,7 @@ export function openLogSink(
   let dropped = 0;
   /** The chunk that was taken from `chunks` and is not completely written. */
   let leaving: { readonly rest: Buffer; readonly toldDrops: number } | null = null;
-  /** True if the last write ended in the middle of a line. */
+  /** True if the last write ended in the middle of a line. The next chunk then begins with a line break. */
   let isLineBroken = false;
   let isInSystemCall = false;
   /** True while the reader is slow or the disk is full. The timer then starts the next attempt. */

@@ -1,6 +1,6 @@
 // Writes the log: one line for each request, and one for each event that matters to an operator. The lines are JSON for
-// programs, or have a short form for people at a terminal. The JSON of requests is concatenated by hand, because it
-// costs time on the serving thread.
+// programs, or have a short form for people at a terminal. The JSON of requests is concatenated by hand, to save time
+// on the serving thread.
 
 import type { EndedRequest } from './ended-request.ts';
 import { LARGE_WRITE_BYTES, type LogSink, openLogSink, WHOLE_ON_A_PIPE_BYTES } from './log-sink.ts';

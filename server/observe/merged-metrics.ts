@@ -18,7 +18,7 @@ interface Told {
 
 const ANSWER_TIMEOUT_MS = 2000;
 
-/** Makes this worker respond to the primary's requests. Returns a function that stops it. */
+/** Makes this worker respond to the primary's requests. Returns a function that ends the responses. */
 export function sendMetrics(values: () => Promise<readonly object[]>): () => void {
   const onMessage = (message: Partial<Question>): void => {
     const { metricsWanted } = message;
@@ -36,9 +36,9 @@ export function sendMetrics(values: () => Promise<readonly object[]>): () => voi
 }
 
 /**
- * Merges the metrics of all workers. It runs in the primary. If a worker does not respond in time, its last values are
- * used. The counts of a worker that has ended stay in the sum, because a sum that falls would look like a restart of
- * the whole service.
+ * Merges the metrics of all workers. This class is used in the primary. If a worker does not respond in time, its last
+ * values are used. The counts of a worker that has ended stay in the sum, because a sum that falls would look like a
+ * restart of the whole service.
  */
 export class MergedMetrics {
   readonly #workers: () => Iterable<Worker>;

@@ -56,9 +56,7 @@ export class SupervisedWorker {
     this.#started = supervision.start();
   }
 
-  /**
-   * The worker, or null if it is not ready. That is so before its first start and between its end and the next start.
-   */
+  /** The worker, or null while it is not ready: before its first start, and between its end and the next start. */
   get running(): Worker | null {
     return this.#running;
   }

@@ -14,7 +14,7 @@ import type { Body, ContentEncoding } from './read-body.ts';
 import { tooLarge } from './read-body.ts';
 
 /**
- * The result of a function of `unpackers` that is called with `info: true`. `bytesWritten` is the number of input bytes
+ * What the functions in `unpackers` return with the option `info: true`. `bytesWritten` is the number of input bytes
  * that the function has consumed.
  */
 interface Unpacked {

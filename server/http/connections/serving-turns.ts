@@ -38,7 +38,7 @@ export class ServingTurns {
   /**
    * Calls `handle` now, or when the owner of the request has its turn. Does not call it if the connection is closed by
    * then. The requests of one connection are handled one after the other. Otherwise a later request could hold a slot
-   * for which an earlier request waits, while its own response cannot be sent before the earlier one.
+   * for which an earlier request waits, although its own response can only be sent after that of the earlier request.
    */
   take(socket: Socket, ownerOf: () => number, handle: () => void): void {
     this.#beginTurn();

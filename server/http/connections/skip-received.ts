@@ -15,7 +15,10 @@ const END_OF_CHUNK = 5;
 const STOP = 2;
 
 interface HttpSocket extends Socket {
-  /** Node's parser. Its callbacks for every head, every piece of a body and so on are stored under numbers. */
+  /**
+   * Node's parser. Its callbacks, such as the ones for a complete head and for a piece of a body, are stored under
+   * numbers.
+   */
   readonly parser?: Record<number, unknown> | null;
 }
 

@@ -44,7 +44,10 @@ export const shownInteractionExample: ShownInteraction = presentInteraction([
   exampleRecordedAt,
 ]);
 
-/** Returns an upload that is accepted, one that is partly accepted and one that is refused, if sent in this order. */
+/**
+ * Returns three uploads with their responses. If they are sent in this order, the first is accepted, the second partly
+ * accepted and the third refused.
+ */
 export function uploadExchanges(type: RecordTypeName): Exchanges {
   const good = exampleRecords[type];
   const { record: bad, problems } = flawedExample(type);

@@ -168,7 +168,7 @@ export function orNull(schema: JsonSchema): JsonSchema {
   };
 }
 
-/** Kinds whose name already says what they accept. */
+/** The kinds whose name already says what they accept, so that descriptions need not say it. */
 const plainKinds: readonly KindName[] = ['uuid', 'boolean'];
 
 function describeField({ kind, note, references }: Field): string {

@@ -1,5 +1,5 @@
-// Converts Markdown to HTML. It supports only what the API description uses: headings, paragraphs, lists, tables and
-// fenced code, and within text inline code, links and bold.
+// Converts Markdown to HTML. It supports only what the API description uses: headings, paragraphs, lists, tables,
+// fenced code, inline code, links and bold text.
 
 import { codeFigure } from './code.ts';
 import { type Html, html, joined } from './html.ts';

@@ -211,7 +211,7 @@ function chooseLanguage(label, tab) {
   try {
     localStorage.setItem(LANGUAGE_KEY, label);
   } catch {
-    // If the browser does not store the choice, it still applies to this page.
+    // If the browser cannot store the choice, the choice still applies to this page.
   }
 }
 
