@@ -13,9 +13,7 @@ import type { Store } from './store/store.ts';
 
 const PAGE_ROWS = 5000;
 
-/**
- * A part of an organisation's data that is copied and compared: the records of one type, the interactions, or the keys.
- */
+/** A part of the data that is copied and compared: the records of one type, the interactions, or the keys. */
 export type Part = RecordTypeName | 'interactions' | 'keys';
 
 export interface Progress {

@@ -58,10 +58,7 @@ export class FairQueue<Item> {
     return this.#next(mayBeServed)?.items[0];
   }
 
-  /**
-   * Charges a cost to the organisation. This is separate from `shift`, because the cost of an item may be known only
-   * after it was served.
-   */
+  /** Charges a cost. This is separate from `shift`, because the cost of an item may be known only afterwards. */
   charge(organisation: number, cost: number): void {
     this.#lineOf(organisation).served += cost;
   }

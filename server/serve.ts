@@ -42,9 +42,7 @@ export interface ServeOutput {
   readonly version: string;
   /** True if standard error, where the log is written, is a terminal. */
   readonly isTerminal: boolean;
-  /**
-   * The environment, for the variables that are not settings of Headgate: those of OpenTelemetry, NO_COLOR and TERM.
-   */
+  /** The environment, for variables that are not settings of Headgate: those of OpenTelemetry, NO_COLOR and TERM. */
   readonly env: { readonly [name: string]: string | undefined };
   /** True if this is one of several processes that serve the port together. */
   readonly isWorker: boolean;
@@ -212,10 +210,7 @@ async function showMetrics(
   return close;
 }
 
-/**
- * Sends the metrics to the primary, which serves the sum of all workers. Resolves to a function that stops sending
- * them.
- */
+/** Sends the metrics to the primary, which adds up those of all workers. Resolves to a function that stops this. */
 async function sendMetricsToPrimary(metrics: Metrics): Promise<() => Promise<void>> {
   const { sendMetrics } = await import('./observe/merged-metrics.ts');
   const stop = sendMetrics(() => metrics.values());

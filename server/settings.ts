@@ -41,10 +41,7 @@ function setting<Value, Default extends string | null>(
 const UNIT_BYTES = { b: 1, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3 };
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/**
- * Returns the milliseconds of a duration such as `90d`, `24h`, `30m`, `45s` or `250ms`, or null if the text is not a
- * duration.
- */
+/** Returns the milliseconds of a duration such as `90d`, `24h`, `30m`, `45s` or `250ms`. Null if it is invalid. */
 export function parseDurationMs(text: string): number | null {
   const parts = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text);
   return parts === null ? null : Number(parts[1]) * UNIT_MS[parts[2] as keyof typeof UNIT_MS];
@@ -442,10 +439,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/**
- * Returns whether only this machine can reach the host. Every host name except localhost counts as reachable from other
- * machines.
- */
+/** Returns whether only this machine can reach the host. False for every host name except localhost. */
 export function isLoopback(host: string): boolean {
   const version = isIP(host);
   return version === 0 ? host.toLowerCase() === 'localhost' : loopback.check(host, `ipv${version as 4 | 6}`);

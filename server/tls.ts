@@ -12,9 +12,7 @@ export interface TlsPair {
   readonly key: Buffer;
 }
 
-/**
- * Allows only cipher suites with forward secrecy and authenticated encryption. This excludes RSA key exchange and CBC.
- */
+/** Allows only cipher suites with forward secrecy and authenticated encryption: no RSA key exchange, no CBC. */
 export const tlsProtocol = {
   minVersion: 'TLSv1.2',
   ciphers: [

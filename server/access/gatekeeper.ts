@@ -34,9 +34,7 @@ export interface GatekeeperOptions {
   readonly clock?: Clock;
 }
 
-/**
- * The hash of the presented secret. All calls can share this buffer, because each fills and compares it synchronously.
- */
+/** The hash of the presented secret. Calls can share this buffer, because each fills and compares it synchronously. */
 const presentedHash = Buffer.alloc(HASH_CHARACTERS);
 
 interface KnownKey {
@@ -60,10 +58,7 @@ export class Gatekeeper {
   readonly #onError: (error: unknown) => void;
   /** Ordered by the last read, so that the first entry is the oldest and is removed first. */
   readonly #known = new Map<string, KnownKey>();
-  /**
-   * The ids of keys that do not exist in the store. The value is the time when the read that did not find the key
-   * began.
-   */
+  /** The ids of keys that do not exist in the store, with the time when the read that showed this began. */
   readonly #unknown = new Map<string, number>();
   readonly #lookups = new Map<string, Lookup>();
   #lastUsedAtMs = new Map<string, number>();
@@ -104,10 +99,7 @@ export class Gatekeeper {
     return this.#lookUp(keyId, elapsedMs).then((found) => found && this.#admit(found, secretHash));
   }
 
-  /**
-   * Returns the organisation of the key with the presented id, or null if that key is not cached. The secret is not
-   * checked.
-   */
+  /** Returns the organisation of the presented key id, or null if the key is not cached. Does not check the secret. */
   cachedOrganisation(presented: string): OrganisationNumber | null {
     const parsed = parseKey(presented);
     return (parsed && this.#known.get(parsed.keyId)?.key.organisation) ?? null;
@@ -163,8 +155,7 @@ export class Gatekeeper {
 
   #lookUp(keyId: string, elapsedMs: number): Promise<KnownKey | null> {
     const underway = this.#lookups.get(keyId);
-    // A read that began too long ago may have missed a revocation, even if it has not finished yet. A new read is
-    // started instead.
+    // Does not share a read that began too long ago: even if it is still running, it may have missed a revocation.
     if (underway !== undefined && elapsedMs - underway.beganAtMs < UNUSABLE_AFTER_MS) return underway.found;
     return this.#read(keyId, elapsedMs);
   }

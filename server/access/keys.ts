@@ -28,10 +28,7 @@ export function isKeyId(text: string): boolean {
 
 export const HASH_CHARACTERS = 64;
 
-/**
- * Returns the hash in hexadecimal, which is also the stored form. Node's `hash` returns it three times as fast as
- * bytes.
- */
+/** Returns the hash in hexadecimal, as it is stored. Node's `hash` returns it three times as fast as bytes. */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
 }

@@ -55,10 +55,7 @@ function whyNoScope(text: string): string {
   );
 }
 
-/**
- * Returns whether the scopes allow the action. For a `data:` action, a scope that is limited to the given type is
- * enough.
- */
+/** Returns whether the scopes allow the action. For a `data:` action, a scope for only this type is enough. */
 export function permits(scopes: readonly string[], action: DataAction, type: RecordTypeName): boolean;
 export function permits(scopes: readonly string[], action: Exclude<Action, DataAction>): boolean;
 export function permits(scopes: readonly string[], action: Action, type?: RecordTypeName): boolean {

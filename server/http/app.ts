@@ -114,8 +114,7 @@ export function buildApp(service: Service): FastifyInstance {
     done();
   });
   addGate(app, service);
-  // Declares all methods as methods without a body, so that Fastify does not read bodies. The handlers read them after
-  // their checks.
+  // Makes Fastify read no bodies. The handlers read them after their checks.
   for (const method of app.supportedMethods) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   }
@@ -229,8 +228,7 @@ function answerUnparsed(
   socket: Socket,
   headers: Readonly<Record<string, string>>,
 ): void {
-  // After its first failure, the parser fails again for all further data on the connection. Only the first failure gets
-  // a response.
+  // The parser fails again for all further data on the connection. Only the first failure gets a response.
   if (failed.has(socket)) return;
   failed.add(socket);
   const isAnswered = isAnsweredEarly(socket);

@@ -7,10 +7,7 @@ export const hostMissing: Refusal = {
   message: 'The header Host is missing; HTTP/1.1 requires it.',
 };
 
-/**
- * This refusal closes the connection, because the server and a proxy in front of it may disagree on where such a
- * request ends.
- */
+/** This refusal closes the connection, because a proxy in front may disagree on where such a request ends. */
 export const transferCoding: Refusal = {
   refusal: 'bad_request',
   message:

@@ -21,10 +21,7 @@ import type { Service } from './service.ts';
 /** If a request is older than this when its work begins, its API key is checked again. */
 const KEY_TRUSTED_MS = 1000;
 
-/**
- * The requests with an idempotency key that are running in this process. Each entry contains organisation, path and
- * key.
- */
+/** The requests with an idempotency key that run in this process. An entry contains organisation, path and key. */
 const running = new Set<string>();
 
 /** What the path and the query ask for. `type` is null for an interaction. */
@@ -152,10 +149,7 @@ async function takeIn(
   }
 }
 
-/**
- * Checks the key again, because it may have been revoked while the body was sent or while the request waited for a
- * slot.
- */
+/** Checks the key again, because it may have been revoked while the body arrived or the request waited. */
 async function isStillAllowed(service: Service, { headers, watched }: FastifyRequest): Promise<boolean> {
   if (performance.now() - watched!.startedAtMs < KEY_TRUSTED_MS) return true;
   return (await service.gatekeeper.identify(presentedKey(headers)!)) !== null;

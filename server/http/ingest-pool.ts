@@ -135,10 +135,7 @@ class IngestThread {
     else this.#pending.reject(id, new Error(`the ${this.#name} failed: ${bug}`));
   }
 
-  /**
-   * Resolves to the response, or to null if this thread is for small requests and the body is not small after
-   * decompression.
-   */
+  /** Resolves to the response, or to null if this thread is for small requests and the body is too large for it. */
   answer(request: IngestRequest, { bytes, encoding }: Body): Promise<Answer | null> {
     const { requestId, organisation, type, handling, dryRun, idempotency } = request;
     if (this.#worker.running === null) {

@@ -14,15 +14,9 @@ import { type Refusal, refusalBody, refusals } from './refusals.ts';
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /**
-   * The body. A large one consists of bytes instead of text, because bytes can be transferred between threads without a
-   * copy.
-   */
+  /** The body. A large one is bytes, because bytes can be transferred between threads without a copy. */
   readonly json: string | Uint8Array<ArrayBuffer>;
-  /**
-   * Why the store did not store the request; null if the store did not fail. It is for the log and never shown to the
-   * client.
-   */
+  /** The store's error, or null if the store did not fail. It is for the log and never shown to the client. */
   readonly failure: string | null;
   /** Null if the request was refused before its content was checked. */
   readonly summary: IngestSummary | null;

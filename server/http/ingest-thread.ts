@@ -219,10 +219,7 @@ async function unpacked(
   }
 }
 
-/**
- * Frees the memory of a body at once, without waiting for the garbage collector. Does nothing if the body shares its
- * buffer with others.
- */
+/** Frees the memory of a body at once, if the body has its own buffer. The garbage collector would take longer. */
 function giveBack({ buffer, byteLength }: Uint8Array<ArrayBuffer>): void {
   if (buffer.byteLength === byteLength && !buffer.detached) buffer.transfer(0);
 }

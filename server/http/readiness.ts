@@ -5,16 +5,11 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { StoreUnavailable } from '../store/store.ts';
 import type { Service } from './service.ts';
 
-/**
- * A store that takes longer than this to respond to a ping counts as broken, because a healthy store responds at once.
- */
+/** A store that takes longer than this to respond to a ping counts as broken. A healthy one responds at once. */
 const PING_TIMEOUT_MS = 2000;
 const late = `the store did not respond to a ping within ${PING_TIMEOUT_MS / 1000} s`;
 
-/**
- * Returns a function that resolves to true if the store can serve requests. The function logs every change once, with
- * the reason.
- */
+/** Returns a function that resolves to whether the store can serve requests, and logs each change with its reason. */
 export function readinessOf({
   store,
   observer,

@@ -72,10 +72,7 @@ export function watch(observer: Observer, request: FastifyRequest, reply: Fastif
   });
 }
 
-/**
- * Calls `giveBack` when the response has been sent or the connection is closed. Calls it at once if that has already
- * happened.
- */
+/** Calls `giveBack` when the response is sent or the connection closed, or at once if that has already happened. */
 export function whenClosed({ watched }: FastifyRequest, giveBack: () => void): void {
   if (watched!.isClosed) giveBack();
   else watched!.onClose.push(giveBack);

@@ -39,10 +39,7 @@ export interface FieldPlan {
   readonly suggestions: Map<string, string | null>;
 }
 
-/**
- * The result of checking an object. `problems` is null if the object is valid. In `row`, the value of an invalid field
- * is null.
- */
+/** The result of checking an object. `problems` is null if the object is valid. Invalid fields are null in `row`. */
 export interface Checked {
   readonly row: ColumnValue[];
   /** At least one and at most 20 problems if the object is invalid. */
@@ -52,10 +49,7 @@ export interface Checked {
   omittedProblems: number;
 }
 
-/**
- * The number of problems that may still be listed. The first problem of each object is always listed and does not
- * count.
- */
+/** How many more problems may be listed. The first problem of each object is always listed and does not count. */
 export interface ProblemRoom {
   further: number;
 }
@@ -64,10 +58,7 @@ export interface ProblemRoom {
 export class DroppedFields {
   /** How often each name occurred. */
   readonly named = new Map<string, number>();
-  /**
-   * How often all further names occurred. They are not counted one by one, because a hostile body can have very many
-   * names.
-   */
+  /** How often all further names occurred. They are counted together, because a hostile body can have very many. */
   others = 0;
 
   add(name: string): void {
@@ -106,10 +97,7 @@ function targetOf(
   return (row) => reference.types[String(row[column])] as RecordTypeName | undefined;
 }
 
-/**
- * Checks an object. If `dropped` is null, unknown fields are problems. Otherwise they are removed and counted in
- * `dropped`.
- */
+/** Checks an object. If `dropped` is null, unknown fields are problems. Otherwise they are counted in `dropped`. */
 export function checkFields(
   plan: FieldPlan,
   value: unknown,

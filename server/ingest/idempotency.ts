@@ -49,10 +49,7 @@ export type EarlierResponse =
   | { readonly kind: 'unavailable'; readonly reason: string }
   | KeyTaken;
 
-/**
- * Looks for the response that the same request got earlier. Without an idempotency key, every request counts as the
- * first.
- */
+/** Looks for the response that the same request got earlier. Without a key, every request counts as the first. */
 export async function findEarlierResponse(
   { organisation, body, handling }: { organisation: OrganisationNumber; body: Uint8Array; handling: string },
   idempotency: IdempotencyKey | null,

@@ -46,10 +46,7 @@ export type InteractionTaken =
   | KeyTaken
   | KeyRunning;
 
-/**
- * A valid interaction is one object with eleven keys. The limits are higher, so that the problems of an invalid one can
- * be reported.
- */
+/** A valid interaction is one object with eleven keys. The limits leave room to report the problems of others. */
 const jsonLimits: JsonLimits = {
   containers: 200_000,
   members: 20_000,

@@ -26,10 +26,7 @@ const EVERY_BYTE_ONE = 0x01010101;
 /** The most words that can be added up before a byte of the sum could overflow. */
 const WORDS_PER_SUM = 255;
 const QUOTE_LIMIT_CHARACTERS = 100;
-/**
- * The most keys with escapes. They are limited because they are decoded one by one. No known field needs escapes in its
- * name.
- */
+/** The most keys with escapes. They are limited because each is decoded separately. No known field needs escapes. */
 const MOST_ESCAPED_KEYS = 20_000;
 const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
 const byteOrderMark = '\uFEFF';
@@ -111,8 +108,7 @@ function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly KeySpan[]): unkn
     }
     return JSON.parse(textOf(Buffer.concat([...parts, buffer.subarray(copied)])));
   } catch {
-    // Parses the original text, so that the position in the error message is the position in the body that the client
-    // sent.
+    // Parses the original text, so that the error message gives the position in the body that the client sent.
     return JSON.parse(textOf(buffer));
   }
 }

@@ -5,9 +5,7 @@ import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { IngestStore } from '../store/store.ts';
 
-/**
- * The most ids in one of the two generations. Each id takes about 100 bytes of memory, including its entry in a set.
- */
+/** The most ids in one of the two generations. Each id, with its entry in a set, takes about 100 bytes of memory. */
 const GENERATION_LIMIT_IDS = 250_000;
 
 type Generation = Map<string, Set<string>>;

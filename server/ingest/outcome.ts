@@ -16,10 +16,7 @@ export interface Problem {
 
 export interface Warning {
   readonly code: 'unknown_field';
-  /**
-   * The name of the unknown field. Null in the warning that covers all further fields, if the batch has too many to
-   * list.
-   */
+  /** The unknown field. Null in the warning that covers all further fields, if there are too many to list. */
   readonly field: string | null;
   /** How often the field, or the further fields together, occurred in the batch. */
   readonly count: number;

@@ -99,8 +99,7 @@ export async function takeUpload(
   limits: UploadLimits,
   onBodyRead: () => void = () => {},
 ): Promise<UploadTaken> {
-  // The idempotency key of a dry run is ignored. A dry run stores nothing, and its response must never be replayed for
-  // a real upload.
+  // A dry run ignores its idempotency key, because its response must never be replayed for a real upload.
   const idempotency = request.dryRun ? null : request.idempotency;
   const earlier = await findEarlierResponse(request, idempotency, store);
   if (earlier.kind === 'replay' || earlier.kind === 'key_taken') return replay(earlier);

@@ -25,10 +25,7 @@ export interface RecordCounts {
   readonly rejected: number;
 }
 
-/**
- * The times of the ingest thread's work for a request, in milliseconds since 1970. Zero means that the step did not
- * happen.
- */
+/** When the ingest thread worked on the request, in milliseconds since 1970. Zero means that a step did not happen. */
 export interface WorkTimes {
   readonly beganAtMs: number;
   readonly writeAskedAtMs: number;

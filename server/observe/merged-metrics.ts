@@ -4,10 +4,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry } from 'prom-client';
 
-/**
- * The primary's request to a worker (`Question`) and the worker's response (`Told`). Both contain the number of the
- * request.
- */
+/** The primary's request to a worker (`Question`) and the worker's response (`Told`), with the request's number. */
 interface Question {
   readonly metricsWanted: number;
 }

@@ -196,9 +196,7 @@ function samplerOf(env: Env, warn: Warn): Sampler {
   return samplers[usualSampler]!(1);
 }
 
-/**
- * Returns the batching options from OpenTelemetry's environment variables, because the SDK does not read these itself.
- */
+/** Returns the batching options from OpenTelemetry's environment variables. The SDK does not read them itself. */
 function batching(env: Env): Omit<BatchSpanProcessorOptions, 'exporter'> {
   const given = {
     scheduledDelayMillis: env.OTEL_BSP_SCHEDULE_DELAY,

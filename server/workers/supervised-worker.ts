@@ -47,10 +47,7 @@ export class SupervisedWorker {
   #restart: NodeJS.Timeout | undefined;
   #isClosing = false;
 
-  /**
-   * Starts the worker at once, so that several workers load their code in parallel. The worker can be used when `open`
-   * has resolved.
-   */
+  /** Starts the worker at once, so that workers load their code in parallel. Call `open` before using it. */
   constructor(supervision: Supervision) {
     this.#supervision = supervision;
     this.#started = supervision.start();

@@ -30,15 +30,9 @@ interface UnpackOptions {
 
 type Unpackers = Record<ContentEncoding, (bytes: Uint8Array, options: UnpackOptions) => unknown>;
 
-/**
- * The size of the pieces in which the output is produced. With 1 MiB, decompression takes a quarter less time than with
- * Node's default.
- */
+/** The size of the output pieces. With 1 MiB, decompression takes a quarter less time than with Node's default. */
 const PIECE_BYTES = 1024 * 1024;
-/**
- * The most frames in a Zstandard body. They are limited because every frame, however tiny, costs the start of a
- * decompressor.
- */
+/** The most frames in a Zstandard body. Every frame, however tiny, costs the start of a decompressor. */
 const MOST_ZSTD_FRAMES = 16;
 const MOST_GZIP_MEMBERS = 1000;
 /** The bytes with which every gzip member begins. They also occur by chance, about once in 16 MB of compressed data. */

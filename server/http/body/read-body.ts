@@ -81,8 +81,7 @@ export function readBytes(
   inFlight: InFlight,
   organisation: OrganisationNumber,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal | null> {
-  // If the client disconnected while its key was looked up, no further event will come, and the promise below would
-  // never settle.
+  // If the client disconnected while its key was looked up, no event would settle the promise below.
   if (request.destroyed) return Promise.resolve(null);
   if (hasTinyChunks(request)) return Promise.resolve(chunksTooSmall);
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) {

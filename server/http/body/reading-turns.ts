@@ -7,10 +7,7 @@ import type { OrganisationNumber } from '../../store/rows.ts';
 /** A body up to this size is read without a turn, so that small requests never wait for large ones. */
 export const READ_AT_ONCE_BYTES = 128 * 1024;
 const MOST_READ_AT_A_TIME = 2;
-/**
- * An organisation gets no further turn while it has this many bytes of large bodies that are read and have no response
- * yet.
- */
+/** An organisation gets no further turn while its large bodies that wait for their response have this many bytes. */
 const ENOUGH_READ_BYTES = 8 * 1024 * 1024;
 /**
  * How often the speed of a client is checked. A client that sends fewer than `LEAST_BYTES_PER_PERIOD` in a period is
@@ -40,10 +37,7 @@ export class ReadingTurns {
     return waiting;
   }
 
-  /**
-   * Returns true if the reader may continue at once. If it returns false, the reader's `readOn` is called when its turn
-   * has come.
-   */
+  /** Returns true if the reader may continue at once. Otherwise the reader's `readOn` is called when it may. */
   begin(reader: BodyReader): boolean {
     const ofOne = this.#waiting.get(reader.organisation);
     if (ofOne === undefined && this.#hasRoom(reader.organisation)) {

@@ -17,10 +17,7 @@ const unfinished = Symbol('unfinished responses');
 const answeredEarly = Symbol('request that was answered before its end');
 
 interface HttpSocket extends Socket {
-  /**
-   * The responses that are not sent completely. There is more than one if the client sends requests without waiting for
-   * responses.
-   */
+  /** The responses that are not sent completely. There are several if the client does not wait for responses. */
   [unfinished]?: Set<ServerResponse>;
   [answeredEarly]?: IncomingMessage;
 }
@@ -62,10 +59,7 @@ export function isAnsweredEarly(socket: HttpSocket): boolean {
   return someResponse(socket, ({ req, writableEnded }) => !req.complete && writableEnded);
 }
 
-/**
- * Sends the last bytes of a connection. The connection is closed when the client closes its side, and after `LINGER_MS`
- * at the latest.
- */
+/** Sends the last bytes of a connection. Closes it when the client closes its side, at the latest after `LINGER_MS`. */
 export function endConnection(socket: Socket, lastBytes: string): void {
   const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once('close', () => clearTimeout(lingering)).end(lastBytes);
@@ -77,8 +71,7 @@ export function endConnection(socket: Socket, lastBytes: string): void {
  */
 export function answerHalfClosed(server: Server): void {
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-  // This is set only after the TLS handshake. Otherwise a connection whose client leaves during the handshake would
-  // stay open.
+  // This is set only after the TLS handshake. Otherwise a client that leaves during it would keep a connection open.
   server.on('secureConnection', (socket: Socket) => {
     socket.allowHalfOpen = true;
   });
@@ -86,10 +79,7 @@ export function answerHalfClosed(server: Server): void {
 
 /** The progress of a stop. */
 export interface Closing {
-  /**
-   * The number of connections that were closed in the middle of a request or response, because the client stalled or
-   * was too slow.
-   */
+  /** The number of connections that were closed within a request or response because the client was too slow. */
   readonly cut: number;
 }
 
@@ -152,10 +142,7 @@ export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: nu
 
 interface Tracked {
   readonly tcp: Socket;
-  /**
-   * The socket on which requests arrive: the TCP socket itself, or the TLS socket on top of it. Null until the TLS
-   * handshake is done.
-   */
+  /** The socket for requests: the TCP socket, or the TLS socket on top of it. Null until the TLS handshake is done. */
   http: HttpSocket | null;
   bytesRead: number;
   bytesSent: number;
@@ -196,10 +183,7 @@ function isAccepted({ req, writableEnded, writableNeedDrain }: ServerResponse): 
   return req.complete && !writableEnded && !writableNeedDrain;
 }
 
-/**
- * Returns whether the server keeps the client waiting, because it has paused the client's body or has not begun to read
- * it.
- */
+/** Returns whether the server keeps the client waiting: it has paused the body or has not begun to read it. */
 function keepsWaiting(socket: HttpSocket): boolean {
   return someResponse(
     socket,

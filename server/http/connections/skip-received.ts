@@ -2,10 +2,7 @@
 
 import type { Socket } from 'node:net';
 
-/**
- * The indexes of two of the parser's callbacks: for a complete head of a request, and for the end of the received
- * bytes.
- */
+/** The indexes of two of the parser's callbacks: for a complete request head, and for the end of the received bytes. */
 const HEAD_COMPLETE = 2;
 const END_OF_CHUNK = 5;
 /**
@@ -15,10 +12,7 @@ const END_OF_CHUNK = 5;
 const STOP = 2;
 
 interface HttpSocket extends Socket {
-  /**
-   * Node's parser. Its callbacks, such as the ones for a complete head and for a piece of a body, are stored under
-   * numbers.
-   */
+  /** Node's parser. Its callbacks, such as the one for a complete head, are stored under numbers. */
   readonly parser?: Record<number, unknown> | null;
 }
 

@@ -22,10 +22,7 @@ export function hasTinyChunks(request: IncomingMessage): boolean {
   return refused.has(request);
 }
 
-/**
- * Counts the chunks of a body, and refuses the body if the chunks are too small. Call this before the first chunk
- * arrives.
- */
+/** Counts the chunks of a body and refuses it if they are too small. Call this before the first chunk arrives. */
 export function refuseTinyChunks(request: IncomingMessage, response: ServerResponse): void {
   if (request.headers['transfer-encoding'] === undefined) return;
   let chunks = 0;

@@ -8,10 +8,7 @@ export interface SampledRequest {
   readonly path: string;
   readonly needsKey: boolean;
   readonly body?: unknown;
-  /**
-   * The lines of the TypeScript sample after `client` is created. Null if the TypeScript client does not support the
-   * request.
-   */
+  /** The lines of the TypeScript sample that use `client`. Null if the client does not support the request. */
   readonly typescript: string | null;
 }
 

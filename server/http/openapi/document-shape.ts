@@ -7,9 +7,7 @@ export type Reference = { readonly $ref: string };
 export interface Example {
   readonly summary: string;
   readonly value: unknown;
-  /**
-   * The request body to which this is the response. If it is a string, it is the body's text itself, not a JSON string.
-   */
+  /** The request body to which this is the response. A string is the text of the body, not a JSON string. */
   readonly 'x-request'?: unknown;
 }
 
@@ -71,10 +69,7 @@ export interface PathItem {
 export interface Tag {
   readonly name: string;
   readonly description: string;
-  /**
-   * The name of the component schema of the object that the tag's operations handle. Missing if there is no such
-   * object.
-   */
+  /** The component schema of the object that the tag's operations handle. Missing if there is no such object. */
   readonly 'x-object'?: string;
   readonly 'x-displayName': string;
 }

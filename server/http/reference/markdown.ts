@@ -82,10 +82,7 @@ function blockOf(block: string): Html {
   return block.startsWith('| ') ? tableOf(block.split('\n')) : html`<p>${inline(block)}</p>`;
 }
 
-/**
- * Gives each row an anchor that consists of the heading and the cell of the first column, such as `#code-required` or
- * `#status-404`.
- */
+/** Gives each row an anchor made of the first column's heading and cell: `#code-required`, `#status-404`. */
 function tableOf([head, , ...rows]: readonly string[]): Html {
   const names = cellsOf(head!);
   const row = (line: string): Html => {

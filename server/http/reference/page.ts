@@ -296,10 +296,7 @@ function parametersOf(document: OpenApiDocument, { parameters = [], 'x-anchor': 
   })}`;
 }
 
-/**
- * Returns the limits of a parameter as a sentence. Fields do not need this, because their descriptions contain the
- * limits.
- */
+/** Returns a sentence with a parameter's limits. The descriptions of fields already contain their limits. */
 function boundsOf({ minimum, maximum, maxLength, enum: values }: JsonSchema): string {
   if (Array.isArray(values)) return ` One of ${values.map((value) => `\`${value}\``).join(', ')}.`;
   if (minimum !== undefined && maximum !== undefined) return ` From ${minimum} to ${maximum}.`;
