@@ -1,6 +1,6 @@
-// Copies organisations, keys, records and interactions from one store to another, of any kind. All writes are
-// idempotent, so an interrupted copy can simply be run again. At the end, counts and checksums of both sides are
-// compared.
+// Copies organisations, keys, records and interactions from one store to another. The stores may be of different kinds.
+// All writes are idempotent, so an interrupted copy can simply be run again. At the end, the counts and checksums of
+// both stores are compared.
 
 import { createHash } from 'node:crypto';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
@@ -13,7 +13,7 @@ import type { Store } from './store/store.ts';
 
 const PAGE_ROWS = 5000;
 
-/** A unit that is copied and compared: a record type's records, the interactions, or the keys. */
+/** A part of the data that is copied and compared: the records of one type, the interactions, or the keys. */
 export type Part = RecordTypeName | 'interactions' | 'keys';
 
 export interface Progress {
@@ -32,7 +32,7 @@ export interface Comparison {
   readonly isEqual: boolean;
 }
 
-/** Rows that are copied and compared in the same way. */
+/** A part that consists of rows. All such parts are copied and compared in the same way. */
 interface RowPart {
   readonly name: Part;
   count(store: Store, organisation: OrganisationNumber): Promise<number>;
@@ -64,7 +64,7 @@ const interactionPart: RowPart = {
     Promise.all(rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null }))),
 };
 
-/** Ordered so that every reference is to a record that was copied before. */
+/** Ordered so that every record is copied before the records that refer to it. */
 const parts: readonly RowPart[] = [...uploadOrder(recordTypes).map(recordPart), interactionPart];
 
 async function* everyPage<Position>(
@@ -111,7 +111,10 @@ export async function copyEverything(
   return comparisons;
 }
 
-/** Resolves to the organisations of both sides, or fails if they cannot be matched. */
+/**
+ * Creates the organisations that the target does not have. Resolves to the numbers of each organisation in both stores,
+ * or to a failure if the organisations cannot be matched.
+ */
 async function copyOrganisations(from: Store, to: Store): Promise<readonly Pair[] | Failure> {
   const present = await to.organisations();
   const idsByName = new Map(present.map(({ name, orgId }) => [name, orgId]));
@@ -146,7 +149,7 @@ async function copyKeys(from: Store, to: Store, pair: Pair): Promise<void> {
   for (const { keyId, expiresAtMs, revokedAtMs, replacedBy } of keys) {
     if (!present.has(keyId)) continue;
     const successor = replacedBy === null ? undefined : missing.get(replacedBy);
-    // A key with a successor always has an expiry.
+    // A key with a successor always has an expiry, so `expiresAtMs` is not null.
     if (successor !== undefined && (await to.replaceKey(keyId, expiresAtMs!, successor))) {
       missing.delete(successor.keyId);
     }
@@ -202,7 +205,8 @@ async function digestOf(
 }
 
 /**
- * Leaves out the organisation number, which differs between databases, and the last use, which changes with every use.
+ * Returns the count and the checksum of keys. The checksum leaves out the organisation's number, which differs between
+ * databases, and the time of the last use, which changes with every use.
  */
 function digestOfKeys(keys: readonly ApiKey[]): Digest {
   const lines = keys

@@ -1,6 +1,6 @@
-// The one way in which an expected failure is returned.
+// Defines how a function returns an expected failure.
 
-/** It is returned, never thrown. The reason is a sentence for the person who can correct the cause. */
+/** An expected failure. It is returned, never thrown. The reason is for the person who can correct the cause. */
 export class Failure {
   readonly reason: string;
 

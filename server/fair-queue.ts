@@ -1,9 +1,10 @@
-// A queue that shares cost fairly between organisations: the next item is from the organisation that has been served
-// least. However many items one organisation adds, another waits only for the item that is being served.
+// A queue that shares cost, such as time, fairly between organisations. The next item is always from the organisation
+// that has been served least. However many items one organisation adds, another organisation waits only for the item
+// that is being served.
 
 interface Line<Item> {
   readonly items: Item[];
-  /** The total cost that was served to the organisation, on the scale of `#servedAtLeast`. */
+  /** The total cost that was charged to the organisation. It begins at `#servedAtLeast` instead of 0. */
   served: number;
 }
 
@@ -11,10 +12,11 @@ type MayBeServed<Item> = (organisation: number, item: Item) => boolean;
 
 export class FairQueue<Item> {
   /**
-   * The organisations with items, and those without whose `served` is above `#servedAtLeast` and must be remembered.
+   * Contains all organisations with items. An organisation without items stays while its `served` is above
+   * `#servedAtLeast`, so that a pause does not erase what was charged to it.
    */
   readonly #lines = new Map<number, Line<Item>>();
-  /** The starting value of `served` for a new or returning organisation, so that idle time earns no credit. */
+  /** The lowest `served` of an organisation that adds an item after it had none, so that idle time earns no credit. */
   #servedAtLeast = 0;
   #size = 0;
 
@@ -44,7 +46,7 @@ export class FairQueue<Item> {
     this.#size++;
   }
 
-  /** Returns whether the test holds for the next item of any organisation. */
+  /** Returns whether the test is true for the first item of any organisation. */
   someNext(test: (organisation: number, item: Item) => boolean): boolean {
     return this.#lines
       .entries()
@@ -56,7 +58,7 @@ export class FairQueue<Item> {
     return this.#next(mayBeServed)?.items[0];
   }
 
-  /** Charges a cost to the organisation. It is separate from `shift`, because a cost may be known only afterwards. */
+  /** Charges a cost. This is separate from `shift`, because the cost of an item may be known only afterwards. */
   charge(organisation: number, cost: number): void {
     this.#lineOf(organisation).served += cost;
   }

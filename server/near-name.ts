@@ -1,4 +1,4 @@
-// Finds the name that was probably meant by a mistyped one, for "did you mean" messages.
+// Finds the known name that a mistyped name was probably meant to be, for "did you mean" messages.
 
 /** Returns the known name nearest to the given one, or null if none is near enough. */
 export function nearName<Name extends string>(given: string, known: Iterable<Name>): Name | null {
@@ -15,12 +15,15 @@ export function nearName<Name extends string>(given: string, known: Iterable<Nam
   return nearest;
 }
 
-/** A third of the letters may be wrong. A name of more than forty letters must match except for case. */
+/**
+ * Returns how many letters of a name may be wrong: a third of them, but at least one. A name of more than forty letters
+ * may differ only in upper and lower case.
+ */
 function mostEditsFor(given: string): number {
   return given.length > 40 ? 0 : Math.max(1, Math.floor(given.length / 3));
 }
 
-/** Returns how many letters must be added, removed, replaced or swapped with their neighbour. */
+/** Returns how many letters of `a` must be added, removed, replaced or swapped with their neighbour to get `b`. */
 function editsBetween(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);

@@ -4,8 +4,8 @@
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}]/gu;
 
 /**
- * Returns the line with unprintable characters escaped, as in \u001b. JSON has the same escapes, so printed JSON keeps
- * its meaning.
+ * Returns the line with its unprintable characters escaped, as in \u001b. JSON uses the same escapes, so JSON that is
+ * printed keeps its meaning.
  */
 export function printable(line: string): string {
   return line.replace(
@@ -14,7 +14,7 @@ export function printable(line: string): string {
   );
 }
 
-/** Escapes a text of several lines, and keeps its line breaks. */
+/** Does the same for a text of several lines, and keeps its line breaks. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }

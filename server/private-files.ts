@@ -6,8 +6,8 @@ import { statSync } from 'node:fs';
 const GROUP_AND_OTHERS = 0o077;
 
 /**
- * Makes every file that this process creates from now on 600 and every folder 700. It sets the umask, so it applies to
- * SQLite's files too. Existing files and folders keep their modes.
+ * Sets the umask, so that every file that this process creates from now on has the mode 600, and every folder 700. This
+ * applies to the files that SQLite creates too. Existing files and folders keep their modes.
  */
 export function keepNewFilesPrivate(): void {
   process.umask(GROUP_AND_OTHERS);

@@ -1,5 +1,5 @@
-// Serves one port with several processes. The primary starts the workers, restarts one that ended, and stops them all.
-// The workers share only the port and the database.
+// Serves one port with several processes. The primary process starts the workers, replaces a worker that ends
+// unexpectedly, and stops all workers. The workers share only the port and the database.
 
 import cluster, { type Worker } from 'node:cluster';
 import type { RunningServer } from './serve.ts';
@@ -14,7 +14,7 @@ interface Listening {
   readonly listening: string;
 }
 
-/** A worker could not start, or did not stop properly. It has printed the reason on standard error. */
+/** A worker could not start, or did not stop properly. The worker itself has printed the reason on standard error. */
 export class WorkerFailed extends Error {
   override readonly name = 'WorkerFailed';
 }
@@ -28,8 +28,9 @@ export function notifyPrimary(url: string): void {
 }
 
 /**
- * Resolves when all workers are serving. Calls `tell` when a worker is lost or replaced later. The first worker starts
- * alone, so that a problem that affects all of them (a port in use, an unusable database) is reported once.
+ * Resolves when all workers are serving. Later, `tell` is called when a worker is lost or replaced. The first worker
+ * starts alone, so that a problem that affects all workers, such as a port in use or an unusable database, is reported
+ * once.
  */
 export async function startWorkers(
   { workers: count, metricsHost, metricsPort }: Settings,
@@ -95,7 +96,7 @@ export async function startWorkers(
   }
 }
 
-/** Serves the merged metrics of all workers. Resolves to a function that stops it. */
+/** Serves the merged metrics of all workers. Resolves to a function that stops serving them. */
 async function showMetrics(
   serving: ReadonlySet<Worker>,
   host: string,
@@ -113,7 +114,7 @@ async function showMetrics(
   };
 }
 
-/** Resolves to the URL that the worker serves. Ignores its other messages. */
+/** Resolves to the URL that the worker serves. Ignores other messages of the worker. */
 function listening(worker: Worker): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const onMessage = ({ listening: url }: Partial<Listening>): void => {
@@ -128,7 +129,10 @@ function listening(worker: Worker): Promise<string> {
   });
 }
 
-/** Stops a worker with a signal. A worker without a signal handler yet is killed by it, but has no requests either. */
+/**
+ * Stops a worker with a signal. The signal kills a worker that has not installed its signal handler yet. That does no
+ * harm, because such a worker has no requests.
+ */
 async function stop(worker: Worker): Promise<void> {
   if (worker.isDead()) return;
   const ended = Promise.withResolvers<void>();

@@ -30,7 +30,10 @@ import type { TlsPair } from './tls.ts';
 
 const DELETE_EXPIRED_EVERY_MS = 3_600_000;
 const DEMO_ORGANISATION = 'demo';
-/** The most new connections that wait to be accepted. The system drops further ones; their clients retry after 1 s. */
+/**
+ * The most new connections that wait to be accepted. The operating system drops further connections, and their clients
+ * try again after one second.
+ */
 const BACKLOG_CONNECTIONS = 4096;
 
 export interface ServeOutput {
@@ -39,7 +42,7 @@ export interface ServeOutput {
   readonly version: string;
   /** True if standard error, where the log is written, is a terminal. */
   readonly isTerminal: boolean;
-  /** Used for the variables that are not Headgate's own: OpenTelemetry's and NO_COLOR. */
+  /** The environment, for variables that are not settings of Headgate: those of OpenTelemetry, NO_COLOR and TERM. */
   readonly env: { readonly [name: string]: string | undefined };
   /** True if this is one of several processes that serve the port together. */
   readonly isWorker: boolean;
@@ -160,7 +163,10 @@ async function serveObserved(
   }
 }
 
-/** Only warns, because the mode of an existing file is its owner's decision, and backups may depend on it. */
+/**
+ * Warns if other users of the machine have access to the database. Does not change the modes of the files, because that
+ * is their owner's decision, and backups may depend on the modes.
+ */
 function warnIfOpenToOthers({ database }: Settings, log: Log): void {
   const place = readDatabaseLocation(database);
   if (place instanceof Failure || place.kind === 'postgres') return;
@@ -170,7 +176,7 @@ function warnIfOpenToOthers({ database }: Settings, log: Log): void {
   log.write('warn', {}, `the database is open to other users of this machine; to close it, run ${command}`);
 }
 
-/** Resolves to null, without loading the modules for metrics, if metrics are off. */
+/** Resolves to null if metrics are off. The modules for metrics are then not loaded. */
 async function openMetrics(
   { metricsPort, database }: Settings,
   { version }: ServeOutput,
@@ -192,7 +198,7 @@ function gaugesOf(observer: Observer, { ingest, inFlight }: Pick<Service, 'inges
   };
 }
 
-/** Serves the metrics of this process. Resolves to a function that stops it. */
+/** Serves the metrics of this process. Resolves to a function that stops serving them. */
 async function showMetrics(
   metrics: Metrics,
   { metricsHost, metricsPort }: Settings,
@@ -204,7 +210,7 @@ async function showMetrics(
   return close;
 }
 
-/** Sends the metrics to the primary, which serves the sum of all workers. Resolves to a function that stops it. */
+/** Sends the metrics to the primary, which adds up those of all workers. Resolves to a function that stops this. */
 async function sendMetricsToPrimary(metrics: Metrics): Promise<() => Promise<void>> {
   const { sendMetrics } = await import('./observe/merged-metrics.ts');
   const stop = sendMetrics(() => metrics.values());
@@ -224,7 +230,10 @@ function urlOf({ port }: AddressInfo, host: string, isTls: boolean): string {
   return `${isTls ? 'https' : 'http'}://${shownHost}:${port}`;
 }
 
-/** Creates a demo organisation and prints its key and a first command, if the database is empty and the host local. */
+/**
+ * If the database has no organisation and only this machine can reach the server, creates a demo organisation, and
+ * prints a key for it and a first command.
+ */
 async function greetNewcomer(
   store: OpenedStore,
   { host }: Settings,
@@ -234,7 +243,7 @@ async function greetNewcomer(
   if (!isLoopback(host) || (await store.organisations()).length > 0) return;
   const nowMs = Date.now();
   const created = await createOrganisation(store, DEMO_ORGANISATION, nowMs);
-  // Another server on the same new database was faster and prints the greeting.
+  // If another server on the same new database was faster, that server prints the greeting.
   if (created.kind !== 'created') return;
   const { organisation, orgId } = created.organisation;
   const name = 'first key';

@@ -1,4 +1,5 @@
-// Declares every setting. Reading them, the warnings, `--help` and the docs are derived from the table.
+// Declares every setting in a table. The code that reads settings, the warnings, `--help` and the docs are all based on
+// this table.
 
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -7,22 +8,22 @@ import { nearName } from './near-name.ts';
 import { logFormats, logLevels } from './observe/log.ts';
 import { isPostgres, readDatabaseLocation } from './store/database-location.ts';
 
-/** A kind of value. Values are given as text, in the environment or on the command line. */
+/** A kind of value. Users give values as text, in the environment or on the command line. */
 interface ValueKind<Value> {
   /** The end of the sentence "must be …" in messages and docs. */
   readonly accepts: string;
-  /** Returns undefined if the text is not accepted. Null is a value. */
+  /** Returns the value, or undefined if the text is not accepted. Null can be a value. */
   parse(text: string): Value | undefined;
-  /** Returns a refused text as messages quote it. Needed if the whole text could contain a password. */
+  /** Returns how error messages quote a refused text. It is needed if the whole text could contain a secret. */
   quoted?(text: string): string;
 }
 
 interface Setting<Value = unknown, Default extends string | null = string | null> {
   readonly env: string;
-  /** The option of `headgate serve`, without its dashes. */
+  /** The option on the command line, without its dashes. Null if the setting has no option. */
   readonly flag: string | null;
   readonly kind: ValueKind<Value>;
-  /** The default as a user would write it. If it is null, the value is null too. */
+  /** The default, as a user would write it. If it is null, a setting that is not given has the value null. */
   readonly default: Default;
   readonly help: string;
 }
@@ -40,7 +41,7 @@ function setting<Value, Default extends string | null>(
 const UNIT_BYTES = { b: 1, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3 };
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Returns the milliseconds of a duration such as `90d`, `24h`, `30m`, `45s` or `250ms`, or null if it is none. */
+/** Returns the milliseconds of a duration such as `90d`, `24h`, `30m`, `45s` or `250ms`. Null if it is invalid. */
 export function parseDurationMs(text: string): number | null {
   const parts = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text);
   return parts === null ? null : Number(parts[1]) * UNIT_MS[parts[2] as keyof typeof UNIT_MS];
@@ -200,7 +201,7 @@ const ofServer = {
   maxBodyBytes: setting(
     'HEADGATE_MAX_BODY',
     null,
-    // V8's longest string is a little below 512 MiB.
+    // A body must fit into one string, and V8's longest string is a little below 512 MiB.
     bytes('500MiB'),
     '32MiB',
     'The largest request body after decompression.',
@@ -372,7 +373,7 @@ export function readSettings(env: Environment, flags: SettingFlags = {}): Settin
   );
 }
 
-/** Reads a single setting, for commands that need no other. */
+/** Reads one setting, for commands that do not need all of them. */
 export function readSetting<Name extends SettingName>(
   name: Name,
   env: Environment,
@@ -388,7 +389,10 @@ export function readSetting<Name extends SettingName>(
   return new Failure(`${found?.where ?? place.env} must be ${kind.accepts}, not ${shown}`);
 }
 
-/** Returns the given text and its source, or null if there is none. An empty variable counts as not given. */
+/**
+ * Returns the text that the user gave for the setting, and the flag or variable in which it was given. Returns null if
+ * none was given. An empty variable counts as not given.
+ */
 function given(
   { env: variable, flag }: Pick<Setting, 'env' | 'flag'>,
   env: Environment,
@@ -435,7 +439,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** Returns whether only this machine can reach the host. False for every name except localhost. */
+/** Returns whether only this machine can reach the host. False for every host name except localhost. */
 export function isLoopback(host: string): boolean {
   const version = isIP(host);
   return version === 0 ? host.toLowerCase() === 'localhost' : loopback.check(host, `ipv${version as 4 | 6}`);

@@ -2,7 +2,7 @@
 
 import { printable } from './printable.ts';
 
-/** Returns the text as one shell word. Unprintable characters are escaped as Bash and Zsh accept them. */
+/** Returns the text as one word for a shell. Unprintable characters are escaped in a form that Bash and Zsh accept. */
 export function shellWord(text: string): string {
   if (printable(text) !== text) return `$'${printable(text.replaceAll(/[\\']/g, '\\$&'))}'`;
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

@@ -12,7 +12,7 @@ export interface TlsPair {
   readonly key: Buffer;
 }
 
-/** Allows only suites with forward secrecy and authenticated encryption, which excludes RSA key exchange and CBC. */
+/** Allows only cipher suites with forward secrecy and authenticated encryption: no RSA key exchange, no CBC. */
 export const tlsProtocol = {
   minVersion: 'TLSv1.2',
   ciphers: [
@@ -47,7 +47,8 @@ export async function readTls({
     (bytes) => createSecureContext({ key: bytes }),
   );
   if (key instanceof Failure) return key;
-  // A secure context silently accepts a certificate and a key of different algorithms, and then fails every handshake.
+  // Checks that the key belongs to the certificate. If they have different algorithms, a secure context accepts them
+  // without an error, but every handshake fails.
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
     return problem(
       'tlsKeyFile',

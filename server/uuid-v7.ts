@@ -1,5 +1,5 @@
-// Makes UUIDv7 ids. They increase with time, on one thread also within a millisecond, so that sorting by id sorts by
-// age and new rows are added at the end of an index.
+// Makes ids of the kind UUIDv7. The ids increase with time. Ids from the same thread increase within a millisecond too.
+// So sorting by id sorts by age, and new rows are added at the end of an index.
 
 import { randomBytes } from 'node:crypto';
 
@@ -18,7 +18,8 @@ let counter = 0;
 
 export function uuidV7(nowMs: number = Date.now()): string {
   if (nowMs > lastMs) moveTo(nowMs);
-  // If the clock was set back, ids continue in the last millisecond. After 4096 ids in one, the next is used early.
+  // If the clock was set back, ids continue in the last millisecond. After 4096 ids in one millisecond, the next
+  // millisecond is used early.
   else if (++counter === COUNTER_LIMIT) moveTo(lastMs + 1);
   if (poolUsedBytes + RANDOM_BYTES_PER_ID > POOL_BYTES) {
     pool = randomBytes(POOL_BYTES);

@@ -1,5 +1,5 @@
-// Identifies the API key of a request. Almost every lookup is synchronous, from a cache. Changes by other processes,
-// such as the command line revoking or rotating a key, take effect within seconds.
+// Checks the API key of a request. Almost every check is synchronous, because keys are cached. If another process, such
+// as the command line, revokes or rotates a key, the change takes effect within seconds.
 
 import { timingSafeEqual } from 'node:crypto';
 import type { ApiKey } from '../store/keys.ts';
@@ -7,9 +7,12 @@ import type { OrganisationNumber } from '../store/rows.ts';
 import type { Store } from '../store/store.ts';
 import { endedBy, HASH_CHARACTERS, hashSecret, parseKey } from './keys.ts';
 
-/** An older entry is still used, but is read again in the background. */
+/** A cache entry older than this is still used, but is read again in the background. */
 const REFRESH_AFTER_MS = 1000;
-/** An older entry is not used. With one second for the request itself, changes take effect within five seconds. */
+/**
+ * A cache entry older than this is not used. A request trusts its key for one more second, so changes take effect
+ * within five seconds.
+ */
 const UNUSABLE_AFTER_MS = 4000;
 /** How long the cache remembers that a key does not exist. */
 const UNKNOWN_FOR_MS = 1000;
@@ -26,18 +29,18 @@ export interface Clock {
 const systemClock: Clock = { nowMs: () => Date.now(), elapsedMs: () => performance.now() };
 
 export interface GatekeeperOptions {
-  /** Called if last-used times could not be written. They are kept, and the write is retried. */
+  /** Called if last-used times could not be written. The times are kept, and the write is retried. */
   readonly onError: (error: unknown) => void;
   readonly clock?: Clock;
 }
 
-/** Shared by all calls, because it is filled and compared synchronously. */
+/** The hash of the presented secret. Calls can share this buffer, because each fills and compares it synchronously. */
 const presentedHash = Buffer.alloc(HASH_CHARACTERS);
 
 interface KnownKey {
   readonly key: ApiKey;
   readonly secretHash: Buffer;
-  /** When the read of this entry began. */
+  /** When the read from the store that returned this entry began. */
   readonly readAtMs: number;
   /** When the last attempt to refresh the entry began. */
   triedAtMs: number;
@@ -53,9 +56,9 @@ export class Gatekeeper {
   readonly #store: Pick<Store, 'findKey' | 'noteKeysUsed'>;
   readonly #clock: Clock;
   readonly #onError: (error: unknown) => void;
-  /** In the order of the last read, so that the first entry is the one to evict. */
+  /** Ordered by the last read, so that the first entry is the oldest and is removed first. */
   readonly #known = new Map<string, KnownKey>();
-  /** Key ids that do not exist in the store, with the time when that read began. */
+  /** The ids of keys that do not exist in the store, with the time when the read that showed this began. */
   readonly #unknown = new Map<string, number>();
   readonly #lookups = new Map<string, Lookup>();
   #lastUsedAtMs = new Map<string, number>();
@@ -74,7 +77,7 @@ export class Gatekeeper {
 
   /**
    * Returns the key, or null if it is malformed, unknown, wrong, expired or revoked. Returns a promise if the store has
-   * to be read, which rejects if the store does not respond.
+   * to be read. The promise rejects if the store does not respond.
    */
   identify(presented: string): ApiKey | null | Promise<ApiKey | null> {
     const parsed = parseKey(presented);
@@ -96,13 +99,13 @@ export class Gatekeeper {
     return this.#lookUp(keyId, elapsedMs).then((found) => found && this.#admit(found, secretHash));
   }
 
-  /** Returns the organisation that has a key with this id, if it is cached. The secret is not checked. */
+  /** Returns the organisation of the presented key id, or null if the key is not cached. Does not check the secret. */
   cachedOrganisation(presented: string): OrganisationNumber | null {
     const parsed = parseKey(presented);
     return (parsed && this.#known.get(parsed.keyId)?.key.organisation) ?? null;
   }
 
-  /** Writes the last-used times that are waiting. Never rejects. */
+  /** Writes the last-used times that are not written yet. Never rejects. */
   noteUse(): Promise<void> {
     this.#noting = this.#noting.then(async () => {
       if (this.#lastUsedAtMs.size === 0) return;
@@ -152,7 +155,7 @@ export class Gatekeeper {
 
   #lookUp(keyId: string, elapsedMs: number): Promise<KnownKey | null> {
     const underway = this.#lookups.get(keyId);
-    // A read that began too long ago may have missed a revocation, even if it has not finished yet.
+    // Does not share a read that began too long ago: even if it is still running, it may have missed a revocation.
     if (underway !== undefined && elapsedMs - underway.beganAtMs < UNUSABLE_AFTER_MS) return underway.found;
     return this.#read(keyId, elapsedMs);
   }

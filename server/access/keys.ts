@@ -1,5 +1,5 @@
-// Makes, rotates and revokes API keys: `hg_<key id>_<secret>`. Only the SHA-256 of the secret is stored. A fast hash is
-// enough, unlike for a password, because 192 random bits cannot be guessed.
+// Makes, rotates and revokes API keys, which have the form `hg_<key id>_<secret>`. Only the SHA-256 hash of the secret
+// is stored. Unlike a password, the secret needs no slow hash, because its 192 random bits cannot be guessed.
 
 import { hash, randomBytes } from 'node:crypto';
 import type { ApiKey, NewApiKey } from '../store/keys.ts';
@@ -16,7 +16,7 @@ export interface PresentedKey {
   readonly secret: string;
 }
 
-/** Returns null if the text does not have the form of a key. */
+/** Returns the two parts of a key, or null if the text does not have the form of a key. */
 export function parseKey(presented: string): PresentedKey | null {
   const parts = form.exec(presented);
   return parts === null ? null : { keyId: parts[1]!, secret: parts[2]! };
@@ -28,18 +28,18 @@ export function isKeyId(text: string): boolean {
 
 export const HASH_CHARACTERS = 64;
 
-/** Returns the hash in hex, as it is stored. The hash function returns hex three times as fast as bytes. */
+/** Returns the hash in hexadecimal, as it is stored. Node's `hash` returns it three times as fast as bytes. */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-/** Returns why the key is no longer accepted, or null if it is. */
+/** Returns why the key is no longer accepted, or null if the key is still accepted. */
 export function endedBy(key: ApiKey, nowMs: number): 'expired' | 'revoked' | null {
   if (key.revokedAtMs !== null) return 'revoked';
   return key.expiresAtMs !== null && key.expiresAtMs <= nowMs ? 'expired' : null;
 }
 
-/** A `rotated` key is still accepted, as is its successor. */
+/** A `rotated` key has a successor, but is itself still accepted until it expires. */
 export type KeyStatus = 'active' | 'rotated' | 'expired' | 'revoked';
 
 export function statusOf(key: ApiKey, nowMs: number): KeyStatus {
@@ -73,11 +73,12 @@ export type RotatedKey =
   | { readonly kind: 'replaced'; readonly successorId: string };
 
 /**
- * Issues a successor with the same name and scopes. The old key stays valid for the overlap, but never past its own
+ * Issues a successor with the same name and scopes. The old key stays valid for `overlapMs`, but never past its own
  * expiry. The successor has the original lifetime of the old key, counted from now: the successor of a key that was
  * issued for 90 days is valid for 90 days.
  *
- * A key can be rotated only once: rotation changes its expiry, so its original lifetime is no longer known.
+ * A key can be rotated only once, because rotation changes its expiry, and its original lifetime is then no longer
+ * known.
  */
 export async function rotateKey(
   store: Pick<Store, 'findKey' | 'replaceKey'>,
@@ -102,7 +103,7 @@ export async function rotateKey(
   if (await store.replaceKey(keyId, oldEndsAtMs, withoutOrgId(issued.key))) {
     return { kind: 'rotated', oldEndsAtMs, ...issued };
   }
-  // A concurrent rotation was faster.
+  // Another rotation of the same key was faster.
   const replaced = await store.findKey(keyId);
   return { kind: 'replaced', successorId: replaced!.replacedBy! };
 }

@@ -3,10 +3,13 @@
 import { Failure } from '../failure.ts';
 
 const LONGEST_NAME_CHARACTERS = 100;
-/** Refused, because names that look equal must be equal, and a name must not change how the text around it is shown. */
+/**
+ * The characters that are refused. With them, names that look equal could be different, and a name could change how the
+ * text around it is shown.
+ */
 const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 
-/** Returns the name, trimmed and in Unicode's form NFC, so that names that look equal are equal. */
+/** Returns the name without surrounding spaces and in Unicode's form NFC, so that names that look equal are equal. */
 export function parseName(text: string): string | Failure {
   const name = text.trim().normalize('NFC');
   if (name === '') return new Failure('must not be empty');

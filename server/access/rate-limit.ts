@@ -4,11 +4,11 @@ export interface RateDecision {
   readonly allowed: boolean;
   /** Requests per second. */
   readonly limit: number;
-  /** The number of requests that are still allowed at once after this one. */
+  /** How many more requests are allowed right after this one. */
   readonly remaining: number;
   /** The time until the bucket is full again, rounded up. */
   readonly resetSeconds: number;
-  /** The time until the next request is allowed, rounded up; 0 if this one was allowed. */
+  /** The time until the next request is allowed, rounded up. 0 if this request was allowed. */
   readonly retryAfterSeconds: number;
 }
 
@@ -28,7 +28,7 @@ const FULL_AFTER_MS = 1000;
 /** Returns null if the rate limit is off. */
 export function rateLimiter(perSecond: number | null): RateLimiter | null {
   if (perSecond === null) return null;
-  // In the order of last use: every use moves its bucket to the end.
+  // Ordered by last use, because every use moves its bucket to the end.
   const buckets = new Map<string, Bucket>();
 
   /** Deletes the buckets that were unused for a second: they are full, and a missing bucket counts as full. */

@@ -55,7 +55,7 @@ function whyNoScope(text: string): string {
   );
 }
 
-/** Returns whether the scopes allow the action; a `data:` action on records of the type. */
+/** Returns whether the scopes allow the action. For a `data:` action, a scope for only this type is enough. */
 export function permits(scopes: readonly string[], action: DataAction, type: RecordTypeName): boolean;
 export function permits(scopes: readonly string[], action: Exclude<Action, DataAction>): boolean;
 export function permits(scopes: readonly string[], action: Action, type?: RecordTypeName): boolean {

@@ -1,4 +1,4 @@
-// For tests: a real database in a temporary folder, which is deleted at the end.
+// Provides tests with a real database in a temporary folder, which is deleted at the end.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,8 @@ export interface TemporaryStore {
 }
 
 /**
- * Creates a store that is deleted by `life.after`: at the end of the test, or of the file if it is the file's `after`.
+ * Creates a store that is deleted by the hook `life.after`. The hook runs at the end of the test if `life` is the
+ * context of a test, and at the end of the file if `after` is the one of `node:test`.
  */
 export async function temporaryStore(life: {
   after(hook: () => Promise<void>): void;

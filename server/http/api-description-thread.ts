@@ -1,5 +1,5 @@
-// A thread that makes the API description and the reference page, and then ends. Making them takes a few hundred
-// milliseconds, which would block the serving thread.
+// Makes the API description and the reference page on a thread of its own, which then ends. Making them takes a few
+// hundred milliseconds, for which the serving thread would otherwise be blocked.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { openApiDocument } from './openapi/document.ts';

@@ -1,5 +1,5 @@
-// Provides the API description and the reference page. They are seldom requested, so they are made together, on their
-// own thread, at the first request for one of them.
+// Provides the API description and the reference page. Clients seldom request them, so nothing is made when the server
+// starts. The first request for either of them starts a thread that makes both.
 
 import { createOnce } from '../create-once.ts';
 import { startWorker } from '../workers/supervised-worker.ts';
@@ -9,7 +9,7 @@ import type { ApiLimits } from './openapi/limits.ts';
 export type Describe = () => Promise<Description>;
 
 export function describer({ maxRecords, batchSize, maxBodyBytes, rateLimitPerSecond }: ApiLimits): Describe {
-  // The caller passes all settings. Only the named ones are sent to the other thread.
+  // The caller passes an object with all settings. Copying these four means that only they are sent to the thread.
   const limits: ApiLimits = { maxRecords, batchSize, maxBodyBytes, rateLimitPerSecond };
   return createOnce(() => make(limits));
 }
@@ -17,7 +17,7 @@ export function describer({ maxRecords, batchSize, maxBodyBytes, rateLimitPerSec
 function make(limits: ApiLimits): Promise<Description> {
   const script = new URL('./api-description-thread.ts', import.meta.url);
   const { worker, ended } = startWorker(script, { workerData: limits });
-  // A server that stops does not wait for this thread.
+  // Without this, a server that stops would wait for the thread.
   worker.unref();
   const made = new Promise<Description>((resolve) => worker.once('message', resolve));
   return Promise.race([made, ended.then((reason) => Promise.reject(reason))]);

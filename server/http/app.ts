@@ -1,4 +1,4 @@
-// Builds the HTTP server: its routes, the checks before them, and the responses to all errors.
+// Builds the HTTP server: the routes, the checks that run before every route, and the responses to errors.
 
 import { type IncomingMessage, METHODS } from 'node:http';
 import type { Socket } from 'node:net';
@@ -46,13 +46,19 @@ import type { Service } from './service.ts';
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
 
 const HEADERS_TIMEOUT_MS = 20_000;
-/** A whole request must arrive within this time, which is enough for 32 MiB at 1 Mbit/s. */
+/** The time within which a whole request must arrive. It is enough for 32 MiB at 1 Mbit/s. */
 const REQUEST_TIMEOUT_MS = 300_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-/** More than the HTTP parser allows, so that every path reaches a handler. */
+/**
+ * The longest part of a path that the router accepts. The HTTP parser accepts only shorter paths, so the router never
+ * refuses a path for its length.
+ */
 const LONGEST_PATH_PART_CHARACTERS = 64 * 1024;
 
-/** A missing Host header is refused here, because Node's own response has no body. */
+/**
+ * Node's own check of the Host header is off, because its response has no body. `headProblem` refuses requests without
+ * the header instead.
+ */
 const parsing = { headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false };
 
 export function buildApp(service: Service): FastifyInstance {
@@ -67,13 +73,14 @@ export function buildApp(service: Service): FastifyInstance {
     requestIdHeader: false,
     logger: false,
     routerOptions: { maxParamLength: LONGEST_PATH_PART_CHARACTERS },
-    // The hook below refuses these requests instead, so that the response looks like every other refusal.
+    // Fastify itself must not refuse requests while the server closes. The first `onRequest` hook below refuses them,
+    // so that the response looks like every other refusal.
     return503OnClosing: false,
     clientErrorHandler(error, socket) {
       answerUnparsed(service, error, socket, securityHeaders);
     },
-    // Called if the path cannot be read. The request is routed again, to a path that does not exist, so that the hooks
-    // run as for any other request.
+    // Fastify calls this if it cannot decode the path. The request is then routed again, to a path that does not exist,
+    // so that the hooks run as for every other request.
     frameworkErrors(_, { raw }, reply) {
       withUnreadablePath.add(raw);
       raw.url = isGuarded(raw.url!) ? '/v1/unreadable' : '/unreadable';
@@ -81,13 +88,14 @@ export function buildApp(service: Service): FastifyInstance {
     },
   }) as unknown as FastifyInstance;
 
-  // No limit, because Node would drop further headers and hide them from all checks. Their bytes are limited anyway.
+  // 0 means no limit. With a limit, Node would silently drop all headers beyond it, and the checks would not see them.
+  // The total size of the headers is limited anyway.
   app.server.maxHeadersCount = 0;
   answerHalfClosed(app.server);
   limitConnections(app.server, requestOwner(service));
   handleExpectations(app.server);
   app.server.on('connect', (_, socket) => {
-    // After CONNECT, Node no longer handles the connection's errors and end.
+    // After CONNECT, Node no longer handles the errors and the end of the connection, so these listeners do.
     socket.on('error', () => socket.destroy()).on('finish', () => socket.destroy());
     refuseRaw(service, socket as Socket, methodUnknown, securityHeaders);
   });
@@ -106,7 +114,7 @@ export function buildApp(service: Service): FastifyInstance {
     done();
   });
   addGate(app, service);
-  // The handlers read the body themselves, after their checks.
+  // Makes Fastify read no bodies. The handlers read them after their checks.
   for (const method of app.supportedMethods) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   }
@@ -179,7 +187,7 @@ function methodsOf(routes: readonly Route[], path: string): readonly string[] {
   return methods.includes('GET') ? ['HEAD', ...methods] : methods;
 }
 
-/** Returns the headers of every response. Their names are lower case, so that Fastify need not convert them. */
+/** Returns the headers that every response has. Their names are lower case, so that Fastify need not convert them. */
 function securityHeadersFor({ tls, behindProxy }: Service): Readonly<Record<string, string>> {
   return {
     'x-content-type-options': 'nosniff',
@@ -213,14 +221,14 @@ function answerError(
 /** Connections on which the HTTP parser has failed. */
 const failed = new WeakSet<Socket>();
 
-/** Responds to data that the HTTP parser itself refuses, before a request exists. */
+/** Responds to data that the HTTP parser refuses, and ends the connection. */
 function answerUnparsed(
   service: Service,
   error: NodeJS.ErrnoException,
   socket: Socket,
   headers: Readonly<Record<string, string>>,
 ): void {
-  // The parser fails again with all further data on the connection. Only the first failure counts.
+  // The parser fails again for all further data on the connection. Only the first failure gets a response.
   if (failed.has(socket)) return;
   failed.add(socket);
   const isAnswered = isAnsweredEarly(socket);
@@ -229,15 +237,15 @@ function answerUnparsed(
     else if (isAnswered) endConnection(socket, '');
     else refuseRaw(service, socket, unparsed(error), headers);
   };
-  // A response that is due to an earlier, complete request must come first, because the client matches responses to
-  // requests by their order. `end` is prepended, because Node's own listener may close the connection after the
-  // response.
+  // If an earlier, complete request still waits for its response, that response is sent first, because the client
+  // matches responses to requests by their order. `end` is prepended to the listeners, because Node's own listener may
+  // close the connection.
   const due = lastResponseDue(socket);
   if (due === undefined) end();
   else due.prependOnceListener('finish', end);
 }
 
-/** Sends a refusal on a connection without a request that a handler could respond to, and ends the connection. */
+/** Writes a refusal directly to a connection on which no handler can respond, and ends the connection. */
 function refuseRaw(
   service: Service,
   socket: Socket,
@@ -258,7 +266,8 @@ function unparsed({ code, rawPacket }: NodeJS.ErrnoException & { readonly rawPac
     case 'HPE_INVALID_EOF_STATE':
       return requestCutOff;
     default: {
-      // The parser reports an invalid method both for an unknown method and for data that is not HTTP.
+      // The parser reports HPE_INVALID_METHOD both for an unknown method and for data that is not HTTP. The first line
+      // of the data shows which of the two it is.
       const method = /^([A-Z-]+) \S+ HTTP\/1\.[01]\r\n/.exec(rawPacket?.toString('latin1') ?? '')?.[1];
       const isUnknown = code === 'HPE_INVALID_METHOD' && method !== undefined && !METHODS.includes(method);
       return isUnknown ? methodUnknown : notHttp;

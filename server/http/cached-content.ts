@@ -1,5 +1,5 @@
-// Serves content that does not change while the process runs. It is made at the first request and cached; a client that
-// already has it gets a 304.
+// Serves content that does not change while the process runs. The content is made at the first request and cached. A
+// client that already has the content gets a 304.
 
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -18,7 +18,10 @@ interface Kept {
 
 const NOT_MODIFIED_STATUS = 304;
 const ETAG_CHARACTERS = 27;
-/** Browsers and proxies may cache the content but must revalidate it each time, so a new version shows at once. */
+/**
+ * Allows browsers and proxies to cache the content, but they must ask the server each time whether it has changed. So a
+ * new version is visible at once.
+ */
 const CACHE_CONTROL = 'public, no-cache';
 
 export function staticContent(
@@ -42,7 +45,8 @@ async function keep(make: () => Content | Promise<Content>): Promise<Kept> {
 }
 
 /**
- * Returns whether the client has the content. Weak tags match too: a proxy that compresses a response weakens its tag.
+ * Returns whether the client already has the content. Weak ETags match too, because a proxy that compresses a response
+ * makes its ETag weak.
  */
 function hasIt(ifNoneMatch: string | undefined, etag: string): boolean {
   const known = (ifNoneMatch ?? '').split(',').map((entry) => entry.trim().replace(/^W\//, ''));

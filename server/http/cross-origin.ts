@@ -1,5 +1,6 @@
-// Lets web pages of allowed origins call Headgate (CORS). @fastify/cors took more lines than this file: it adds a route
-// for OPTIONS that needs an exception in the gate, and its Vary and preflight responses had to be undone.
+// Lets web pages of allowed origins call Headgate (CORS). The package @fastify/cors is not used, because it needed more
+// lines than this file: its route for OPTIONS needed an exception in the gate, and its Vary header and preflight
+// responses had to be undone.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { notByHttps } from './gate.ts';
@@ -19,7 +20,10 @@ const preflightHeaders = {
 const exposedHeaders =
   'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Preference-Applied';
 
-/** Adds the CORS headers. Returns true if the request was a preflight, which has no key and gets its response here. */
+/**
+ * Adds the CORS headers. If the request is a preflight, sends the response and returns true, because a preflight has no
+ * key and would not pass the gate.
+ */
 export function passCrossOrigin(service: Service, request: FastifyRequest, reply: FastifyReply): boolean {
   const { allowedOrigins, behindProxy } = service;
   if (allowedOrigins === null) return false;

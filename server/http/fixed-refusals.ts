@@ -7,7 +7,7 @@ export const hostMissing: Refusal = {
   message: 'The header Host is missing; HTTP/1.1 requires it.',
 };
 
-/** It closes the connection, because a proxy in front may disagree about where such a request ends. */
+/** This refusal closes the connection, because a proxy in front may disagree on where such a request ends. */
 export const transferCoding: Refusal = {
   refusal: 'bad_request',
   message:
@@ -28,7 +28,7 @@ export const noSuchPath: Refusal = {
 
 const everyMethod = 'HEAD, GET, POST';
 
-/** For a method that no path supports. */
+/** The refusal of a method that no path supports. */
 export const methodUnknown: Refusal = {
   refusal: 'method_not_allowed',
   message: `This method is not supported; use one of ${everyMethod}.`,
@@ -75,7 +75,7 @@ export const headersTooLarge: Refusal = {
   message: 'The headers are larger than 16 KiB.',
 };
 
-/** It closes the connection, because the rest of the request may still arrive. */
+/** This refusal closes the connection, because the rest of the request may still arrive. */
 export const requestTimedOut: Refusal = {
   refusal: 'request_timeout',
   message: 'The request took too long to arrive; nothing was stored, send it again.',

@@ -1,4 +1,4 @@
-// Checks HTTPS, the API key and the rate limit of every request before anything else.
+// Checks before a handler runs that the request used HTTPS, has a valid API key and does not exceed the rate limit.
 
 import type { IncomingMessage } from 'node:http';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -37,7 +37,7 @@ export function addGate(app: FastifyInstance, service: Service): void {
   });
 }
 
-/** Organisations have positive numbers. */
+/** The owners of requests without an organisation. They are negative, because organisations have positive numbers. */
 const NO_ORGANISATION = -1;
 const PROBES = -2;
 const probePaths: ReadonlySet<string> = new Set(
@@ -45,8 +45,9 @@ const probePaths: ReadonlySet<string> = new Set(
 );
 
 /**
- * Returns to whom the time for a request is charged while requests take turns: to the organisation of its key, if the
- * key is cached. The key itself is checked later. Health checks do not wait for other requests without a key.
+ * Returns a function that returns the owner of a request. Requests take turns by owner, and the time for a request is
+ * charged to its owner. The owner is the organisation of the API key, if the key is cached. The key itself is checked
+ * later. Health checks have an owner of their own, so that they do not wait for other requests without a key.
  */
 export function requestOwner({ gatekeeper }: Service): (request: IncomingMessage) => number {
   return ({ url, headers }) => {
@@ -58,7 +59,7 @@ export function requestOwner({ gatekeeper }: Service): (request: IncomingMessage
   };
 }
 
-/** Returns whether a path that does not exist needs a key all the same, because it lies in a part that needs one. */
+/** Returns whether a path begins like the paths that need a key. Such a path needs a key even if it does not exist. */
 export function isGuarded(url: string): boolean {
   return guarded.test(url);
 }
@@ -91,7 +92,7 @@ export function overRate(requestsPerSecond: number, retryAfterSeconds: number): 
   };
 }
 
-/** Returns null if the caller has the scope, otherwise the refusal that names the missing one. */
+/** Returns null if the caller has a scope for the action, otherwise a refusal that names the missing scope. */
 export function lacksScope(
   caller: Pick<ApiKey, 'scopes'>,
   action: Action,

@@ -1,16 +1,17 @@
-// Checks the head of every request for violations of HTTP that Node's parser lets through.
+// Checks the head of every request for violations of HTTP that Node's parser accepts.
 
 import type { IncomingMessage } from 'node:http';
 import { hostMissing, transferCoding } from './fixed-refusals.ts';
 import type { Refusal } from './refusals.ts';
 
 /**
- * Headers that may occur only once. Node uses the first of two or joins them; a proxy in front may use the last.
- * The parser itself refuses a second Content-Length. List headers, such as X-Forwarded-Proto, may be repeated.
+ * Headers that may occur only once. If one occurs twice, Node uses the first value or joins both, but a proxy in front
+ * may use the last. Content-Length is not listed, because the parser itself refuses a second one. Headers that contain
+ * lists, such as X-Forwarded-Proto, may be repeated.
  */
 const single = ['Host', 'Authorization', 'Content-Type', 'Idempotency-Key'];
 
-/** Returns null if the head is good. */
+/** Returns a refusal if the head is invalid, otherwise null. */
 export function headProblem(request: IncomingMessage): Refusal | null {
   const { rawHeaders, headers, httpVersion } = request;
   if (headers.host === undefined && httpVersion === '1.1') return hostMissing;
@@ -18,7 +19,7 @@ export function headProblem(request: IncomingMessage): Refusal | null {
   if (coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked')) {
     return transferCoding;
   }
-  // Most requests repeat no header, so the cost of `headersDistinct` is paid only for those that do.
+  // `headersDistinct` costs time, so it is used only if some header is repeated, which is the case for few requests.
   if (Object.keys(headers).length * 2 === rawHeaders.length) return null;
   const { headersDistinct } = request;
   const repeated = single.find((name) => (headersDistinct[name.toLowerCase()]?.length ?? 0) > 1);

@@ -36,7 +36,10 @@ export function idempotencyKey(headers: IncomingHttpHeaders): string | null | Re
   };
 }
 
-/** Returns whether every proxy reported HTTPS. One entry is not enough, because the client may have sent the first. */
+/**
+ * Returns whether all entries of X-Forwarded-Proto are `https`. One such entry is not enough, because the client itself
+ * may have sent the first entry.
+ */
 export function cameByHttps(headers: IncomingHttpHeaders): boolean {
   const protocols = String(headers['x-forwarded-proto'] ?? '').split(',');
   return protocols.every((protocol) => protocol.trim().toLowerCase() === 'https');

@@ -18,10 +18,10 @@ import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
 import { noteAnswer, noteBody, noteWork, whenClosed } from './request-observation.ts';
 import type { Service } from './service.ts';
 
-/** A key is checked again if its last check is older than this. */
+/** If a request is older than this when its work begins, its API key is checked again. */
 const KEY_TRUSTED_MS = 1000;
 
-/** The requests with an idempotency key that are running in this process. */
+/** The requests with an idempotency key that run in this process. An entry contains organisation, path and key. */
 const running = new Set<string>();
 
 /** What the path and the query ask for. `type` is null for an interaction. */
@@ -69,7 +69,7 @@ async function takeBody(
   if (isRefusal(bytes)) return refuse(reply, bytes);
   const { byteLength } = bytes;
   noteBody(request, byteLength, readAtMs);
-  // A dry run stores nothing, so it needs no idempotency.
+  // A dry run stores nothing, so its idempotency key is ignored.
   const idempotency = key === null || wanted.dryRun ? null : { path: wanted.path, key };
   try {
     return await takeOnce(service, request, reply, wanted, idempotency, { bytes, encoding });
@@ -79,7 +79,10 @@ async function takeBody(
   }
 }
 
-/** Refuses a request whose idempotency key is in use. A key is in use only once the body is complete. */
+/**
+ * Refuses a request if another request with the same idempotency key is running. A request counts as running only once
+ * its body is complete.
+ */
 async function takeOnce(
   service: Service,
   request: FastifyRequest,
@@ -99,7 +102,7 @@ async function takeOnce(
   }
 }
 
-/** Waits for one of the organisation's slots. Small interactions need none, because they cost too little. */
+/** Waits for one of the organisation's slots. Small interactions need no slot, because they cost little. */
 async function takeInTurn(
   service: Service,
   request: FastifyRequest,
@@ -111,7 +114,7 @@ async function takeInTurn(
   if (wanted.type === null && body.encoding === null && isSmall(body.bytes))
     return takeIn(service, request, reply, wanted, idempotency, body);
   const { organisation } = request.caller!;
-  // A client that disconnects gives up its place, and with it its idempotency key.
+  // If the client disconnects, the request stops waiting, and its idempotency key can be used again.
   const hasSlot = await service.workSlots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
   if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooManyWaiting);
   try {
@@ -146,7 +149,7 @@ async function takeIn(
   }
 }
 
-/** Checks the key again, because it may have been revoked while the body was sent and the request waited for a slot. */
+/** Checks the key again, because it may have been revoked while the body arrived or the request waited. */
 async function isStillAllowed(service: Service, { headers, watched }: FastifyRequest): Promise<boolean> {
   if (performance.now() - watched!.startedAtMs < KEY_TRUSTED_MS) return true;
   return (await service.gatekeeper.identify(presentedKey(headers)!)) !== null;
@@ -166,7 +169,8 @@ function send(service: Service, request: FastifyRequest, reply: FastifyReply, an
     service.inFlight.hold(organisation, byteLength);
     whenClosed(request, () => {
       service.inFlight.give(organisation, byteLength);
-      // Frees the memory without waiting for the garbage collector. A response that was cut off may still be in use.
+      // Frees the memory at once, without waiting for the garbage collector. If the response was cut off, the memory is
+      // not freed here, because it may still be in use.
       if (reply.raw.writableFinished) json.buffer.transfer(0);
     });
   }

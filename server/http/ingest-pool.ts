@@ -1,6 +1,7 @@
-// The serving thread's interface to the ingest threads: sends them requests with their bodies, and receives responses.
-// Small requests have their own thread, so that they never wait for the parsing of a large one. A message for each of
-// them would cost more than its work, so the requests of one event-loop turn are sent together.
+// The serving thread's interface to the two ingest threads: it sends them requests with their bodies, and receives the
+// responses. Small requests have their own thread, so that they never wait while a large request is parsed. A separate
+// message for each small request would cost more than the work for the request, so the small requests of one event-loop
+// turn are sent together.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Handling } from '../ingest/check-fields.ts';
@@ -37,11 +38,12 @@ export interface IngestOptions {
 }
 
 /**
- * One turn can receive a request on every connection. If they were all sent in one message, this thread would be idle
- * until all are committed, and the ingest threads would then be idle until the end of the next turn.
+ * The most requests in one message. In one event-loop turn, a request can arrive on every connection. If all of them
+ * were sent in one message, the serving thread would be idle until all are committed, and the ingest threads would then
+ * be idle until the end of the serving thread's next turn.
  */
 const MOST_JOBS_PER_MESSAGE = 16;
-/** Bodies begin at multiples of this in their shared buffer, so that they can be read four bytes at a time. */
+/** In the buffer of a message, every body begins at a multiple of this, so that it can be read four bytes at a time. */
 const ALIGNMENT_BYTES = 4;
 
 export class IngestPool {
@@ -62,14 +64,17 @@ export class IngestPool {
       : (large.answer(request, body) as Promise<Answer>);
   }
 
-  /** Tries the thread for small requests first, because only unpacking shows whether a compressed body is small. */
+  /**
+   * Sends a compressed body to the thread for small requests first, because only decompression shows whether a body is
+   * small. If it is not, a copy goes to the thread for large requests.
+   */
   async #answerPacked(request: IngestRequest, body: Body): Promise<Answer> {
     const { small, large } = this.#threads;
     const copy = { ...body, bytes: new Uint8Array(body.bytes) };
     return (await small.answer(request, body)) ?? (large.answer(request, copy) as Promise<Answer>);
   }
 
-  /** Returns the number of requests that the thread has been sent and has not finished. */
+  /** Returns the number of requests that were sent to the thread and are not finished. */
   jobsAt(thread: ThreadLabel): number {
     return this.#threads[thread].jobs;
   }
@@ -113,7 +118,7 @@ class IngestThread {
 
   #start(label: ThreadLabel, store: OpenedStore, options: IngestOptions): StartedWorker {
     const { limits, maxBodyBytes, isTraced } = options;
-    // The writes of a thread that died are lost, so its successor counts from 0.
+    // Every start gets a new count, because the count of a thread that ended would never fall to 0 again.
     this.#writeCount = newWriteCount();
     const writeCount = this.#writeCount;
     const handle = store.handle();
@@ -130,7 +135,7 @@ class IngestThread {
     else this.#pending.reject(id, new Error(`the ${this.#name} failed: ${bug}`));
   }
 
-  /** Resolves to null if the thread is for small requests and the body, once unpacked, is not small. */
+  /** Resolves to the response, or to null if this thread is for small requests and the body is too large for it. */
   answer(request: IngestRequest, { bytes, encoding }: Body): Promise<Answer | null> {
     const { requestId, organisation, type, handling, dryRun, idempotency } = request;
     if (this.#worker.running === null) {
@@ -179,7 +184,7 @@ class IngestThread {
     this.#jobs = [];
     this.#bodies = [];
     this.#packedBytes = 0;
-    // Without a running thread nothing is sent: the jobs have already been rejected.
+    // If the thread is not running, nothing is sent. The jobs have already been rejected.
     this.#worker.running?.postMessage(message, [bytes.buffer]);
   }
 

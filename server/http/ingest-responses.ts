@@ -10,13 +10,13 @@ import type { IngestSummary } from '../observe/ended-request.ts';
 import { summaryOfInteraction, summaryOfUpload, type Watching } from './ingest-summary.ts';
 import { type Refusal, refusalBody, refusals } from './refusals.ts';
 
-/** A complete response, so that the ingest thread and not the serving thread serialises a large body. */
+/** A complete response. The ingest thread makes it, so that the serving thread need not serialise large bodies. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A large body is sent between threads as bytes, because these are transferred without a copy. */
+  /** The body. A large one is bytes, because bytes can be transferred between threads without a copy. */
   readonly json: string | Uint8Array<ArrayBuffer>;
-  /** Why the store did not store the request: for the log, never for the client. */
+  /** The store's error, or null if the store did not fail. It is for the log and never shown to the client. */
   readonly failure: string | null;
   /** Null if the request was refused before its content was checked. */
   readonly summary: IngestSummary | null;
@@ -28,7 +28,10 @@ const batchStatuses: Record<BatchResult, { readonly status: number; readonly wor
   refused: { status: 400, word: 'error' },
   failed: { status: 500, word: 'error' },
 };
-/** A smaller response fits into the kernel's send buffer, so it is not counted as held in memory. */
+/**
+ * A longer response is sent between threads as bytes, and counts as held in memory until it is sent to the client. A
+ * shorter one fits into the kernel's send buffer.
+ */
 const LARGE_ANSWER_CHARACTERS = 64 * 1024;
 const MIXED_STATUS = 207;
 const CREATED_STATUS = 201;
@@ -117,7 +120,7 @@ export function answerOfInteraction(
   }
 }
 
-/** Returns the refusal of a request whose content was not checked. */
+/** Returns the refusal for a request that was refused before its content was checked. */
 function refusalOf(taken: UnreadableBody | KeyTaken | KeyRunning): Refusal {
   switch (taken.kind) {
     case 'unreadable':

@@ -10,7 +10,7 @@ import type {
 } from '../observe/ended-request.ts';
 import type { WorkWatch } from '../observe/work-watch.ts';
 
-/** How the ingest thread measures its own work. */
+/** The measurements of one request's work on the ingest thread. */
 export interface Watching {
   readonly work: WorkWatch;
   /** True if the summary includes the start and end of each step. */

@@ -1,5 +1,5 @@
-// A thread that unpacks, parses, checks and stores uploads and interactions, so that the serving thread only moves
-// bytes. Organisations share the thread's time fairly.
+// Decompresses, parses, checks and stores uploads and interactions, on a thread of its own so that they do not block
+// the serving thread. Organisations share the thread's time fairly.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -43,15 +43,15 @@ export type IngestJob = readonly [
 ];
 
 export interface IngestMessage {
-  /** IngestJob[] as JSON, which is sent between threads in half the time. */
+  /** The jobs (`IngestJob[]`) as JSON, because a text is sent between threads in half the time that the array takes. */
   readonly jobsJson: string;
   /** The bodies of all jobs. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
 /**
- * `answer` is null if the body turned out to be too large for the thread for small requests. `bug` is set if the job
- * threw, which no input should cause.
+ * `answer` is null if this thread is for small requests and the body was too large for it. `bug` is the stack of the
+ * error if the job threw one, which no input should cause.
  */
 export type JobResult =
   | readonly [id: number, answer: Answer | null]
@@ -64,32 +64,39 @@ interface WaitingJob {
 }
 
 /**
- * The unpacked bytes of one organisation's uploads that are worked on at once; further uploads wait as they were
- * received. Parsed uploads take several times their unpacked bytes. It is enough for the store to commit several
- * uploads together.
+ * While an organisation's uploads in progress have this many bytes after decompression, its further uploads wait. They
+ * wait unparsed, because a parsed upload takes several times its bytes in memory. The limit is high enough for the
+ * store to commit several uploads together.
  */
 const ORGANISATION_WORKED_ON_BYTES = 8 * 1024 * 1024;
 /**
- * Limits what is started in one turn, because everything else that the thread does, such as handing rows to the store,
- * happens between turns. A turn starts one large request, or small ones for at most `TURN_MS`.
+ * The most requests that are started in one turn. Everything else that the thread does, such as handing rows to the
+ * store, happens between turns, so a turn must be short. It starts one large request, or small requests for at most
+ * `TURN_MS`.
  */
 const MOST_STARTED_PER_TURN: Readonly<Record<ThreadLabel, number>> = { small: 32, large: 1 };
 const TURN_MS = 5;
-/** Work after a call of the store cannot be measured. It is charged by the bytes of body and response at this rate. */
+/**
+ * The work for a request after it has called the store cannot be measured. Its time is estimated from the bytes of the
+ * body and the response, at this rate.
+ */
 const BYTES_PER_MS = 50_000;
 
 const { label, store: handle, limits, maxBodyBytes, writeCount, isTraced } = workerData as IngestThreadData;
 const port = parentPort!;
 const store = await attachStore(handle);
 const known = new KnownRecords(store);
-/** More than one organisation can hold, so that one whose writes hang leaves room for the others. */
+/**
+ * The limit for the uploads in progress of all organisations together. It is more than one organisation can reach, so
+ * that an organisation whose writes hang leaves room for the others.
+ */
 const ALL_WORKED_ON_BYTES = maxBodyBytes + 2 * ORGANISATION_WORKED_ON_BYTES;
 const waiting = new FairQueue<WaitingJob>();
 const workedOnBytes = new Map<OrganisationNumber, number>();
 let allWorkedOnBytes = 0;
 let isTurnDue = false;
 let turnStartedAtMs = 0;
-/** The organisation whose job was started last in this turn, and when. */
+/** The organisation whose job was started last, and when. Null if no job has started since time was last charged. */
 let atWork: { readonly organisation: OrganisationNumber; readonly startedAtMs: number } | null = null;
 let finished: JobResult[] = [];
 
@@ -102,8 +109,9 @@ port.on('message', ({ jobsJson, bytes }: IngestMessage) => {
 });
 
 /**
- * Starts the jobs of a turn, each in its own immediate: when the next immediate runs, the job has done all its work
- * until it waits for the store, so that this work can be measured.
+ * Schedules a turn, in which each job starts in an immediate of its own. When the next immediate runs, the job has done
+ * all its work up to the point where it waits for the store. So the time between two immediates is the time for this
+ * work.
  */
 function takeTurn(): void {
   if (isTurnDue || waiting.size === 0) return;
@@ -115,7 +123,7 @@ function takeTurn(): void {
 }
 
 function beginTurn(): void {
-  // Finished jobs must not wait for the ones that start now.
+  // The results of finished jobs must not wait for the jobs that start now.
   report();
   turnStartedAtMs = performance.now();
 }
@@ -133,11 +141,11 @@ function endTurn(): void {
   chargeForTime();
   isTurnDue = false;
   if (allWorkedOnBytes >= ALL_WORKED_ON_BYTES || waiting.peek(hasRoom) === undefined) return;
-  // Scheduled one event-loop turn later, so that the jobs that were started reach the store first.
+  // The next turn is scheduled one event-loop turn later, so that the jobs that were started reach the store first.
   setImmediate(takeTurn);
 }
 
-/** Charges the organisation whose job ran last for its time, and returns the current time. */
+/** Charges the time since the last job started to that job's organisation, and returns the current time. */
 function chargeForTime(): number {
   const nowMs = performance.now();
   if (atWork !== null) waiting.charge(atWork.organisation, nowMs - atWork.startedAtMs);
@@ -190,7 +198,7 @@ async function resultOf({ job, packed }: WaitingJob): Promise<JobResult> {
   }
 }
 
-/** Resolves to null if this thread is for small requests and the body is not small. */
+/** Resolves to the decompressed body, or to null if this thread is for small requests and the body is not small. */
 async function unpacked(
   bytes: Uint8Array<ArrayBuffer>,
   encoding: ContentEncoding,
@@ -202,7 +210,7 @@ async function unpacked(
     return isSmall(body) ? body : null;
   }
   waiting.charge(organisation, bytes.byteLength / BYTES_PER_MS);
-  // Its unpacked bytes are not known yet.
+  // The size after decompression is not known yet, so the largest allowed size counts.
   holdBytes(organisation, maxBodyBytes);
   try {
     return await unpack({ bytes, encoding }, maxBodyBytes, true);
@@ -211,7 +219,7 @@ async function unpacked(
   }
 }
 
-/** Frees a body that has its own buffer, without waiting for the garbage collector. */
+/** Frees the memory of a body at once, if the body has its own buffer. The garbage collector would take longer. */
 function giveBack({ buffer, byteLength }: Uint8Array<ArrayBuffer>): void {
   if (buffer.byteLength === byteLength && !buffer.detached) buffer.transfer(0);
 }

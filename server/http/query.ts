@@ -50,7 +50,7 @@ export function readFilter(name: string, kind: Kind, value: string): string | Re
   return kept instanceof Flaw ? badQuery(`${name} ${kept.message}.`) : (kept as string);
 }
 
-/** Returns a cursor, which is opaque to clients. It holds the values that identify the last record of a page. */
+/** Returns a cursor, which contains the values that identify the last record of a page. Clients do not interpret it. */
 export function writeCursor(values: readonly string[]): string {
   return Buffer.from(values.join(' ')).toString('base64url');
 }

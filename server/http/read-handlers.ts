@@ -1,4 +1,4 @@
-// Handles the GET requests for stored records and interactions, single ones and pages of lists.
+// Handles the GET requests for stored records and interactions, both for a single one and for a page of a list.
 
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import { Flaw, type Kind } from '@headgate/catalogue/kinds/kind.ts';
@@ -148,7 +148,8 @@ function sendPage(
 }
 
 /**
- * Calls `read` once the organisation has a slot. The slot is free again when the response is sent or the client leaves.
+ * Calls `read` when the organisation has a free slot. Frees the slot when `read` has settled and the response is sent
+ * or the client has disconnected.
  */
 async function inTurn(
   slots: WorkSlots,
@@ -163,7 +164,8 @@ async function inTurn(
   try {
     return request.watched!.isClosed ? reply.hijack() : await read();
   } finally {
-    // Only after `read` has settled: a client that disconnects must not free the slot while the store is still reading.
+    // The slot is freed only after `read` has settled, because a client that disconnects must not free it while the
+    // store is still reading.
     whenClosed(request, () => slots.leave(organisation));
   }
 }
@@ -173,7 +175,7 @@ function readableType(request: FastifyRequest): RecordTypeName | Refusal {
   return isRefusal(type) ? type : (lacksScope(request.caller!, 'data:read', type) ?? type);
 }
 
-/** Returns null if the id in the path is not a UUID, in which case no such record can exist. */
+/** Returns the id in the path, or null if it is not a UUID. In that case no such record can exist. */
 function pathId(request: FastifyRequest): string | null {
   const id = uuid.check((request.params as { id: string }).id, true);
   return id instanceof Flaw ? null : (id as string);

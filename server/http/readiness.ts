@@ -1,14 +1,15 @@
-// Decides whether the service is ready for requests. It is, unless the store is broken; a busy store is not broken.
+// Decides whether the service is ready for requests. It is not ready if the store is broken. A store that is only busy
+// is not broken.
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../store/store.ts';
 import type { Service } from './service.ts';
 
-/** A healthy store responds at once, so one that takes longer than this counts as broken. */
+/** A store that takes longer than this to respond to a ping counts as broken. A healthy one responds at once. */
 const PING_TIMEOUT_MS = 2000;
 const late = `the store did not respond to a ping within ${PING_TIMEOUT_MS / 1000} s`;
 
-/** Returns a function that resolves to whether the store can serve. It logs every change once, with the reason. */
+/** Returns a function that resolves to whether the store can serve requests, and logs each change with its reason. */
 export function readinessOf({
   store,
   observer,
@@ -27,11 +28,12 @@ export function readinessOf({
   };
 }
 
-/** Resolves to why the store cannot serve, or to null. */
+/** Resolves to the reason why the store cannot serve requests, or to null if it can. */
 async function causeOf(store: Service['store']): Promise<string | null> {
   const timer = new AbortController();
   const timeout = sleep(PING_TIMEOUT_MS, null, { signal: timer.signal })
-    // If this thread itself was blocked, the store's response has already arrived and is handled before the next turn.
+    // Waits one event-loop turn before it reports a timeout. If this thread itself was blocked, the store's response
+    // has already arrived and is handled in that turn.
     .then(() => nextTurn(late))
     .catch(() => late);
   try {

@@ -1,5 +1,5 @@
-// Lists every way in which a whole request is refused, with its status; ingest-responses.ts has the statuses of uploads.
-// The body is always {error, message, request_id}, and sometimes details.
+// Lists every way in which a whole request is refused, with its status. The body of a refusal is {error, message,
+// request_id}, and sometimes has details. The statuses of uploads are in ingest-responses.ts.
 
 import type { FastifyReply } from 'fastify';
 
@@ -145,7 +145,7 @@ export function refuse(reply: FastifyReply, refusal: Refusal): FastifyReply {
     .send(refusalBody(refusal, reply.request.id));
 }
 
-/** Returns a whole HTTP response with the refusal, for a connection whose request could not be parsed. */
+/** Returns a whole HTTP response with the refusal, for a connection on which no handler can respond. */
 export function rawRefusal(
   refusal: Refusal,
   requestId: string,

@@ -1,4 +1,5 @@
-// Watches every request from its headers to the end of its response, and reports its result to the observer once.
+// Watches every request from the arrival of its headers to the end of its response, and reports it to the observer
+// once.
 
 import type { Socket } from 'node:net';
 import { isRecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -15,7 +16,7 @@ const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', '
 const UNMATCHED = 'unmatched';
 const UNPARSED = 'unparsed';
 
-/** The status identifies the refusal, because no two refusals share one. */
+/** The name of the refusal with each status. No two refusals have the same status. */
 const codeByStatus = new Map(Object.entries(refusals).map(([name, { status }]) => [status as number, name]));
 const shownRoutes = new Map<string, string>();
 
@@ -28,7 +29,10 @@ export class Watched {
   /** Null if the request is not traced. */
   bodyTimes: BodyTimes | null = null;
   summary: IngestSummary | null = null;
-  /** True while an ingest thread has the request. Its result is reported even if the client has disconnected. */
+  /**
+   * True while an ingest thread works on the request. If the client disconnects meanwhile, the request is reported when
+   * the thread is done, so that the report contains the result.
+   */
   isWorkedOn = false;
   isClosed = false;
   isTold = false;
@@ -68,9 +72,7 @@ export function watch(observer: Observer, request: FastifyRequest, reply: Fastif
   });
 }
 
-/**
- * Calls `giveBack` when the response has been sent or the connection is closed; at once if that has already happened.
- */
+/** Calls `giveBack` when the response is sent or the connection closed, or at once if that has already happened. */
 export function whenClosed({ watched }: FastifyRequest, giveBack: () => void): void {
   if (watched!.isClosed) giveBack();
   else watched!.onClose.push(giveBack);
@@ -82,7 +84,7 @@ export function noteBody({ watched }: FastifyRequest, byteLength: number, readAt
   if (watched!.span !== null) watched!.bodyTimes = { readAtMs, readUntilMs: epochMs() };
 }
 
-/** Notes that an ingest thread is about to get the request. `noteAnswer` must follow. */
+/** Notes that an ingest thread is about to get the request. The caller must call `noteAnswer` afterwards. */
 export function noteWork({ watched }: FastifyRequest): void {
   watched!.isWorkedOn = true;
 }
@@ -133,7 +135,10 @@ function endOf(request: FastifyRequest, { raw }: FastifyReply, watched: Watched)
   };
 }
 
-/** Reports a connection that was refused before it had a request. An error within a body is reported by its request. */
+/**
+ * Reports a refusal on a connection that has no request. Does nothing if the connection has one, because the refusal is
+ * then reported with that request.
+ */
 export function reportUnparsed(observer: Observer, socket: Socket, requestId: string, status: number): void {
   if (!observer.isWatching || isInRequest(socket)) return;
   observer.requestEnded({

@@ -1,9 +1,11 @@
-// Lists every route of the service. app.ts has a handler for each, and the API description a text for each API route;
-// a route that lacks either does not compile.
+// Lists every route of the service. app.ts must have a handler for each route, and the API description must describe
+// each API route. If one of them is missing, the code does not compile.
 
 /**
- * `key`: needs a valid API key. `open`: needs no key, but HTTPS. `probe`: needs neither, and is served during a stop
- * too, for health checks.
+ * What a request for the route needs.
+ * - `key`: HTTPS and a valid API key.
+ * - `open`: HTTPS, but no key.
+ * - `probe`: neither. Such a route is for health checks, so it is also served while the server stops.
  */
 export type Access = 'key' | 'open' | 'probe';
 

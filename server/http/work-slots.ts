@@ -1,33 +1,36 @@
 // Limits how many requests of one organisation are processed at once. A request counts from the end of its body until
 // its response is sent, so a client that does not read its responses delays only its own organisation. Further requests
-// wait here, and take no memory except for their bodies.
+// wait here. A waiting request takes no memory except for its body.
 
 import type { OrganisationNumber } from '../store/rows.ts';
 
 interface Line {
   working: number;
-  /** Each function is called with true when its request gets a slot, or with false when it has to give up. */
+  /**
+   * One function for each waiting request. It is called with true when the request gets a slot, or with false when the
+   * request stops waiting without one.
+   */
   readonly waiting: Set<(mayWork: boolean) => void>;
 }
 
 export interface WorkSlotsOptions {
-  /** The number of requests of one organisation that are worked on at once. */
+  /** The number of requests of one organisation that are processed at once. */
   readonly slots: number;
   readonly mostWaiting: number;
   readonly longestWaitMs: number;
 }
 
 /**
- * For uploads, and for interactions that are not small. The slots are enough for the store to commit several requests
- * together, and few enough that unread responses fit into memory: one takes some megabytes if thousands of records are
- * wrong.
+ * The slots for uploads and for interactions that are not small. There are enough slots for the store to commit several
+ * requests together, and few enough for all unread responses to fit into memory. A response takes some megabytes if
+ * thousands of records are invalid.
  */
 export const uploadSlots: WorkSlotsOptions = { slots: 16, mostWaiting: 1000, longestWaitMs: 30_000 };
-/** For pages of lists, which the serving thread serialises one after the other. */
+/** The slots for pages of lists. There is only one, because the serving thread serialises pages one after the other. */
 export const listSlots: WorkSlotsOptions = { slots: 1, mostWaiting: 100, longestWaitMs: 30_000 };
 /**
- * For single records and interactions. One with the longest texts is 256 KiB of JSON, which takes the serving thread
- * four milliseconds to read and serialise.
+ * The slots for single records and interactions. A record with the longest texts is 256 KiB of JSON. The serving thread
+ * takes four milliseconds to read and serialise it.
  */
 export const lookUpSlots: WorkSlotsOptions = { slots: 8, mostWaiting: 1000, longestWaitMs: 30_000 };
 
@@ -40,8 +43,9 @@ export class WorkSlots {
   }
 
   /**
-   * Resolves to true if the request has a slot; the caller then gives it back with `leave`. If the request has to wait,
-   * `onWait` is called with a function that ends the wait.
+   * Resolves to true when the request has a slot, which the caller must give back with `leave`. Resolves to false if
+   * too many requests are waiting, or if the wait ends without a slot. If the request has to wait, `onWait` is called
+   * with a function that ends the wait.
    */
   async enter(
     organisation: OrganisationNumber,

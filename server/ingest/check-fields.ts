@@ -1,5 +1,5 @@
 // Checks one object against the declared fields of a record type or of the interaction, and converts its values into
-// the form in which they are stored. Reports every problem, not just the first.
+// the form in which they are stored. Reports all problems of the object up to a limit, not just the first.
 
 import type { Fields, Reference } from '@headgate/catalogue/declaration.ts';
 import { type ColumnValue, Flaw, type Kind, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
@@ -7,7 +7,7 @@ import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import { nearName } from '../near-name.ts';
 
-/** `lenient` drops fields that the type does not have; `strict` rejects a record that has one. */
+/** How fields that the type does not have are handled: `strict` rejects the record, `lenient` removes the fields. */
 export type Handling = 'strict' | 'lenient';
 
 export interface FieldProblem {
@@ -30,35 +30,35 @@ export interface PlannedReference {
   targetOf(row: readonly ColumnValue[]): RecordTypeName | undefined;
 }
 
-/** A declaration in a form that is fast to check: lookups by name become indexes into arrays. */
+/** The declared fields in a form that is fast to check, with indexes into arrays instead of lookups by name. */
 export interface FieldPlan {
   readonly fields: readonly PlannedField[];
   readonly columnOf: ReadonlyMap<string, number>;
   readonly references: readonly PlannedReference[];
-  /** A cache of the suggested field for each unknown name, because the same names come repeatedly. */
+  /** Caches the suggested field for each unknown name, because the same unknown names occur again and again. */
   readonly suggestions: Map<string, string | null>;
 }
 
-/** The result of checking an object. `problems` is null if it is valid. An invalid field's value is null in the row. */
+/** The result of checking an object. `problems` is null if the object is valid. Invalid fields are null in `row`. */
 export interface Checked {
   readonly row: ColumnValue[];
   /** At least one and at most 20 problems if the object is invalid. */
   problems: FieldProblem[] | null;
   readonly room: ProblemRoom;
-  /** How many problems `problems` does not list. */
+  /** The number of problems that `problems` does not list. */
   omittedProblems: number;
 }
 
-/** How many more problems may be listed, in addition to the first of each object. */
+/** How many more problems may be listed. The first problem of each object is always listed and does not count. */
 export interface ProblemRoom {
   further: number;
 }
 
-/** Counts the unknown fields that lenient handling drops from a batch. */
+/** Counts the unknown fields that lenient handling removes from the records of a batch. */
 export class DroppedFields {
   /** How often each name occurred. */
   readonly named = new Map<string, number>();
-  /** How often other names occurred. They are not listed, because a hostile body can have very many. */
+  /** How often all further names occurred. They are counted together, because a hostile body can have very many. */
   others = 0;
 
   add(name: string): void {
@@ -97,7 +97,7 @@ function targetOf(
   return (row) => reference.types[String(row[column])] as RecordTypeName | undefined;
 }
 
-/** Checks an object. Unknown fields are problems if `dropped` is null; otherwise they are dropped and counted in it. */
+/** Checks an object. If `dropped` is null, unknown fields are problems. Otherwise they are counted in `dropped`. */
 export function checkFields(
   plan: FieldPlan,
   value: unknown,

@@ -17,7 +17,7 @@ export interface KeyTaken {
   readonly kind: 'key_taken';
 }
 
-/** A request with the same idempotency key is being written at the moment. */
+/** Another request with the same idempotency key is being stored at the moment. */
 export interface KeyRunning {
   readonly kind: 'key_running';
 }
@@ -42,14 +42,14 @@ export function idempotencyRecordOf(
   };
 }
 
-/** `unavailable`: the store could not be read, so it is unknown whether a response exists. */
+/** `unavailable` means that the store could not be read, so it is not known whether a response exists. */
 export type EarlierResponse =
   | { readonly kind: 'first'; readonly fingerprint: string }
   | { readonly kind: 'replay'; readonly stored: StoredResponse }
   | { readonly kind: 'unavailable'; readonly reason: string }
   | KeyTaken;
 
-/** Looks for the response that the same request got earlier. Without a key every request is the first. */
+/** Looks for the response that the same request got earlier. Without a key, every request counts as the first. */
 export async function findEarlierResponse(
   { organisation, body, handling }: { organisation: OrganisationNumber; body: Uint8Array; handling: string },
   idempotency: IdempotencyKey | null,
@@ -74,7 +74,7 @@ export function matchEarlierResponse(
   return stored.fingerprint === fingerprint ? { kind: 'replay', stored } : { kind: 'key_taken' };
 }
 
-/** Returns a fingerprint of the body and its handling, which identifies the request. */
+/** Returns a fingerprint of the body and the handling. Requests with the same fingerprint count as the same request. */
 function fingerprintOf(body: Uint8Array, handling: string): string {
   return `${handling}:${hash('sha256', body)}`;
 }

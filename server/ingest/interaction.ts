@@ -1,4 +1,5 @@
-// Ingests one user interaction: read → validate → resolve references → write → the stored object.
+// Ingests one user interaction: parses and validates it, resolves its references, stores it and returns the stored
+// object.
 
 import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
@@ -30,7 +31,10 @@ export interface InteractionRequest {
   readonly idempotency: IdempotencyKey | null;
 }
 
-/** The result that is stored under an idempotency key. It is complete; unlike an upload it has no tallies. */
+/**
+ * The result that is stored under an idempotency key. It is complete. The stored result of an upload is not, because
+ * the store adds the tallies.
+ */
 type InteractionAnswer =
   | { readonly kind: 'recorded'; readonly interaction: ShownInteraction }
   | { readonly kind: 'refused'; readonly problems: readonly FieldProblem[]; readonly requestId: string };
@@ -42,7 +46,7 @@ export type InteractionTaken =
   | KeyTaken
   | KeyRunning;
 
-/** A valid interaction is one object of eleven keys. The limits leave room to report the problems of a wrong one. */
+/** A valid interaction is one object with eleven keys. The limits leave room to report the problems of others. */
 const jsonLimits: JsonLimits = {
   containers: 200_000,
   members: 20_000,
@@ -81,7 +85,7 @@ async function carryOut(
   const nowMs = Date.now();
   const checked = checkFields(plan, value, handling === 'lenient' ? new DroppedFields() : null);
   await resolveReferences(plan, [checked], organisation, known);
-  // The order must be that of the fields which the catalogue adds after the client's.
+  // These three values must be in the order of the fields that the catalogue adds after the client's fields.
   const row = [
     ...checked.row,
     uuidV7(nowMs),

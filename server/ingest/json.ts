@@ -1,5 +1,6 @@
 // Parses JSON more strictly than JSON.parse. The text must be UTF-8. An object must not have the same key twice,
-// because it is unclear which one was meant. The number of objects, arrays, keys and elements is limited.
+// because it would be unclear which of the two values was meant. The number of objects, arrays, keys and elements is
+// limited.
 
 import { isAscii, isUtf8 } from 'node:buffer';
 import { Failure } from '../failure.ts';
@@ -17,7 +18,7 @@ const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
-/** `{`. Setting the bit 0x20 of `[` gives the same byte, so one comparison finds both. */
+/** The byte of `{`. Setting the bit 0x20 in the byte of `[` gives the same byte, so that one comparison finds both. */
 const BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 const EVERY_BYTE_CASE_BIT = 0x20202020;
@@ -25,20 +26,21 @@ const EVERY_BYTE_ONE = 0x01010101;
 /** The most words that can be added up before a byte of the sum could overflow. */
 const WORDS_PER_SUM = 255;
 const QUOTE_LIMIT_CHARACTERS = 100;
-/** Keys with escapes are limited because they are decoded one by one. Only unknown fields can need escapes. */
+/** The most keys with escapes. They are limited because each is decoded separately. No known field needs escapes. */
 const MOST_ESCAPED_KEYS = 20_000;
 const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
 const byteOrderMark = '\uFEFF';
 
 /**
- * Without limits, a few megabytes of `[],[],…` or `0,0,…`, or millions of keys, would keep a thread busy for seconds.
+ * The limits for one body. Without limits, a few megabytes of `[],[],…` or `0,0,…`, or millions of keys, would keep a
+ * thread busy for seconds.
  */
 export interface JsonLimits {
-  /** Objects and arrays. */
+  /** The most objects and arrays together. */
   readonly containers: number;
-  /** Keys of objects and elements of arrays, counted by the commas between them. */
+  /** The most keys of objects and elements of arrays together, counted by the commas between them. */
   readonly members: number;
-  /** Advice for the client, as the end of a sentence. */
+  /** What the client should do instead, as the end of a sentence. */
   readonly advice: string;
 }
 
@@ -75,9 +77,11 @@ function textOf(buffer: Buffer): string {
 }
 
 /**
- * Returns false if no object can have the same key twice. JSON.parse keeps only one of two equal keys, so the bytes
- * then have more keys than the value. The fast check compares the number of quotes: each key and each text has two.
- * Bodies with escapes need the slower count of keys. Keys of nested values are not counted, so nested ones give true.
+ * Returns true if an object in the bytes may have the same key twice. JSON.parse keeps only one of two equal keys, so
+ * with a repeated key the bytes contain more keys than the value.
+ * - The fast check compares the number of quotes. Each key and each text has two.
+ * - If the numbers differ, or if the body has escapes, a slower check counts the keys in the bytes.
+ * - The keys of deeply nested objects are not counted in the value, so a body with such objects always gives true.
  */
 function mayHaveLostKeys(
   value: unknown,
@@ -90,8 +94,8 @@ function mayHaveLostKeys(
 }
 
 /**
- * Parses JSON after removing unnecessary escapes from its keys. JSON.parse may confuse an escaped key with one from an
- * earlier text (nodejs/node#63785), which may belong to another organisation.
+ * Parses JSON after removing unnecessary escapes from its keys. JSON.parse may confuse an escaped key with a key from a
+ * text that it parsed earlier (nodejs/node#63785), and that text may belong to another organisation.
  */
 function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly KeySpan[]): unknown {
   const parts: Buffer[] = [];
@@ -104,12 +108,12 @@ function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly KeySpan[]): unkn
     }
     return JSON.parse(textOf(Buffer.concat([...parts, buffer.subarray(copied)])));
   } catch {
-    // Parses the original text, so that the error message names the position in the body as it was sent.
+    // Parses the original text, so that the error message gives the position in the body that the client sent.
     return JSON.parse(textOf(buffer));
   }
 }
 
-/** How often these bytes occur, including those inside texts. */
+/** How often these bytes occur in the body, both outside and inside texts. */
 interface Marks {
   readonly quotes: number;
   /** Opening brackets of objects and arrays. */
@@ -117,7 +121,7 @@ interface Marks {
   readonly commas: number;
 }
 
-/** Counts four bytes at a time and without a branch, because it reads every byte of every upload. */
+/** Counts four bytes at a time and without branches. It must be fast, because it reads every byte of every upload. */
 function countMarks(bytes: Uint8Array): Marks {
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2);
   let quotes = 0;
@@ -156,7 +160,7 @@ function sumOfBytes(word: number): number {
   return (word & 0xff) + ((word >>> 8) & 0xff) + ((word >>> 16) & 0xff) + (word >>> 24);
 }
 
-/** Returns which limit is exceeded and what to do instead, or null if none is. */
+/** Returns which limit is exceeded and what to do instead, or null if no limit is exceeded. */
 function surplusOf(found: Structure, { containers, members, advice }: JsonLimits): string | null {
   if (found.containers > containers) return `${containers} objects and arrays; ${advice}`;
   if (found.commas > members) return `${members} keys and elements; ${advice}`;
@@ -165,7 +169,7 @@ function surplusOf(found: Structure, { containers, members, advice }: JsonLimits
   return `${MOST_ESCAPED_KEYS} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
 }
 
-/** The position of a text, from its opening quote to after its closing quote. */
+/** The position of a key. `start` is its opening quote, `end` is the byte after its closing quote. */
 interface KeySpan {
   readonly start: number;
   readonly end: number;
@@ -176,7 +180,7 @@ interface Structure {
   readonly containers: number;
   readonly keys: number;
   readonly commas: number;
-  /** Incomplete if there are more than the limit allows. */
+  /** The positions of the keys with escapes. The list is incomplete if there are more than `MOST_ESCAPED_KEYS`. */
   readonly escapedKeys: readonly KeySpan[];
   readonly escapedKeyBytes: number;
 }
@@ -193,8 +197,8 @@ function structureOf(bytes: Uint8Array): Structure {
 }
 
 /**
- * Calls `onKey` for every key and `onBrace` for every brace outside texts. A colon outside texts means that the text
- * before it is a key. Does not throw if the bytes are not valid JSON.
+ * Counts the objects, arrays, keys and commas outside of texts. Calls `onKey` for every key and `onBrace` for every
+ * brace. A text is a key if a colon follows it. Does not throw if the bytes are not valid JSON.
  */
 function walk(
   bytes: Uint8Array,
@@ -239,7 +243,7 @@ function walk(
   return { containers, keys, commas };
 }
 
-/** Counts the keys and texts of an object and of the objects in its arrays. A valid request has no others. */
+/** Counts the keys and texts of an object and of the objects in its arrays. A valid request has no deeper objects. */
 function countShallow(value: unknown): { keys: number; texts: number } {
   let keys = 0;
   let texts = 0;
@@ -262,7 +266,8 @@ function isObject(value: unknown): value is object {
 }
 
 /**
- * Returns the first key that occurs twice in one object, or null. Works on valid JSON of any depth without recursion.
+ * Returns the first key that occurs twice in one object, or null if there is none. The JSON must be valid. It may be
+ * nested to any depth, because the function does not use recursion.
  */
 function findRepeatedKey(buffer: Buffer): string | null {
   const open: (Set<string> | null)[] = [];

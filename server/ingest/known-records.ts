@@ -1,19 +1,19 @@
-// Finds out which referenced records exist, and caches the ones that do. Records are never removed, so a cached id
-// stays valid. Missing records are not cached, because they may be uploaded at any time.
+// Finds out which of the referenced records exist, and caches the ids of those that do. Records are never removed, so a
+// cached id stays valid. Ids without a record are not cached, because the record may be uploaded at any time.
 
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { IngestStore } from '../store/store.ts';
 
-/** The most ids in one of the two generations. An id and its entry in a set take about 100 bytes. */
+/** The most ids in one of the two generations. Each id, with its entry in a set, takes about 100 bytes of memory. */
 const GENERATION_LIMIT_IDS = 250_000;
 
 type Generation = Map<string, Set<string>>;
 
 export class KnownRecords {
   readonly #store: Pick<IngestStore, 'existing'>;
-  // Two generations bound the memory without bookkeeping per id: an id that is used moves to the young generation. When
-  // that is full, it becomes the old one and the previous old one is discarded.
+  // The cache has two generations, which limits its memory without bookkeeping per id. An id that is used moves to the
+  // young generation. When the young generation is full, it becomes the old one, and the previous old one is discarded.
   #young: Generation = new Map();
   #old: Generation = new Map();
   #youngIds = 0;

@@ -5,7 +5,7 @@ import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Tally } from '../store/rows.ts';
 
 export interface Problem {
-  /** Position in the request's records, from 0. */
+  /** The position in the request's records, counted from 0. */
   readonly index: number;
   readonly id: string | null;
   readonly field: string | null;
@@ -16,9 +16,9 @@ export interface Problem {
 
 export interface Warning {
   readonly code: 'unknown_field';
-  /** Null for the fields that are only counted, because the batch has too many unknown names. */
+  /** The unknown field. Null in the warning that covers all further fields, if there are too many to list. */
   readonly field: string | null;
-  /** How often the field occurred in the batch. */
+  /** How often the field, or the further fields together, occurred in the batch. */
   readonly count: number;
   readonly message: string;
 }
@@ -28,13 +28,16 @@ export interface Counts extends Tally {
   readonly rejected: number;
 }
 
-/** `failed`: the store did not confirm the batch. All of it is stored, or nothing; it is safe to send it again. */
+/**
+ * `failed` means that the store did not confirm the batch. Either the whole batch is stored or nothing of it. In both
+ * cases it is safe to send the batch again.
+ */
 export type BatchResult = 'accepted' | 'partly_accepted' | 'refused' | 'failed';
 
 interface Batch {
   readonly batchId: string;
   readonly problems: readonly Problem[];
-  /** How many more problems the rejected records have than `problems` lists. */
+  /** The number of problems of the rejected records that `problems` does not list. */
   readonly omittedProblems: number;
   readonly warnings: readonly Warning[];
 }
@@ -52,7 +55,7 @@ interface UploadOf<B extends Batch> {
 }
 
 export interface Outcome extends UploadOf<BatchOutcome> {
-  /** The store's error if it could not store the upload: for the operator's log. */
+  /** The store's error, for the operator's log. Null if the store did not fail. */
   readonly failure: string | null;
 }
 
@@ -60,7 +63,7 @@ export interface Outcome extends UploadOf<BatchOutcome> {
 export interface CheckedBatch extends Batch {
   readonly received: number;
   readonly rejected: number;
-  /** The number of valid records that another record of the same request replaces. */
+  /** The number of valid records that are replaced by another record of the same request. */
   readonly superseded: number;
 }
 
@@ -79,7 +82,7 @@ export function problem(
 export function outcomeOf(upload: CheckedUpload, tallies: readonly Tally[]): Outcome {
   const { requestId, type, dryRun } = upload;
   const batches = upload.batches.map((batch, number): BatchOutcome => {
-    // A response that an earlier version stored under an idempotency key has no `omittedProblems`.
+    // A response that an earlier version of Headgate stored under an idempotency key has no `omittedProblems`.
     const { batchId, received, rejected, superseded, problems, omittedProblems = 0, warnings } = batch;
     const { created, updated, unchanged } = tallies[number]!;
     return {

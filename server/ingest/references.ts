@@ -1,4 +1,4 @@
-// Resolves the references of checked objects with one query per referenced type, and reports every reference to a
+// Resolves the references of checked objects, with one lookup per referenced type, and reports every reference to a
 // record that does not exist.
 
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';

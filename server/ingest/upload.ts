@@ -1,6 +1,6 @@
-// Ingests one upload: read → validate → resolve references → decide between duplicates → write → outcome.
-// All batches of an upload are written in one transaction, so the decision between two duplicates holds for the whole
-// request, even if the store fails.
+// Ingests one upload: parses and validates its records, resolves their references, decides between records with the
+// same id, stores the records and describes the outcome. All batches of an upload are written in one transaction, so
+// the decision between records with the same id holds for the whole upload, even if the store fails.
 
 import { quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
@@ -69,14 +69,15 @@ interface UploadPlan extends FieldPlan {
 }
 
 /**
- * A valid record is one object of about fifteen keys. The limits leave room for wrong fields to be reported one by one.
- * They are not larger, because V8 takes hundreds of megabytes for records that all have different keys.
+ * The limits for the parsed body, per record. A valid record is one object with about fifteen keys. The limits are
+ * higher, so that unknown fields can be reported one by one. They are not higher still, because V8 takes hundreds of
+ * megabytes of memory for records that all have different keys.
  */
 const CONTAINERS_PER_RECORD = 40;
 const MEMBERS_PER_RECORD = 40;
 /**
- * Every rejected record is reported with at least one problem. This is the limit for all further problems of an upload;
- * beyond it they are only counted, because all of them could take a response of 30 MB.
+ * The most problems that are listed for one upload, in addition to the first problem of each rejected record. Further
+ * problems are only counted, because a response with all of them could take 30 MB.
  */
 const MOST_FURTHER_PROBLEMS = 5000;
 const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
@@ -98,7 +99,7 @@ export async function takeUpload(
   limits: UploadLimits,
   onBodyRead: () => void = () => {},
 ): Promise<UploadTaken> {
-  // A dry run stores nothing, and its response must never be replayed for a real upload.
+  // A dry run ignores its idempotency key, because its response must never be replayed for a real upload.
   const idempotency = request.dryRun ? null : request.idempotency;
   const earlier = await findEarlierResponse(request, idempotency, store);
   if (earlier.kind === 'replay' || earlier.kind === 'key_taken') return replay(earlier);
@@ -121,12 +122,12 @@ interface Failed {
 }
 
 /**
- * The data that an upload needs while it waits for the store. It leaves out the records: those of all waiting uploads
- * would take most of the memory, and most of the garbage collector's time.
+ * The data that is kept for an upload while it waits for the store. The records are not part of it, because the records
+ * of all waiting uploads would take most of the memory and most of the garbage collector's time.
  */
 interface Begun {
   readonly upload: CheckedUpload;
-  /** The id of every record; null if the record has no valid one. */
+  /** The id of every record, or null if the record has no valid id. */
   readonly ids: readonly (string | null)[];
   readonly fingerprint: string;
   readonly writing: Written | Failed | Promise<Written | Failed>;
@@ -200,7 +201,7 @@ function replay(again: ReturnType<typeof matchEarlierResponse>): UploadTaken {
   return { kind: 'taken', outcome: outcomeOf(upload, stored.tallies), replayed: true };
 }
 
-/** Returns the records of the body, or a sentence on why the body cannot be read. */
+/** Returns the records of the body, or a failure that says why the body cannot be read. */
 function readRecords(
   { body, type, handling }: UploadRequest,
   { maxRecords }: UploadLimits,
@@ -231,7 +232,7 @@ function readRecords(
   return records;
 }
 
-/** Checks all records. `dropped` holds the unknown fields of each batch; it is empty if the handling is strict. */
+/** Checks all records. `dropped` contains the unknown fields of each batch. It is empty if the handling is strict. */
 function checkRecords(
   plan: UploadPlan,
   records: readonly unknown[],
@@ -248,8 +249,9 @@ function checkRecords(
 }
 
 /**
- * Returns the indexes of the valid records that are replaced by another record of the request with the same id. The one
- * with the older `updated` loses if both have it, otherwise the earlier one.
+ * Returns the indexes of the valid records that are replaced by another record of the request with the same id. If both
+ * records have `updated` and the values differ, the record with the older value is replaced. Otherwise the record that
+ * comes first in the request is replaced.
  */
 function findSuperseded(
   { keyColumn, updatedColumn }: UploadPlan,
@@ -299,8 +301,9 @@ function describe(
 }
 
 /**
- * Returns the outcome of an upload that the store did not confirm: every valid record is reported as
- * `store_unavailable`. A batch without a valid record is refused instead, because sending it again would not help.
+ * Returns the outcome of an upload that the store did not confirm. Every valid record is reported as
+ * `store_unavailable`. A batch without a valid record is refused instead of failed, because sending it again would not
+ * help.
  */
 function failedOutcome(
   { requestId, type, dryRun, batches }: CheckedUpload,

@@ -1,5 +1,5 @@
-// Describes a request that has ended, for metrics, the log and traces. It contains no text that a client can choose
-// freely: no key, body or header, and of the path only the route's pattern and a known record type.
+// Describes a request that has ended, for metrics, the log and traces. The description contains no text that a client
+// can choose freely: no key, body or header. Of the path it contains only the route's pattern and a known record type.
 
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
@@ -25,7 +25,7 @@ export interface RecordCounts {
   readonly rejected: number;
 }
 
-/** When the ingest thread did a request's work, in milliseconds since 1970. Zero means that the step did not happen. */
+/** When the ingest thread worked on the request, in milliseconds since 1970. Zero means that a step did not happen. */
 export interface WorkTimes {
   readonly beganAtMs: number;
   readonly writeAskedAtMs: number;
@@ -33,14 +33,14 @@ export interface WorkTimes {
   readonly endedAtMs: number;
 }
 
-/** The result of an upload or interaction. It is kept small, because every field costs time on the serving thread. */
+/** The result of an upload or interaction. It has few fields, because every field costs time on the serving thread. */
 export interface IngestSummary {
   readonly outcome: UploadOutcome | InteractionOutcome;
-  /** The time from handing the rows to the store until they were durable; null if there was nothing to write. */
+  /** The time from handing the rows to the store until they were durable. Null if there was nothing to write. */
   readonly writeMs: number | null;
-  /** The sums over all batches. Only uploads have them. */
+  /** The counts of all batches together. Only uploads have them. */
   readonly counts?: RecordCounts;
-  /** How often each problem was reported; absent if there were none. */
+  /** How often each problem was reported. Missing if there were no problems. */
   readonly codes?: Readonly<Partial<Record<ProblemCode, number>>>;
   /** Present only if tracing is on. */
   readonly times?: WorkTimes;
@@ -48,13 +48,13 @@ export interface IngestSummary {
 
 export interface EndedRequest {
   readonly requestId: string;
-  /** The trace of the request; null if it has none. */
+  /** The id of the trace to which the request belongs, or null if there is none. */
   readonly traceId: string | null;
   /** A known method, or OTHER. */
   readonly method: string;
   /**
-   * The route's pattern, such as /v1/data/{type}. `unmatched` if the path has no route, `unparsed` if the request was
-   * refused before it had one.
+   * The route's pattern, such as /v1/data/{type}. It is `unmatched` if the path has no route, and `unparsed` if the
+   * request was refused before its route was looked up.
    */
   readonly route: string;
   /** Null if the client disconnected before the response began. */

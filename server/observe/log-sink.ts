@@ -5,7 +5,10 @@ import { closeSync, constants, fstatSync, openSync, write, writeSync } from 'nod
 import { isatty } from 'node:tty';
 
 const WRITE_AFTER_MS = 50;
-/** Less than `LARGE_WRITE_BYTES`, so that one write is enough. */
+/**
+ * When this many characters are buffered, they are written without waiting for `WRITE_AFTER_MS`. The number is less
+ * than `LARGE_WRITE_BYTES`, so that one write is enough.
+ */
 const WRITE_AT_LENGTH = 48 * 1024;
 const TRY_AGAIN_AFTER_MS = 10;
 /** The pause after a failure such as a full disk, which is unlikely to end soon. */
@@ -13,7 +16,7 @@ const TRY_AGAIN_AFTER_FAILURE_MS = 1000;
 const LAST_WORDS_MS = 500;
 const LINE_BREAK = 0x0a;
 const HELD_LIMIT_LENGTH = 4 * 1024 * 1024;
-/** The largest write to a pipe that is atomic even if other processes write to it (PIPE_BUF). */
+/** The largest write to a pipe that is atomic even if other processes write to the same pipe (PIPE_BUF). */
 export const WHOLE_ON_A_PIPE_BYTES = 4096;
 export const LARGE_WRITE_BYTES = 64 * 1024;
 
@@ -29,7 +32,7 @@ export interface LogSink {
 /** Lines that are written with one call. */
 interface Chunk {
   readonly text: string;
-  /** The number of dropped lines that this chunk reports; 0 if it is not such a note. */
+  /** The number of dropped lines that this chunk reports. 0 if the chunk contains ordinary lines. */
   readonly toldDrops: number;
 }
 
@@ -46,10 +49,10 @@ export function openLogSink(
   let dropped = 0;
   /** The chunk that was taken from `chunks` and is not completely written. */
   let leaving: { readonly rest: Buffer; readonly toldDrops: number } | null = null;
-  /** True if only the beginning of a line could be written. */
+  /** True if the last write ended in the middle of a line. The next chunk then begins with a line break. */
   let isLineBroken = false;
   let isInSystemCall = false;
-  /** True while the reader is slow or the disk is full. The timer starts the next try. */
+  /** True while the reader is slow or the disk is full. The timer then starts the next attempt. */
   let isStalled = false;
   let timer: NodeJS.Timeout | null = null;
   let isOver = false;
@@ -91,7 +94,7 @@ export function openLogSink(
     leaving = rest.byteLength > bytes ? { rest: rest.subarray(bytes), toldDrops } : null;
   };
 
-  /** Called when the other end is closed, so that no line will ever be read. */
+  /** Discards all lines. Called when the other end is closed, because no line will ever be read then. */
   const giveUp = (): void => {
     isOver = true;
     chunks = [];
@@ -147,7 +150,10 @@ export function openLogSink(
     timer = null;
   };
 
-  /** Called when the process ends. A running system call completes by itself; the rest is written here. */
+  /**
+   * Writes the remaining lines synchronously. Called when the process ends. A write that is in a system call at that
+   * time completes by itself.
+   */
   const writeLastWords = (): void => {
     const deadlineMs = performance.now() + LAST_WORDS_MS;
     if (isInSystemCall) leaving = null;
@@ -194,9 +200,10 @@ export function openLogSink(
 }
 
 /**
- * Opens the same terminal or pipe again in non-blocking mode. A paused terminal (Ctrl-S) or an unread pipe would block
- * a write, and with it the end of the process. The given descriptor is shared with other programs, so its mode must not
- * change. Returns null if this is not needed or not possible.
+ * Opens the same terminal or pipe again in non-blocking mode, and returns the new descriptor. Without it, a paused
+ * terminal (Ctrl-S) or a pipe that nobody reads would block a write, and with it the end of the process. The mode of
+ * the given descriptor must not change, because other programs share it. Returns null if a new descriptor is not needed
+ * or cannot be opened.
  */
 function openWithoutBlocking(fd: number): number | null {
   try {

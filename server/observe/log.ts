@@ -1,5 +1,6 @@
-// Writes the log: one line per request and per event that matters to an operator, as JSON for programs or in a short
-// form for people at a terminal. Request lines are concatenated by hand, because they cost time on the serving thread.
+// Writes the log: one line for each request, and one for each event that matters to an operator. The lines are JSON for
+// programs, or have a short form for people at a terminal. The JSON of requests is concatenated by hand, to save time
+// on the serving thread.
 
 import type { EndedRequest } from './ended-request.ts';
 import { LARGE_WRITE_BYTES, type LogSink, openLogSink, WHOLE_ON_A_PIPE_BYTES } from './log-sink.ts';
@@ -69,13 +70,16 @@ export function openLog({ threshold, format, isTerminal, isShared, env }: LogOpt
   };
 }
 
-/** Returns the level of a request's line. Probes come every few seconds, so they matter only if they fail. */
+/** Returns the level of a request's line: `debug` for successful health checks, because they come every few seconds. */
 export function levelOf({ status, isProbe }: EndedRequest): LogLevel {
   if (status !== null && status >= 500) return 'warn';
   return isProbe ? 'debug' : 'info';
 }
 
-/** Returns the line as JSON. Nothing needs escaping: all values are our own ids, words of a closed set, or numbers. */
+/**
+ * Returns the line of a request as JSON. No value needs escaping, because all values are numbers, ids in a fixed form,
+ * or words from fixed lists.
+ */
 function jsonRequest(ended: EndedRequest): string {
   const { requestId, traceId, method, route, status, isCutOff, orgId, keyId, type, summary, code } = ended;
   let line = `{"time":"${utcTime()}","level":"${levelOf(ended)}","request_id":"${requestId}"`;
@@ -94,7 +98,7 @@ function jsonRequest(ended: EndedRequest): string {
   return `${line},"bytes":${ended.bodyBytes},"duration_ms":${ended.durationMs.toFixed(2)}}\n`;
 }
 
-/** Converts errors, because JSON.stringify leaves out their properties. */
+/** Converts an error into a plain object, because JSON.stringify leaves out the properties of errors. */
 function plainError(_name: string, value: unknown): unknown {
   return value instanceof Error ? { name: value.name, message: value.message, stack: value.stack } : value;
 }
@@ -102,7 +106,7 @@ function plainError(_name: string, value: unknown): unknown {
 let shownMs = 0;
 let shownUtc = '';
 
-/** Returns the time as text, which is cached because many lines share a millisecond. */
+/** Returns the current time as text. The text is cached, because many lines are written in the same millisecond. */
 function utcTime(): string {
   const nowMs = Date.now();
   if (nowMs !== shownMs) {

@@ -1,9 +1,10 @@
-// Merges the metrics of several worker processes: the primary requests those of each worker and adds them up.
+// Merges the metrics of several worker processes. The primary process requests the metrics of each worker and adds them
+// up.
 
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry } from 'prom-client';
 
-/** The primary's request to a worker, and the worker's response. */
+/** The primary's request to a worker (`Question`) and the worker's response (`Told`), with the request's number. */
 interface Question {
   readonly metricsWanted: number;
 }
@@ -14,14 +15,14 @@ interface Told {
 
 const ANSWER_TIMEOUT_MS = 2000;
 
-/** Runs in a worker: responds to the primary's requests. Returns a function that stops it. */
+/** Makes this worker respond to the primary's requests. Returns a function that ends the responses. */
 export function sendMetrics(values: () => Promise<readonly object[]>): () => void {
   const onMessage = (message: Partial<Question>): void => {
     const { metricsWanted } = message;
     if (metricsWanted === undefined) return;
     void values().then((ours) => {
       const told: Told = { metricsOf: metricsWanted, values: ours };
-      // If the primary has just ended, sending fails. Without a callback the error would end this process.
+      // Sending fails if the primary has just ended. Without a callback, that error would end this process.
       if (process.connected) process.send!(told, undefined, undefined, () => {});
     });
   };
@@ -32,8 +33,9 @@ export function sendMetrics(values: () => Promise<readonly object[]>): () => voi
 }
 
 /**
- * Runs in the primary. If a worker does not respond in time, its last values are used. The counts of a worker that has
- * ended stay in the sum, because a sum that falls would look like a restart of the whole service.
+ * Merges the metrics of all workers. This class is used in the primary. If a worker does not respond in time, its last
+ * values are used. The counts of a worker that has ended stay in the sum, because a sum that falls would look like a
+ * restart of the whole service.
  */
 export class MergedMetrics {
   readonly #workers: () => Iterable<Worker>;
@@ -72,7 +74,7 @@ export class MergedMetrics {
       };
       const timer = setTimeout(end, ANSWER_TIMEOUT_MS);
       worker.on('message', onMessage).on('exit', end);
-      // Sending to a worker that is about to end fails. That error must not end the primary.
+      // Sending fails if the worker is about to end. That error must not end the primary.
       worker.send({ metricsWanted: number } satisfies Question, (error) => {
         if (error !== null) end();
       });

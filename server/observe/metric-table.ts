@@ -1,4 +1,4 @@
-// Declares all of Headgate's own metrics. /metrics and the table in the docs are derived from it.
+// Declares all of Headgate's own metrics. /metrics and the table in the docs are made from this declaration.
 
 /** How the values of several worker processes are merged. */
 export type Merging = 'sum' | 'max' | 'first';

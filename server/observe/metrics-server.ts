@@ -1,4 +1,4 @@
-// Serves /metrics for Prometheus on a separate port, so that metrics are not public.
+// Serves /metrics for Prometheus on a separate port, so that the public port does not show metrics.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -52,7 +52,7 @@ const serverErrorStatuses = ['500', '503'];
 const threads: readonly ThreadLabel[] = ['small', 'large'];
 const bucketsSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** All known label values start at 0, so that Prometheus sees their first increase. */
+/** The counters start at 0 for all known label values, so that Prometheus sees the first increase of each. */
 export class Metrics {
   readonly #registry = newRegistry();
   readonly #requests = new Counter(this.#config('requests'));
@@ -156,7 +156,8 @@ export class Metrics {
       max: hasSeen ? delay.max : 0,
     };
     delay.reset();
-    // The histogram measures the time between two timer ticks, which includes the resolution.
+    // The histogram measures the time between two ticks of a timer. That time includes the timer's own interval, which
+    // is therefore subtracted.
     for (const [stat, value] of Object.entries(nanoseconds)) {
       gauge.set({ stat }, Math.max(0, value / NANOSECONDS - DELAY_RESOLUTION_MS / 1000));
     }

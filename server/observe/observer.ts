@@ -1,4 +1,4 @@
-// Bundles the metrics, the log and the traces of the server, as far as they are switched on.
+// Bundles the server's log, metrics and traces. Metrics and traces are null if they are off.
 
 import type { EndedRequest } from './ended-request.ts';
 import type { Log } from './log.ts';
@@ -9,7 +9,7 @@ export class Observer {
   readonly log: Log;
   readonly metrics: Metrics | null;
   readonly traces: Traces | null;
-  /** False if nothing uses the reports of ended requests. */
+  /** False if neither log, metrics nor traces use reports of ended requests. No reports are made then. */
   readonly isWatching: boolean;
   requestsInProgress = 0;
 

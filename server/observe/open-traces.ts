@@ -1,10 +1,10 @@
-// Starts to send traces if an endpoint is set. OpenTelemetry is loaded only in that case.
+// Starts to send traces if an environment variable names an endpoint. OpenTelemetry is loaded only in that case.
 
 import type { TraceSettings, Traces } from './traces.ts';
 
 const endpoints = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
-/** Resolves to null if no endpoint is set, or if one of OpenTelemetry's own variables switches tracing off. */
+/** Resolves to null if no valid endpoint is set, or if one of OpenTelemetry's own variables switches tracing off. */
 export async function openTraces(settings: TraceSettings): Promise<Traces | null> {
   const { env, warn } = settings;
   const variable = endpoints.find((name) => (env[name] ?? '') !== '');

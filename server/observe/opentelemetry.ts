@@ -1,5 +1,5 @@
-// Turns requests into OpenTelemetry spans and sends them to a collector as OTLP over HTTP. It is loaded only if an
-// endpoint is set. The children of a request's span are made at its end, from the recorded times.
+// Turns requests into OpenTelemetry spans and sends them to a collector as OTLP over HTTP. This module is loaded only
+// if an endpoint is set. The child spans of a request are made when the request ends, from the recorded times.
 
 import {
   type Attributes,
@@ -196,7 +196,7 @@ function samplerOf(env: Env, warn: Warn): Sampler {
   return samplers[usualSampler]!(1);
 }
 
-/** Returns the batching options. The SDK does not read these variables itself. */
+/** Returns the batching options from OpenTelemetry's environment variables. The SDK does not read them itself. */
 function batching(env: Env): Omit<BatchSpanProcessorOptions, 'exporter'> {
   const given = {
     scheduledDelayMillis: env.OTEL_BSP_SCHEDULE_DELAY,
@@ -212,7 +212,7 @@ function batching(env: Env): Omit<BatchSpanProcessorOptions, 'exporter'> {
   );
 }
 
-/** Limits a warning to one a minute, because every batch may fail. */
+/** Limits a warning to one per minute, because otherwise every batch that fails could cause a warning. */
 function rarely(tell: (cause: string) => void): (message: unknown) => void {
   let toldAtMs = Number.NEGATIVE_INFINITY;
   return (message) => {
@@ -223,7 +223,7 @@ function rarely(tell: (cause: string) => void): (message: unknown) => void {
   };
 }
 
-/** Returns the message of an error. OpenTelemetry reports errors as JSON of all their properties. */
+/** Returns the message of an error. OpenTelemetry reports an error as JSON that contains all its properties. */
 function causeOf(told: unknown): string {
   if (told instanceof Error) return told.message;
   const text = String(told);

@@ -6,11 +6,11 @@ export interface TraceParent {
   readonly isSampled: boolean;
 }
 
-/** Later versions may append further parts, but keep these. */
+/** The form of the header. Later versions of the standard may append further parts, but keep the first four. */
 const form = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const SAMPLED_FLAG = 1;
 
-/** Returns null if the header is missing, or malformed and therefore to be ignored. */
+/** Returns null if the header is missing or malformed. The standard says that a malformed header is ignored. */
 export function readTraceParent(header: string | undefined): TraceParent | null {
   if (header === undefined) return null;
   const parts = form.exec(header.trim());

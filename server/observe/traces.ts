@@ -4,7 +4,7 @@ import type { EndedRequest } from './ended-request.ts';
 import type { LogFields } from './log.ts';
 import type { TraceParent } from './trace-parent.ts';
 
-/** Milliseconds since 1970, with fractions. */
+/** When the server began and finished reading the body, in milliseconds since 1970 with fractions. */
 export interface BodyTimes {
   readonly readAtMs: number;
   readonly readUntilMs: number;

@@ -1,5 +1,5 @@
-// Measures one request's work on the ingest thread. It wraps the store and records when a write began and when it was
-// durable.
+// Measures one request's work on the ingest thread. `WorkWatch` wraps the store and records when a write began and when
+// it was durable.
 
 import type { IdempotencyRecordKey, StoredResponse, Written } from '../store/idempotency-records.ts';
 import type { InteractionWrite } from '../store/interactions.ts';
@@ -11,7 +11,7 @@ import { epochMs } from './epoch-ms.ts';
 
 type WatchedCalls = Pick<Store, 'storedResponse' | 'write' | 'dryRun' | 'writeInteraction'>;
 
-/** The number of a thread's writes that are not durable yet, shared with the thread that started it. */
+/** The number of an ingest thread's writes that are not durable yet. The memory is shared with the serving thread. */
 export type WriteCount = Int32Array<SharedArrayBuffer>;
 
 export function newWriteCount(): WriteCount {
@@ -48,7 +48,7 @@ export class WorkWatch implements WatchedCalls {
     return this.#whenDurable(this.#store.writeInteraction(write));
   }
 
-  /** Returns null if nothing was written. */
+  /** Returns how long the write took, or null if nothing was written. */
   writeMs(): number | null {
     return this.#writtenAtMs === 0 ? null : this.#writtenAtMs - this.#writeAskedAtMs;
   }

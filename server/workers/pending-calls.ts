@@ -1,4 +1,4 @@
-// Keeps the calls to a worker that have no result yet, and assigns each result to its call.
+// Tracks the calls to a worker that have no result yet, and passes each result to its call.
 
 interface Pending<Result, Detail> {
   readonly detail: Detail;
@@ -45,7 +45,7 @@ export class PendingCalls<Result, Detail = undefined> {
     if (this.size > 0) await new Promise<void>((resolve) => (this.#onDrained = resolve));
   }
 
-  /** Returns undefined for a call that was already rejected, because its worker was lost. */
+  /** Removes a call and returns it. Returns undefined if the call was already rejected because its worker ended. */
   #end(id: number): Pending<Result, Detail> | undefined {
     const call = this.#pending.get(id);
     if (call === undefined) return undefined;

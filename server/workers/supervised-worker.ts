@@ -21,19 +21,22 @@ export function startWorker(script: URL, options: WorkerOptions): StartedWorker 
 }
 
 export interface Supervision {
-  /** Called for the first start and for every further one. */
+  /** Starts the worker. Called for the first start and for every restart. */
   start(): StartedWorker;
-  /** Resolves when the started worker can be used. Without it, a worker can be used at once. */
+  /** Resolves when the started worker can be used. If this function is missing, a worker can be used at once. */
   whenReady?(started: StartedWorker): Promise<void>;
   onReady?(worker: Worker): void;
-  /** The worker ended by itself, or could not be started again. It is started again after a pause. */
+  /** Called if the worker ended by itself or could not be restarted. The worker is started again after a pause. */
   onLost(reason: Error, what: 'ended' | 'not started'): void;
 }
 
 const FIRST_RESTART_AFTER_MS = 100;
-/** Keeps a thread that repeatedly ends at its start from overloading the machine. */
+/**
+ * The pause before a restart grows up to this limit. The pauses keep a thread that always ends right after its start
+ * from overloading the machine.
+ */
 const LONGEST_RESTART_PAUSE_MS = 10_000;
-/** After running this long, a thread is assumed to have ended for a new reason, and the pause starts over. */
+/** If a thread ran for longer than this, it is assumed to have ended for a new reason, and the pause is short again. */
 const STABLE_AFTER_MS = 60_000;
 
 export class SupervisedWorker {
@@ -44,18 +47,18 @@ export class SupervisedWorker {
   #restart: NodeJS.Timeout | undefined;
   #isClosing = false;
 
-  /** Starts the worker at once, so that several workers load their code in parallel. It can be used after `open`. */
+  /** Starts the worker at once, so that workers load their code in parallel. Call `open` before using it. */
   constructor(supervision: Supervision) {
     this.#supervision = supervision;
     this.#started = supervision.start();
   }
 
-  /** Null before the worker is ready, and between its end and the next start. */
+  /** The worker, or null while it is not ready: before its first start, and between its end and the next start. */
   get running(): Worker | null {
     return this.#running;
   }
 
-  /** Resolves when the worker is ready. Rejects if it cannot be used, and then does not retry. */
+  /** Resolves when the worker is ready. Rejects, without a retry, if the worker cannot be used. */
   async open(): Promise<void> {
     const { whenReady, onReady, onLost } = this.#supervision;
     const started = this.#started;
@@ -72,7 +75,10 @@ export class SupervisedWorker {
     onReady?.(started.worker);
   }
 
-  /** Ends the worker. `finish` asks a running worker to end; without it, the worker is terminated at once. */
+  /**
+   * Ends the worker. If `finish` is given and the worker is running, `finish` must ask the worker to end. Otherwise the
+   * worker is terminated at once.
+   */
   async close(finish?: (worker: Worker) => void): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#restart);

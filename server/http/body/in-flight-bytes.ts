@@ -1,5 +1,5 @@
-// Counts the bytes that requests hold in memory, by organisation: bodies from their first byte until their response is
-// made, and large responses until they are sent.
+// Counts the bytes that the requests of each organisation hold in memory. A body counts from its first byte until its
+// response is made. A large response counts until it is sent.
 
 import type { OrganisationNumber } from '../../store/rows.ts';
 import { ReadingTurns } from './reading-turns.ts';
@@ -21,8 +21,9 @@ export class InFlight {
   }
 
   /**
-   * Counts bytes of a body and returns true if there is room for them. An organisation may hold as much as it leaves
-   * free, or one body if that is more, so that there is room for an organisation that holds nothing yet.
+   * Counts bytes of a body if there is room for them, and returns whether there was room. One organisation may hold at
+   * most as many bytes as are still free, or one body of the largest size if that is more. This leaves room for an
+   * organisation that holds nothing yet.
    */
   take(organisation: OrganisationNumber, bytes: number): boolean {
     const ofOne = (this.#bytesOf.get(organisation) ?? 0) + bytes;
@@ -32,7 +33,7 @@ export class InFlight {
     return true;
   }
 
-  /** Counts bytes of a response without a limit, because the response has to be sent in any case. */
+  /** Counts bytes of a response. Unlike `take`, it has no limit, because a response has to be sent in any case. */
   hold(organisation: OrganisationNumber, bytes: number): void {
     this.#bytes += bytes;
     this.#bytesOf.set(organisation, (this.#bytesOf.get(organisation) ?? 0) + bytes);

@@ -1,5 +1,5 @@
-// Reads a request's body into memory, within the limit for one body and the limit for all bodies together.
-// The ingest threads unpack and parse it.
+// Reads a request's body into memory, within the limit for one body and the limit for all bodies together. The ingest
+// threads decompress and parse the body later.
 
 import type { IncomingMessage } from 'node:http';
 import type { OrganisationNumber } from '../../store/rows.ts';
@@ -15,7 +15,8 @@ export type ContentEncoding = (typeof contentEncodings)[number];
 
 export interface Body {
   /**
-   * The bytes of a small body may be part of a larger, shared buffer, which must not be transferred to another thread.
+   * The bytes of the body as it was received. A small body may be part of a larger buffer that is shared with other
+   * data. Such a buffer must not be transferred to another thread.
    */
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly encoding: ContentEncoding | null;
@@ -27,7 +28,10 @@ export const notJson: Refusal = {
   headers: { Accept: 'application/json' },
 };
 
-/** Returns the body's Content-Encoding, null if it has none, or a refusal if the type or encoding is not supported. */
+/**
+ * Returns the body's Content-Encoding, or null if the body is not compressed. Returns a refusal if the Content-Type or
+ * the Content-Encoding is not supported.
+ */
 export function bodyEncoding(request: IncomingMessage): ContentEncoding | null | Refusal {
   const contentType = request.headers['content-type'];
   if (contentType === undefined || !isJson(contentType)) return notJson;
@@ -60,13 +64,16 @@ export function tooLarge(maxBytes: number): Refusal {
   };
 }
 
-/** Besides its content, a buffer takes a few hundred bytes, so runs of small chunks are joined. */
+/**
+ * A chunk with fewer bytes is small. Every buffer takes a few hundred bytes of memory besides its content, so
+ * `SMALL_CHUNKS_JOINED` small chunks in a row are joined into one buffer.
+ */
 const SMALL_CHUNK_BYTES = 1024;
 const SMALL_CHUNKS_JOINED = 256;
 
 /**
- * Resolves to the bytes, to a refusal, or to null if the client disconnected before the end. If it resolves to bytes,
- * they count in `inFlight` until the caller gives them back.
+ * Resolves to the body's bytes, to a refusal, or to null if the client disconnected before the end of the body. The
+ * returned bytes count in `inFlight` until the caller calls `inFlight.give`.
  */
 export function readBytes(
   request: IncomingMessage,
@@ -74,7 +81,7 @@ export function readBytes(
   inFlight: InFlight,
   organisation: OrganisationNumber,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal | null> {
-  // The client disconnected while its key was looked up, so no further event will come.
+  // If the client disconnected while its key was looked up, no event would settle the promise below.
   if (request.destroyed) return Promise.resolve(null);
   if (hasTinyChunks(request)) return Promise.resolve(chunksTooSmall);
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
@@ -86,7 +93,7 @@ export function readBytes(
     let chunks: Buffer[] = [];
     let smallInARow = 0;
     let length = 0;
-    /** Null while the body is small: it then needs no turn. */
+    /** Null while the body is small, because a small body is read without a turn. */
     let reader: BodyReader | null = null;
     let isWaiting = false;
     let isOver = false;
@@ -96,8 +103,8 @@ export function readBytes(
       const isWhole = result instanceof Uint8Array;
       if (!isWhole) {
         inFlight.give(organisation, length);
-        // The rest is read and discarded, because a client that is still sending would not read the response. Only a
-        // body of tiny chunks is left unread, because every chunk costs time and memory.
+        // The rest of the body is read and discarded, because a client that is still sending would not read the
+        // response. If the chunks are tiny, the rest is left unread instead, because every chunk costs time and memory.
         if (result === chunksTooSmall) request.pause();
         else request.resume();
       }
@@ -106,7 +113,7 @@ export function readBytes(
     };
     const readOn = (): void => {
       isWaiting = false;
-      // Restarts the stall timeout: the time for which the client had to wait does not count.
+      // Restarts the stall timeout, so that the time for which the client had to wait for its turn does not count.
       request.socket.setTimeout(request.socket.timeout ?? 0);
       request.resume();
     };
@@ -172,7 +179,10 @@ function joined(chunks: readonly Buffer[], length: number): Uint8Array<ArrayBuff
   return bytes;
 }
 
-/** Frees the memory now. The garbage collector would leave tens of megabytes of such buffers unfreed for a while. */
+/**
+ * Frees the memory of a chunk at once, if the chunk has its own buffer. Otherwise tens of megabytes of such buffers
+ * would stay in memory until the garbage collector runs.
+ */
 function release({ buffer, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }

@@ -1,28 +1,31 @@
-// Limits how many large bodies are read at once. Organisations take turns; the bodies of one organisation are read in
-// the order in which they came. Reading stops while enough is read to keep the ingest thread busy, so that the rest
-// waits at the clients instead of in memory.
+// Limits how many large bodies are read at once. Organisations take turns, and the bodies of one organisation are read
+// in the order in which they arrived. While enough of an organisation's bodies are in memory to keep the ingest thread
+// busy, its other large bodies are not read. They wait at the clients instead of in memory.
 
 import type { OrganisationNumber } from '../../store/rows.ts';
 
 /** A body up to this size is read without a turn, so that small requests never wait for large ones. */
 export const READ_AT_ONCE_BYTES = 128 * 1024;
 const MOST_READ_AT_A_TIME = 2;
-/** While an organisation has this many bytes of bodies read and without a response, it gets no further turn. */
+/** An organisation gets no further turn while its large bodies that wait for their response have this many bytes. */
 const ENOUGH_READ_BYTES = 8 * 1024 * 1024;
-/** A client that sends fewer bytes than this in a period is slow: it is read further, but its turn goes to the next. */
+/**
+ * How often the speed of a client is checked. A client that sends fewer than `LEAST_BYTES_PER_PERIOD` in a period is
+ * slow: its body is still read, but the turn goes to the next body.
+ */
 const PERIOD_MS = 20;
 const LEAST_BYTES_PER_PERIOD = 64 * 1024;
 
 export interface BodyReader {
   readonly organisation: OrganisationNumber;
-  /** How much of the body has arrived. */
+  /** Returns the number of bytes of the body that have arrived. */
   readBytes(): number;
-  /** Called when its turn has come: the body may be read to its end. */
+  /** Called when the turn of this body has come. The body may then be read to its end. */
   readOn(): void;
 }
 
 export class ReadingTurns {
-  /** The organisation whose turn is next comes first. */
+  /** The readers that wait for a turn. The organisation whose turn is next comes first. */
   readonly #waiting = new Map<OrganisationNumber, Set<BodyReader>>();
   readonly #reading = new Map<BodyReader, NodeJS.Timeout>();
   readonly #readBytes = new Map<OrganisationNumber, number>();
@@ -34,7 +37,7 @@ export class ReadingTurns {
     return waiting;
   }
 
-  /** Returns true if the reader may continue at once. Otherwise its `readOn` is called when its turn has come. */
+  /** Returns true if the reader may continue at once. Otherwise the reader's `readOn` is called when it may. */
   begin(reader: BodyReader): boolean {
     const ofOne = this.#waiting.get(reader.organisation);
     if (ofOne === undefined && this.#hasRoom(reader.organisation)) {
@@ -46,8 +49,9 @@ export class ReadingTurns {
   }
 
   /**
-   * Ends a turn. `reader` is null if the body never needed one. `readBytes` is the size of the whole body, which counts
-   * until `answered` is called, or 0 if the body was not read completely.
+   * Ends a reader's turn, or its wait for a turn. `reader` is null if the body was small and needed no turn.
+   * `readBytes` is the size of the body, which counts until `answered` is called. It is 0 if the body is not read
+   * completely.
    */
   end(reader: BodyReader | null, readBytes: number): void {
     if (reader !== null) {
@@ -59,7 +63,10 @@ export class ReadingTurns {
     this.#startWaiting();
   }
 
-  /** Stops counting a body. Bodies that needed no turn are not counted, so that small ones cannot delay large ones. */
+  /**
+   * Stops counting a body, because its response is made. Bodies that needed no turn were never counted, so that small
+   * bodies cannot delay large ones.
+   */
   answered(organisation: OrganisationNumber, readBytes: number): void {
     if (readBytes <= READ_AT_ONCE_BYTES) return;
     this.#count(organisation, -readBytes);
@@ -105,7 +112,7 @@ export class ReadingTurns {
   #start(reader: BodyReader): void {
     const bytesBefore = reader.readBytes();
     const timer = setTimeout(() => {
-      // Data that arrived while this thread was busy is handled first.
+      // Waits until data that arrived while this thread was busy has been handled, because it counts for this period.
       setImmediate(() => {
         if (this.#reading.get(reader) !== timer) return;
         if (reader.readBytes() - bytesBefore >= LEAST_BYTES_PER_PERIOD) this.#start(reader);

@@ -1,20 +1,23 @@
-// Tracks which connections wait for the server and which wait for their client. A stop waits only for the former, and
-// no connection stays open after its last response.
+// Tracks the requests of each connection that have no complete response yet. A server that stops sends the responses
+// for which clients wait, and disconnects clients that stall. No connection stays open after its last response.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 const SWEEP_EVERY_MS = 50;
-/** How long a client may go without sending or reading a byte during a stop. */
+/** How long a client may neither send nor read a byte while the server stops. */
 const LONGEST_STALL_MS = 5000;
-/** How long a client has to read the last response. Closing earlier could lose it, if the client is still sending. */
+/**
+ * How long a client has to read the last response. If the connection were closed earlier while the client is still
+ * sending, the client could lose the response.
+ */
 const LINGER_MS = 2000;
 
 const unfinished = Symbol('unfinished responses');
 const answeredEarly = Symbol('request that was answered before its end');
 
 interface HttpSocket extends Socket {
-  /** More than one if the client sends requests without waiting for responses. */
+  /** The responses that are not sent completely. There are several if the client does not wait for responses. */
   [unfinished]?: Set<ServerResponse>;
   [answeredEarly]?: IncomingMessage;
 }
@@ -24,48 +27,51 @@ export function responseBegan(socket: HttpSocket, response: ServerResponse): voi
   socket[unfinished].add(response);
 }
 
-/** Call this when a response has been sent to its end, or when its connection was closed. */
+/** Call this when a response has been sent completely, or when its connection was closed. */
 export function responseEnded(socket: HttpSocket, response: ServerResponse): void {
   socket[unfinished]?.delete(response);
   if (!response.req.complete) socket[answeredEarly] = response.req;
 }
 
-/** Returns the number of requests on the connection that have begun and not ended. */
+/** Returns the number of requests on the connection that have begun but whose response has not ended. */
 export function unfinishedResponses(socket: HttpSocket): number {
   return socket[unfinished]?.size ?? 0;
 }
 
-/** Returns whether a request on the connection has begun and not ended. */
+/** Returns whether a request on the connection has begun but its response has not ended. */
 export function isInRequest(socket: HttpSocket): boolean {
   return someResponse(socket, () => true);
 }
 
-/** Returns the last unsent response that is complete or whose request has arrived completely. */
+/**
+ * Returns the last response that is due but not sent completely. A response is due if its request has arrived
+ * completely or if the response itself is complete.
+ */
 export function lastResponseDue(socket: HttpSocket): ServerResponse | undefined {
   return [...(socket[unfinished] ?? [])].findLast(
     ({ req, writableEnded, writableFinished }) => (req.complete || writableEnded) && !writableFinished,
   );
 }
 
-/** Returns whether the request that is still arriving already has its response, such as a refusal. */
+/** Returns whether a request that is still arriving already has its response, such as a refusal. */
 export function isAnsweredEarly(socket: HttpSocket): boolean {
   if (socket[answeredEarly]?.complete === false) return true;
   return someResponse(socket, ({ req, writableEnded }) => !req.complete && writableEnded);
 }
 
-/** Sends the last bytes of a connection. Closes it when the client has closed its side, or after `LINGER_MS`. */
+/** Sends the last bytes of a connection. Closes it when the client closes its side, at the latest after `LINGER_MS`. */
 export function endConnection(socket: Socket, lastBytes: string): void {
   const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once('close', () => clearTimeout(lingering)).end(lastBytes);
 }
 
 /**
- * Lets a client close its side after its last request and still get the response. By default Node closes the connection
- * at once, even if a handler is working on the request.
+ * Lets a client close its side of the connection after its last request and still get the response. By default, Node
+ * closes the whole connection at once, even while a handler works on the request.
  */
 export function answerHalfClosed(server: Server): void {
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-  // Set only after the handshake: a connection with an unfinished one would stay open after the client has left.
+  // This is set only after the TLS handshake. Otherwise a client that leaves during it would keep a connection open.
   server.on('secureConnection', (socket: Socket) => {
     socket.allowHalfOpen = true;
   });
@@ -73,16 +79,16 @@ export function answerHalfClosed(server: Server): void {
 
 /** The progress of a stop. */
 export interface Closing {
-  /** The number of connections that were closed in the middle of a request or response because the client stalled. */
+  /** The number of connections that were closed within a request or response because the client was too slow. */
   readonly cut: number;
 }
 
 /**
- * Returns a function that starts to close the connections of a server that takes no new ones.
+ * Returns a function that starts to close the connections of a server that no longer accepts new ones.
  * - Connections without a request are closed at once.
  * - Requests that have arrived completely get their response.
- * - Clients that stall while they send a request or read a response are cut off. Shortly before `timeoutMs` has passed,
- *   clients that are only slow are cut off too.
+ * - Clients that stall while they send a request or read a response are disconnected. Shortly before `timeoutMs` has
+ *   passed, clients that are only slow are disconnected too.
  */
 export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: number) => Closing {
   const open = new Map<Socket, Tracked>();
@@ -95,7 +101,9 @@ export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: nu
     if (connection !== undefined) connection.http = http;
   });
 
-  // Node calls this too. It considers a connection idle once its response is complete, and would cut the response off.
+  // Node calls `closeIdleConnections` too. It considers a connection idle once the response is complete, even if the
+  // response is still being sent, and would cut the response off. So nothing is closed here while any response is being
+  // sent.
   const closeIdleConnections = server.closeIdleConnections.bind(server);
   server.closeIdleConnections = () => {
     const isSending = ({ http }: Tracked): boolean =>
@@ -134,13 +142,13 @@ export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: nu
 
 interface Tracked {
   readonly tcp: Socket;
-  /** The socket of the requests: the connection itself, or the TLS socket over it. Null until the handshake is done. */
+  /** The socket for requests: the TCP socket, or the TLS socket on top of it. Null until the TLS handshake is done. */
   http: HttpSocket | null;
   bytesRead: number;
   bytesSent: number;
   /**
-   * How long the server has waited for the client. Counted in sweeps, so that time when the server was busy is left
-   * out.
+   * How long the server has waited for the client. It is counted in sweeps, so that the time for which the server was
+   * busy does not count.
    */
   waitedMs: number;
 }
@@ -155,7 +163,10 @@ function noteProgress(connection: Tracked): boolean {
   return hasMoved;
 }
 
-/** Returns how many bytes the kernel has accepted. Node's public counter changes only when a whole write is done. */
+/**
+ * Returns how many bytes of the connection the kernel has accepted. Node's public counter is not used, because it
+ * changes only when a whole write is done.
+ */
 export function sentBytes(socket: Socket): number {
   const tcp = (socket as { readonly _parent?: Socket })._parent ?? socket;
   const { _handle: handle } = tcp as {
@@ -164,12 +175,15 @@ export function sentBytes(socket: Socket): number {
   return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);
 }
 
-/** Returns whether the client waits for the server: its request is complete, and no part of a response is unread. */
+/**
+ * Returns whether the client waits for the server: its request has arrived completely, the response is not complete,
+ * and the client has read the part of the response that exists.
+ */
 function isAccepted({ req, writableEnded, writableNeedDrain }: ServerResponse): boolean {
   return req.complete && !writableEnded && !writableNeedDrain;
 }
 
-/** Returns whether the server has paused a body or has not begun to read it. */
+/** Returns whether the server keeps the client waiting: it has paused the body or has not begun to read it. */
 function keepsWaiting(socket: HttpSocket): boolean {
   return someResponse(
     socket,

@@ -1,5 +1,6 @@
-// Passes requests with the header Expect to the handlers; Node would respond before their key is checked. `100
-// Continue` is sent when a handler starts to read the body, so that clients do not send a body that is refused.
+// Handles the request header Expect. Node would respond to it before the API key is checked, so these requests are
+// passed to the handlers instead. `100 Continue` is sent when a handler starts to read the body, so that a client does
+// not send a body if its request is refused.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
@@ -13,7 +14,10 @@ export function handleExpectations(server: Server): void {
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
 }
 
-/** Returns whether Expect is not `100-continue`. HTTP/1.0 does not have the header, so it is ignored there. */
+/**
+ * Returns whether the request has an Expect header other than `100-continue`. The header does not exist in HTTP/1.0, so
+ * it is ignored there.
+ */
 export function expectsTheUnknown(request: IncomingMessage): boolean {
   return request.headers.expect !== undefined && request.httpVersion === '1.1' && !waiting.has(request);
 }

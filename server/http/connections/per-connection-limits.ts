@@ -1,5 +1,6 @@
-// Limits how much work one connection can cause at once. Node handles everything in a received chunk of 64 KiB before
-// it reads from another connection: up to two thousand requests, or ten thousand pieces of a body.
+// Limits how much work one connection can cause at once. Node reads up to 64 KiB from a connection and handles all of
+// it before it reads from another connection. 64 KiB can contain two thousand requests, or ten thousand pieces of a
+// body.
 
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { responseBegan, responseEnded, unfinishedResponses } from './connection-state.ts';
@@ -10,8 +11,8 @@ import { refuseTinyChunks } from './tiny-chunks.ts';
 export const MOST_UNANSWERED_REQUESTS = 8;
 
 /**
- * Wraps the server's request listener with the limits. Call it once per server. Owners take turns: `ownerOf` returns the
- * number of the organisation to which the time for a request is charged.
+ * Wraps the server's request listener with the limits. Call it once per server. Organisations take turns: the time for
+ * a request is charged to the organisation whose number `ownerOf` returns.
  */
 export function limitConnections(server: Server, ownerOf: (request: IncomingMessage) => number): void {
   const [handle] = server.listeners('request') as [RequestListener];

@@ -1,15 +1,18 @@
-// Lets organisations take turns on the serving thread. In each turn of the event loop Node accepts one new connection and
-// reads from all that have sent something. If all of their requests were handled at once, a client with hundreds of
-// connections would make other clients wait for seconds.
+// Lets organisations take turns on the serving thread. In each turn of the event loop, Node accepts one new connection
+// and reads from all connections on which data has arrived. If all requests in this data were handled at once, a client
+// with hundreds of connections would make other clients wait for seconds.
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../fair-queue.ts';
 import { unfinishedResponses } from './connection-state.ts';
 
-/** Requests are handled for this long before the next turn of the event loop. */
+/** The longest time for which requests are handled in one turn of the event loop. */
 const TURN_MS = 4;
-/** A new connection is seldom the only one that waits, so its turn ends after this many requests. */
+/**
+ * The most waiting requests that are handled in a turn in which a connection was accepted. Such a turn ends early,
+ * because usually more new connections are waiting, and each turn accepts only one.
+ */
 const REQUESTS_AFTER_ACCEPTING = 2;
 
 interface WaitingRequest {
@@ -20,7 +23,7 @@ interface WaitingRequest {
 
 export class ServingTurns {
   readonly #waiting = new FairQueue<WaitingRequest>();
-  /** Requests that wait for the response to an earlier one on their connection. */
+  /** The requests of each connection that wait for the response to an earlier request on the same connection. */
   readonly #behind = new WeakMap<Socket, WaitingRequest[]>();
   #isTurnEndDue = false;
   #turnStartedAtMs = 0;
@@ -33,9 +36,9 @@ export class ServingTurns {
   }
 
   /**
-   * Calls `handle` now, or when the owner of the request has its turn; not at all if the connection is gone by then. The
-   * requests of a connection are handled one after the other, because a response that cannot be sent before an earlier
-   * one would hold what the earlier one waits for, such as a slot.
+   * Calls `handle` now, or when the owner of the request has its turn. Does not call it if the connection is closed by
+   * then. The requests of one connection are handled one after the other. Otherwise a later request could hold a slot
+   * for which an earlier request waits, although its own response can only be sent after that of the earlier request.
    */
   take(socket: Socket, ownerOf: () => number, handle: () => void): void {
     this.#beginTurn();
@@ -51,7 +54,7 @@ export class ServingTurns {
     }
   }
 
-  /** Lets the next request of the connection have its turn. Call it when a response has ended. */
+  /** Queues the next request of the connection. Call this when a response on the connection has ended. */
   responded(socket: Socket): void {
     if (socket.destroyed) return;
     const next = this.#behind.get(socket)?.shift();
@@ -83,7 +86,7 @@ export class ServingTurns {
     if (this.#isTurnEndDue) setImmediate(() => this.#endTurn());
   }
 
-  /** Returns false if the connection of the request is gone. */
+  /** Handles the next waiting request. Returns false if the connection of the request is closed. */
   #handleNext(): boolean {
     const { owner, socket, handle } = this.#waiting.shift()!;
     if (socket.destroyed) return false;

@@ -2,22 +2,25 @@
 
 import type { Socket } from 'node:net';
 
-/** The indexes of the parser's callbacks for a complete head and for the end of a chunk. */
+/** The indexes of two of the parser's callbacks: for a complete request head, and for the end of the received bytes. */
 const HEAD_COMPLETE = 2;
 const END_OF_CHUNK = 5;
-/** Node's parser stops if the callback for a head returns this, because another protocol could follow. */
+/**
+ * If the callback for a head returns this value, Node's parser stops. The value is meant for requests after which the
+ * connection changes to another protocol.
+ */
 const STOP = 2;
 
 interface HttpSocket extends Socket {
-  /** Node's parser. It calls its callbacks, stored under these indexes, for every header and every piece of a body. */
+  /** Node's parser. Its callbacks, such as the one for a complete head, are stored under numbers. */
   readonly parser?: Record<number, unknown> | null;
 }
 
 /**
- * Makes Node's parser stop at the next request, or at the end of the current chunk, without calling its callbacks. A
- * chunk of 64 KiB can hold two thousand requests, or ten thousand pieces of a body, and neither pausing nor destroying
- * the connection stops the parser before the end of the chunk. Node reuses parsers for other connections, so the
- * callbacks are restored afterwards.
+ * Makes Node's parser stop at the next request, or at the end of the bytes that it is parsing, and call none of its
+ * callbacks until then. Node parses up to 64 KiB at a time, which can contain two thousand requests or ten thousand
+ * pieces of a body. Neither pausing nor destroying the connection stops the parser before the end of these bytes. The
+ * callbacks are restored afterwards, because Node reuses a parser for other connections.
  */
 export function skipReceived({ parser }: HttpSocket): void {
   if (!parser) return;

@@ -5,8 +5,8 @@ import type { Socket } from 'node:net';
 import { isInRequest, sentBytes } from './connection-state.ts';
 
 /**
- * Destroys a connection without progress for the given time, unless the client is waiting for the server. A request
- * whose body stalls gets a response instead (read-body.ts).
+ * Closes every connection that has made no progress for `stallTimeoutMs`, unless its client is waiting for the server.
+ * If the body of a request stalls, the client gets a response instead (read-body.ts).
  */
 export function endStalledConnections(server: Server, stallTimeoutMs: number): void {
   const sentBefore = new WeakMap<Socket, number>();
@@ -14,7 +14,7 @@ export function endStalledConnections(server: Server, stallTimeoutMs: number): v
     const isSending = socket.writableLength > 0;
     if (isInRequest(socket) && !isSending) return;
     const sent = sentBytes(socket);
-    // Node's timeout does not see progress within a large encrypted write.
+    // Node's timeout does not notice progress within a large encrypted write, so the number of sent bytes is compared.
     if (isSending && sentBefore.get(socket) !== sent) {
       sentBefore.set(socket, sent);
       socket.setTimeout(stallTimeoutMs);

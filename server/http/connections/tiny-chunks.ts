@@ -1,5 +1,6 @@
-// Refuses bodies that are sent in very many tiny chunks. Each chunk, even of one byte, takes the serving thread some
-// microseconds and some hundred bytes, and Node's backpressure counts only the content.
+// Refuses bodies that are sent in very many tiny chunks. Every chunk, even of one byte, costs the serving thread some
+// microseconds and some hundred bytes of memory. Node's backpressure does not help, because it counts only the content
+// of the chunks.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Refusal } from '../refusals.ts';
@@ -14,14 +15,14 @@ export const chunksTooSmall: Refusal = {
 };
 
 const refused = new WeakSet<IncomingMessage>();
-/** The event that a request emits when its body is refused. */
+/** The event that a request emits when its body is refused because of tiny chunks. */
 export const TINY_CHUNKS = 'tiny chunks';
 
 export function hasTinyChunks(request: IncomingMessage): boolean {
   return refused.has(request);
 }
 
-/** Counts the chunks of a body and refuses it if they are too small. Call it before the first chunk arrives. */
+/** Counts the chunks of a body and refuses it if they are too small. Call this before the first chunk arrives. */
 export function refuseTinyChunks(request: IncomingMessage, response: ServerResponse): void {
   if (request.headers['transfer-encoding'] === undefined) return;
   let chunks = 0;

@@ -1,5 +1,5 @@
-// Makes code samples of a request, for curl and TypeScript. They read the server's address and the key from the
-// environment: HEADGATE_URL and HEADGATE_KEY.
+// Makes code samples for a request, with curl and in TypeScript. The samples read the server's address and the API key
+// from the environment variables HEADGATE_URL and HEADGATE_KEY.
 
 import type { CodeSample } from './document-shape.ts';
 
@@ -8,7 +8,7 @@ export interface SampledRequest {
   readonly path: string;
   readonly needsKey: boolean;
   readonly body?: unknown;
-  /** Further lines of TypeScript, which use `client`; null if the client does not support the request. */
+  /** The lines of the TypeScript sample that use `client`. Null if the client does not support the request. */
   readonly typescript: string | null;
 }
 
@@ -43,7 +43,7 @@ const client = new HeadgateClient({
 ${lines}`;
 }
 
-/** Returns a JSON value in the usual style of TypeScript. */
+/** Returns a JSON value as TypeScript code in the usual style: single quotes, and keys without quotes. */
 export function literal(value: unknown, indent = ''): string {
   if (typeof value === 'string') return `'${JSON.stringify(value).slice(1, -1).replaceAll("'", "\\'")}'`;
   if (value === null || typeof value !== 'object') return String(value);

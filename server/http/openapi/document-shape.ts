@@ -7,7 +7,7 @@ export type Reference = { readonly $ref: string };
 export interface Example {
   readonly summary: string;
   readonly value: unknown;
-  /** The request body that gets this response. A text is sent without quotes. */
+  /** The request body to which this is the response. A string is the text of the body, not a JSON string. */
   readonly 'x-request'?: unknown;
 }
 
@@ -69,7 +69,7 @@ export interface PathItem {
 export interface Tag {
   readonly name: string;
   readonly description: string;
-  /** The component schema of the object that the tag's operations handle, if there is one. */
+  /** The component schema of the object that the tag's operations handle. Missing if there is no such object. */
   readonly 'x-object'?: string;
   readonly 'x-displayName': string;
 }

@@ -81,7 +81,7 @@ function tagOf(type: RecordTypeName): Tag {
   };
 }
 
-/** Returns the paths, grouped by type, in upload order. */
+/** Returns all paths. The paths of each record type are together, and the types are in upload order. */
 function paths(): Record<string, PathItem> {
   const all: Record<string, PathItem> = {};
   const add = (route: ApiRouteName, operation: Operation, type = ''): void => {

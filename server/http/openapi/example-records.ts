@@ -1,5 +1,6 @@
-// Defines one realistic record of every type, with all its fields, and one interaction. The API description, its
-// samples and the reference page show them. They refer to each other and can be uploaded in the upload order.
+// Defines one realistic record of every type, with all its fields, and one interaction. The API description, its code
+// samples and the reference page show them. The records refer to each other, and all are accepted if they are uploaded
+// in the upload order.
 
 import type { RecordTypeName, SentInteraction, SentRecord } from '@headgate/catalogue/record-types.ts';
 
@@ -112,7 +113,7 @@ export const exampleInteraction: Required<SentInteraction> = {
   recommendation_id: 'f3a8c5d1-7e62-4b09-9d4f-0b5c8e1a2d76',
 };
 
-/** Example ids of objects to which the server gives a new id each time. */
+/** Ids for examples. Except for `missing`, each stands for an id that the server makes. */
 export const exampleIds = {
   request: '019a4b3c-7d20-7000-8f31-5c2e9a6b0d14',
   batch: '019a4b3c-7d24-7000-a6d2-8b0f3e7c1a59',

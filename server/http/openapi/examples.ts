@@ -1,4 +1,4 @@
-// Makes the responses to the example records, with the same code as the real ones.
+// Makes the example responses to the example records, with the same code that makes real responses.
 
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
 import {
@@ -27,7 +27,7 @@ export interface Exchange {
 
 export type Exchanges = Readonly<Record<string, Exchange>>;
 
-/** It has the right form, but no such date exists. */
+/** A text in the form of a date-time whose date does not exist. */
 const IMPOSSIBLE_DATE_TIME = '2026-02-30T09:00:00Z';
 const NOTHING: Tally = { created: 0, updated: 0, unchanged: 0 };
 
@@ -44,7 +44,10 @@ export const shownInteractionExample: ShownInteraction = presentInteraction([
   exampleRecordedAt,
 ]);
 
-/** Returns an upload that is accepted, one that is partly accepted and one that is refused, if sent in this order. */
+/**
+ * Returns three uploads with their responses. If they are sent in this order, the first is accepted, the second partly
+ * accepted and the third refused.
+ */
 export function uploadExchanges(type: RecordTypeName): Exchanges {
   const good = exampleRecords[type];
   const { record: bad, problems } = flawedExample(type);
@@ -78,7 +81,10 @@ function uploadExchange(
   return { summary, body: { records }, ...readAnswer(answer) };
 }
 
-/** Returns a typical mistake: a reference to a record that does not exist, or an invalid value if the type has none. */
+/**
+ * Returns a record with a typical mistake: a reference to a record that does not exist. If the type has no references,
+ * the mistake is an impossible date.
+ */
 function flawedExample(type: RecordTypeName): {
   record: unknown;
   problems(index: number): readonly Problem[];

@@ -1,4 +1,5 @@
-// Writes the introduction of the API description, in Markdown. It covers what applies to every operation.
+// Writes the introduction of the API description in Markdown. The introduction covers everything that applies to all
+// operations.
 
 import { LONGEST_TEXT_CHARACTERS } from '@headgate/catalogue/kinds/text.ts';
 import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';

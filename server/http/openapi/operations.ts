@@ -35,7 +35,7 @@ import { schemaNameOf } from './schemas.ts';
 
 type PathOf<R extends ApiRouteName> = (typeof apiRoutes)[R]['path'];
 
-/** The routes that exist for each record type. */
+/** The names of the routes that exist once for each record type. */
 export type RecordRouteName = {
   [R in ApiRouteName]: PathOf<R> extends `${string}:type${string}` ? R : never;
 }[ApiRouteName];
@@ -376,18 +376,21 @@ function refusalFrom(value: unknown): Refusal {
   return value;
 }
 
-/** Returns the scopes, any one of which is enough. */
+/** Returns the scopes that allow the action. A key needs only one of them. */
 function securityOf(action: Action, type?: RecordTypeName): Operation['security'] {
   const scopes = type === undefined ? [action] : [action, `${action}:${type}`];
   return scopes.map((scope) => ({ apiKey: [scope] }));
 }
 
-/** Adds the responses that every operation of that access can return. Its own descriptions take precedence. */
+/**
+ * Adds the responses that every operation with this access can return. If `own` has a response with the same status,
+ * that response is used instead.
+ */
 function withShared(access: Access, own: Responses): Record<string, Response | Reference> {
   return { ...statusesOfAccess[access], ...own };
 }
 
-/** Returns the requests that are accepted completely, because examples should be valid. */
+/** Returns only the requests that are accepted completely, because examples should be valid. */
 function requestsOf(exchanges: Exchanges): Record<string, Example> {
   const good = Object.entries(exchanges).filter(([, { status }]) => status === 200 || status === 201);
   return Object.fromEntries(good.map(([name, { summary, body }]) => [name, { summary, value: body }]));

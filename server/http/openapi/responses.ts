@@ -1,4 +1,4 @@
-// Describes the shared parts of responses, and the statuses that every operation of a kind of access can return.
+// Describes the parts that responses share, and the statuses that every operation with the same access can return.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import { notJson, tooLarge, tooMuchInFlight } from '../body/read-body.ts';
@@ -105,7 +105,7 @@ export function refused(
   description: string = describeRefusal(refusal.refusal),
 ): Response {
   const named = Object.keys(refusal.headers ?? {}).filter((name): name is HeaderName => name in headers);
-  // Without a valid key there are no rate-limit headers.
+  // The response to a request without a valid key has no rate-limit headers.
   const isAnonymous = access === 'key' && refusal.refusal === 'unauthorized';
   return answered(
     description,
@@ -120,7 +120,7 @@ export function describeRefusal(name: RefusalName): string {
   return `${meaning} ${remedy}`;
 }
 
-/** Used in the example if the rate is not limited. */
+/** The rate limit that the example shows if the server has no rate limit. */
 const USUAL_REQUESTS_PER_SECOND = 1000;
 
 /** Returns the responses by their names in the document's components. */
@@ -150,7 +150,7 @@ function shared(names: Readonly<Record<number, SharedResponseName>>): Responses 
   );
 }
 
-/** Responses that do not depend on the path. */
+/** The responses that every path can return. */
 const fromAll = shared({
   408: 'RequestTimeout',
   417: 'ExpectationFailed',

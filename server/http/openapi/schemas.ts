@@ -55,7 +55,7 @@ interface ObjectOptions {
   readonly optional?: readonly string[];
 }
 
-/** All properties are required unless they are named as optional. */
+/** Returns the schema of an object. All properties are required, except for those named in `optional`. */
 function object(properties: Readonly<Record<string, JsonSchema>>, options: ObjectOptions = {}): JsonSchema {
   const { title, description, optional = [] } = options;
   return {
@@ -125,7 +125,10 @@ export function sentSchema(title: string, fields: Fields, example: Values): Json
   return object(properties, { title: `${title}, as it is sent`, optional });
 }
 
-/** Every field is present. A field that was omitted is null, or has the value that is stored in that case. */
+/**
+ * Returns the schema of a record as responses show it. Every field is present. A field that the client omitted is null,
+ * or has the value that is stored in that case.
+ */
 export function shownSchema(title: string, fields: Fields, example: Values): JsonSchema {
   const properties = mapped(fields, (field, name) => {
     const schema = field.kind.name === 'date-time' ? shownDateTimeSchema : field.kind.schema;
@@ -144,7 +147,7 @@ function mapped(
 function fieldSchema(field: Field, schema: JsonSchema, isNullable: boolean, example: unknown): JsonSchema {
   const { omitted } = field;
   const description = describeField(field);
-  // A field that may be left out may also be an empty text.
+  // A text that must not be null must not be empty either. A text that may be null may also be empty.
   const bounds = !isNullable && 'maxLength' in schema ? { minLength: 1 } : {};
   return {
     ...(isNullable ? orNull(schema) : schema),
@@ -165,7 +168,7 @@ export function orNull(schema: JsonSchema): JsonSchema {
   };
 }
 
-/** Kinds whose name already says what they accept. */
+/** The kinds whose name already says what they accept, so that descriptions need not say it. */
 const plainKinds: readonly KindName[] = ['uuid', 'boolean'];
 
 function describeField({ kind, note, references }: Field): string {

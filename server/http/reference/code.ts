@@ -4,7 +4,7 @@ import { escaped, Html, html } from './html.ts';
 
 type Language = 'json' | 'sh' | 'ts';
 
-/** The highlighted forms of each language. If several match at a position, the first one wins. */
+/** The patterns that are highlighted in each language. If several match at a position, the first one is used. */
 const forms: Readonly<Record<Language, readonly (readonly [className: string, form: RegExp])[]>> = {
   json: [
     ['key', /"(?:[^"\\]|\\.)*"(?=\s*:)/],
@@ -35,7 +35,7 @@ const shortNames: Readonly<Record<string, Language>> = {
   json: 'json',
 };
 
-/** Returns a figure with the code. The script uses its caption as the title if it puts several figures into tabs. */
+/** Returns a figure with the code. If reference.js puts figures into tabs, their captions become the tabs' titles. */
 export function codeFigure(language: string, caption: string, source: string): Html {
   const shown = coloured(shortNames[language] ?? 'json', source);
   return html`<figure class="code" data-label="${caption}"><figcaption>${caption}</figcaption><pre tabindex="0" aria-label="${caption}"><code>${shown}</code></pre></figure>`;

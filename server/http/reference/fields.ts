@@ -1,4 +1,5 @@
-// Renders the fields of a schema as a list with name, type, whether it is required, and description.
+// Renders the fields of a schema as a list. Each entry has the field's name and type, says whether the field is
+// required, and describes it.
 
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';

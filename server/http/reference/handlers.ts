@@ -1,4 +1,4 @@
-// Handles GET /docs, the reference page, and the style and script that it loads.
+// Handles GET /docs, which returns the reference page, and the requests for the page's style sheet and script.
 
 import { readFile } from 'node:fs/promises';
 import type { Describe } from '../api-description.ts';
@@ -6,7 +6,7 @@ import { staticContent } from '../cached-content.ts';
 
 type Handler = ReturnType<typeof staticContent>;
 
-/** Allows only files from this server, and no inline code. */
+/** Allows the page to load only files from this server, except for images in `data:` URLs. Inline code does not run. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "style-src 'self'",

@@ -1,4 +1,5 @@
-// A template tag for safe HTML: everything that is put into a template is escaped, unless it is already HTML.
+// Provides a template tag for safe HTML: every value that is put into a template is escaped, unless it is already
+// `Html`.
 
 export class Html {
   readonly text: string;

@@ -1,5 +1,5 @@
-// Converts the subset of Markdown that the API description uses to HTML: headings, paragraphs, lists, tables and fenced
-// code, and within them code, links and strong text.
+// Converts Markdown to HTML. It supports only what the API description uses: headings, paragraphs, lists, tables,
+// fenced code, inline code, links and bold text.
 
 import { codeFigure } from './code.ts';
 import { type Html, html, joined } from './html.ts';
@@ -48,7 +48,7 @@ interface Block {
   readonly isCode: boolean;
 }
 
-/** The text after the language is the caption. */
+/** Matches a fenced block of code. The text after the language is the caption. */
 const fence = /^```(\w+) (.+)\n([\s\S]*?)^```$/m;
 
 function blocksOf(markdown: string): readonly Block[] {
@@ -82,7 +82,7 @@ function blockOf(block: string): Html {
   return block.startsWith('| ') ? tableOf(block.split('\n')) : html`<p>${inline(block)}</p>`;
 }
 
-/** Gives each row an anchor of the first column's heading and its cell: `#code-required`, `#status-404`. */
+/** Gives each row an anchor made of the first column's heading and cell: `#code-required`, `#status-404`. */
 function tableOf([head, , ...rows]: readonly string[]): Html {
   const names = cellsOf(head!);
   const row = (line: string): Html => {

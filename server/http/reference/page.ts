@@ -1,4 +1,5 @@
-// Makes the reference page from the API description: a navigation, and next to each text the code that belongs to it.
+// Makes the reference page from the API description. The page has a navigation, and shows next to each text the code
+// that belongs to it.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import {
@@ -19,7 +20,7 @@ import { inline, paragraphs, type Section, sectionsOf } from './markdown.ts';
 interface Entry {
   readonly id: string;
   readonly title: string;
-  /** Further words that the filter matches. */
+  /** Words besides the title for which the filter finds the entry. */
   readonly words: readonly string[];
   readonly inner: readonly Entry[];
 }
@@ -35,9 +36,7 @@ interface Placed {
   readonly operation: Operation;
 }
 
-/**
- * The objects in responses, by the names of their schemas. They are described once, because many operations share them.
- */
+/** The objects that are described once for all operations, because many responses contain them. */
 const answerObjects = [
   { id: 'upload-result', title: 'The upload result', schema: 'UploadResult', example: 'accepted' },
   { id: 'refusal', title: 'The refusal', schema: 'Refusal', example: 'unauthorized' },
@@ -166,7 +165,7 @@ function answerSection(
   return guideSection({ id, title, text, code: [jsonFigure(title, exampleOf(document, example))] });
 }
 
-/** Returns the first example with this name. */
+/** Returns the first example with this name in the responses of all operations. */
 function exampleOf(document: OpenApiDocument, name: string): unknown {
   const answers = placedOperations(document).flatMap(({ operation }) => Object.values(operation.responses));
   const examples = answers.map((answer) => mediaOf(followed<Response>(document, answer))?.examples?.[name]);
@@ -188,7 +187,7 @@ ${own.map((placed) => operationPart(document, placed))}</section>
 `;
 }
 
-/** Returns a short list of all endpoints, with those of all record types merged. */
+/** Returns a short list of all endpoints. The endpoints of all record types are merged into one with `{type}`. */
 function glance(document: OpenApiDocument, operations: readonly Placed[]): Html {
   const [first, ...others] = document['x-tagGroups'][0]!.tags;
   const shown = operations.filter(({ operation }) => !others.includes(operation.tags[0]));
@@ -297,7 +296,7 @@ function parametersOf(document: OpenApiDocument, { parameters = [], 'x-anchor': 
   })}`;
 }
 
-/** Returns the limits of a parameter. Fields do not need it, because their descriptions contain the limits. */
+/** Returns a sentence with a parameter's limits. The descriptions of fields already contain their limits. */
 function boundsOf({ minimum, maximum, maxLength, enum: values }: JsonSchema): string {
   if (Array.isArray(values)) return ` One of ${values.map((value) => `\`${value}\``).join(', ')}.`;
   if (minimum !== undefined && maximum !== undefined) return ` From ${minimum} to ${maximum}.`;
@@ -329,7 +328,7 @@ function requestTabs(operation: Operation): Html {
   return html`<div class="tabs" data-tabs="language" data-name="Request">${samples}</div>`;
 }
 
-/** Not shown, because the example is always the same except for the scope, which is shown next to it. */
+/** Examples with this status are not shown. They differ only in the scope, which is shown next to them. */
 const FORBIDDEN = '403';
 
 function answerTabs(operation: Operation): Html {

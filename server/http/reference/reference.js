@@ -1,5 +1,5 @@
-// What the reference page can do with a script: filter, tabs, copying, and showing where the reader is. Without it
-// everything is there as well, one below the other.
+// Adds a filter, tabs, copy buttons and a mark for the current section to the reference page. Without this script the
+// page shows the same content, one part below the other.
 
 document.documentElement.classList.add('js');
 document.addEventListener('DOMContentLoaded', () => {
@@ -18,7 +18,10 @@ document.addEventListener('DOMContentLoaded', () => {
 });
 addEventListener('hashchange', goToAddress);
 
-/** Places shift while tabs are made, and a target may lie in something that is folded. */
+/**
+ * Scrolls to the element that the address names. The browser alone does not get it right, because elements move while
+ * tabs are made, and because the element may be inside a closed `<details>`.
+ */
 function goToAddress() {
   const target = document.getElementById(nameInAddress());
   if (target === null) return;
@@ -27,7 +30,10 @@ function goToAddress() {
   target.scrollIntoView({ behavior: 'instant' });
 }
 
-/** Anybody can write an address, and not every one can be decoded. */
+/**
+ * Returns the name after `#` in the address. A name that cannot be decoded is returned unchanged, because anybody can
+ * write such an address.
+ */
 function nameInAddress() {
   const name = location.hash.slice(1);
   try {
@@ -43,7 +49,7 @@ function element(name, properties, attributes = {}) {
   return made;
 }
 
-/** On a narrow screen the navigation is folded behind a button. */
+/** Adds the button that shows and hides the navigation on a narrow screen. */
 function addMenu(nav) {
   const button = element(
     'button',
@@ -101,7 +107,7 @@ function addFilter(nav) {
   });
 }
 
-/** Marks the entry of the section that the top of the window is in. */
+/** Marks the navigation entry of the section that is at the top of the window. */
 function followReading(nav) {
   const links = new Map([...nav.querySelectorAll('a')].map((link) => [link.hash.slice(1), link]));
   const sections = [...document.querySelectorAll('[data-spy]')];
@@ -138,7 +144,10 @@ function keepInView(nav, link) {
   }
 }
 
-/** All groups of languages show the same choice, and the next visit begins with it. */
+/**
+ * One function for each group of languages, which shows a language in that group. All groups show the same language,
+ * and the next visit begins with it.
+ */
 const languageGroups = [];
 const LANGUAGE_KEY = 'headgate-language';
 let tabCount = 0;
@@ -191,7 +200,10 @@ function makeTabs(group) {
   show(isOfLanguages ? rememberedLanguage() : undefined);
 }
 
-/** What was clicked stays where it is on the screen, though the groups above it change their heights. */
+/**
+ * Shows a language in all groups and stores the choice. Scrolls so that the clicked tab stays at the same place on the
+ * screen, because the groups above it change their heights.
+ */
 function chooseLanguage(label, tab) {
   const before = tab.getBoundingClientRect().top;
   for (const show of languageGroups) show(label);
@@ -199,7 +211,7 @@ function chooseLanguage(label, tab) {
   try {
     localStorage.setItem(LANGUAGE_KEY, label);
   } catch {
-    // A browser that keeps nothing still shows the choice on this page.
+    // If the browser cannot store the choice, the choice still applies to this page.
   }
 }
 
@@ -219,7 +231,8 @@ function copyButton(textOf, what) {
     { type: 'button', className: 'copy', textContent: 'Copy' },
     { 'aria-label': `Copy: ${what}`, 'aria-live': 'polite' },
   );
-  // Browsers give the clipboard only to pages that came by HTTPS or from the same machine, as this one always does.
+  // Browsers allow access to the clipboard only for pages that were loaded over HTTPS or from the same machine. That is
+  // always the case for this page.
   button.addEventListener('click', async () => {
     const isCopied = await navigator.clipboard.writeText(textOf()).then(
       () => true,
