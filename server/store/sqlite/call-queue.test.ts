@@ -71,6 +71,14 @@ test('a group is awaited if a small call of another organisation waits', () => {
   assert.equal(queue.isAwaited(group), true);
 });
 
+test('a group never mixes small and large calls, however many small ones wait', () => {
+  const queue = queueOf(20_000, [...items(5, 'b', 2, 100), ...items(4, 'a', 1, 5000)]);
+  queue.push(item('a5', 1));
+  const groups = [queue.takeGroup(), queue.takeGroup(), queue.takeGroup()].map(namesIn);
+  for (const names of groups) assert.ok(!(names.includes('b') && names.includes('a1')), groups.join(' | '));
+  assert.equal(groups[0], 'b1 b2 b3 b4 b5');
+});
+
 test('calls without an organisation are taken first', () => {
   const queue = queueOf(100, [...items(3, 'a', 1), ...items(2, 'key', null)]);
   assert.equal(namesIn(queue.takeGroup()), 'key1 key2 a1 a2 a3');

@@ -21,9 +21,7 @@ export class CallQueue<Item extends Weighed> {
   #ofNobody: Item[] = [];
   readonly #ofOrganisations = new FairQueue<Item>();
   #waitingWeight = 0;
-  /**
-   * True if a group has left a large call in the queue. The next group that may take large calls then takes only those.
-   */
+  /** True if calls of no organisation went before a large call whose turn had come. */
   #hasDeferred = false;
 
   /**
@@ -45,28 +43,24 @@ export class CallQueue<Item extends Weighed> {
   }
 
   /**
-   * Returns the next group. Small calls do not wait for a large call in the same group: if a large call follows only a
-   * few small ones, the group ends before the large call. The next group then takes only large calls, even if small
-   * calls keep arriving. If `mayTakeLarge` is false, large calls stay in the queue. The calls of an organisation keep
-   * their order.
+   * Returns the next group, which holds either small or large calls, so that small calls never wait for a large call in
+   * the same group. Calls of no organisation go first, but not twice before a large call whose turn has come. If
+   * `mayTakeLarge` is false, large calls stay in the queue. The calls of an organisation keep their order.
    */
   takeGroup(mayTakeLarge = true): Item[] {
     const fullWeight = this.#fullWeight();
-    const isForLarge = mayTakeLarge && this.#hasDeferred;
-    const mayTake = (_: OrganisationNumber, { weight }: Item): boolean =>
-      weight > LIGHT_WEIGHT ? mayTakeLarge : !isForLarge;
+    const isLarge = (_: OrganisationNumber, { weight }: Item): boolean => weight > LIGHT_WEIGHT;
+    const isSmall = (_: OrganisationNumber, { weight }: Item): boolean => weight <= LIGHT_WEIGHT;
+    const next = this.#ofOrganisations.peek(mayTakeLarge ? undefined : isSmall);
+    const isLargeNext = next !== undefined && next.weight > LIGHT_WEIGHT;
+    const isForLarge = isLargeNext && (this.#ofNobody.length === 0 || this.#hasDeferred);
+    this.#hasDeferred = isLargeNext && !isForLarge;
     const group = isForLarge ? [] : this.#ofNobody;
-    if (isForLarge) this.#hasDeferred = false;
-    else this.#ofNobody = [];
+    if (!isForLarge) this.#ofNobody = [];
     let weight = 0;
     while (weight < fullWeight) {
-      const next = this.#ofOrganisations.peek(mayTake);
-      if (next === undefined) break;
-      if (!isForLarge && group.length > 0 && weight <= LIGHT_WEIGHT && next.weight > LIGHT_WEIGHT) {
-        this.#hasDeferred = true;
-        break;
-      }
-      const item = this.#ofOrganisations.shift(mayTake)!;
+      const item = this.#ofOrganisations.shift(isForLarge ? isLarge : isSmall);
+      if (item === undefined) break;
       // Charges the call at once, so that the next call comes from an organisation that was served less, if one is
       // waiting.
       this.#ofOrganisations.charge(item.organisation!, item.weight);
