@@ -100,16 +100,23 @@ function mayHaveLostKeys(
 function parseEscapedKeys(buffer: Buffer, escapedKeys: readonly KeySpan[]): unknown {
   const parts: Buffer[] = [];
   let copied = 0;
+  for (const { start, end } of escapedKeys) {
+    const key = buffer.toString('utf8', start, end);
+    parts.push(buffer.subarray(copied, start), Buffer.from(withoutEscapes(key)));
+    copied = end;
+  }
+  return JSON.parse(textOf(Buffer.concat([...parts, buffer.subarray(copied)])));
+}
+
+/**
+ * Returns the key with as many characters as before, so that the positions in error messages stay right. A key with a
+ * wrong escape is returned unchanged: it makes the whole text invalid.
+ */
+function withoutEscapes(keyJson: string): string {
   try {
-    for (const { start, end } of escapedKeys) {
-      const key = JSON.parse(buffer.toString('utf8', start, end)) as string;
-      parts.push(buffer.subarray(copied, start), Buffer.from(JSON.stringify(key)));
-      copied = end;
-    }
-    return JSON.parse(textOf(Buffer.concat([...parts, buffer.subarray(copied)])));
+    return JSON.stringify(JSON.parse(keyJson)).padEnd(keyJson.length);
   } catch {
-    // Parses the original text, so that the error message gives the position in the body that the client sent.
-    return JSON.parse(textOf(buffer));
+    return keyJson;
   }
 }
 
