@@ -8,7 +8,7 @@ import { chunksTooSmall, hasTinyChunks, TINY_CHUNKS } from '../connections/tiny-
 import { requestTimedOut } from '../fixed-refusals.ts';
 import type { Refusal } from '../refusals.ts';
 import type { InFlight } from './in-flight-bytes.ts';
-import { type BodyReader, READ_AT_ONCE_BYTES } from './reading-turns.ts';
+import { type BodyReader, PIECE_COST_BYTES, READ_AT_ONCE_BYTES } from './reading-turns.ts';
 
 export const contentEncodings = ['gzip', 'br', 'zstd'] as const;
 export type ContentEncoding = (typeof contentEncodings)[number];
@@ -93,6 +93,7 @@ export function readBytes(
     let chunks: Buffer[] = [];
     let smallInARow = 0;
     let length = 0;
+    let pieces = 0;
     /** Null while the body is small, because a small body is read without a turn. */
     let reader: BodyReader | null = null;
     let isWaiting = false;
@@ -111,11 +112,19 @@ export function readBytes(
       inFlight.turns.end(reader, isWhole ? length : 0);
       resolve(result);
     };
+    const costBytes = (): number => length + pieces * PIECE_COST_BYTES;
     const readOn = (): void => {
       isWaiting = false;
       // Restarts the stall timeout, so that the time for which the client had to wait for its turn does not count.
       request.socket.setTimeout(request.socket.timeout ?? 0);
       request.resume();
+      request.socket.resume();
+    };
+    /** Pauses the connection, too: a paused request alone still takes in 64 KiB, in however many pieces. */
+    const wait = (): void => {
+      isWaiting = true;
+      request.pause();
+      request.socket.pause();
     };
     const onData = (chunk: Buffer): void => {
       if (isOver) return;
@@ -126,16 +135,16 @@ export function readBytes(
       } else {
         chunks.push(chunk);
         length += chunk.length;
+        pieces++;
         smallInARow = chunk.length < SMALL_CHUNK_BYTES ? smallInARow + 1 : 0;
         if (smallInARow === SMALL_CHUNKS_JOINED) {
           const small = chunks.splice(-SMALL_CHUNKS_JOINED);
           chunks.push(Buffer.concat(small));
           smallInARow = 0;
         }
-        if (reader === null && length > READ_AT_ONCE_BYTES) {
-          reader = { organisation, readBytes: () => length, readOn };
-          isWaiting = !inFlight.turns.begin(reader);
-          if (isWaiting) request.pause();
+        if (reader === null && costBytes() > READ_AT_ONCE_BYTES) {
+          reader = { organisation, costBytes, readOn, wait };
+          if (!inFlight.turns.begin(reader)) wait();
         }
       }
     };

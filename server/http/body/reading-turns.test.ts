@@ -12,8 +12,9 @@ function readersOf(organisations: string): { readers: BodyReader[]; begun: strin
   const begun: string[] = [];
   const readers = [...organisations].map((name) => ({
     organisation: organisationOf(name),
-    readBytes: () => performance.now() * MIB,
+    costBytes: () => performance.now() * MIB,
     readOn: () => void begun.push(name),
+    wait: () => void begun.push(`${name} waits`),
   }));
   return { readers, begun };
 }
@@ -52,10 +53,25 @@ test('a large body without a response delays the next body of its organisation o
 test('a client that sends nothing does not delay other bodies', async () => {
   const turns = new ReadingTurns();
   const { readers, begun } = readersOf('abc');
-  const stalled = readers.slice(0, 2).map((reader) => ({ ...reader, readBytes: () => MIB }));
+  const stalled = readers.slice(0, 2).map((reader) => ({ ...reader, costBytes: () => MIB }));
   for (const reader of stalled) turns.begin(reader);
   assert.equal(turns.begin(readers[2]!), false);
   await sleep(200);
   assert.deepEqual(begun, ['c']);
   for (const reader of [...stalled, readers[2]!]) turns.end(reader, 0);
+});
+
+test('a long body gives way to other organisations, and is read on before the others of its own', async () => {
+  const turns = new ReadingTurns();
+  const { readers, begun } = readersOf('aaab');
+  try {
+    for (const reader of readers) turns.begin(reader);
+    while (begun.length < 2) await sleep(5);
+    turns.end(readers[3]!, 0);
+    turns.end(readers[1]!, 0);
+    assert.deepEqual(begun, ['a waits', 'b', 'a', 'a']);
+    assert.equal(turns.waiting, 0);
+  } finally {
+    for (const reader of readers) turns.end(reader, 0);
+  }
 });

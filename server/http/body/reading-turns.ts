@@ -4,24 +4,30 @@
 
 import type { OrganisationNumber } from '../../store/rows.ts';
 
-/** A body up to this size is read without a turn, so that small requests never wait for large ones. */
+/** A body up to this cost is read without a turn, so that small requests never wait for large ones. */
 export const READ_AT_ONCE_BYTES = 128 * 1024;
+/** What a piece of a body costs besides its bytes: a piece of one byte takes as long as a kilobyte in a large piece. */
+export const PIECE_COST_BYTES = 1024;
 const MOST_READ_AT_A_TIME = 2;
 /** An organisation gets no further turn while its large bodies that wait for their response have this many bytes. */
 const ENOUGH_READ_BYTES = 8 * 1024 * 1024;
 /**
- * How often the speed of a client is checked. A client that sends fewer than `LEAST_BYTES_PER_PERIOD` in a period is
- * slow: its body is still read, but the turn goes to the next body.
+ * How often the speed of a client is checked. A client that sends less than `LEAST_COST_PER_PERIOD_BYTES` in a period
+ * is slow: its body is still read, but the turn goes to the next body.
  */
 const PERIOD_MS = 20;
-const LEAST_BYTES_PER_PERIOD = 64 * 1024;
+const LEAST_COST_PER_PERIOD_BYTES = 64 * 1024;
+/** After this time a turn ends if another organisation waits. The body is read on in the next turn of its organisation. */
+const LONGEST_TURN_MS = 100;
 
 export interface BodyReader {
   readonly organisation: OrganisationNumber;
-  /** Returns the number of bytes of the body that have arrived. */
-  readBytes(): number;
-  /** Called when the turn of this body has come. The body may then be read to its end. */
+  /** Returns the cost of what has arrived of the body: its bytes, and `PIECE_COST_BYTES` for each piece. */
+  costBytes(): number;
+  /** Called when the turn of this body has come. The body may then be read until `wait` is called. */
   readOn(): void;
+  /** Called when the turn has ended before the body, because another organisation waits. */
+  wait(): void;
 }
 
 export class ReadingTurns {
@@ -58,7 +64,7 @@ export class ReadingTurns {
       clearTimeout(this.#reading.get(reader));
       this.#reading.delete(reader);
       this.#leave(reader);
-      this.#count(reader.organisation, readBytes);
+      if (readBytes > READ_AT_ONCE_BYTES) this.#count(reader.organisation, readBytes);
     }
     this.#startWaiting();
   }
@@ -109,16 +115,35 @@ export class ReadingTurns {
     if (ofOne?.size === 0) this.#waiting.delete(reader.organisation);
   }
 
-  #start(reader: BodyReader): void {
-    const bytesBefore = reader.readBytes();
+  #start(reader: BodyReader, turnStartedAtMs = performance.now()): void {
+    const costBefore = reader.costBytes();
     const timer = setTimeout(() => {
-      // Waits until data that arrived while this thread was busy has been handled, because it counts for this period.
+      // Data that arrived while this thread was busy is handled first.
       setImmediate(() => {
         if (this.#reading.get(reader) !== timer) return;
-        if (reader.readBytes() - bytesBefore >= LEAST_BYTES_PER_PERIOD) this.#start(reader);
-        else this.end(reader, 0);
+        if (reader.costBytes() - costBefore < LEAST_COST_PER_PERIOD_BYTES) this.end(reader, 0);
+        else if (performance.now() - turnStartedAtMs < LONGEST_TURN_MS || !this.#isAwaitedBeside(reader))
+          this.#start(reader, turnStartedAtMs);
+        else this.#interrupt(reader);
       });
     }, PERIOD_MS);
     this.#reading.set(reader, timer);
+  }
+
+  #isAwaitedBeside({ organisation }: BodyReader): boolean {
+    return this.#waiting
+      .keys()
+      .some((other) => other !== organisation && (this.#readBytes.get(other) ?? 0) < ENOUGH_READ_BYTES);
+  }
+
+  /** The reader comes first in the next turn of its organisation, so that few of its bodies are in memory half read. */
+  #interrupt(reader: BodyReader): void {
+    const { organisation } = reader;
+    this.#reading.delete(reader);
+    const others = this.#waiting.get(organisation) ?? [];
+    this.#waiting.delete(organisation);
+    this.#waiting.set(organisation, new Set([reader, ...others]));
+    reader.wait();
+    this.#startWaiting();
   }
 }
