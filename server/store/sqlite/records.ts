@@ -1,7 +1,7 @@
 // Stores records of all types in SQLite.
 
-import { setImmediate } from 'node:timers/promises';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import { FairQueue } from '../../fair-queue.ts';
 import type { Written } from '../idempotency-records.ts';
 import { recordListing } from '../listing.ts';
 import { STEP_ENTRIES } from '../page-limits.ts';
@@ -9,7 +9,7 @@ import type { RecordPage, RecordStore, Upload } from '../records.ts';
 import type { OrganisationNumber, Row, Tally } from '../rows.ts';
 import { catalogueTables, quoted, recordTable } from '../tables.ts';
 import { packIdempotencyRecord, responseBytes, writeOnce } from './idempotency-records.ts';
-import { type PackedRows, packedSlices, packRows, ROWS_PER_SLICE } from './packed-rows.ts';
+import { type PackedRows, packedSlices, packRows } from './packed-rows.ts';
 import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
 import type { Links } from './thread-operations.ts';
@@ -23,6 +23,9 @@ export interface PackedUpload extends Omit<Upload, 'batches'> {
 const BYTES_PER_ID = 40;
 /** An upload counts as at least one row per this many bytes, because long rows take as long as several short ones. */
 const BYTES_PER_ROW = 1024;
+
+/** Few, because reading a row with the longest texts takes half a millisecond. */
+const DRY_RUN_STEP_ROWS = 20;
 
 export function recordLookUps(prepare: Prepare) {
   return {
@@ -108,17 +111,36 @@ export function recordWriter({ writer }: Pick<Links, 'writer'>): RecordStore['wr
   };
 }
 
-/** Compares the rows in steps, so that the thread that reads can do other work in between. */
+/**
+ * Compares the rows in steps. Organisations take turns by time, with one step in each turn of the event loop, so that
+ * the thread can do other work in between.
+ */
 export function dryRunInSteps(
   tallyOf: (organisation: OrganisationNumber, type: RecordTypeName, rows: readonly Row[]) => Promise<Tally>,
 ): RecordStore['dryRun'] {
+  const waiting = new FairQueue<() => void>();
+  let isPumpDue = false;
+  const pump = (): void => {
+    waiting.shift()?.();
+    isPumpDue = waiting.size > 0;
+    if (isPumpDue) setImmediate(pump);
+  };
+  const turnOf = (organisation: OrganisationNumber): Promise<void> =>
+    new Promise((resolve) => {
+      waiting.push(organisation, resolve);
+      if (isPumpDue) return;
+      isPumpDue = true;
+      setImmediate(pump);
+    });
   return async ({ organisation, type, batches }) => {
     const tallies: Tally[] = [];
     for (const rows of batches) {
       const ofSteps: Tally[] = [];
-      for (let first = 0; first < rows.length; first += ROWS_PER_SLICE) {
-        ofSteps.push(await tallyOf(organisation, type, rows.slice(first, first + ROWS_PER_SLICE)));
-        await setImmediate();
+      for (let first = 0; first < rows.length; first += DRY_RUN_STEP_ROWS) {
+        await turnOf(organisation);
+        const startedAtMs = performance.now();
+        ofSteps.push(await tallyOf(organisation, type, rows.slice(first, first + DRY_RUN_STEP_ROWS)));
+        waiting.charge(organisation, performance.now() - startedAtMs);
       }
       tallies.push(sumOf(ofSteps));
     }
