@@ -98,6 +98,12 @@ let isTurnDue = false;
 let turnStartedAtMs = 0;
 /** The organisation whose job was started last, and when. Null if no job has started since time was last charged. */
 let atWork: { readonly organisation: OrganisationNumber; readonly startedAtMs: number } | null = null;
+/**
+ * After a long job, its organisation pauses for as long as the job took, if another organisation has a job at work. So
+ * the other one waits for one long job, and not for a second one before its response.
+ */
+const LONG_JOB_MS = 20;
+let pause: { readonly organisation: OrganisationNumber; readonly endsAtMs: number } | null = null;
 let finished: JobResult[] = [];
 
 port.on('message', ({ jobsJson, bytes }: IngestMessage) => {
@@ -148,13 +154,26 @@ function endTurn(): void {
 /** Charges the time since the last job started to that job's organisation, and returns the current time. */
 function chargeForTime(): number {
   const nowMs = performance.now();
-  if (atWork !== null) waiting.charge(atWork.organisation, nowMs - atWork.startedAtMs);
+  if (atWork !== null) {
+    const { organisation, startedAtMs } = atWork;
+    const tookMs = nowMs - startedAtMs;
+    waiting.charge(organisation, tookMs);
+    if (tookMs > LONG_JOB_MS) {
+      pause = { organisation, endsAtMs: nowMs + tookMs };
+      setTimeout(takeTurn, tookMs);
+    }
+  }
   atWork = null;
   return nowMs;
 }
 
 function hasRoom(organisation: OrganisationNumber): boolean {
-  return (workedOnBytes.get(organisation) ?? 0) < ORGANISATION_WORKED_ON_BYTES;
+  return (workedOnBytes.get(organisation) ?? 0) < ORGANISATION_WORKED_ON_BYTES && !isPausing(organisation);
+}
+
+function isPausing(organisation: OrganisationNumber): boolean {
+  const isOtherAtWork = workedOnBytes.size > (workedOnBytes.has(organisation) ? 1 : 0);
+  return pause?.organisation === organisation && isOtherAtWork && performance.now() < pause.endsAtMs;
 }
 
 function holdBytes(organisation: OrganisationNumber, bytes: number): void {

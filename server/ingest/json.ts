@@ -203,6 +203,10 @@ function structureOf(bytes: Uint8Array): Structure {
   return { ...counts, escapedKeys, escapedKeyBytes };
 }
 
+/** 1 for the bytes that `walk` has to look at, which is faster than comparing each byte with all of them. */
+const isMark = new Uint8Array(256);
+for (const mark of '"{}[:,') isMark[mark.charCodeAt(0)] = 1;
+
 /**
  * Counts the objects, arrays, keys and commas outside of texts. Calls `onKey` for every key and `onBrace` for every
  * brace. A text is a key if a colon follows it. Does not throw if the bytes are not valid JSON.
@@ -222,9 +226,8 @@ function walk(
   let at = 0;
   while (at < length) {
     const byte = bytes[at++]!;
-    if (byte <= SPACE) {
-      while (at < length && bytes[at]! <= SPACE) at++;
-    } else if (byte === QUOTE) {
+    if (isMark[byte] === 0) continue;
+    if (byte === QUOTE) {
       start = at - 1;
       isEscaped = false;
       while (at < length) {
