@@ -4,6 +4,7 @@
 
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { responseBegan, responseEnded, unfinishedResponses } from './connection-state.ts';
+import { Discards } from './discards.ts';
 import { ServingTurns } from './serving-turns.ts';
 import { skipReceived } from './skip-received.ts';
 import { refuseTinyChunks } from './tiny-chunks.ts';
@@ -18,6 +19,7 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);
   const turns = new ServingTurns(server);
+  const discards = new Discards();
   server.on('request', (request, response) => {
     const { socket } = request;
     if (unfinishedResponses(socket) >= MOST_UNANSWERED_REQUESTS) {
@@ -26,11 +28,13 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
       return;
     }
     responseBegan(socket, response);
+    response.on('finish', () => discards.begin(request));
     response.on('close', () => {
       responseEnded(socket, response);
       turns.responded(socket);
     });
     refuseTinyChunks(request, response);
+    discards.watch(request);
     turns.take(
       socket,
       () => ownerOf(request),
