@@ -194,3 +194,8 @@ function keepsWaiting(socket: HttpSocket): boolean {
 function someResponse(socket: HttpSocket, isSo: (response: ServerResponse) => boolean): boolean {
   return socket[unfinished]?.values().some(isSo) ?? false;
 }
+
+export function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
+  return length !== '0' || encoding !== undefined;
+}

@@ -3,6 +3,7 @@
 // pauses, because a body may be endless, and may come in pieces that each take time.
 
 import type { IncomingMessage } from 'node:http';
+import { hasBody } from './connection-state.ts';
 
 /** A step ends at this many pieces or bytes. */
 const STEP_PIECES = 200;
@@ -20,10 +21,8 @@ export class Discards {
    * fast as the client sends.
    */
   watch(request: IncomingMessage): void {
-    const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
-    if ((length === undefined || length === '0') && encoding === undefined) return;
     // A read of nothing makes Node leave the body to its reader.
-    request.read(0);
+    if (hasBody(request)) request.read(0);
   }
 
   /** Call it when the response to the request has been sent. */

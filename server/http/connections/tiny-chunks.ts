@@ -1,9 +1,10 @@
-// Refuses bodies that are sent in very many tiny chunks. Every chunk, even of one byte, costs the serving thread some
-// microseconds and some hundred bytes of memory. Node's backpressure does not help, because it counts only the content
-// of the chunks.
+// Refuses bodies that arrive in very many tiny chunks, whether these are chunks of HTTP or records of TLS. Every chunk,
+// even of one byte, costs the serving thread some microseconds and some hundred bytes of memory. Node's backpressure does
+// not help, because it counts only the content of the chunks.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Refusal } from '../refusals.ts';
+import { hasBody } from './connection-state.ts';
 import { skipReceived } from './skip-received.ts';
 
 const FREE_CHUNKS = 500;
@@ -24,7 +25,7 @@ export function hasTinyChunks(request: IncomingMessage): boolean {
 
 /** Counts the chunks of a body and refuses it if they are too small. Call this before the first chunk arrives. */
 export function refuseTinyChunks(request: IncomingMessage, response: ServerResponse): void {
-  if (request.headers['transfer-encoding'] === undefined) return;
+  if (!hasBody(request)) return;
   let chunks = 0;
   let bytes = 0;
   const push = request.push.bind(request);

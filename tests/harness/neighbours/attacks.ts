@@ -90,6 +90,14 @@ function requestBytes(target: Target, key: string, parts: RequestParts): Buffer 
   return Buffer.concat([Buffer.from(headOf(target, key, parts, body.length)), body]);
 }
 
+/** Returns an upload of blanks in so many chunks of 72 bytes. */
+function chunked(target: Target, key: string, chunks: number): Buffer {
+  const path = '/v1/data/tags';
+  const headers = { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' };
+  const head = headOf(target, key, { method: 'POST', path, headers }, null);
+  return Buffer.from(`${head}${`48\r\n${' '.repeat(72)}\r\n`.repeat(chunks)}0\r\n\r\n`);
+}
+
 /** Each connection sends all of them in turn and starts with a different one. */
 function inTurn(target: Target, all: readonly RequestParts[]): NextRequest {
   const byKey = target.keys.map((key) => all.map((parts) => requestBytes(target, key, parts)));
@@ -409,6 +417,22 @@ export const attacks: readonly Attack[] = [
       const request = requestBytes(target, target.keys[0]!, { path: '/v1/data/tags?limit=1' });
       const requests = Buffer.alloc(request.length * Math.floor(65_536 / request.length), request);
       return () => requests;
+    },
+  },
+  {
+    name: 'bodies in chunks of 72 bytes, without a key',
+    manner: 'reads',
+    requests(target) {
+      const request = chunked(target, '', 100_000);
+      return () => request;
+    },
+  },
+  {
+    name: 'bodies of 127 KiB in chunks of 72 bytes',
+    manner: 'reads',
+    requests(target) {
+      const requests = target.keys.map((key) => chunked(target, key, 1800));
+      return (connection) => requests[connection % requests.length]!;
     },
   },
   {
