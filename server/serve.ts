@@ -8,11 +8,11 @@ import { rateLimiter } from './access/rate-limit.ts';
 import { defaultScopes } from './access/scopes.ts';
 import { Failure } from './failure.ts';
 import { buildApp } from './http/app.ts';
+import type { AppDependencies } from './http/app-dependencies.ts';
 import { InFlight } from './http/body/in-flight-bytes.ts';
 import { IngestPool } from './http/ingest-pool.ts';
 import { shownRoute } from './http/request-observation.ts';
 import { routes } from './http/routes.ts';
-import type { Service } from './http/service.ts';
 import { listSlots, lookUpSlots, uploadSlots, WorkSlots } from './http/work-slots.ts';
 import { type Log, type LogFields, openLog } from './observe/log.ts';
 import type { Gauges, Metrics } from './observe/metrics.ts';
@@ -109,7 +109,7 @@ async function serveObserved(
   });
   const inFlight = new InFlight(settings.maxInFlightBytes, settings.maxBodyBytes);
   observer.metrics?.watch(gaugesOf(observer, { ingest, inFlight }));
-  const service: Service = {
+  const service: AppDependencies = {
     store,
     gatekeeper,
     rateLimiter: rateLimiter(settings.rateLimitPerSecond),
@@ -187,7 +187,10 @@ async function openMetrics(
   return new Metrics(shown, { version, store: isPostgres(database) ? 'postgres' : 'sqlite' });
 }
 
-function gaugesOf(observer: Observer, { ingest, inFlight }: Pick<Service, 'ingest' | 'inFlight'>): Gauges {
+function gaugesOf(
+  observer: Observer,
+  { ingest, inFlight }: Pick<AppDependencies, 'ingest' | 'inFlight'>,
+): Gauges {
   return {
     requestsInProgress: () => observer.requestsInProgress,
     bodiesWaiting: () => inFlight.turns.waiting,

@@ -7,6 +7,7 @@ import { StoreUnavailable } from '../store/store.ts';
 import { tlsProtocol } from '../tls.ts';
 import { uuidV7 } from '../uuid-v7.ts';
 import { describer } from './api-description.ts';
+import type { AppDependencies } from './app-dependencies.ts';
 import {
   answerHalfClosed,
   connectionCloser,
@@ -41,7 +42,6 @@ import { getReference, getReferenceScript, getReferenceStyle } from './reference
 import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
 import { reportUnparsed, watch } from './request-observation.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
-import type { Service } from './service.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
 
@@ -61,7 +61,7 @@ const LONGEST_PATH_PART_CHARACTERS = 64 * 1024;
  */
 const parsing = { headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false };
 
-export function buildApp(service: Service): FastifyInstance {
+export function buildApp(service: AppDependencies): FastifyInstance {
   const { tls } = service;
   const securityHeaders = securityHeadersFor(service);
   const withUnreadablePath = new WeakSet<IncomingMessage>();
@@ -151,7 +151,10 @@ export function buildApp(service: Service): FastifyInstance {
   return app;
 }
 
-function handlersOf(service: Service, isClosing: () => boolean): Readonly<Record<RouteName, Handler>> {
+function handlersOf(
+  service: AppDependencies,
+  isClosing: () => boolean,
+): Readonly<Record<RouteName, Handler>> {
   const describe = describer(service.limits);
   const isReady = readinessOf(service);
   return {
@@ -188,7 +191,7 @@ function methodsOf(routes: readonly Route[], path: string): readonly string[] {
 }
 
 /** Returns the headers that every response has. Their names are lower case, so that Fastify need not convert them. */
-function securityHeadersFor({ tls, behindProxy }: Service): Readonly<Record<string, string>> {
+function securityHeadersFor({ tls, behindProxy }: AppDependencies): Readonly<Record<string, string>> {
   return {
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-store',
@@ -199,7 +202,7 @@ function securityHeadersFor({ tls, behindProxy }: Service): Readonly<Record<stri
 }
 
 function answerError(
-  service: Service,
+  service: AppDependencies,
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -223,7 +226,7 @@ const failed = new WeakSet<Socket>();
 
 /** Responds to data that the HTTP parser refuses, and ends the connection. */
 function answerUnparsed(
-  service: Service,
+  service: AppDependencies,
   error: NodeJS.ErrnoException,
   socket: Socket,
   headers: Readonly<Record<string, string>>,
@@ -247,7 +250,7 @@ function answerUnparsed(
 
 /** Writes a refusal directly to a connection on which no handler can respond, and ends the connection. */
 function refuseRaw(
-  service: Service,
+  service: AppDependencies,
   socket: Socket,
   refusal: Refusal,
   headers: Readonly<Record<string, string>>,

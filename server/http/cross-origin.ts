@@ -3,10 +3,10 @@
 // responses had to be undone.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AppDependencies } from './app-dependencies.ts';
 import { notByHttps } from './gate.ts';
 import { cameByHttps } from './header-values.ts';
 import { refuse } from './refusals.ts';
-import type { Service } from './service.ts';
 
 const NO_CONTENT_STATUS = 204;
 
@@ -24,7 +24,11 @@ const exposedHeaders =
  * Adds the CORS headers. If the request is a preflight, sends the response and returns true, because a preflight has no
  * key and would not pass the gate.
  */
-export function passCrossOrigin(service: Service, request: FastifyRequest, reply: FastifyReply): boolean {
+export function passCrossOrigin(
+  service: AppDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): boolean {
   const { allowedOrigins, behindProxy } = service;
   if (allowedOrigins === null) return false;
   const { headers, method } = request;

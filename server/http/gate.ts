@@ -6,10 +6,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Action } from '../access/scopes.ts';
 import { permits } from '../access/scopes.ts';
 import type { ApiKey } from '../store/keys.ts';
+import type { AppDependencies } from './app-dependencies.ts';
 import { cameByHttps, presentedKey } from './header-values.ts';
 import { type Refusal, refuse } from './refusals.ts';
 import { routes } from './routes.ts';
-import type { Service } from './service.ts';
 
 export const unauthorized: Refusal = {
   refusal: 'unauthorized',
@@ -23,7 +23,7 @@ export const notByHttps: Refusal = {
 const guarded = /^\/(?:v\d+|user-interactions)(?:[/?]|$)/;
 
 /** Refuses requests that did not use HTTPS, have no valid key or exceed the key's rate limit. */
-export function addGate(app: FastifyInstance, service: Service): void {
+export function addGate(app: FastifyInstance, service: AppDependencies): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', (request, reply, done) => {
     const { isPublic = false, isProbe = false } = request.routeOptions.config;
@@ -49,7 +49,7 @@ const probePaths: ReadonlySet<string> = new Set(
  * charged to its owner. The owner is the organisation of the API key, if the key is cached. The key itself is checked
  * later. Health checks have an owner of their own, so that they do not wait for other requests without a key.
  */
-export function requestOwner({ gatekeeper }: Service): (request: IncomingMessage) => number {
+export function requestOwner({ gatekeeper }: AppDependencies): (request: IncomingMessage) => number {
   return ({ url, headers }) => {
     if (probePaths.has(url!)) return PROBES;
     const presented = presentedKey(headers);
@@ -65,7 +65,7 @@ export function isGuarded(url: string): boolean {
 }
 
 function admit(
-  service: Service,
+  service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   key: ApiKey | null,

@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IdempotencyKey } from '../ingest/idempotency.ts';
 import type { IngestSummary } from '../observe/ended-request.ts';
 import { epochMs } from '../observe/epoch-ms.ts';
+import type { AppDependencies } from './app-dependencies.ts';
 import { type Body, bodyEncoding, readBytes } from './body/read-body.ts';
 import { isSmall } from './body/small-body.ts';
 import { tooManyWaiting } from './fixed-refusals.ts';
@@ -16,7 +17,6 @@ import { recordTypeOf } from './path-parameters.ts';
 import { readFlag, readQuery } from './query.ts';
 import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
 import { noteAnswer, noteBody, noteWork, whenClosed } from './request-observation.ts';
-import type { Service } from './service.ts';
 
 /** If a request is older than this when its work begins, its API key is checked again. */
 const KEY_TRUSTED_MS = 1000;
@@ -27,7 +27,7 @@ const running = new Set<string>();
 /** What the path and the query ask for. `type` is null for an interaction. */
 type Wanted = Pick<IngestRequest, 'type' | 'dryRun'> & { readonly path: string };
 
-export function postRecords(service: Service) {
+export function postRecords(service: AppDependencies) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const type = recordTypeOf(request);
     if (isRefusal(type)) return refuse(reply, type);
@@ -41,7 +41,7 @@ export function postRecords(service: Service) {
   };
 }
 
-export function postInteraction(service: Service) {
+export function postInteraction(service: AppDependencies) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const lack = lacksScope(request.caller!, 'interactions:write');
     if (lack !== null) return refuse(reply, lack);
@@ -52,7 +52,7 @@ export function postInteraction(service: Service) {
 }
 
 async function takeBody(
-  service: Service,
+  service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   wanted: Wanted,
@@ -84,7 +84,7 @@ async function takeBody(
  * its body is complete.
  */
 async function takeOnce(
-  service: Service,
+  service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   wanted: Wanted,
@@ -104,7 +104,7 @@ async function takeOnce(
 
 /** Waits for one of the organisation's slots. Small interactions need no slot, because they cost little. */
 async function takeInTurn(
-  service: Service,
+  service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   wanted: Wanted,
@@ -125,7 +125,7 @@ async function takeInTurn(
 }
 
 async function takeIn(
-  service: Service,
+  service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   { type, dryRun }: Wanted,
@@ -150,12 +150,20 @@ async function takeIn(
 }
 
 /** Checks the key again, because it may have been revoked while the body arrived or the request waited. */
-async function isStillAllowed(service: Service, { headers, watched }: FastifyRequest): Promise<boolean> {
+async function isStillAllowed(
+  service: AppDependencies,
+  { headers, watched }: FastifyRequest,
+): Promise<boolean> {
   if (performance.now() - watched!.startedAtMs < KEY_TRUSTED_MS) return true;
   return (await service.gatekeeper.identify(presentedKey(headers)!)) !== null;
 }
 
-function send(service: Service, request: FastifyRequest, reply: FastifyReply, answer: Answer): FastifyReply {
+function send(
+  service: AppDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: Answer,
+): FastifyReply {
   const { caller, id } = request;
   if (answer.failure !== null) {
     const fields = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: answer.failure };

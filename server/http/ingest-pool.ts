@@ -6,7 +6,7 @@
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Handling } from '../ingest/check-fields.ts';
 import type { IdempotencyKey } from '../ingest/idempotency.ts';
-import type { UploadLimits } from '../ingest/upload.ts';
+import type { UploadLimits } from '../ingest/take-upload.ts';
 import type { ThreadLabel } from '../observe/metrics.ts';
 import { newWriteCount } from '../observe/work-watch.ts';
 import { type OpenedStore, transferablesOf } from '../store/open-store.ts';

@@ -2,10 +2,10 @@
 
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import type { KeyRunning, KeyTaken } from '../ingest/idempotency.ts';
-import type { InteractionTaken } from '../ingest/interaction.ts';
 import type { UnreadableBody } from '../ingest/json.ts';
 import type { BatchOutcome, BatchResult, Outcome } from '../ingest/outcome.ts';
-import type { UploadTaken } from '../ingest/upload.ts';
+import type { InteractionTaken } from '../ingest/take-interaction.ts';
+import type { UploadTaken } from '../ingest/take-upload.ts';
 import type { IngestSummary } from '../observe/ended-request.ts';
 import { summaryOfInteraction, summaryOfUpload, type Watching } from './ingest-summary.ts';
 import { type Refusal, refusalBody, refusals } from './refusals.ts';

@@ -1,7 +1,7 @@
 // Summarises the result of an upload or interaction in numbers, for metrics, the log and traces.
 
-import type { InteractionTaken } from '../ingest/interaction.ts';
 import type { Outcome } from '../ingest/outcome.ts';
+import type { InteractionTaken } from '../ingest/take-interaction.ts';
 import type {
   IngestSummary,
   InteractionOutcome,

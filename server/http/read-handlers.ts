@@ -11,17 +11,17 @@ import {
   storedInteraction,
 } from '@headgate/catalogue/record-types.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { presentInteraction } from '../ingest/interaction.ts';
 import { presenterOf } from '../ingest/presentation.ts';
+import { presentInteraction } from '../ingest/take-interaction.ts';
 import type { Row } from '../store/rows.ts';
 import { StoreBusy } from '../store/store.ts';
+import type { AppDependencies } from './app-dependencies.ts';
 import { listBusy, tooManyLists, tooManyLookUps } from './fixed-refusals.ts';
 import { lacksScope } from './gate.ts';
 import { recordTypeOf } from './path-parameters.ts';
 import { readCursor, readFilter, readFlag, readLimit, readQuery, writeCursor } from './query.ts';
 import { isRefusal, JSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { whenClosed } from './request-observation.ts';
-import type { Service } from './service.ts';
 import type { WorkSlots } from './work-slots.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
@@ -40,7 +40,7 @@ export const filterFields = [
 ] as const;
 const interactionCursor = [dateTime, uuid] as const;
 
-export function getRecord(service: Service): Handler {
+export function getRecord(service: AppDependencies): Handler {
   return async (request, reply) => {
     const type = readableType(request);
     if (isRefusal(type)) return refuse(reply, type);
@@ -55,7 +55,7 @@ export function getRecord(service: Service): Handler {
   };
 }
 
-export function getRecords(service: Service): Handler {
+export function getRecords(service: AppDependencies): Handler {
   return async (request, reply) => {
     const type = readableType(request);
     if (isRefusal(type)) return refuse(reply, type);
@@ -77,7 +77,7 @@ export function getRecords(service: Service): Handler {
   };
 }
 
-export function getInteraction(service: Service): Handler {
+export function getInteraction(service: AppDependencies): Handler {
   return async (request, reply) => {
     const lack = lacksScope(request.caller!, 'interactions:read');
     if (lack !== null) return refuse(reply, lack);
@@ -91,7 +91,7 @@ export function getInteraction(service: Service): Handler {
   };
 }
 
-export function getInteractions(service: Service): Handler {
+export function getInteractions(service: AppDependencies): Handler {
   return async (request, reply) => {
     const lack = lacksScope(request.caller!, 'interactions:read');
     if (lack !== null) return refuse(reply, lack);
@@ -126,7 +126,7 @@ export function getInteractions(service: Service): Handler {
 }
 
 function sendPage(
-  { listSlots, inFlight, observer }: Service,
+  { listSlots, inFlight, observer }: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   readPage: () => Promise<object>,

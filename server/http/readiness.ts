@@ -3,7 +3,7 @@
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../store/store.ts';
-import type { Service } from './service.ts';
+import type { AppDependencies } from './app-dependencies.ts';
 
 /** A store that takes longer than this to respond to a ping counts as broken. A healthy one responds at once. */
 const PING_TIMEOUT_MS = 2000;
@@ -14,7 +14,7 @@ export function readinessOf({
   store,
   observer,
   log,
-}: Pick<Service, 'store' | 'observer' | 'log'>): () => Promise<boolean> {
+}: Pick<AppDependencies, 'store' | 'observer' | 'log'>): () => Promise<boolean> {
   let knownCause: string | null = null;
   return async () => {
     const cause = await causeOf(store);
@@ -29,7 +29,7 @@ export function readinessOf({
 }
 
 /** Resolves to the reason why the store cannot serve requests, or to null if it can. */
-async function causeOf(store: Service['store']): Promise<string | null> {
+async function causeOf(store: AppDependencies['store']): Promise<string | null> {
   const timer = new AbortController();
   const timeout = sleep(PING_TIMEOUT_MS, null, { signal: timer.signal })
     // Waits one event-loop turn before it reports a timeout. If this thread itself was blocked, the store's response

@@ -9,10 +9,10 @@ import {
   type ShownRecord,
 } from '@headgate/catalogue/record-types.ts';
 import { checkFields, type FieldProblem, planOf } from '../../ingest/check-fields.ts';
-import { presentInteraction } from '../../ingest/interaction.ts';
 import { outcomeOf, type Problem, problem } from '../../ingest/outcome.ts';
 import { presenterOf } from '../../ingest/presentation.ts';
 import { unknownReference } from '../../ingest/references.ts';
+import { presentInteraction } from '../../ingest/take-interaction.ts';
 import type { Tally } from '../../store/rows.ts';
 import { type Answer, answerOfInteraction, answerOfUpload } from '../ingest-responses.ts';
 import { exampleIds, exampleInteraction, exampleRecordedAt, exampleRecords } from './example-records.ts';

@@ -13,7 +13,7 @@ import type { IngestPool } from './ingest-pool.ts';
 import type { ApiLimits } from './openapi/limits.ts';
 import type { WorkSlots } from './work-slots.ts';
 
-export interface Service {
+export interface AppDependencies {
   readonly store: Store;
   readonly gatekeeper: Gatekeeper;
   readonly rateLimiter: RateLimiter | null;
