@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { testServer } from '../server/store/postgres/test-server.ts';
+import { startTestServer } from '../server/store/postgres/test-server.ts';
 import { isThorough } from '../server/store/test-thoroughness.ts';
 import { apiOf } from './harness/api.ts';
 import { examplesOf } from './harness/docs-page.ts';
@@ -102,7 +102,7 @@ test('a PostgreSQL database restored from a dump holds the same data', async (t)
   // Use Debian's server of the same version, if there is one: the tools do not dump from a newer server.
   const itsPrograms = `/usr/lib/postgresql/${toolVersion}/bin`;
   if (existsSync(join(itsPrograms, 'initdb'))) process.env.HEADGATE_TEST_POSTGRES_PROGRAMS ??= itsPrograms;
-  const server = await testServer();
+  const server = await startTestServer();
   const [settings] = await server.ask('postgres', 'SHOW server_version_num');
   const serverVersion = Math.floor(Number(settings?.server_version_num) / 10_000);
   if (toolVersion < serverVersion) {
