@@ -19,7 +19,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** A server that other test files may use at the same time. */
+/** A server that the tests of a process share. */
 export interface TestServer {
   readonly port: number;
   readonly password: string;
@@ -42,13 +42,10 @@ const START_TIMEOUT_MS = 30_000;
 const STEP_MS = 20;
 const SUPERUSER = 'postgres';
 
-/** The environment variable with the port and the password of the server that all test files share. */
-const SHARED_SERVER = 'HEADGATE_TEST_SHARED_POSTGRES';
-
 const ownSettings: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  max_connections: '400',
+  max_connections: '200',
   log_min_messages: 'fatal',
 };
 
@@ -62,17 +59,10 @@ const testSettings: Readonly<Record<string, string>> = {
 
 let started: Promise<TestServer> | null = null;
 
-/** Returns the server that the test files of a run share. A test file that runs alone gets one of its own. */
+/** Returns the server that the tests of this process share. */
 export function testServer(): Promise<TestServer> {
-  const shared = process.env[SHARED_SERVER];
-  started ??= shared === undefined ? startTestServer() : Promise.resolve(connectTo(JSON.parse(shared)));
+  started ??= startTestServer();
   return started;
-}
-
-/** Starts a server that the processes started from now on share. */
-export async function shareTestServer(): Promise<void> {
-  const { port, password } = await startTestServer();
-  process.env[SHARED_SERVER] = JSON.stringify({ port, password });
 }
 
 function connectTo({ port, password }: Pick<TestServer, 'port' | 'password'>): TestServer {
