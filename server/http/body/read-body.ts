@@ -3,6 +3,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { OrganisationNumber } from '../../store/rows.ts';
+import { pauseReading } from '../connections/connection-state.ts';
 import { askForBody } from '../connections/expect-continue.ts';
 import { chunksTooSmall, hasTinyChunks, TINY_CHUNKS } from '../connections/tiny-chunks.ts';
 import { requestTimedOut } from '../fixed-refusals.ts';
@@ -120,11 +121,9 @@ export function readBytes(
       request.resume();
       request.socket.resume();
     };
-    /** Pauses the connection, too: a paused request alone still takes in 64 KiB, in however many pieces. */
     const wait = (): void => {
       isWaiting = true;
-      request.pause();
-      request.socket.pause();
+      pauseReading(request);
     };
     const onData = (chunk: Buffer): void => {
       if (isOver) return;

@@ -199,3 +199,12 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
   return length !== '0' || encoding !== undefined;
 }
+
+/**
+ * Pauses a request and its connection. A paused request alone would still take in 64 KiB of its body, in however many
+ * pieces.
+ */
+export function pauseReading(request: IncomingMessage): void {
+  request.pause();
+  request.socket.pause();
+}

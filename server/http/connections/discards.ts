@@ -3,7 +3,7 @@
 // pauses, because a body may be endless, and may come in pieces that each take time.
 
 import type { IncomingMessage } from 'node:http';
-import { hasBody } from './connection-state.ts';
+import { hasBody, pauseReading } from './connection-state.ts';
 
 /** A step ends at this many pieces or bytes. */
 const STEP_PIECES = 200;
@@ -39,7 +39,7 @@ export class Discards {
       if (pieces < STEP_PIECES && bytes < STEP_BYTES) return;
       pieces = 0;
       bytes = 0;
-      pause(request);
+      pauseReading(request);
     });
     this.#wait(request);
   }
@@ -51,7 +51,7 @@ export class Discards {
       request.socket.resume();
       return;
     }
-    pause(request);
+    pauseReading(request);
     this.#waiting.push(request);
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
@@ -77,10 +77,4 @@ export class Discards {
       );
     });
   }
-}
-
-/** Pauses the connection, too: a paused request alone still takes in 64 KiB, in however many pieces. */
-function pause(request: IncomingMessage): void {
-  request.pause();
-  request.socket.pause();
 }

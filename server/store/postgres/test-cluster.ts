@@ -2,8 +2,8 @@
 // role must be a superuser on every node, with the same password everywhere.
 
 import { randomBytes } from 'node:crypto';
-import pg from 'pg';
-import type { TestDatabase } from './test-server.ts';
+import type pg from 'pg';
+import { askOn, type TestDatabase } from './test-server.ts';
 
 export interface TestCluster {
   /** The number of workers: two or more. */
@@ -52,21 +52,13 @@ async function reachCluster(url: string): Promise<TestCluster> {
     changed.pathname = `/${database}`;
     return changed.href;
   };
-  const ask = async (
+  const ask = (
     node: Node,
     database: string,
     sql: string,
     options = '',
-  ): Promise<readonly Record<string, unknown>[]> => {
-    const client = new pg.Client({ connectionString: urlOf(node, database), options });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query<Record<string, unknown>>(sql)).rows;
-    } finally {
-      await client.end();
-    }
-  };
+  ): Promise<readonly Record<string, unknown>[]> =>
+    askOn({ connectionString: urlOf(node, database), options }, sql);
 
   const here = { host: coordinator.hostname, port: Number(coordinator.port || 5432) };
   const home = coordinator.pathname.slice(1);

@@ -65,17 +65,24 @@ export function testServer(): Promise<TestServer> {
   return started;
 }
 
+/** Runs statements on a connection of their own. */
+export async function askOn(
+  connection: pg.ClientConfig,
+  sql: string,
+): Promise<readonly Record<string, unknown>[]> {
+  const client = new pg.Client(connection);
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
 function connectTo({ port, password }: Pick<TestServer, 'port' | 'password'>): TestServer {
-  const ask = async (database: string, sql: string): Promise<readonly Record<string, unknown>[]> => {
-    const client = new pg.Client({ host: '127.0.0.1', port, user: SUPERUSER, password, database });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query<Record<string, unknown>>(sql)).rows;
-    } finally {
-      await client.end();
-    }
-  };
+  const ask = (database: string, sql: string): Promise<readonly Record<string, unknown>[]> =>
+    askOn({ host: '127.0.0.1', port, user: SUPERUSER, password, database }, sql);
   const urlOf = (database: string): string =>
     `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
   let databases = 0;
