@@ -17,6 +17,7 @@ import { recordTypeOf } from './path-parameters.ts';
 import { readFlag, readQuery } from './query.ts';
 import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
 import { noteAnswer, noteBody, noteWork, whenClosed } from './request-observation.ts';
+import { inTurn } from './work-slots.ts';
 
 /** If a request is older than this when its work begins, its API key is checked again. */
 const KEY_TRUSTED_MS = 1000;
@@ -71,8 +72,14 @@ async function takeBody(
   noteBody(request, byteLength, readAtMs);
   // A dry run stores nothing, so its idempotency key is ignored.
   const idempotency = key === null || wanted.dryRun ? null : { path: wanted.path, key };
+  const work = (): Promise<FastifyReply> =>
+    takeIn(service, request, reply, wanted, idempotency, { bytes, encoding });
+  // Small interactions need no slot, because they cost little.
+  const needsSlot = wanted.type !== null || encoding !== null || !isSmall(bytes);
   try {
-    return await takeOnce(service, request, reply, wanted, idempotency, { bytes, encoding });
+    return await once(request, reply, idempotency, () =>
+      needsSlot ? inTurn(service.workSlots, tooManyWaiting, request, reply, work) : work(),
+    );
   } finally {
     inFlight.give(organisation, byteLength);
     inFlight.turns.answered(organisation, byteLength);
@@ -83,44 +90,20 @@ async function takeBody(
  * Refuses a request if another request with the same idempotency key is running. A request counts as running only once
  * its body is complete.
  */
-async function takeOnce(
-  service: AppDependencies,
+async function once(
   request: FastifyRequest,
   reply: FastifyReply,
-  wanted: Wanted,
   idempotency: IdempotencyKey | null,
-  body: Body,
+  work: () => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
-  if (idempotency === null) return takeInTurn(service, request, reply, wanted, null, body);
+  if (idempotency === null) return work();
   const runningAs = `${request.caller!.organisation} ${idempotency.path} ${idempotency.key}`;
   if (running.has(runningAs)) return refuse(reply, keyRunning);
   running.add(runningAs);
   try {
-    return await takeInTurn(service, request, reply, wanted, idempotency, body);
+    return await work();
   } finally {
     running.delete(runningAs);
-  }
-}
-
-/** Waits for one of the organisation's slots. Small interactions need no slot, because they cost little. */
-async function takeInTurn(
-  service: AppDependencies,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  wanted: Wanted,
-  idempotency: IdempotencyKey | null,
-  body: Body,
-): Promise<FastifyReply> {
-  if (wanted.type === null && body.encoding === null && isSmall(body.bytes))
-    return takeIn(service, request, reply, wanted, idempotency, body);
-  const { organisation } = request.caller!;
-  // If the client disconnects, the request stops waiting, and its idempotency key can be used again.
-  const hasSlot = await service.workSlots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
-  if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooManyWaiting);
-  try {
-    return await takeIn(service, request, reply, wanted, idempotency, body);
-  } finally {
-    whenClosed(request, () => service.workSlots.leave(organisation));
   }
 }
 

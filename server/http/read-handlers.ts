@@ -22,7 +22,7 @@ import { recordTypeOf } from './path-parameters.ts';
 import { readCursor, readFilter, readFlag, readLimit, readQuery, writeCursor } from './query.ts';
 import { isRefusal, JSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { whenClosed } from './request-observation.ts';
-import type { WorkSlots } from './work-slots.ts';
+import { inTurn } from './work-slots.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
@@ -145,29 +145,6 @@ function sendPage(
       return refuse(reply, listBusy);
     }
   });
-}
-
-/**
- * Calls `read` when the organisation has a free slot. Frees the slot when `read` has settled and the response is sent
- * or the client has disconnected.
- */
-async function inTurn(
-  slots: WorkSlots,
-  tooMany: Refusal,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  read: () => Promise<FastifyReply>,
-): Promise<FastifyReply> {
-  const { organisation } = request.caller!;
-  const hasSlot = await slots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
-  if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooMany);
-  try {
-    return request.watched!.isClosed ? reply.hijack() : await read();
-  } finally {
-    // The slot is freed only after `read` has settled, because a client that disconnects must not free it while the
-    // store is still reading.
-    whenClosed(request, () => slots.leave(organisation));
-  }
 }
 
 function readableType(request: FastifyRequest): RecordTypeName | Refusal {

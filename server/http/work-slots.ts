@@ -2,7 +2,10 @@
 // its response is sent, so a client that does not read its responses delays only its own organisation. Further requests
 // wait here. A waiting request takes no memory except for its body.
 
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OrganisationNumber } from '../store/rows.ts';
+import { type Refusal, refuse } from './refusals.ts';
+import { whenClosed } from './request-observation.ts';
 
 interface Line {
   working: number;
@@ -80,5 +83,27 @@ export class WorkSlots {
     }
     line.working--;
     if (line.working === 0) this.#lines.delete(organisation);
+  }
+}
+
+/**
+ * Calls `work` when the organisation has a free slot, unless the client has disconnected. Frees the slot when `work`
+ * has settled and the response is sent or the client has disconnected. So a client cannot free the slot by
+ * disconnecting while its work goes on.
+ */
+export async function inTurn(
+  slots: WorkSlots,
+  tooMany: Refusal,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  work: () => Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  const { organisation } = request.caller!;
+  const hasSlot = await slots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
+  if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooMany);
+  try {
+    return request.watched!.isClosed ? reply.hijack() : await work();
+  } finally {
+    whenClosed(request, () => slots.leave(organisation));
   }
 }
