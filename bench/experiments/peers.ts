@@ -29,7 +29,7 @@ export const uploadsBesidePeers: Experiment = async ({ plan, sqlite, postgres, p
     comparisons.push({
       id: `peers-${store}`,
       title: `Uploads beside other services on ${store}`,
-      conditions: `transactions, ${plan.recordsPerUpload} in an upload, ${CLIENTS} clients, empty table; ${plan.uploads} uploads to Headgate, ${CLIENTS * plan.peerUploadsPerClient} to each of the others`,
+      conditions: `${plan.recordsPerUpload} transactions per upload, ${CLIENTS} clients, empty table; ${plan.uploads} uploads to Headgate, and ${CLIENTS * plan.peerUploadsPerClient} to each other service because they are slower`,
       series,
     });
     for (const [place, { claim }] of others.entries()) {

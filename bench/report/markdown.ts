@@ -2,7 +2,14 @@
 
 import type { Comparison, Results } from './results.ts';
 import { figureCells, seriesCells } from './table.ts';
-import { capitalised, isMoreBetter, memoryInWords, roundsInWords, runInWords, summaryOf } from './wording.ts';
+import {
+  capitalised,
+  isHigherBetter,
+  memoryInWords,
+  roundsInWords,
+  runInWords,
+  summaryOf,
+} from './wording.ts';
 import { oneLine } from './wrap.ts';
 
 export function markdownReport(results: Results): string {
@@ -50,7 +57,7 @@ export function markdownReport(results: Results): string {
     table(['What', 'Which'], facts),
     '## To repeat it',
     `\`\`\`\n${oneLine(command)}\n\`\`\``,
-    `The median of the rounds counts; the spread is from the lowest round to the highest. A figure is met when its median is within its bound. The value of every round is in [${mode}.json](${mode}.json).`,
+    `Each value is the median of all rounds, and the spread is the range from the lowest round to the highest. A bound is met if the median is within it. The value of every round is in [${mode}.json](${mode}.json).`,
   ];
   return `${sections.map((section) => section.trimEnd()).join('\n\n')}\n`;
 }
@@ -60,7 +67,7 @@ function comparisonSection({ title, conditions, series }: Comparison): string[] 
   return [
     `### ${escaped(title)}`,
     sentence(
-      `${conditions}; ${roundsInWords(first.values)}; ${isMoreBetter(first.unit) ? 'more' : 'less'} is better`,
+      `${conditions}; ${roundsInWords(first.values)}; ${isHigherBetter(first.unit) ? 'higher' : 'lower'} is better`,
     ),
     table(
       ['Contender', 'Median', 'Spread', 'To the first'],

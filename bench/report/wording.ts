@@ -60,8 +60,8 @@ export function roundsInWords(values: readonly number[]): string {
   return values.length === 1 ? '1 round' : `${values.length} rounds`;
 }
 
-/** Returns whether more is better: true for rates, false for time and memory. */
-export function isMoreBetter(unit: Series['unit']): boolean {
+/** Returns whether higher is better: true for rates, false for time and memory. */
+export function isHigherBetter(unit: Series['unit']): boolean {
   return unit === 'records/s' || unit === 'requests/s';
 }
 

@@ -1,4 +1,4 @@
-// The tables of the textbook service: as Drizzle definitions, and as the statements that create them.
+// Defines the tables of the textbook service, both as Drizzle definitions and as CREATE TABLE statements.
 
 import type { Column, Columns } from './drizzle.ts';
 
