@@ -12,13 +12,13 @@ import { codeSamples, literal } from './code-samples.ts';
 import { type Example, type Operation, type Reference, type Response, refTo } from './document-shape.ts';
 import { exampleInteraction, exampleRecords } from './example-records.ts';
 import {
-  type Exchanges,
-  interactionExchanges,
+  idOfExample,
+  interactionExamples,
   shownExample,
   shownInteractionExample,
-  uploadExchanges,
+  uploadExamples,
 } from './examples.ts';
-import { idOfExample, idParameter, interactionQuery, parameterRefs, recordCursor } from './parameters.ts';
+import { idParameter, interactionQuery, parameterRefs, recordCursor } from './parameters.ts';
 import {
   answered,
   describeRefusal,
@@ -56,10 +56,10 @@ export const otherOperations: {
 
 function uploadRecords(type: RecordTypeName): Operation {
   const name = schemaNameOf(type);
-  const exchanges = uploadExchanges(type);
+  const { accepted, partly_accepted, refused: rejected } = uploadExamples(type);
   const result = refTo('schemas', 'UploadResult');
-  const upload = (status: number, description: string): Response =>
-    answered(description, jsonContent(result, answersOf(exchanges, status)), 'key', answerHeaders);
+  const upload = (description: string, examples: Record<string, Example>): Response =>
+    answered(description, jsonContent(result, examples), 'key', answerHeaders);
   const needed = dependenciesOf(recordTypes[type].fields);
   const order =
     needed.length === 0
@@ -77,18 +77,18 @@ function uploadRecords(type: RecordTypeName): Operation {
     parameters: parameterRefs('DryRun', 'IdempotencyKey', 'Prefer', 'ContentEncoding'),
     requestBody: {
       required: true,
-      content: jsonContent(refTo('schemas', `${name}Upload`), requestsOf(exchanges)),
+      content: jsonContent(refTo('schemas', `${name}Upload`), { accepted: requestOf(accepted) }),
     },
     responses: withShared('key', {
       ...statusesOfBodies,
-      200: upload(200, 'Every record was accepted.'),
-      207: upload(207, 'Some records were accepted and stored; `errors` lists the others.'),
+      200: upload('Every record was accepted.', { accepted }),
+      207: upload('Some records were accepted and stored; `errors` lists the others.', { partly_accepted }),
       400: answered(
         `No record was accepted, and \`errors\` gives the reasons. Or: ${describeRefusal('bad_request')}`,
         jsonContent(
           { oneOf: [result, refTo('schemas', 'Refusal')] },
           {
-            ...answersOf(exchanges, 400),
+            refused: rejected,
             unreadable: { ...refusalExample(noRecords), 'x-request': { records: [] } },
           },
         ),
@@ -173,7 +173,7 @@ function getRecord(type: RecordTypeName): Operation {
 }
 
 function recordInteraction(): Operation {
-  const exchanges = interactionExchanges();
+  const { recorded, refused: rejected } = interactionExamples();
   return {
     operationId: 'recordInteraction',
     summary: 'Record an interaction',
@@ -185,20 +185,20 @@ function recordInteraction(): Operation {
     parameters: parameterRefs('IdempotencyKey', 'Prefer', 'ContentEncoding'),
     requestBody: {
       required: true,
-      content: jsonContent(refTo('schemas', 'InteractionInput'), requestsOf(exchanges)),
+      content: jsonContent(refTo('schemas', 'InteractionInput'), { recorded: requestOf(recorded) }),
     },
     responses: withShared('key', {
       ...statusesOfBodies,
       201: answered(
         'The interaction as it is stored.',
-        jsonContent(refTo('schemas', 'Interaction'), answersOf(exchanges, 201)),
+        jsonContent(refTo('schemas', 'Interaction'), { recorded }),
         'key',
         answerHeaders,
       ),
       400: answered(
         `The interaction was not accepted, and \`details\` gives the reasons. Or: ${describeRefusal('bad_request')}`,
         jsonContent(refTo('schemas', 'Refusal'), {
-          ...answersOf(exchanges, 400),
+          refused: rejected,
           unreadable: { ...refusalExample(saidTwice), 'x-request': '{"city": "Ely", "city": "Cambridge"}' },
         }),
         'key',
@@ -390,20 +390,9 @@ function withShared(access: Access, own: Responses): Record<string, Response | R
   return { ...statusesOfAccess[access], ...own };
 }
 
-/** Returns only the requests that are accepted completely, because examples should be valid. */
-function requestsOf(exchanges: Exchanges): Record<string, Example> {
-  const good = Object.entries(exchanges).filter(([, { status }]) => status === 200 || status === 201);
-  return Object.fromEntries(good.map(([name, { summary, body }]) => [name, { summary, value: body }]));
-}
-
-function answersOf(exchanges: Exchanges, status: number): Record<string, Example> {
-  const ofStatus = Object.entries(exchanges).filter(([, exchange]) => exchange.status === status);
-  return Object.fromEntries(
-    ofStatus.map(([name, { summary, body, answer }]) => [
-      name,
-      { summary, value: answer, 'x-request': body },
-    ]),
-  );
+/** Returns the request to which the example is the response. */
+function requestOf({ summary, 'x-request': value }: Example): Example {
+  return { summary, value };
 }
 
 function wordsOf(type: RecordTypeName): string {

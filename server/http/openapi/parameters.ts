@@ -3,14 +3,14 @@
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import { uuid } from '@headgate/catalogue/kinds/uuid.ts';
-import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
+import { type RecordTypeName, storedInteraction } from '@headgate/catalogue/record-types.ts';
 import { contentEncodings } from '../body/read-body.ts';
 import { LONGEST_IDEMPOTENCY_KEY_CHARACTERS } from '../header-values.ts';
 import { DEFAULT_PAGE_RECORDS, LARGEST_PAGE_RECORDS, writeCursor } from '../query.ts';
 import { filterFields } from '../read-handlers.ts';
 import { type Parameter, type Reference, refTo } from './document-shape.ts';
 import { exampleInteraction } from './example-records.ts';
-import { shownExample, shownInteractionExample } from './examples.ts';
+import { idOfExample, shownInteractionExample } from './examples.ts';
 
 function optional(
   place: 'query' | 'header',
@@ -85,10 +85,6 @@ function cursor(values: readonly string[]): Parameter {
 
 export function recordCursor(type: RecordTypeName): Parameter {
   return cursor([idOfExample(type)]);
-}
-
-export function idOfExample(type: RecordTypeName): string {
-  return (shownExample(type) as Readonly<Record<string, unknown>>)[recordTypes[type].key] as string;
 }
 
 export function idParameter(description: string, example: string): Parameter {
