@@ -53,8 +53,8 @@ export interface Operation {
   readonly description: string;
   readonly tags: readonly [string];
   readonly security: readonly { readonly apiKey: readonly string[] }[];
-  readonly parameters?: readonly (Parameter | Reference)[];
-  readonly requestBody?: { readonly required: true; readonly content: Content };
+  readonly parameters?: readonly (Parameter | Reference)[] | undefined;
+  readonly requestBody?: { readonly required: true; readonly content: Content } | undefined;
   readonly responses: Readonly<Record<string, Response | Reference>>;
   readonly 'x-codeSamples': readonly CodeSample[];
   /** The anchor of the operation on the reference page. */

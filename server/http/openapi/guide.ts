@@ -15,6 +15,7 @@ import { listSlots, lookUpSlots, uploadSlots } from '../work-slots.ts';
 import { curlOf } from './code-samples.ts';
 import { exampleRecords } from './example-records.ts';
 import type { ApiLimits } from './limits.ts';
+import { linkTo } from './schemas.ts';
 
 const KIBIBYTE = 1024;
 
@@ -46,12 +47,7 @@ user interactions. An acknowledged record is on disk. Every record that is not a
 
 function firstRequest(): string {
   const { shop_id, name, region } = exampleRecords.shops;
-  const upload = curlOf({
-    path: '/v1/data/shops',
-    needsKey: true,
-    body: { records: [{ shop_id, name, region }] },
-    typescript: null,
-  });
+  const upload = curlOf('/v1/data/shops', true, { records: [{ shop_id, name, region }] });
   return `
 ## First request
 
@@ -234,10 +230,6 @@ ${table(
   Object.values(refusals).map(({ status, meaning, remedy }) => [String(status), meaning, remedy]),
 )}
 `.trim();
-}
-
-function linkTo(type: string): string {
-  return `[${type}](#${type})`;
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

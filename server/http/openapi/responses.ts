@@ -72,23 +72,16 @@ export function headerRefs(names: readonly HeaderName[]): Record<string, Referen
   return Object.fromEntries(names.map((name) => [name, refTo('headers', name)]));
 }
 
-const alwaysSent: Readonly<Record<Access, readonly HeaderName[]>> = {
-  key: ['X-Request-Id', 'RateLimit', 'RateLimit-Policy'],
-  open: ['X-Request-Id'],
-  probe: ['X-Request-Id'],
-};
+export const openHeaders: readonly HeaderName[] = ['X-Request-Id'];
+/** The headers of the responses to requests with a valid key. */
+export const keyHeaders: readonly HeaderName[] = [...openHeaders, 'RateLimit', 'RateLimit-Policy'];
 
 export function jsonContent(schema: JsonSchema, examples: Readonly<Record<string, Example>> = {}): Content {
   return { 'application/json': { schema, ...(Object.keys(examples).length === 0 ? {} : { examples }) } };
 }
 
-export function answered(
-  description: string,
-  content: Content,
-  access: Access,
-  further: readonly HeaderName[] = [],
-): Response {
-  return { description, headers: headerRefs([...alwaysSent[access], ...further]), content };
+export function answered(description: string, content: Content, names = keyHeaders): Response {
+  return { description, headers: headerRefs(names), content };
 }
 
 export function refusalExample(refusal: Refusal): Example {
@@ -100,19 +93,13 @@ export function refusalExample(refusal: Refusal): Example {
 
 export function refused(
   refusal: Refusal,
-  access: Access,
+  names = keyHeaders,
   exampleName: string = refusal.refusal,
   description: string = describeRefusal(refusal.refusal),
 ): Response {
-  const named = Object.keys(refusal.headers ?? {}).filter((name): name is HeaderName => name in headers);
-  // The response to a request without a valid key has no rate-limit headers.
-  const isAnonymous = access === 'key' && refusal.refusal === 'unauthorized';
-  return answered(
-    description,
-    jsonContent(refTo('schemas', 'Refusal'), { [exampleName]: refusalExample(refusal) }),
-    isAnonymous ? 'open' : access,
-    named,
-  );
+  const own = Object.keys(refusal.headers ?? {}).filter((name): name is HeaderName => name in headers);
+  const content = jsonContent(refTo('schemas', 'Refusal'), { [exampleName]: refusalExample(refusal) });
+  return answered(description, content, [...names, ...own]);
 }
 
 export function describeRefusal(name: RefusalName): string {
@@ -127,18 +114,18 @@ const USUAL_REQUESTS_PER_SECOND = 1000;
 export function sharedResponses({ maxBodyBytes, rateLimitPerSecond }: ApiLimits) {
   const ratePerSecond = rateLimitPerSecond ?? USUAL_REQUESTS_PER_SECOND;
   return {
-    Unauthorized: refused(unauthorized, 'key'),
-    RequestTimeout: refused(requestTimedOut, 'open'),
-    Conflict: refused(keyRunning, 'key'),
-    ContentTooLarge: refused(tooLarge(maxBodyBytes), 'key'),
-    UnsupportedMediaType: refused(notJson, 'key'),
-    ExpectationFailed: refused(unmetExpectation, 'open'),
-    UnprocessableContent: refused(keyTaken, 'key'),
-    TooManyRequests: refused(overRate(ratePerSecond, 1), 'key'),
-    HeaderFieldsTooLarge: refused(headersTooLarge, 'open'),
-    InternalError: refused(unexpected, 'key'),
-    ServiceUnavailable: refused(tooMuchInFlight, 'key'),
-    NotByHttps: refused(notByHttps, 'open'),
+    Unauthorized: refused(unauthorized, openHeaders),
+    RequestTimeout: refused(requestTimedOut, openHeaders),
+    Conflict: refused(keyRunning),
+    ContentTooLarge: refused(tooLarge(maxBodyBytes)),
+    UnsupportedMediaType: refused(notJson),
+    ExpectationFailed: refused(unmetExpectation, openHeaders),
+    UnprocessableContent: refused(keyTaken),
+    TooManyRequests: refused(overRate(ratePerSecond, 1)),
+    HeaderFieldsTooLarge: refused(headersTooLarge, openHeaders),
+    InternalError: refused(unexpected),
+    ServiceUnavailable: refused(tooMuchInFlight),
+    NotByHttps: refused(notByHttps, openHeaders),
   } satisfies Record<string, Response>;
 }
 
@@ -158,13 +145,8 @@ const fromAll = shared({
   500: 'InternalError',
 });
 
-const fromKeyed = {
-  ...fromAll,
-  ...shared({ 401: 'Unauthorized', 429: 'TooManyRequests', 503: 'ServiceUnavailable' }),
-};
-
 export const statusesOfAccess: Readonly<Record<Access, Responses>> = {
-  key: fromKeyed,
+  key: { ...fromAll, ...shared({ 401: 'Unauthorized', 429: 'TooManyRequests', 503: 'ServiceUnavailable' }) },
   open: { ...fromAll, ...shared({ 403: 'NotByHttps', 503: 'ServiceUnavailable' }) },
   probe: fromAll,
 };

@@ -1,6 +1,6 @@
 // Makes the component schemas of the API description, from the catalogue and the shape of the responses.
 
-import type { Field, Fields, Reference } from '@headgate/catalogue/declaration.ts';
+import type { Field, Fields } from '@headgate/catalogue/declaration.ts';
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema, KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
@@ -17,12 +17,19 @@ import { exampleIds } from './example-records.ts';
 import { shownExample, shownInteractionExample } from './examples.ts';
 import type { ApiLimits } from './limits.ts';
 
-/** Returns the schema name of one record: `ShopCategory` for shop-categories. */
+/** Returns `ShopCategories` for shop-categories, and `ShopCategory` for "Shop category". */
+export function pascalCase(words: string): string {
+  return words.replace(/(?:^|[ -])(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Returns the name of the schema of one record. */
 export function schemaNameOf(type: RecordTypeName): string {
-  return recordTypes[type].title
-    .split(' ')
-    .map((word) => word[0]!.toUpperCase() + word.slice(1))
-    .join('');
+  return pascalCase(recordTypes[type].title);
+}
+
+/** Returns a link to the type on the reference page. */
+export function linkTo(type: string): string {
+  return `[${type}](#${type})`;
 }
 
 export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> {
@@ -175,18 +182,14 @@ function describeField({ kind, note, references }: Field): string {
   const sentences = [
     note,
     plainKinds.includes(kind.name) ? '' : `Takes ${kind.accepts}`,
-    references === undefined ? '' : `Must be the id of an uploaded record of ${linksTo(references)}`,
+    references === undefined
+      ? ''
+      : `Must be the id of an uploaded record of ${referencedTypes(references).map(linkTo).join(', ')}`,
   ];
   return sentences
     .filter((sentence) => sentence !== '')
     .map((sentence) => `${sentence[0]!.toUpperCase()}${sentence.slice(1)}.`)
     .join(' ');
-}
-
-function linksTo(reference: Reference): string {
-  return referencedTypes(reference)
-    .map((type) => `[${type}](#${type})`)
-    .join(', ');
 }
 
 const codes: Readonly<Record<string, ProblemCodeDescription>> = problemCodes;
