@@ -16,7 +16,7 @@ import {
 import { dependenciesOf, referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
 import { Failure } from '../server/failure.ts';
-import { openApiJson } from '../server/http/openapi/document.ts';
+import { openApiDocument } from '../server/http/openapi/document.ts';
 import { refusals } from '../server/http/refusals.ts';
 import { metricsTable } from '../server/observe/metric-table.ts';
 import { readSettings, settingsTable } from '../server/settings.ts';
@@ -159,7 +159,7 @@ function columnTables(): string {
 function openApi(): string {
   const settings = readSettings({});
   if (settings instanceof Failure) throw new Error(settings.reason);
-  return openApiJson(settings);
+  return `${JSON.stringify(openApiDocument(settings), null, 2)}\n`;
 }
 
 function schemas(): string {

@@ -13,8 +13,8 @@ import { DEFAULT_PAGE_RECORDS, LARGEST_PAGE_RECORDS } from '../query.ts';
 import { refusals } from '../refusals.ts';
 import { listSlots, lookUpSlots, uploadSlots } from '../work-slots.ts';
 import { curlOf } from './code-samples.ts';
+import type { ApiLimits } from './document.ts';
 import { exampleRecords } from './example-records.ts';
-import type { ApiLimits } from './limits.ts';
 import { linkTo } from './schemas.ts';
 
 const KIBIBYTE = 1024;

@@ -7,6 +7,7 @@ import { notByHttps, overRate, unauthorized } from '../gate.ts';
 import { keyRunning, keyTaken } from '../ingest-responses.ts';
 import { type Refusal, type RefusalName, refusalBody, refusals } from '../refusals.ts';
 import type { Access } from '../routes.ts';
+import type { ApiLimits } from './document.ts';
 import {
   type Content,
   type Example,
@@ -16,7 +17,6 @@ import {
   refTo,
 } from './document-shape.ts';
 import { exampleIds } from './example-records.ts';
-import type { ApiLimits } from './limits.ts';
 
 export type Responses = Record<string, Response | Reference>;
 

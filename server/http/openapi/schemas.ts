@@ -12,10 +12,10 @@ import {
   storedInteraction,
 } from '@headgate/catalogue/record-types.ts';
 import { referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
+import type { ApiLimits } from './document.ts';
 import { refTo } from './document-shape.ts';
 import { exampleIds } from './example-records.ts';
 import { shownExample, shownInteractionExample } from './examples.ts';
-import type { ApiLimits } from './limits.ts';
 
 /** Returns `ShopCategories` for shop-categories, and `ShopCategory` for "Shop category". */
 export function pascalCase(words: string): string {

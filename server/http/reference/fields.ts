@@ -3,7 +3,8 @@
 
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
-import { followed, type OpenApiDocument } from '../openapi/document-shape.ts';
+import type { OpenApiDocument } from '../openapi/document.ts';
+import { followed } from '../openapi/document-shape.ts';
 import { type Html, html, nothing } from './html.ts';
 import { inline } from './markdown.ts';
 

@@ -2,10 +2,10 @@
 // that belongs to it.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
+import type { OpenApiDocument } from '../openapi/document.ts';
 import {
+  type Example,
   followed,
-  type MediaType,
-  type OpenApiDocument,
   type Operation,
   type Parameter,
   type Reference,
@@ -168,12 +168,12 @@ function answerSection(
 /** Returns the first example with this name in the responses of all operations. */
 function exampleOf(document: OpenApiDocument, name: string): unknown {
   const answers = placedOperations(document).flatMap(({ operation }) => Object.values(operation.responses));
-  const examples = answers.map((answer) => mediaOf(followed<Response>(document, answer))?.examples?.[name]);
+  const examples = answers.map((answer) => examplesOf(followed<Response>(document, answer))[name]);
   return examples.find((example) => example !== undefined)!.value;
 }
 
-function mediaOf({ content }: Response): MediaType | undefined {
-  return content?.['application/json'];
+function examplesOf({ content }: Response): Readonly<Record<string, Example>> {
+  return content?.['application/json'].examples ?? {};
 }
 
 function tagSection(document: OpenApiDocument, tag: Tag, operations: readonly Placed[]): Html {
@@ -233,7 +233,7 @@ function objectPart(
   const id = `${tag}-object`;
   const title = `The ${String(document.components.schemas[object]!.title).toLowerCase()} object`;
   const one = operations.find(({ operation }) => operation['x-anchor'] === `${tag}-get`)!;
-  const example = Object.values(mediaOf(one.operation.responses['200'] as Response)!.examples!)[0]!;
+  const example = Object.values(examplesOf(one.operation.responses['200'] as Response))[0]!;
   return html`<div class="row" id="${id}"><div class="text"><h3>${anchored(id, title)}</h3>
 ${fieldList(fields)}</div>${beside([jsonFigure(title, example.value)])}</div>`;
 }
@@ -334,7 +334,7 @@ const FORBIDDEN = '403';
 function answerTabs(operation: Operation): Html {
   const figures = Object.entries(operation.responses).flatMap(([status, response]) => {
     if ('$ref' in response || status === FORBIDDEN) return [];
-    const examples = Object.entries(mediaOf(response as Response)?.examples ?? {});
+    const examples = Object.entries(examplesOf(response as Response));
     return examples.map(([name, { value }]) =>
       jsonFigure(examples.length === 1 ? status : `${status} ${name.replaceAll('_', ' ')}`, value),
     );
