@@ -2,7 +2,7 @@
 // operations.
 
 import { LONGEST_TEXT_CHARACTERS } from '@headgate/catalogue/kinds/text.ts';
-import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { Action } from '../../access/scopes.ts';
@@ -201,7 +201,12 @@ memory responds with 503 and \`Retry-After\`.
 }
 
 function errors(): string {
-  const codes = Object.entries(problemCodes as Readonly<Record<string, ProblemCodeDescription>>);
+  const codes = Object.entries(problemCodes).map(([code, { meaning, remedy, retryable }]) => [
+    `\`${code}\``,
+    meaning,
+    remedy,
+    retryable ? 'yes' : 'no',
+  ]);
   return `
 ## Errors
 
@@ -211,15 +216,7 @@ There are two kinds of errors: a record is not accepted, or a whole request is r
 
 Each problem has one of these codes. \`retryable\` is true if the same record may be accepted later.
 
-${table(
-  ['Code', 'What happened', 'What to do', 'Retryable'],
-  codes.map(([code, { meaning, remedy, retryable }]) => [
-    `\`${code}\``,
-    meaning,
-    remedy,
-    retryable ? 'yes' : 'no',
-  ]),
-)}
+${table(['Code', 'What happened', 'What to do', 'Retryable'], codes)}
 
 ### Refused requests
 

@@ -37,7 +37,7 @@ function markOf(mark: string): Html {
 }
 
 function defaultOf(schema: JsonSchema): Html {
-  return 'default' in schema ? html` Default: <code>${String(schema.default)}</code>.` : nothing;
+  return schema.default === undefined ? nothing : html` Default: <code>${String(schema.default)}</code>.`;
 }
 
 /** Returns the type that is shown after a name: `uuid`, `date-time`, `string`, `array of objects`. */
