@@ -19,12 +19,6 @@ export interface Content {
   };
 }
 
-export interface Header {
-  readonly description: string;
-  readonly schema: JsonSchema;
-  readonly example?: string;
-}
-
 export interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Reference>>;

@@ -18,7 +18,7 @@ import {
   shownInteractionExample,
   uploadExamples,
 } from './examples.ts';
-import { idParameter, interactionQuery, parameterRefs, recordCursor } from './parameters.ts';
+import { cursorParameter, idParameter, interactionQuery, parameterRefs } from './parameters.ts';
 import {
   answered,
   describeRefusal,
@@ -135,13 +135,14 @@ function uploadRecords(type: RecordTypeName): Operation {
 }
 
 function listRecords(type: RecordTypeName): Operation {
+  const cursor = cursorParameter([idOfExample(type)]);
   const value = { type, records: [shownExample(type)], next_cursor: null };
   return keyed('data:read', type, {
     operationId: `list${pascalCase(type)}`,
     summary: `List ${wordsOf(type)}`,
     description:
       'Returns a page of records, ordered by id. Deleted records are left out unless `include_deleted` is true.',
-    parameters: [...parameterRefs('Limit'), recordCursor(type), ...parameterRefs('IncludeDeleted')],
+    parameters: [...parameterRefs('Limit'), cursor, ...parameterRefs('IncludeDeleted')],
     responses: {
       200: found('A page of records.', `${schemaNameOf(type)}List`, 'page', 'The last page', value),
       400: badLimit,

@@ -8,63 +8,41 @@ import { keyRunning, keyTaken } from '../ingest-responses.ts';
 import { type Refusal, type RefusalName, refusalBody, refusals } from '../refusals.ts';
 import type { Access } from '../routes.ts';
 import type { ApiLimits } from './document.ts';
-import {
-  type Content,
-  type Example,
-  type Header,
-  type Reference,
-  type Response,
-  refTo,
-} from './document-shape.ts';
+import { type Content, type Example, type Reference, type Response, refTo } from './document-shape.ts';
 import { exampleIds } from './example-records.ts';
 
 export type Responses = Record<string, Response | Reference>;
 
+function header(description: string, rules: JsonSchema = {}, example?: string) {
+  return { description, schema: { type: 'string', ...rules }, example };
+}
+
 export const headers = {
-  'X-Request-Id': {
-    description: 'The id of the request. Give it to the operator if you have questions.',
-    schema: { type: 'string', format: 'uuid' },
-    example: exampleIds.request,
-  },
-  RateLimit: {
-    description:
-      'The number of requests that are left (`r`), and the seconds until all are available again (`t`).',
-    schema: { type: 'string' },
-    example: '"key";r=999;t=1',
-  },
-  'RateLimit-Policy': {
-    description:
-      'The number of requests (`q`) that the key may make to one process of the server in a number of seconds (`w`).',
-    schema: { type: 'string' },
-    example: '"key";q=1000;w=1',
-  },
-  'Retry-After': {
-    description: 'The seconds to wait before sending the request again.',
-    schema: { type: 'string', pattern: '^\\d+$' },
-    example: '1',
-  },
-  'Idempotency-Replayed': {
-    description:
-      '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`.',
-    schema: { type: 'string', const: 'true' },
-  },
-  'Preference-Applied': {
-    description: '`handling=lenient` if `Prefer` asked for it.',
-    schema: { type: 'string', const: 'handling=lenient' },
-  },
-  'WWW-Authenticate': {
-    description: 'How to authenticate.',
-    schema: { type: 'string', const: 'Bearer' },
-  },
-  Accept: {
-    description: 'The accepted type of body.',
-    schema: { type: 'string', const: 'application/json' },
-  },
-  ETag: {
-    description: 'Identifies this version. Send it as `If-None-Match` to get a 304 if there is no newer one.',
-    schema: { type: 'string' },
-  },
-} as const satisfies Record<string, Header>;
+  'X-Request-Id': header(
+    'The id of the request. Give it to the operator if you have questions.',
+    { format: 'uuid' },
+    exampleIds.request,
+  ),
+  RateLimit: header(
+    'The number of requests that are left (`r`), and the seconds until all are available again (`t`).',
+    {},
+    '"key";r=999;t=1',
+  ),
+  'RateLimit-Policy': header(
+    'The number of requests (`q`) that the key may make to one process of the server in a number of seconds (`w`).',
+    {},
+    '"key";q=1000;w=1',
+  ),
+  'Retry-After': header('The seconds to wait before sending the request again.', { pattern: '^\\d+$' }, '1'),
+  'Idempotency-Replayed': header(
+    '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`.',
+    { const: 'true' },
+  ),
+  'Preference-Applied': header('`handling=lenient` if `Prefer` asked for it.', { const: 'handling=lenient' }),
+  'WWW-Authenticate': header('How to authenticate.', { const: 'Bearer' }),
+  Accept: header('The accepted type of body.', { const: 'application/json' }),
+  ETag: header('Identifies this version. Send it as `If-None-Match` to get a 304 if there is no newer one.'),
+};
 
 export type HeaderName = keyof typeof headers;
 
