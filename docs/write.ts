@@ -3,7 +3,6 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Fields } from '@headgate/catalogue/declaration.ts';
-import { jsonSchemaOf } from '@headgate/catalogue/json-schema.ts';
 import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import {
   assignedToInteraction,
@@ -31,7 +30,6 @@ const targets: Readonly<Record<string, string | Readonly<Record<string, string>>
   'README.md': { types: typesTable(), settings: settingsTable() },
   'docs/record-types.md': recordTypesPage(),
   'docs/errors.md': { codes: codesTable(), statuses: statusesTable() },
-  'docs/record-types.schema.json': schemas(),
   'docs/openapi.json': openApi(),
   'docs/observing.md': { metrics: metricsTable() },
   'docs/sql.md': { tables: columnTables() },
@@ -160,12 +158,4 @@ function openApi(): string {
   const settings = readSettings({});
   if (settings instanceof Failure) throw new Error(settings.reason);
   return `${JSON.stringify(openApiDocument(settings), null, 2)}\n`;
-}
-
-function schemas(): string {
-  const entries = Object.entries(recordTypes).map(([type, { title, fields }]) => [
-    type,
-    jsonSchemaOf(title, fields),
-  ]);
-  return `${JSON.stringify({ ...Object.fromEntries(entries), 'user-interactions': jsonSchemaOf('Interaction', interaction) }, null, 2)}\n`;
 }
