@@ -3,11 +3,10 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Fields } from '@headgate/catalogue/declaration.ts';
-import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import {
   assignedToInteraction,
   interaction,
-  type RecordTypeName,
   recordTypeNames,
   recordTypes,
   storedInteraction,
@@ -82,21 +81,16 @@ function typesTable(): string {
 function fieldsTable(fields: Fields): string {
   const rows = Object.entries(fields).map(([name, { kind, required, references, note }]) => {
     const targetsOfField = references === undefined ? [] : referencedTypes(references);
-    const reference =
-      targetsOfField.length === 0 ? '' : `must be uploaded already: ${targetsOfField.join(', ')}`;
-    return [
-      `\`${name}\``,
-      kind.accepts,
-      required ? 'yes' : '',
-      [note, reference].filter((part) => part !== '').join('; '),
-    ];
+    const reference = targetsOfField.length > 0 && `must be uploaded already: ${targetsOfField.join(', ')}`;
+    const notes = [note, reference].filter(Boolean).join('; ');
+    return [`\`${name}\``, kind.accepts, required ? 'yes' : '', notes];
   });
   return table(['Field', 'Takes', 'Required', 'Notes'], rows);
 }
 
 function recordTypesPage(): string {
   const order = uploadOrder(recordTypes);
-  const sections = order.map((type: RecordTypeName) => {
+  const sections = order.map((type) => {
     const { title, fields } = recordTypes[type];
     return `## ${title}: \`${type}\`\n\n${fieldsTable(fields)}`;
   });
@@ -116,41 +110,35 @@ function recordTypesPage(): string {
 }
 
 function codesTable(): string {
-  const rows = Object.entries(problemCodes as Record<string, ProblemCodeDescription>).map(
-    ([code, { meaning, remedy, retryable }]) => [`\`${code}\``, meaning, remedy, retryable ? 'yes' : 'no'],
-  );
+  const rows = Object.entries(problemCodes).map(([code, { meaning, remedy, retryable }]) => [
+    `\`${code}\``,
+    meaning,
+    remedy,
+    retryable ? 'yes' : 'no',
+  ]);
   return table(['Code', 'What happened', 'What to do', 'Retryable as it is'], rows);
 }
 
 function statusesTable(): string {
-  return table(
-    ['Status', '`error`', 'What happened', 'What to do'],
-    Object.values(refusals).map(({ status, error, meaning, remedy }) => [
-      String(status),
-      error,
-      meaning,
-      remedy,
-    ]),
-  );
+  const rows = Object.values(refusals).map((one) => [String(one.status), one.error, one.meaning, one.remedy]);
+  return table(['Status', '`error`', 'What happened', 'What to do'], rows);
 }
 
 function columnTables(): string {
-  const described: readonly (readonly [Table, Fields])[] = [
-    ...recordTypeNames.map((type) => [recordTable(catalogueTables, type), recordTypes[type].fields] as const),
-    [catalogueTables.interactions, storedInteraction],
-  ];
-  return described
-    .map(([{ name, key, columns }, fields]) => {
-      const rows = columns.map((column) => [
-        `\`${column.name}\``,
-        sqliteCodecs[column.kind].type,
-        postgresCodecs[column.kind].type,
-        fields[column.name]!.nullable && column.omitted === null ? 'yes' : 'no',
-      ]);
-      const head = `### ${name}\n\nKey: \`organisation\`, \`${key}\`.\n\n`;
-      return head + table(['Column', 'SQLite', 'PostgreSQL', 'May be null'], rows);
-    })
-    .join('\n');
+  const section = ({ name, key, columns }: Table, fields: Fields): string => {
+    const rows = columns.map((column) => [
+      `\`${column.name}\``,
+      sqliteCodecs[column.kind].type,
+      postgresCodecs[column.kind].type,
+      fields[column.name]!.nullable && column.omitted === null ? 'yes' : 'no',
+    ]);
+    const head = `### ${name}\n\nKey: \`organisation\`, \`${key}\`.\n\n`;
+    return head + table(['Column', 'SQLite', 'PostgreSQL', 'May be null'], rows);
+  };
+  return [
+    ...recordTypeNames.map((type) => section(recordTable(catalogueTables, type), recordTypes[type].fields)),
+    section(catalogueTables.interactions, storedInteraction),
+  ].join('\n');
 }
 
 /** Returns the API description with the default limits. */
