@@ -310,7 +310,5 @@ function answerTabs(operation: Operation): Html {
       jsonFigure(examples.length === 1 ? status : `${status} ${name.replaceAll('_', ' ')}`, value),
     );
   });
-  return figures.length === 0
-    ? nothing
-    : html`<div class="tabs" data-tabs="" data-name="Response">${figures}</div>`;
+  return html`<div class="tabs" data-tabs="" data-name="Response">${figures}</div>`;
 }
