@@ -3,12 +3,10 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Fields } from '@headgate/catalogue/declaration.ts';
-import { jsonSchemaOf } from '@headgate/catalogue/json-schema.ts';
-import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import {
   assignedToInteraction,
   interaction,
-  type RecordTypeName,
   recordTypeNames,
   recordTypes,
   storedInteraction,
@@ -16,7 +14,7 @@ import {
 import { dependenciesOf, referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
 import { Failure } from '../server/failure.ts';
-import { openApiJson } from '../server/http/openapi/document.ts';
+import { openApiDocument } from '../server/http/openapi/document.ts';
 import { refusals } from '../server/http/refusals.ts';
 import { metricsTable } from '../server/observe/metric-table.ts';
 import { readSettings, settingsTable } from '../server/settings.ts';
@@ -31,7 +29,6 @@ const targets: Readonly<Record<string, string | Readonly<Record<string, string>>
   'README.md': { types: typesTable(), settings: settingsTable() },
   'docs/record-types.md': recordTypesPage(),
   'docs/errors.md': { codes: codesTable(), statuses: statusesTable() },
-  'docs/record-types.schema.json': schemas(),
   'docs/openapi.json': openApi(),
   'docs/observing.md': { metrics: metricsTable() },
   'docs/sql.md': { tables: columnTables() },
@@ -84,21 +81,16 @@ function typesTable(): string {
 function fieldsTable(fields: Fields): string {
   const rows = Object.entries(fields).map(([name, { kind, required, references, note }]) => {
     const targetsOfField = references === undefined ? [] : referencedTypes(references);
-    const reference =
-      targetsOfField.length === 0 ? '' : `must be uploaded already: ${targetsOfField.join(', ')}`;
-    return [
-      `\`${name}\``,
-      kind.accepts,
-      required ? 'yes' : '',
-      [note, reference].filter((part) => part !== '').join('; '),
-    ];
+    const reference = targetsOfField.length > 0 && `must be uploaded already: ${targetsOfField.join(', ')}`;
+    const notes = [note, reference].filter(Boolean).join('; ');
+    return [`\`${name}\``, kind.accepts, required ? 'yes' : '', notes];
   });
   return table(['Field', 'Takes', 'Required', 'Notes'], rows);
 }
 
 function recordTypesPage(): string {
   const order = uploadOrder(recordTypes);
-  const sections = order.map((type: RecordTypeName) => {
+  const sections = order.map((type) => {
     const { title, fields } = recordTypes[type];
     return `## ${title}: \`${type}\`\n\n${fieldsTable(fields)}`;
   });
@@ -118,54 +110,40 @@ function recordTypesPage(): string {
 }
 
 function codesTable(): string {
-  const rows = Object.entries(problemCodes as Record<string, ProblemCodeDescription>).map(
-    ([code, { meaning, remedy, retryable }]) => [`\`${code}\``, meaning, remedy, retryable ? 'yes' : 'no'],
-  );
+  const rows = Object.entries(problemCodes).map(([code, { meaning, remedy, retryable }]) => [
+    `\`${code}\``,
+    meaning,
+    remedy,
+    retryable ? 'yes' : 'no',
+  ]);
   return table(['Code', 'What happened', 'What to do', 'Retryable as it is'], rows);
 }
 
 function statusesTable(): string {
-  return table(
-    ['Status', '`error`', 'What happened', 'What to do'],
-    Object.values(refusals).map(({ status, error, meaning, remedy }) => [
-      String(status),
-      error,
-      meaning,
-      remedy,
-    ]),
-  );
+  const rows = Object.values(refusals).map((one) => [String(one.status), one.error, one.meaning, one.remedy]);
+  return table(['Status', '`error`', 'What happened', 'What to do'], rows);
 }
 
 function columnTables(): string {
-  const described: readonly (readonly [Table, Fields])[] = [
-    ...recordTypeNames.map((type) => [recordTable(catalogueTables, type), recordTypes[type].fields] as const),
-    [catalogueTables.interactions, storedInteraction],
-  ];
-  return described
-    .map(([{ name, key, columns }, fields]) => {
-      const rows = columns.map((column) => [
-        `\`${column.name}\``,
-        sqliteCodecs[column.kind].type,
-        postgresCodecs[column.kind].type,
-        fields[column.name]!.nullable && column.omitted === null ? 'yes' : 'no',
-      ]);
-      const head = `### ${name}\n\nKey: \`organisation\`, \`${key}\`.\n\n`;
-      return head + table(['Column', 'SQLite', 'PostgreSQL', 'May be null'], rows);
-    })
-    .join('\n');
+  const section = ({ name, key, columns }: Table, fields: Fields): string => {
+    const rows = columns.map((column) => [
+      `\`${column.name}\``,
+      sqliteCodecs[column.kind].type,
+      postgresCodecs[column.kind].type,
+      fields[column.name]!.nullable && column.omitted === null ? 'yes' : 'no',
+    ]);
+    const head = `### ${name}\n\nKey: \`organisation\`, \`${key}\`.\n\n`;
+    return head + table(['Column', 'SQLite', 'PostgreSQL', 'May be null'], rows);
+  };
+  return [
+    ...recordTypeNames.map((type) => section(recordTable(catalogueTables, type), recordTypes[type].fields)),
+    section(catalogueTables.interactions, storedInteraction),
+  ].join('\n');
 }
 
 /** Returns the API description with the default limits. */
 function openApi(): string {
   const settings = readSettings({});
   if (settings instanceof Failure) throw new Error(settings.reason);
-  return openApiJson(settings);
-}
-
-function schemas(): string {
-  const entries = Object.entries(recordTypes).map(([type, { title, fields }]) => [
-    type,
-    jsonSchemaOf(title, fields),
-  ]);
-  return `${JSON.stringify({ ...Object.fromEntries(entries), 'user-interactions': jsonSchemaOf('Interaction', interaction) }, null, 2)}\n`;
+  return `${JSON.stringify(openApiDocument(settings), null, 2)}\n`;
 }

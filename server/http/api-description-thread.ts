@@ -2,8 +2,7 @@
 // hundred milliseconds, for which the serving thread would otherwise be blocked.
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { openApiDocument } from './openapi/document.ts';
-import type { ApiLimits } from './openapi/limits.ts';
+import { type ApiLimits, openApiDocument } from './openapi/document.ts';
 import { referencePage } from './reference/page.ts';
 
 export interface Description {

@@ -4,7 +4,7 @@
 import { createOnce } from '../create-once.ts';
 import { startWorker } from '../workers/supervised-worker.ts';
 import type { Description } from './api-description-thread.ts';
-import type { ApiLimits } from './openapi/limits.ts';
+import type { ApiLimits } from './openapi/document.ts';
 
 export type Describe = () => Promise<Description>;
 

@@ -10,7 +10,7 @@ import type { Store } from '../store/store.ts';
 import type { TlsPair } from '../tls.ts';
 import type { InFlight } from './body/in-flight-bytes.ts';
 import type { IngestPool } from './ingest-pool.ts';
-import type { ApiLimits } from './openapi/limits.ts';
+import type { ApiLimits } from './openapi/document.ts';
 import type { WorkSlots } from './work-slots.ts';
 
 export interface AppDependencies {

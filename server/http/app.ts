@@ -35,10 +35,9 @@ import {
 import { addGate, isGuarded, requestOwner } from './gate.ts';
 import { headProblem } from './head-validation.ts';
 import { postInteraction, postRecords } from './ingest-handlers.ts';
-import { getOpenApi } from './openapi/handler.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './read-handlers.ts';
 import { readinessOf } from './readiness.ts';
-import { getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
+import { getOpenApi, getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
 import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
 import { reportUnparsed, watch } from './request-observation.ts';
 import { type Route, type RouteName, routes } from './routes.ts';

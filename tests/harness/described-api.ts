@@ -5,9 +5,9 @@ import { request as httpRequest } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
+import type { OpenApiDocument } from '../../server/http/openapi/document.ts';
 import {
   followed,
-  type OpenApiDocument,
   type Operation,
   type Parameter,
   type Response,

@@ -3,22 +3,15 @@
 
 import type { CodeSample } from './document-shape.ts';
 
-export interface SampledRequest {
-  /** The path with its query. */
-  readonly path: string;
-  readonly needsKey: boolean;
-  readonly body?: unknown;
-  /** The lines of the TypeScript sample that use `client`. Null if the client does not support the request. */
-  readonly typescript: string | null;
+/** Returns the samples for a request. The second is for the client, if `lines` use it. */
+export function codeSamples(curl: string, lines?: string): readonly CodeSample[] {
+  const shell = { lang: 'Shell', label: 'curl', source: curl };
+  if (lines === undefined) return [shell];
+  return [shell, { lang: 'TypeScript', label: 'TypeScript', source: typescriptOf(lines) }];
 }
 
-export function codeSamples(request: SampledRequest): readonly CodeSample[] {
-  const curl = { lang: 'Shell', label: 'curl', source: curlOf(request) };
-  if (request.typescript === null) return [curl];
-  return [curl, { lang: 'TypeScript', label: 'TypeScript', source: typescriptOf(request.typescript) }];
-}
-
-export function curlOf({ path, needsKey, body }: SampledRequest): string {
+/** Returns the command for a path with its query. */
+export function curlOf(path: string, needsKey: boolean, body?: unknown): string {
   const options = [
     ...(needsKey ? ['-H "Authorization: Bearer $HEADGATE_KEY"'] : []),
     ...(body === undefined

@@ -1,6 +1,7 @@
 // Declares types for the parts of OpenAPI 3.1 that Headgate's description uses.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
+import type { OpenApiDocument } from './document.ts';
 
 export type Reference = { readonly $ref: string };
 
@@ -11,19 +12,11 @@ export interface Example {
   readonly 'x-request'?: unknown;
 }
 
-export interface MediaType {
-  readonly schema: JsonSchema;
-  readonly examples?: Readonly<Record<string, Example>>;
-}
-
 export interface Content {
-  readonly 'application/json': MediaType;
-}
-
-export interface Header {
-  readonly description: string;
-  readonly schema: JsonSchema;
-  readonly example?: string;
+  readonly 'application/json': {
+    readonly schema: JsonSchema;
+    readonly examples?: Readonly<Record<string, Example>>;
+  };
 }
 
 export interface Response {
@@ -53,17 +46,12 @@ export interface Operation {
   readonly description: string;
   readonly tags: readonly [string];
   readonly security: readonly { readonly apiKey: readonly string[] }[];
-  readonly parameters?: readonly (Parameter | Reference)[];
-  readonly requestBody?: { readonly required: true; readonly content: Content };
+  readonly parameters?: readonly (Parameter | Reference)[] | undefined;
+  readonly requestBody?: { readonly required: true; readonly content: Content } | undefined;
   readonly responses: Readonly<Record<string, Response | Reference>>;
   readonly 'x-codeSamples': readonly CodeSample[];
   /** The anchor of the operation on the reference page. */
   readonly 'x-anchor': string;
-}
-
-export interface PathItem {
-  readonly get?: Operation;
-  readonly post?: Operation;
 }
 
 export interface Tag {
@@ -74,29 +62,7 @@ export interface Tag {
   readonly 'x-displayName': string;
 }
 
-export interface OpenApiDocument {
-  readonly openapi: '3.1.1';
-  readonly info: {
-    readonly title: string;
-    readonly version: string;
-    readonly summary: string;
-    readonly description: string;
-    readonly license: { readonly name: string; readonly identifier: string };
-  };
-  readonly servers: readonly { readonly url: string; readonly description: string }[];
-  readonly tags: readonly Tag[];
-  readonly 'x-tagGroups': readonly { readonly name: string; readonly tags: readonly string[] }[];
-  readonly paths: Readonly<Record<string, PathItem>>;
-  readonly components: {
-    readonly securitySchemes: Readonly<Record<string, object>>;
-    readonly schemas: Readonly<Record<string, JsonSchema>>;
-    readonly responses: Readonly<Record<string, Response>>;
-    readonly headers: Readonly<Record<string, Header>>;
-    readonly parameters: Readonly<Record<string, Parameter>>;
-  };
-}
-
-export function refTo(section: keyof OpenApiDocument['components'], name: string): Reference {
+export function refTo(section: 'schemas' | 'responses' | 'headers' | 'parameters', name: string): Reference {
   return { $ref: `#/components/${section}/${name}` };
 }
 

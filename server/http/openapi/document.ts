@@ -4,15 +4,25 @@ import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-typ
 import { uploadOrder } from '@headgate/catalogue/references.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { type ApiRouteName, apiRoutes } from '../routes.ts';
-import type { OpenApiDocument, Operation, PathItem, Tag } from './document-shape.ts';
+import type { Operation, Tag } from './document-shape.ts';
 import { guide } from './guide.ts';
-import type { ApiLimits } from './limits.ts';
 import { INTERACTIONS_TAG, otherOperations, recordOperations, SERVICE_TAG } from './operations.ts';
 import { parameters } from './parameters.ts';
 import { headers, sharedResponses } from './responses.ts';
 import { componentSchemas, schemaNameOf } from './schemas.ts';
 
-export function openApiDocument(limits: ApiLimits): OpenApiDocument {
+/** The limits of the server that the document states. They come from the settings. */
+export interface ApiLimits {
+  readonly maxRecords: number;
+  readonly batchSize: number;
+  readonly maxBodyBytes: number;
+  /** Null if the rate is not limited. */
+  readonly rateLimitPerSecond: number | null;
+}
+
+export type OpenApiDocument = ReturnType<typeof openApiDocument>;
+
+export function openApiDocument(limits: ApiLimits) {
   return {
     openapi: '3.1.1',
     info: {
@@ -47,10 +57,6 @@ export function openApiDocument(limits: ApiLimits): OpenApiDocument {
   };
 }
 
-export function openApiJson(limits: ApiLimits): string {
-  return `${JSON.stringify(openApiDocument(limits), null, 2)}\n`;
-}
-
 function tags(): Tag[] {
   return [
     ...uploadOrder(recordTypes).map((type) => tagOf(type)),
@@ -81,21 +87,22 @@ function tagOf(type: RecordTypeName): Tag {
   };
 }
 
+interface PathItem {
+  readonly get?: Operation;
+  readonly post?: Operation;
+}
+
 /** Returns all paths. The paths of each record type are together, and the types are in upload order. */
 function paths(): Record<string, PathItem> {
   const all: Record<string, PathItem> = {};
-  const add = (route: ApiRouteName, operation: Operation, type = ''): void => {
-    const { method, path } = apiRoutes[route];
+  const add = (route: string, operation: Operation, type = ''): void => {
+    const { method, path } = apiRoutes[route as ApiRouteName];
     const shown = path.replace(':type', type).replace(':id', '{id}');
     all[shown] = { ...all[shown], [method.toLowerCase()]: operation };
   };
   for (const type of uploadOrder(recordTypes)) {
-    for (const route of namesOf(recordOperations)) add(route, recordOperations[route](type), type);
+    for (const [route, describe] of Object.entries(recordOperations)) add(route, describe(type), type);
   }
-  for (const route of namesOf(otherOperations)) add(route, otherOperations[route]());
+  for (const [route, describe] of Object.entries(otherOperations)) add(route, describe());
   return all;
-}
-
-function namesOf<Name extends string>(table: Readonly<Record<Name, unknown>>): readonly Name[] {
-  return Object.keys(table) as Name[];
 }

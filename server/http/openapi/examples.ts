@@ -1,5 +1,6 @@
 // Makes the example responses to the example records, with the same code that makes real responses.
 
+import type { Fields } from '@headgate/catalogue/declaration.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
 import {
   interaction,
@@ -9,23 +10,14 @@ import {
   type ShownRecord,
 } from '@headgate/catalogue/record-types.ts';
 import { checkFields, type FieldProblem, planOf } from '../../ingest/check-fields.ts';
-import { outcomeOf, type Problem, problem } from '../../ingest/outcome.ts';
+import { outcomeOf, problem } from '../../ingest/outcome.ts';
 import { presenterOf } from '../../ingest/presentation.ts';
 import { unknownReference } from '../../ingest/references.ts';
 import { presentInteraction } from '../../ingest/take-interaction.ts';
 import type { Tally } from '../../store/rows.ts';
 import { type Answer, answerOfInteraction, answerOfUpload } from '../ingest-responses.ts';
+import type { Example } from './document-shape.ts';
 import { exampleIds, exampleInteraction, exampleRecordedAt, exampleRecords } from './example-records.ts';
-
-/** The body of a request and the response to it. */
-export interface Exchange {
-  readonly summary: string;
-  readonly body: unknown;
-  readonly status: number;
-  readonly answer: unknown;
-}
-
-export type Exchanges = Readonly<Record<string, Exchange>>;
 
 /** A text in the form of a date-time whose date does not exist. */
 const IMPOSSIBLE_DATE_TIME = '2026-02-30T09:00:00Z';
@@ -44,65 +36,63 @@ export const shownInteractionExample: ShownInteraction = presentInteraction([
   exampleRecordedAt,
 ]);
 
+export function idOfExample(type: RecordTypeName): string {
+  const record: Readonly<Record<string, unknown>> = exampleRecords[type];
+  return record[recordTypes[type].key] as string;
+}
+
 /**
- * Returns three uploads with their responses. If they are sent in this order, the first is accepted, the second partly
- * accepted and the third refused.
+ * Returns the responses to three uploads. If the uploads are sent in this order, the first is accepted, the second
+ * partly accepted and the third refused.
  */
-export function uploadExchanges(type: RecordTypeName): Exchanges {
+export function uploadExamples(type: RecordTypeName) {
   const good = exampleRecords[type];
   const { record: bad, problems } = flawedExample(type);
+  const existing = 'The first is there already, the second is rejected';
   return {
-    accepted: uploadExchange(type, 'Every record is accepted', [good], [], { ...NOTHING, created: 1 }),
-    partly_accepted: uploadExchange(
-      type,
-      'The first is there already, the second is rejected',
-      [good, bad],
-      problems(1),
-      { ...NOTHING, unchanged: 1 },
-    ),
-    refused: uploadExchange(type, 'Every record is rejected', [bad], problems(0), NOTHING),
+    accepted: uploadExample(type, 'Every record is accepted', [good], [], { ...NOTHING, created: 1 }),
+    partly_accepted: uploadExample(type, existing, [good, bad], problems, { ...NOTHING, unchanged: 1 }),
+    refused: uploadExample(type, 'Every record is rejected', [bad], problems, NOTHING),
   };
 }
 
-function uploadExchange(
+/** Returns the response to an upload. The problems are those of its last record. */
+function uploadExample(
   type: RecordTypeName,
   summary: string,
   records: readonly unknown[],
-  problems: readonly Problem[],
+  found: readonly FieldProblem[],
   tally: Tally,
-): Exchange {
-  const rejected = new Set(problems.map(({ index }) => index)).size;
+): Example {
   const received = records.length;
+  const problems = found.map(({ field, code, message }) =>
+    problem(received - 1, idOfExample(type), field, code, message),
+  );
+  const rejected = problems.length === 0 ? 0 : 1;
   const checked = { received, rejected, superseded: 0, problems, omittedProblems: 0, warnings: [] };
   const batch = { batchId: exampleIds.batch, ...checked };
   const upload = { requestId: exampleIds.request, type, dryRun: false, batches: [batch] };
   const outcome = outcomeOf(upload, [tally]);
   const answer = answerOfUpload({ kind: 'taken', outcome, replayed: false }, exampleIds.request);
-  return { summary, body: { records }, ...readAnswer(answer) };
+  return exampleOf(summary, { records }, answer);
 }
 
 /**
  * Returns a record with a typical mistake: a reference to a record that does not exist. If the type has no references,
  * the mistake is an impossible date.
  */
-function flawedExample(type: RecordTypeName): {
-  record: unknown;
-  problems(index: number): readonly Problem[];
-} {
-  const { key, fields } = recordTypes[type];
+function flawedExample(type: RecordTypeName): { record: unknown; problems: readonly FieldProblem[] } {
+  const fields: Fields = recordTypes[type].fields;
   const good = exampleRecords[type];
   const reference = Object.entries(fields).find(([, field]) => typeof field.references === 'string');
-  const flaw =
-    reference === undefined ? { updated: IMPOSSIBLE_DATE_TIME } : { [reference[0]]: exampleIds.missing };
-  const record = { ...good, ...flaw };
-  const found =
-    reference === undefined
-      ? checkFields(planOf(fields), record, null).problems!
-      : [missingReference(reference[0], reference[1].references as RecordTypeName)];
-  const id = (good as Readonly<Record<string, unknown>>)[key] as string;
+  if (reference === undefined) {
+    const record = { ...good, updated: IMPOSSIBLE_DATE_TIME };
+    return { record, problems: checkFields(planOf(fields), record, null).problems! };
+  }
+  const [name, { references }] = reference;
   return {
-    record,
-    problems: (index) => found.map(({ field, code, message }) => problem(index, id, field, code, message)),
+    record: { ...good, [name]: exampleIds.missing },
+    problems: [missingReference(name, references as RecordTypeName)],
   };
 }
 
@@ -111,26 +101,23 @@ function missingReference(field: string, target: RecordTypeName): FieldProblem {
   return { field, code: 'unknown_reference', message };
 }
 
-export function interactionExchanges(): Exchanges {
-  const { missing } = exampleIds;
+export function interactionExamples() {
+  const { missing, request: requestId } = exampleIds;
   const flawed = { ...exampleInteraction, student_id: missing, item_id: missing };
   const problems = [missingReference('student_id', 'customers'), missingReference('item_id', 'shops')];
-  const taken = { replayed: false, requestId: exampleIds.request };
-  const recorded = answerOfInteraction(
-    { kind: 'recorded', interaction: shownInteractionExample, ...taken },
-    exampleIds.request,
-  );
-  const refused = answerOfInteraction({ kind: 'refused', problems, ...taken }, exampleIds.request);
+  const taken = { replayed: false, requestId };
+  const recorded = { kind: 'recorded', interaction: shownInteractionExample, ...taken } as const;
+  const refused = { kind: 'refused', problems, ...taken } as const;
   return {
-    recorded: {
-      summary: 'The interaction is recorded',
-      body: exampleInteraction,
-      ...readAnswer(recorded),
-    },
-    refused: { summary: 'Every problem is named', body: flawed, ...readAnswer(refused) },
+    recorded: exampleOf(
+      'The interaction is recorded',
+      exampleInteraction,
+      answerOfInteraction(recorded, requestId),
+    ),
+    refused: exampleOf('Every problem is named', flawed, answerOfInteraction(refused, requestId)),
   };
 }
 
-function readAnswer({ status, json }: Answer): { readonly status: number; readonly answer: unknown } {
-  return { status, answer: JSON.parse(String(json)) };
+function exampleOf(summary: string, body: unknown, { json }: Answer): Example {
+  return { summary, value: JSON.parse(String(json)), 'x-request': body };
 }

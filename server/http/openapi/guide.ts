@@ -2,7 +2,7 @@
 // operations.
 
 import { LONGEST_TEXT_CHARACTERS } from '@headgate/catalogue/kinds/text.ts';
-import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { Action } from '../../access/scopes.ts';
@@ -13,8 +13,9 @@ import { DEFAULT_PAGE_RECORDS, LARGEST_PAGE_RECORDS } from '../query.ts';
 import { refusals } from '../refusals.ts';
 import { listSlots, lookUpSlots, uploadSlots } from '../work-slots.ts';
 import { curlOf } from './code-samples.ts';
+import type { ApiLimits } from './document.ts';
 import { exampleRecords } from './example-records.ts';
-import type { ApiLimits } from './limits.ts';
+import { linkTo } from './schemas.ts';
 
 const KIBIBYTE = 1024;
 
@@ -46,12 +47,7 @@ user interactions. An acknowledged record is on disk. Every record that is not a
 
 function firstRequest(): string {
   const { shop_id, name, region } = exampleRecords.shops;
-  const upload = curlOf({
-    path: '/v1/data/shops',
-    needsKey: true,
-    body: { records: [{ shop_id, name, region }] },
-    typescript: null,
-  });
+  const upload = curlOf('/v1/data/shops', true, { records: [{ shop_id, name, region }] });
   return `
 ## First request
 
@@ -205,7 +201,12 @@ memory responds with 503 and \`Retry-After\`.
 }
 
 function errors(): string {
-  const codes = Object.entries(problemCodes as Readonly<Record<string, ProblemCodeDescription>>);
+  const codes = Object.entries(problemCodes).map(([code, { meaning, remedy, retryable }]) => [
+    `\`${code}\``,
+    meaning,
+    remedy,
+    retryable ? 'yes' : 'no',
+  ]);
   return `
 ## Errors
 
@@ -215,15 +216,7 @@ There are two kinds of errors: a record is not accepted, or a whole request is r
 
 Each problem has one of these codes. \`retryable\` is true if the same record may be accepted later.
 
-${table(
-  ['Code', 'What happened', 'What to do', 'Retryable'],
-  codes.map(([code, { meaning, remedy, retryable }]) => [
-    `\`${code}\``,
-    meaning,
-    remedy,
-    retryable ? 'yes' : 'no',
-  ]),
-)}
+${table(['Code', 'What happened', 'What to do', 'Retryable'], codes)}
 
 ### Refused requests
 
@@ -234,10 +227,6 @@ ${table(
   Object.values(refusals).map(({ status, meaning, remedy }) => [String(status), meaning, remedy]),
 )}
 `.trim();
-}
-
-function linkTo(type: string): string {
-  return `[${type}](#${type})`;
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -7,64 +7,42 @@ import { notByHttps, overRate, unauthorized } from '../gate.ts';
 import { keyRunning, keyTaken } from '../ingest-responses.ts';
 import { type Refusal, type RefusalName, refusalBody, refusals } from '../refusals.ts';
 import type { Access } from '../routes.ts';
-import {
-  type Content,
-  type Example,
-  type Header,
-  type Reference,
-  type Response,
-  refTo,
-} from './document-shape.ts';
+import type { ApiLimits } from './document.ts';
+import { type Content, type Example, type Reference, type Response, refTo } from './document-shape.ts';
 import { exampleIds } from './example-records.ts';
-import type { ApiLimits } from './limits.ts';
 
 export type Responses = Record<string, Response | Reference>;
 
+function header(description: string, rules: JsonSchema = {}, example?: string) {
+  return { description, schema: { type: 'string', ...rules }, example };
+}
+
 export const headers = {
-  'X-Request-Id': {
-    description: 'The id of the request. Give it to the operator if you have questions.',
-    schema: { type: 'string', format: 'uuid' },
-    example: exampleIds.request,
-  },
-  RateLimit: {
-    description:
-      'The number of requests that are left (`r`), and the seconds until all are available again (`t`).',
-    schema: { type: 'string' },
-    example: '"key";r=999;t=1',
-  },
-  'RateLimit-Policy': {
-    description:
-      'The number of requests (`q`) that the key may make to one process of the server in a number of seconds (`w`).',
-    schema: { type: 'string' },
-    example: '"key";q=1000;w=1',
-  },
-  'Retry-After': {
-    description: 'The seconds to wait before sending the request again.',
-    schema: { type: 'string', pattern: '^\\d+$' },
-    example: '1',
-  },
-  'Idempotency-Replayed': {
-    description:
-      '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`.',
-    schema: { type: 'string', const: 'true' },
-  },
-  'Preference-Applied': {
-    description: '`handling=lenient` if `Prefer` asked for it.',
-    schema: { type: 'string', const: 'handling=lenient' },
-  },
-  'WWW-Authenticate': {
-    description: 'How to authenticate.',
-    schema: { type: 'string', const: 'Bearer' },
-  },
-  Accept: {
-    description: 'The accepted type of body.',
-    schema: { type: 'string', const: 'application/json' },
-  },
-  ETag: {
-    description: 'Identifies this version. Send it as `If-None-Match` to get a 304 if there is no newer one.',
-    schema: { type: 'string' },
-  },
-} as const satisfies Record<string, Header>;
+  'X-Request-Id': header(
+    'The id of the request. Give it to the operator if you have questions.',
+    { format: 'uuid' },
+    exampleIds.request,
+  ),
+  RateLimit: header(
+    'The number of requests that are left (`r`), and the seconds until all are available again (`t`).',
+    {},
+    '"key";r=999;t=1',
+  ),
+  'RateLimit-Policy': header(
+    'The number of requests (`q`) that the key may make to one process of the server in a number of seconds (`w`).',
+    {},
+    '"key";q=1000;w=1',
+  ),
+  'Retry-After': header('The seconds to wait before sending the request again.', { pattern: '^\\d+$' }, '1'),
+  'Idempotency-Replayed': header(
+    '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`.',
+    { const: 'true' },
+  ),
+  'Preference-Applied': header('`handling=lenient` if `Prefer` asked for it.', { const: 'handling=lenient' }),
+  'WWW-Authenticate': header('How to authenticate.', { const: 'Bearer' }),
+  Accept: header('The accepted type of body.', { const: 'application/json' }),
+  ETag: header('Identifies this version. Send it as `If-None-Match` to get a 304 if there is no newer one.'),
+};
 
 export type HeaderName = keyof typeof headers;
 
@@ -72,23 +50,16 @@ export function headerRefs(names: readonly HeaderName[]): Record<string, Referen
   return Object.fromEntries(names.map((name) => [name, refTo('headers', name)]));
 }
 
-const alwaysSent: Readonly<Record<Access, readonly HeaderName[]>> = {
-  key: ['X-Request-Id', 'RateLimit', 'RateLimit-Policy'],
-  open: ['X-Request-Id'],
-  probe: ['X-Request-Id'],
-};
+export const openHeaders: readonly HeaderName[] = ['X-Request-Id'];
+/** The headers of the responses to requests with a valid key. */
+export const keyHeaders: readonly HeaderName[] = [...openHeaders, 'RateLimit', 'RateLimit-Policy'];
 
 export function jsonContent(schema: JsonSchema, examples: Readonly<Record<string, Example>> = {}): Content {
   return { 'application/json': { schema, ...(Object.keys(examples).length === 0 ? {} : { examples }) } };
 }
 
-export function answered(
-  description: string,
-  content: Content,
-  access: Access,
-  further: readonly HeaderName[] = [],
-): Response {
-  return { description, headers: headerRefs([...alwaysSent[access], ...further]), content };
+export function answered(description: string, content: Content, names = keyHeaders): Response {
+  return { description, headers: headerRefs(names), content };
 }
 
 export function refusalExample(refusal: Refusal): Example {
@@ -100,19 +71,13 @@ export function refusalExample(refusal: Refusal): Example {
 
 export function refused(
   refusal: Refusal,
-  access: Access,
+  names = keyHeaders,
   exampleName: string = refusal.refusal,
   description: string = describeRefusal(refusal.refusal),
 ): Response {
-  const named = Object.keys(refusal.headers ?? {}).filter((name): name is HeaderName => name in headers);
-  // The response to a request without a valid key has no rate-limit headers.
-  const isAnonymous = access === 'key' && refusal.refusal === 'unauthorized';
-  return answered(
-    description,
-    jsonContent(refTo('schemas', 'Refusal'), { [exampleName]: refusalExample(refusal) }),
-    isAnonymous ? 'open' : access,
-    named,
-  );
+  const own = Object.keys(refusal.headers ?? {}).filter((name): name is HeaderName => name in headers);
+  const content = jsonContent(refTo('schemas', 'Refusal'), { [exampleName]: refusalExample(refusal) });
+  return answered(description, content, [...names, ...own]);
 }
 
 export function describeRefusal(name: RefusalName): string {
@@ -127,18 +92,18 @@ const USUAL_REQUESTS_PER_SECOND = 1000;
 export function sharedResponses({ maxBodyBytes, rateLimitPerSecond }: ApiLimits) {
   const ratePerSecond = rateLimitPerSecond ?? USUAL_REQUESTS_PER_SECOND;
   return {
-    Unauthorized: refused(unauthorized, 'key'),
-    RequestTimeout: refused(requestTimedOut, 'open'),
-    Conflict: refused(keyRunning, 'key'),
-    ContentTooLarge: refused(tooLarge(maxBodyBytes), 'key'),
-    UnsupportedMediaType: refused(notJson, 'key'),
-    ExpectationFailed: refused(unmetExpectation, 'open'),
-    UnprocessableContent: refused(keyTaken, 'key'),
-    TooManyRequests: refused(overRate(ratePerSecond, 1), 'key'),
-    HeaderFieldsTooLarge: refused(headersTooLarge, 'open'),
-    InternalError: refused(unexpected, 'key'),
-    ServiceUnavailable: refused(tooMuchInFlight, 'key'),
-    NotByHttps: refused(notByHttps, 'open'),
+    Unauthorized: refused(unauthorized, openHeaders),
+    RequestTimeout: refused(requestTimedOut, openHeaders),
+    Conflict: refused(keyRunning),
+    ContentTooLarge: refused(tooLarge(maxBodyBytes)),
+    UnsupportedMediaType: refused(notJson),
+    ExpectationFailed: refused(unmetExpectation, openHeaders),
+    UnprocessableContent: refused(keyTaken),
+    TooManyRequests: refused(overRate(ratePerSecond, 1)),
+    HeaderFieldsTooLarge: refused(headersTooLarge, openHeaders),
+    InternalError: refused(unexpected),
+    ServiceUnavailable: refused(tooMuchInFlight),
+    NotByHttps: refused(notByHttps, openHeaders),
   } satisfies Record<string, Response>;
 }
 
@@ -158,13 +123,8 @@ const fromAll = shared({
   500: 'InternalError',
 });
 
-const fromKeyed = {
-  ...fromAll,
-  ...shared({ 401: 'Unauthorized', 429: 'TooManyRequests', 503: 'ServiceUnavailable' }),
-};
-
 export const statusesOfAccess: Readonly<Record<Access, Responses>> = {
-  key: fromKeyed,
+  key: { ...fromAll, ...shared({ 401: 'Unauthorized', 429: 'TooManyRequests', 503: 'ServiceUnavailable' }) },
   open: { ...fromAll, ...shared({ 403: 'NotByHttps', 503: 'ServiceUnavailable' }) },
   probe: fromAll,
 };

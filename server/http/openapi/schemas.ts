@@ -1,9 +1,9 @@
 // Makes the component schemas of the API description, from the catalogue and the shape of the responses.
 
-import type { Field, Fields, Reference } from '@headgate/catalogue/declaration.ts';
+import type { Field, Fields } from '@headgate/catalogue/declaration.ts';
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema, KindName } from '@headgate/catalogue/kinds/kind.ts';
-import { type ProblemCodeDescription, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import {
   interaction,
   type RecordTypeName,
@@ -12,17 +12,24 @@ import {
   storedInteraction,
 } from '@headgate/catalogue/record-types.ts';
 import { referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
+import type { ApiLimits } from './document.ts';
 import { refTo } from './document-shape.ts';
 import { exampleIds } from './example-records.ts';
 import { shownExample, shownInteractionExample } from './examples.ts';
-import type { ApiLimits } from './limits.ts';
 
-/** Returns the schema name of one record: `ShopCategory` for shop-categories. */
+/** Returns `ShopCategories` for shop-categories, and `ShopCategory` for "Shop category". */
+export function pascalCase(words: string): string {
+  return words.replace(/(?:^|[ -])(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Returns the name of the schema of one record. */
 export function schemaNameOf(type: RecordTypeName): string {
-  return recordTypes[type].title
-    .split(' ')
-    .map((word) => word[0]!.toUpperCase() + word.slice(1))
-    .join('');
+  return pascalCase(recordTypes[type].title);
+}
+
+/** Returns a link to the type on the reference page. */
+export function linkTo(type: string): string {
+  return `[${type}](#${type})`;
 }
 
 export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> {
@@ -32,10 +39,7 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
     InteractionInput: sentSchema('Interaction', interaction, shownInteractionExample),
     Interaction: shownSchema('Interaction', storedInteraction, shownInteractionExample),
     InteractionList: object(
-      {
-        interactions: listOf('Interaction', 'Newest first. May be empty before the end of the list.'),
-        next_cursor: nextCursor,
-      },
+      { interactions: listOf('Interaction', `Newest first. ${MAY_BE_EMPTY}`), next_cursor: nextCursor },
       { title: 'A page of interactions' },
     ),
     RecordTypeName: oneOf(recordTypeNames, 'A record type, as paths name it.'),
@@ -49,19 +53,18 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
   };
 }
 
-interface ObjectOptions {
-  readonly title?: string;
-  readonly description?: string;
-  readonly optional?: readonly string[];
-}
-
-/** Returns the schema of an object. All properties are required, except for those named in `optional`. */
-function object(properties: Readonly<Record<string, JsonSchema>>, options: ObjectOptions = {}): JsonSchema {
-  const { title, description, optional = [] } = options;
+/**
+ * Returns the schema of an object. All properties are required, except for those named in `optional`. JSON leaves out
+ * what is undefined.
+ */
+function object(
+  properties: Readonly<Record<string, JsonSchema>>,
+  { title, description, optional = [] }: { title?: string; description?: string; optional?: string[] } = {},
+): JsonSchema {
   return {
-    ...(title === undefined ? {} : { title }),
+    title,
     type: 'object',
-    ...(description === undefined ? {} : { description }),
+    description,
     properties,
     required: Object.keys(properties).filter((name) => !optional.includes(name)),
     additionalProperties: false,
@@ -88,6 +91,8 @@ function count(description: string): JsonSchema {
   return { type: 'integer', minimum: 0, description };
 }
 
+const MAY_BE_EMPTY = 'May be empty before the end of the list.';
+
 const nextCursor = textOrNull(
   'The `cursor` of the next page, or null at the end. Earlier pages may have fewer entries than `limit`, or none.',
 );
@@ -107,7 +112,7 @@ function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<
     [`${name}List`]: object(
       {
         type: { type: 'string', const: type, description: 'The type, as in the path.' },
-        records: listOf(name, 'Ordered by id. May be empty before the end of the list.'),
+        records: listOf(name, `Ordered by id. ${MAY_BE_EMPTY}`),
         next_cursor: nextCursor,
       },
       { title: `${title}: a page` },
@@ -119,10 +124,11 @@ type Values = Readonly<Record<string, unknown>>;
 
 export function sentSchema(title: string, fields: Fields, example: Values): JsonSchema {
   const optional = Object.keys(fields).filter((name) => !fields[name]!.required);
-  const properties = mapped(fields, (field, name) =>
+  const properties = Object.entries(fields).map(([name, field]) => [
+    name,
     fieldSchema(field, field.kind.schema, !field.required, example[name]),
-  );
-  return object(properties, { title: `${title}, as it is sent`, optional });
+  ]);
+  return object(Object.fromEntries(properties), { title: `${title}, as it is sent`, optional });
 }
 
 /**
@@ -130,42 +136,30 @@ export function sentSchema(title: string, fields: Fields, example: Values): Json
  * or has the value that is stored in that case.
  */
 export function shownSchema(title: string, fields: Fields, example: Values): JsonSchema {
-  const properties = mapped(fields, (field, name) => {
+  const properties = Object.entries(fields).map(([name, field]) => {
     const schema = field.kind.name === 'date-time' ? shownDateTimeSchema : field.kind.schema;
-    return fieldSchema(field, schema, field.nullable, example[name]);
+    return [name, fieldSchema(field, schema, field.nullable, example[name])];
   });
-  return object(properties, { title });
-}
-
-function mapped(
-  fields: Fields,
-  schemaOf: (field: Field, name: string) => JsonSchema,
-): Record<string, JsonSchema> {
-  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, schemaOf(field, name)]));
+  return object(Object.fromEntries(properties), { title });
 }
 
 function fieldSchema(field: Field, schema: JsonSchema, isNullable: boolean, example: unknown): JsonSchema {
-  const { omitted } = field;
-  const description = describeField(field);
   // A text that must not be null must not be empty either. A text that may be null may also be empty.
   const bounds = !isNullable && 'maxLength' in schema ? { minLength: 1 } : {};
   return {
     ...(isNullable ? orNull(schema) : schema),
     ...bounds,
-    ...(omitted === null ? {} : { default: omitted }),
-    ...(description === '' ? {} : { description }),
-    ...(example === undefined ? {} : { examples: [example] }),
+    default: field.omitted ?? undefined,
+    description: describeField(field) || undefined,
+    examples: example === undefined ? undefined : [example],
   };
 }
 
-export function orNull(schema: JsonSchema): JsonSchema {
+function orNull(schema: JsonSchema): JsonSchema {
   const { type, enum: values } = schema;
   if (typeof type !== 'string') return { anyOf: [schema, { type: 'null' }] };
-  return {
-    ...schema,
-    type: [type, 'null'],
-    ...(Array.isArray(values) ? { enum: [...values, null] } : {}),
-  };
+  const choices = Array.isArray(values) ? { enum: [...values, null] } : {};
+  return { ...schema, type: [type, 'null'], ...choices };
 }
 
 /** The kinds whose name already says what they accept, so that descriptions need not say it. */
@@ -175,7 +169,9 @@ function describeField({ kind, note, references }: Field): string {
   const sentences = [
     note,
     plainKinds.includes(kind.name) ? '' : `Takes ${kind.accepts}`,
-    references === undefined ? '' : `Must be the id of an uploaded record of ${linksTo(references)}`,
+    references === undefined
+      ? ''
+      : `Must be the id of an uploaded record of ${referencedTypes(references).map(linkTo).join(', ')}`,
   ];
   return sentences
     .filter((sentence) => sentence !== '')
@@ -183,20 +179,12 @@ function describeField({ kind, note, references }: Field): string {
     .join(' ');
 }
 
-function linksTo(reference: Reference): string {
-  return referencedTypes(reference)
-    .map((type) => `[${type}](#${type})`)
-    .join(', ');
-}
-
-const codes: Readonly<Record<string, ProblemCodeDescription>> = problemCodes;
-
 const problemCodeSchema: JsonSchema = {
   type: 'string',
-  enum: Object.keys(codes),
+  enum: Object.keys(problemCodes),
   description: 'Why a record or one of its fields was not accepted.',
   'x-enumDescriptions': Object.fromEntries(
-    Object.entries(codes).map(([code, { meaning, remedy }]) => [code, `${meaning} ${remedy}`]),
+    Object.entries(problemCodes).map(([code, { meaning, remedy }]) => [code, `${meaning} ${remedy}`]),
   ),
 };
 

@@ -2,24 +2,27 @@
 
 import { escaped, Html, html } from './html.ts';
 
-type Language = 'json' | 'sh' | 'ts';
+type Forms = readonly (readonly [className: string, form: RegExp])[];
+
+const shell: Forms = [
+  ['key', /"(?:[^"\\]|\\.)*"(?=\s*:)/],
+  ['word', /^(?:curl|export)\b/m],
+  ['number', /(?<=\s)-[A-Za-z]\b|(?<=": )-?[\d.]+/],
+  ['word', /(?<=": )(?:true|false|null)\b/],
+  ['text', /"(?:[^"\\]|\\.)*"|'[^'\n]*'/],
+];
 
 /** The patterns that are highlighted in each language. If several match at a position, the first one is used. */
-const forms: Readonly<Record<Language, readonly (readonly [className: string, form: RegExp])[]>> = {
+const formsOf: Readonly<Record<string, Forms>> = {
   json: [
     ['key', /"(?:[^"\\]|\\.)*"(?=\s*:)/],
     ['text', /"(?:[^"\\]|\\.)*"/],
     ['number', /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/],
     ['word', /\b(?:true|false|null)\b/],
   ],
-  sh: [
-    ['key', /"(?:[^"\\]|\\.)*"(?=\s*:)/],
-    ['word', /^(?:curl|export)\b/m],
-    ['number', /(?<=\s)-[A-Za-z]\b|(?<=": )-?[\d.]+/],
-    ['word', /(?<=": )(?:true|false|null)\b/],
-    ['text', /"(?:[^"\\]|\\.)*"|'[^'\n]*'/],
-  ],
-  ts: [
+  sh: shell,
+  Shell: shell,
+  TypeScript: [
     ['text', /'(?:[^'\\]|\\.)*'/],
     ['word', /\b(?:import|from|const|await|new|for|of|process)\b/],
     ['key', /\b\w+(?=:)/],
@@ -28,16 +31,9 @@ const forms: Readonly<Record<Language, readonly (readonly [className: string, fo
   ],
 };
 
-const shortNames: Readonly<Record<string, Language>> = {
-  Shell: 'sh',
-  TypeScript: 'ts',
-  sh: 'sh',
-  json: 'json',
-};
-
 /** Returns a figure with the code. If reference.js puts figures into tabs, their captions become the tabs' titles. */
 export function codeFigure(language: string, caption: string, source: string): Html {
-  const shown = coloured(shortNames[language] ?? 'json', source);
+  const shown = coloured(formsOf[language]!, source);
   return html`<figure class="code" data-label="${caption}"><figcaption>${caption}</figcaption><pre tabindex="0" aria-label="${caption}"><code>${shown}</code></pre></figure>`;
 }
 
@@ -45,8 +41,7 @@ export function jsonFigure(caption: string, value: unknown): Html {
   return codeFigure('json', caption, JSON.stringify(value, null, 2));
 }
 
-function coloured(language: Language, source: string): Html {
-  const named = forms[language];
+function coloured(named: Forms, source: string): Html {
   const any = new RegExp(named.map(([, { source: form }]) => `(${form})`).join('|'), 'gm');
   let text = '';
   let from = 0;

@@ -3,7 +3,8 @@
 
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
-import { followed, type OpenApiDocument } from '../openapi/document-shape.ts';
+import type { OpenApiDocument } from '../openapi/document.ts';
+import { followed } from '../openapi/document-shape.ts';
 import { type Html, html, nothing } from './html.ts';
 import { inline } from './markdown.ts';
 
@@ -22,10 +23,10 @@ export function fieldList(fields: readonly ShownField[]): Html {
 function fieldItem({ id, name, schema, mark }: ShownField): Html {
   const label =
     id === null ? html`<code>${name}</code>` : html`<a class="anchor" href="#${id}"><code>${name}</code></a>`;
-  const description = typeof schema.description === 'string' ? schema.description : '';
+  const { description } = schema;
   const named = id === null ? nothing : html` id="${id}"`;
   return html`<li${named}><p class="field-head">${label} <span class="type">${typeWords(schema)}</span>${markOf(mark)}</p>${
-    description === '' ? nothing : html`<p>${inline(description)}${defaultOf(schema)}</p>`
+    typeof description === 'string' ? html`<p>${inline(description)}${defaultOf(schema)}</p>` : nothing
   }</li>`;
 }
 
@@ -36,17 +37,19 @@ function markOf(mark: string): Html {
 }
 
 function defaultOf(schema: JsonSchema): Html {
-  return 'default' in schema ? html` Default: <code>${String(schema.default)}</code>.` : nothing;
+  return schema.default === undefined ? nothing : html` Default: <code>${String(schema.default)}</code>.`;
 }
 
 /** Returns the type that is shown after a name: `uuid`, `date-time`, `string`, `array of objects`. */
 function typeWords(schema: JsonSchema): string {
   if (Array.isArray(schema.oneOf)) return schema.oneOf.map((one) => typeWords(one)).join(' or ');
-  const types = Array.isArray(schema.type) ? schema.type.filter((type) => type !== 'null') : [schema.type];
   if (typeof schema.format === 'string') return schema.format;
   if (schema.pattern === dateTime.schema.pattern) return dateTime.name;
   if (Array.isArray(schema.enum)) return 'enum';
-  return types.join(' or ');
+  return [schema.type]
+    .flat()
+    .filter((type) => type !== 'null')
+    .join(' or ');
 }
 
 /** Returns all fields, with nested ones under their paths: `batches[].data.counts.received`. */
@@ -68,11 +71,8 @@ export function nestedFields(
       schema: own,
       mark: required.includes(name) ? '' : 'not always there',
     };
-    const items = own.items as JsonSchema | undefined;
-    const inner =
-      items === undefined
-        ? nestedFields(document, own, prefix, `${place}.`)
-        : nestedFields(document, items, prefix, `${place}[].`);
-    return [field, ...inner];
+    const isList = own.items !== undefined;
+    const inner = isList ? (own.items as JsonSchema) : own;
+    return [field, ...nestedFields(document, inner, prefix, isList ? `${place}[].` : `${place}.`)];
   });
 }

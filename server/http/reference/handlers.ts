@@ -1,8 +1,9 @@
-// Handles GET /docs, which returns the reference page, and the requests for the page's style sheet and script.
+// Handles GET /openapi.json, GET /docs, and the requests for the page's style sheet and script.
 
 import { readFile } from 'node:fs/promises';
 import type { Describe } from '../api-description.ts';
 import { staticContent } from '../cached-content.ts';
+import { JSON_TYPE } from '../refusals.ts';
 
 type Handler = ReturnType<typeof staticContent>;
 
@@ -17,6 +18,10 @@ const contentSecurityPolicy = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
+
+export function getOpenApi(describe: Describe): Handler {
+  return staticContent(async () => ({ type: JSON_TYPE, text: (await describe()).openApi }));
+}
 
 export function getReference(describe: Describe): Handler {
   return staticContent(async () => ({ type: 'text/html; charset=utf-8', text: (await describe()).page }), {

@@ -1,5 +1,5 @@
 // Converts Markdown to HTML. It supports only what the API description uses: headings, paragraphs, lists, tables,
-// fenced code, inline code, links and bold text.
+// inline code and links, and in sections fenced code.
 
 import { codeFigure } from './code.ts';
 import { type Html, html, joined } from './html.ts';
@@ -21,53 +21,20 @@ export function sectionsOf(markdown: string): {
   const sections = rest.map((text): Section => {
     const end = text.indexOf('\n');
     const title = text.slice(0, end);
-    const blocks = blocksOf(text.slice(end));
-    return {
-      id: slugOf(title),
-      title,
-      text: lines(blocks.filter(({ isCode }) => !isCode)),
-      code: blocks.filter(({ isCode }) => isCode).map(({ shown }) => shown),
-    };
+    const code = [...text.matchAll(fence)].map(([, language, caption, source]) =>
+      codeFigure(language!, caption!, source!.trimEnd()),
+    );
+    return { id: slugOf(title), title, text: paragraphs(text.slice(end).replaceAll(fence, '')), code };
   });
   return { opening: paragraphs(opening), sections };
 }
 
-export function paragraphs(markdown: string): Html {
-  return lines(blocksOf(markdown));
-}
-
-function lines(blocks: readonly Block[]): Html {
-  return joined(
-    blocks.map(({ shown }) => shown),
-    '\n',
-  );
-}
-
-interface Block {
-  readonly shown: Html;
-  readonly isCode: boolean;
-}
-
 /** Matches a fenced block of code. The text after the language is the caption. */
-const fence = /^```(\w+) (.+)\n([\s\S]*?)^```$/m;
+const fence = /^```(\w+) (.+)\n([\s\S]*?)^```$/gm;
 
-function blocksOf(markdown: string): readonly Block[] {
-  const found = fence.exec(markdown);
-  if (found === null) return plainBlocksOf(markdown);
-  const [whole, language, caption, source] = found;
-  return [
-    ...plainBlocksOf(markdown.slice(0, found.index)),
-    { shown: codeFigure(language!, caption!, source!.trimEnd()), isCode: true },
-    ...blocksOf(markdown.slice(found.index + whole.length)),
-  ];
-}
-
-function plainBlocksOf(markdown: string): readonly Block[] {
-  return markdown
-    .split(/\n{2,}/)
-    .map((block) => block.trim())
-    .filter((block) => block !== '')
-    .map((block) => ({ shown: blockOf(block), isCode: false }));
+export function paragraphs(markdown: string): Html {
+  const blocks = markdown.split(/\n{2,}/).map((block) => block.trim());
+  return joined(blocks.filter((block) => block !== '').map(blockOf), '\n');
 }
 
 function blockOf(block: string): Html {
@@ -101,34 +68,25 @@ function cellsOf(line: string): readonly string[] {
   return line.slice('| '.length, -' |'.length).split(' | ');
 }
 
-const inlineForms = /`([^`]+)`|\[((?:[^\]`]|`[^`]*`)+)\]\(([^)\s]+)\)|\*\*([^*]+)\*\*/g;
-const safeTarget = /^(?:#|\/|https:\/\/)/;
+/** Matches code and links. Links whose target could run code do not match, so they are shown as text. */
+const inlineForms =
+  /`(?<code>[^`]+)`|\[(?<label>(?:[^\]`]|`[^`]*`)+)\]\((?<target>(?:#|\/|https:\/\/)[^)\s]*)\)/g;
 
 export function inline(text: string): Html {
   const pieces: (Html | string)[] = [];
   let from = 0;
-  for (const { 0: whole, 1: code, 2: label, 3: target, 4: strong, index } of text.matchAll(inlineForms)) {
-    pieces.push(text.slice(from, index), formOf(whole, code, label, target, strong));
+  for (const { 0: whole, groups, index } of text.matchAll(inlineForms)) {
+    const { code, label, target } = groups!;
+    const form =
+      code === undefined ? html`<a href="${target!}">${inline(label!)}</a>` : html`<code>${code}</code>`;
+    pieces.push(text.slice(from, index), form);
     from = index + whole.length;
   }
   return html`${[...pieces, text.slice(from)]}`;
 }
 
-function formOf(
-  whole: string,
-  code: string | undefined,
-  label: string | undefined,
-  target: string | undefined,
-  strong: string | undefined,
-): Html | string {
-  if (code !== undefined) return html`<code>${code}</code>`;
-  if (strong !== undefined) return html`<strong>${strong}</strong>`;
-  if (label === undefined || target === undefined || !safeTarget.test(target)) return whole;
-  return html`<a href="${target}">${inline(label)}</a>`;
-}
-
 /** Returns the anchor of a title. Underscores and colons stay, so that anchors contain codes and scopes unchanged. */
-export function slugOf(title: string): string {
+function slugOf(title: string): string {
   return title
     .toLowerCase()
     .replaceAll(/[^a-z0-9_:]+/g, '-')

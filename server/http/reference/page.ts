@@ -2,10 +2,10 @@
 // that belongs to it.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
+import type { OpenApiDocument } from '../openapi/document.ts';
 import {
+  type Example,
   followed,
-  type MediaType,
-  type OpenApiDocument,
   type Operation,
   type Parameter,
   type Reference,
@@ -16,19 +16,6 @@ import { codeFigure, jsonFigure } from './code.ts';
 import { fieldList, nestedFields, type ShownField } from './fields.ts';
 import { type Html, html, joined, nothing } from './html.ts';
 import { inline, paragraphs, type Section, sectionsOf } from './markdown.ts';
-
-interface Entry {
-  readonly id: string;
-  readonly title: string;
-  /** Words besides the title for which the filter finds the entry. */
-  readonly words: readonly string[];
-  readonly inner: readonly Entry[];
-}
-
-interface Group {
-  readonly name: string;
-  readonly entries: readonly Entry[];
-}
 
 interface Placed {
   readonly path: string;
@@ -63,7 +50,7 @@ export function referencePage(document: OpenApiDocument): string {
 <header class="bar">
 <a class="brand" href="#top">${info.title} <span>API ${info.version}</span></a>
 </header>
-${navigation(groupsOf(document, sections, operations))}
+${navigation(document, sections, operations)}
 <main id="content">
 <div class="row hero" id="top"><div class="text"><h1>${info.title} API reference</h1>
 ${opening}
@@ -92,54 +79,44 @@ function placedOperations(document: OpenApiDocument): readonly Placed[] {
   );
 }
 
-function groupsOf(
+/** Returns the navigation. The filter finds each entry by its title and by the given words. */
+function navigation(
   document: OpenApiDocument,
   sections: readonly Section[],
   operations: readonly Placed[],
-): readonly Group[] {
-  const entryOfTag = (name: string): Entry => {
-    const tag = document.tags.find((one) => one.name === name)!;
-    const own = operations.filter(({ operation }) => operation.tags[0] === name);
-    const object = tag['x-object'] === undefined ? [] : Object.keys(propertiesOf(document, tag['x-object']));
-    return {
-      id: name,
-      title: tag['x-displayName'],
-      words: object,
-      inner: own.map(({ path, operation }) => ({
-        id: operation['x-anchor'],
-        title: operation.summary,
-        words: [path],
-        inner: [],
-      })),
-    };
+): Html {
+  const entry = (id: string, title: string, words: readonly string[], inner: readonly Html[] = []): Html =>
+    html`<li><a href="#${id}" data-find="${[title, ...words].join(' ').toLowerCase()}">${title}</a>${
+      inner.length === 0 ? nothing : html`<ul>${inner}</ul>`
+    }</li>`;
+  const group = (name: string, entries: readonly Html[]): Html =>
+    html`<div class="group"><p>${name}</p><ul aria-label="${name}">${entries}</ul></div>\n`;
+  const entryOfTag = (tag: string): Html => {
+    const { 'x-displayName': title, 'x-object': object } = document.tags.find(({ name }) => name === tag)!;
+    const inner = ofTag(tag, operations).map(({ path, operation }) =>
+      entry(operation['x-anchor'], operation.summary, [path]),
+    );
+    return entry(tag, title, object === undefined ? [] : Object.keys(propertiesOf(document, object)), inner);
   };
-  const wordsOf = ({ text }: Section): string[] =>
-    [...text.text.matchAll(/ id="(?:code|status|scope)-([^"]+)"/g)].map(([, word]) => word!);
-  return [
-    {
-      name: 'Guide',
-      entries: sections.map((section) => ({ ...section, words: wordsOf(section), inner: [] })),
-    },
-    {
-      name: 'Responses',
-      entries: answerObjects.map(({ id, title, schema }) => ({
-        id,
-        title,
-        words: nestedFields(document, document.components.schemas[schema]!, id).map(({ name }) => name),
-        inner: [],
-      })),
-    },
-    ...document['x-tagGroups'].map(({ name, tags }) => ({ name, entries: tags.map(entryOfTag) })),
-  ];
+  const wordsOf = ({ text }: Html): string[] =>
+    [...text.matchAll(/ id="(?:code|status|scope)-([^"]+)"/g)].map(([, word]) => word!);
+  const answers = answerObjects.map(({ id, title, schema }) => {
+    const fields = nestedFields(document, document.components.schemas[schema]!, id);
+    return entry(
+      id,
+      title,
+      fields.map(({ name }) => name),
+    );
+  });
+  return html`<nav id="navigation" aria-label="Contents">
+${group(
+  'Guide',
+  sections.map(({ id, title, text }) => entry(id, title, wordsOf(text))),
+)}${group('Responses', answers)}${document['x-tagGroups'].map(({ name, tags }) => group(name, tags.map(entryOfTag)))}</nav>`;
 }
 
-function navigation(groups: readonly Group[]): Html {
-  const link = ({ id, title, words }: Entry): Html =>
-    html`<a href="#${id}" data-find="${[title, ...words].join(' ').toLowerCase()}">${title}</a>`;
-  const entry = (one: Entry): Html =>
-    html`<li>${link(one)}${one.inner.length === 0 ? nothing : html`<ul>${one.inner.map((inner) => html`<li>${link(inner)}</li>`)}</ul>`}</li>`;
-  return html`<nav id="navigation" aria-label="Contents">
-${groups.map(({ name, entries }) => html`<div class="group"><p>${name}</p><ul aria-label="${name}">${entries.map(entry)}</ul></div>\n`)}</nav>`;
+function ofTag(tag: string, operations: readonly Placed[]): readonly Placed[] {
+  return operations.filter(({ operation }) => operation.tags[0] === tag);
 }
 
 function guideSection({ id, title, text, code }: Section): Html {
@@ -168,17 +145,17 @@ function answerSection(
 /** Returns the first example with this name in the responses of all operations. */
 function exampleOf(document: OpenApiDocument, name: string): unknown {
   const answers = placedOperations(document).flatMap(({ operation }) => Object.values(operation.responses));
-  const examples = answers.map((answer) => mediaOf(followed<Response>(document, answer))?.examples?.[name]);
+  const examples = answers.map((answer) => examplesOf(followed<Response>(document, answer))[name]);
   return examples.find((example) => example !== undefined)!.value;
 }
 
-function mediaOf({ content }: Response): MediaType | undefined {
-  return content?.['application/json'];
+function examplesOf({ content }: Response): Readonly<Record<string, Example>> {
+  return content?.['application/json'].examples ?? {};
 }
 
 function tagSection(document: OpenApiDocument, tag: Tag, operations: readonly Placed[]): Html {
   const { name, 'x-displayName': title, 'x-object': object } = tag;
-  const own = operations.filter(({ operation }) => operation.tags[0] === name);
+  const own = ofTag(name, operations);
   return html`<section id="${name}" class="tag" aria-labelledby="${name}-title" data-spy>
 <div class="row"><div class="text"><h2 id="${name}-title">${anchored(name, title)}</h2>
 ${paragraphs(tag.description)}</div><div class="beside">${endpoints(own)}</div></div>
@@ -233,7 +210,7 @@ function objectPart(
   const id = `${tag}-object`;
   const title = `The ${String(document.components.schemas[object]!.title).toLowerCase()} object`;
   const one = operations.find(({ operation }) => operation['x-anchor'] === `${tag}-get`)!;
-  const example = Object.values(mediaOf(one.operation.responses['200'] as Response)!.examples!)[0]!;
+  const example = Object.values(examplesOf(one.operation.responses['200'] as Response))[0]!;
   return html`<div class="row" id="${id}"><div class="text"><h3>${anchored(id, title)}</h3>
 ${fieldList(fields)}</div>${beside([jsonFigure(title, example.value)])}</div>`;
 }
@@ -273,16 +250,10 @@ function bodyOf(document: OpenApiDocument, { requestBody, tags: [tag] }: Operati
 }
 
 function parametersOf(document: OpenApiDocument, { parameters = [], 'x-anchor': anchor }: Operation): Html {
-  const all = parameters.map((parameter) =>
-    followed<Parameter>(document, parameter as Parameter | Reference),
-  );
-  const headed = [
-    { where: 'path', title: 'Path' },
-    { where: 'query', title: 'Query' },
-    { where: 'header', title: 'Headers' },
-  ];
-  return html`${headed.map(({ where, title }) => {
-    const fields = all
+  const titles = { path: 'Path', query: 'Query', header: 'Headers' };
+  return html`${Object.entries(titles).map(([where, title]) => {
+    const fields = parameters
+      .map((parameter) => followed<Parameter>(document, parameter))
       .filter((parameter) => parameter.in === where)
       .map(
         ({ name, description, schema, required }): ShownField => ({
@@ -334,12 +305,10 @@ const FORBIDDEN = '403';
 function answerTabs(operation: Operation): Html {
   const figures = Object.entries(operation.responses).flatMap(([status, response]) => {
     if ('$ref' in response || status === FORBIDDEN) return [];
-    const examples = Object.entries(mediaOf(response as Response)?.examples ?? {});
+    const examples = Object.entries(examplesOf(response as Response));
     return examples.map(([name, { value }]) =>
       jsonFigure(examples.length === 1 ? status : `${status} ${name.replaceAll('_', ' ')}`, value),
     );
   });
-  return figures.length === 0
-    ? nothing
-    : html`<div class="tabs" data-tabs="" data-name="Response">${figures}</div>`;
+  return html`<div class="tabs" data-tabs="" data-name="Response">${figures}</div>`;
 }

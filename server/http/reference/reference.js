@@ -8,11 +8,8 @@ document.addEventListener('DOMContentLoaded', () => {
   addFilter(nav);
   followReading(nav);
   for (const group of document.querySelectorAll('.tabs')) makeTabs(group);
-  for (const figure of document.querySelectorAll('.code')) {
-    if (figure.closest('.tabs') === null) {
-      const pre = figure.querySelector('pre');
-      figure.querySelector('figcaption').append(copyButton(() => pre.textContent, figure.dataset.label));
-    }
+  for (const figure of document.querySelectorAll('.code:not(.tabs > *)')) {
+    figure.querySelector('figcaption').append(copyButton(() => figure, figure.dataset.label));
   }
   goToAddress();
 });
@@ -20,27 +17,10 @@ addEventListener('hashchange', goToAddress);
 
 /**
  * Scrolls to the element that the address names. The browser alone does not get it right, because elements move while
- * tabs are made, and because the element may be inside a closed `<details>`.
+ * tabs are made.
  */
 function goToAddress() {
-  const target = document.getElementById(nameInAddress());
-  if (target === null) return;
-  const folded = target.closest('details');
-  if (folded !== null) folded.open = true;
-  target.scrollIntoView({ behavior: 'instant' });
-}
-
-/**
- * Returns the name after `#` in the address. A name that cannot be decoded is returned unchanged, because anybody can
- * write such an address.
- */
-function nameInAddress() {
-  const name = location.hash.slice(1);
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
+  document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
 function element(name, properties, attributes = {}) {
@@ -118,8 +98,6 @@ function followReading(nav) {
     if (link === current) return;
     current?.removeAttribute('aria-current');
     link?.setAttribute('aria-current', 'location');
-    for (const item of nav.querySelectorAll('li.open')) item.classList.remove('open');
-    link?.closest('nav > .group > ul > li').classList.add('open');
     if (link !== undefined) keepInView(nav, link);
     current = link;
   };
@@ -150,6 +128,8 @@ function keepInView(nav, link) {
  */
 const languageGroups = [];
 const LANGUAGE_KEY = 'headgate-language';
+/** Undefined if the browser does not allow the page to store anything. The choice then applies to this visit. */
+const storage = allowedStorage();
 let tabCount = 0;
 
 function makeTabs(group) {
@@ -157,6 +137,7 @@ function makeTabs(group) {
   const { name } = group.dataset;
   const isOfLanguages = group.dataset.tabs === 'language';
   const list = element('div', {}, { role: 'tablist', 'aria-label': name });
+  const shownFigure = () => figures.find((figure) => !figure.hidden);
   const show = (label) => {
     const shown = figures.find((figure) => figure.dataset.label === label) ?? figures[0];
     for (const [index, figure] of figures.entries()) {
@@ -182,22 +163,17 @@ function makeTabs(group) {
   list.addEventListener('keydown', (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (step === undefined) return;
-    const at = figures.findIndex((figure) => !figure.hidden);
+    const at = figures.indexOf(shownFigure());
     const next = list.children[(at + step + figures.length) % figures.length];
     next.click();
     next.focus();
     event.preventDefault();
   });
-  const shown = () => figures.find((figure) => !figure.hidden);
   const head = element('div', { className: 'tablist' });
-  head.append(
-    element('span', { className: 'name', textContent: name }),
-    list,
-    copyButton(() => shown().querySelector('pre').textContent, name),
-  );
+  head.append(element('span', { className: 'name', textContent: name }), list, copyButton(shownFigure, name));
   group.prepend(head);
   if (isOfLanguages) languageGroups.push(show);
-  show(isOfLanguages ? rememberedLanguage() : undefined);
+  show(isOfLanguages ? storage?.getItem(LANGUAGE_KEY) : undefined);
 }
 
 /**
@@ -207,25 +183,22 @@ function makeTabs(group) {
 function chooseLanguage(label, tab) {
   const before = tab.getBoundingClientRect().top;
   for (const show of languageGroups) show(label);
-  scrollBy({ top: tab.getBoundingClientRect().top - before, behavior: 'instant' });
-  try {
-    localStorage.setItem(LANGUAGE_KEY, label);
-  } catch {
-    // If the browser cannot store the choice, the choice still applies to this page.
-  }
+  scrollBy(0, tab.getBoundingClientRect().top - before);
+  storage?.setItem(LANGUAGE_KEY, label);
 }
 
-function rememberedLanguage() {
+function allowedStorage() {
   try {
-    return localStorage.getItem(LANGUAGE_KEY);
+    return localStorage;
   } catch {
-    return null;
+    return undefined;
   }
 }
 
 const COPIED_SHOWN_MS = 1500;
 
-function copyButton(textOf, what) {
+/** Returns a button that copies the code of a figure. */
+function copyButton(figureOf, what) {
   const button = element(
     'button',
     { type: 'button', className: 'copy', textContent: 'Copy' },
@@ -234,7 +207,7 @@ function copyButton(textOf, what) {
   // Browsers allow access to the clipboard only for pages that were loaded over HTTPS or from the same machine. That is
   // always the case for this page.
   button.addEventListener('click', async () => {
-    const isCopied = await navigator.clipboard.writeText(textOf()).then(
+    const isCopied = await navigator.clipboard.writeText(figureOf().querySelector('pre').textContent).then(
       () => true,
       () => false,
     );
