@@ -13,7 +13,9 @@ export function jsonSchemaOf(title: string, fields: Fields): JsonSchema {
       entries.map(([name, { kind, required, note }]) => [
         name,
         {
-          ...(required ? requiredSchema(kind.schema) : { anyOf: [kind.schema, { type: 'null' }] }),
+          ...(required ? kind.schema : { anyOf: [kind.schema, { type: 'null' }] }),
+          // A required text must not be empty.
+          ...(required && kind.name === 'text' ? { minLength: 1 } : {}),
           description: note === '' ? kind.accepts : `${note}: ${kind.accepts}`,
         },
       ]),
@@ -21,9 +23,4 @@ export function jsonSchemaOf(title: string, fields: Fields): JsonSchema {
     required: entries.filter(([, field]) => field.required).map(([name]) => name),
     additionalProperties: false,
   };
-}
-
-function requiredSchema(schema: JsonSchema): JsonSchema {
-  const isFreeText = 'maxLength' in schema;
-  return isFreeText ? { ...schema, minLength: 1 } : schema;
 }
