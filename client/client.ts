@@ -8,10 +8,9 @@ import {
   readRecordsPage,
   recordReader,
 } from './answers.ts';
-import { type ApiCall, Connection } from './connection.ts';
+import { type ApiCall, Connection, type ConnectionOptions, type ReadOptions } from './connection.ts';
 import { checkedIdempotencyKey, randomKey } from './idempotency-key.ts';
 import { countFrom, shown } from './option-checks.ts';
-import type { RetryNotice, RetryOptions } from './patience.ts';
 import {
   type RecordTypeName,
   type SentInteraction,
@@ -23,6 +22,7 @@ import {
 import type { UploadResult } from './result.ts';
 import { Upload, type UploadOptions } from './upload.ts';
 
+export type { ReadOptions } from './connection.ts';
 export {
   AbortedError,
   type FieldProblem,
@@ -38,12 +38,7 @@ export * from './records.ts';
 export type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
 export type { RejectedRecord, UploadedSlice, UploadOptions, UploadProgress } from './upload.ts';
 
-export interface ClientOptions {
-  /** The address of the server, such as `https://data.example.com`. It may include a path prefix. */
-  url: string | URL;
-  apiKey: string;
-  /** Replaces the platform's `fetch`. */
-  fetch?: typeof globalThis.fetch | undefined;
+export interface ClientOptions extends ConnectionOptions {
   /** The number of parallel upload requests. Default: 4. */
   concurrency?: number | undefined;
   /** The maximum number of records in one upload request. Default: 5000, which is also the server's default limit. */
@@ -52,14 +47,9 @@ export interface ClientOptions {
   maxBytesPerRequest?: number | undefined;
   /** Compresses the bodies of uploads. Default: null, for no compression, which is faster in a local network. */
   compression?: 'gzip' | null | undefined;
-  retry?: RetryOptions | undefined;
-  /** The timeout of one attempt, including reading the response. Default: 2 minutes. */
-  requestTimeoutMs?: number | undefined;
-  /** The User-Agent header of every request. It is ignored in browsers, which send their own header. */
-  userAgent?: string | undefined;
 }
 
-export interface RecordOptions {
+export interface RecordOptions extends ReadOptions {
   /** If calls within 24 hours have the same key, only the first records an interaction. Default: a random key. */
   idempotencyKey?: string | undefined;
   /** Drops unknown fields instead of refusing the interaction. */
@@ -69,13 +59,6 @@ export interface RecordOptions {
    * call whose response was lost.
    */
   onReplayed?: (() => void) | undefined;
-  signal?: AbortSignal | undefined;
-  onRetry?: ((retry: RetryNotice) => void) | undefined;
-}
-
-export interface ReadOptions {
-  signal?: AbortSignal | undefined;
-  onRetry?: ((retry: RetryNotice) => void) | undefined;
 }
 
 export interface ListOptions extends ReadOptions {
