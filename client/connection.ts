@@ -1,7 +1,7 @@
 // Calls the server: sends a request with the API key, retries temporary failures, and returns the parsed response or
 // throws an error.
 
-import { readRefusal } from './answers.ts';
+import { type Reader, readRefusal } from './answers.ts';
 import {
   AbortedError,
   ForbiddenError,
@@ -19,7 +19,6 @@ import {
   retryAfterMs,
   retryRules,
 } from './patience.ts';
-import { CLIENT_VERSION } from './version.ts';
 
 export interface ConnectionOptions {
   /** The address of the server, such as `https://data.example.com`. It may include a path prefix. */
@@ -56,8 +55,7 @@ export interface ApiCall<Answer> extends Control {
   readonly lenient?: boolean | undefined;
   /** Called if the server replayed the response to an earlier request with the same idempotency key. */
   readonly onReplayed?: (() => void) | undefined;
-  /** Returns the result of the call, or undefined if the response is not valid for this call. */
-  read(status: number, body: unknown): Answer | undefined;
+  readonly read: Reader<Answer>;
 }
 
 /** Why an attempt failed. The next attempt may succeed. */
@@ -72,6 +70,8 @@ interface Received {
   readonly text: string;
 }
 
+/** The version of this package. It is sent in the User-Agent header. */
+export const CLIENT_VERSION = '0.1.0';
 const DEFAULT_TIMEOUT_MS = 120_000;
 const LONGEST_QUOTE_CHARACTERS = 200;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -213,6 +213,15 @@ export class Connection {
       : `the response (status ${status}) is not from Headgate: ${JSON.stringify(cut(text))}`;
     return { status, error: null, message, requestId: null, details: [] };
   }
+}
+
+/**
+ * Returns a unique idempotency key. It is not a UUID, because crypto.randomUUID is not available to pages loaded by
+ * plain HTTP.
+ */
+export function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 function baseOf(given: string | URL): URL {

@@ -2,9 +2,8 @@
 // results in the order of the input.
 
 import { recordLimitIn, sumOf, type UploadAnswer, uploadReader } from './answers.ts';
-import type { Connection, Control } from './connection.ts';
+import { type Connection, type Control, randomKey } from './connection.ts';
 import { AbortedError, HeadgateError, RefusedError, UploadInterruptedError } from './errors.ts';
-import { randomKey } from './idempotency-key.ts';
 import type { Patience, RetryNotice } from './patience.ts';
 import { keyFields, type RecordTypeName, type SentRecord } from './records.ts';
 import type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
@@ -55,7 +54,7 @@ export interface UploadOptions<T extends RecordTypeName = RecordTypeName> {
   onRetry?: ((retry: RetryNotice) => void) | undefined;
 }
 
-interface UploadLimits {
+export interface UploadLimits {
   readonly concurrency: number;
   readonly records: number;
   readonly bytes: number;
