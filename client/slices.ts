@@ -122,14 +122,6 @@ export interface SliceLimits {
   readonly bytes: number;
 }
 
-/** The input could not be read: it threw an error, or a record could not be written as JSON. */
-export class InputFailure {
-  readonly cause: unknown;
-  constructor(cause: unknown) {
-    this.cause = cause;
-  }
-}
-
 export class Slicer<Item> {
   readonly #iterator: Iterator<Item> | AsyncIterator<Item>;
   readonly #limits: SliceLimits;
@@ -138,7 +130,7 @@ export class Slicer<Item> {
   #carried: { readonly record: Item; readonly json: Uint8Array } | null = null;
   #isReading = false;
   #hasEnded = false;
-  #failure: InputFailure | null = null;
+  #failure: { readonly error: unknown } | null = null;
 
   constructor(input: Iterable<Item> | AsyncIterable<Item>, limits: SliceLimits) {
     const { [Symbol.asyncIterator]: beginAsync, [Symbol.iterator]: begin } = Object(input) as Partial<
@@ -152,10 +144,10 @@ export class Slicer<Item> {
   }
 
   /**
-   * Resolves to the next slice, or to null at the end. If the input fails, the records that were read before are still
-   * returned as a slice, and the next call resolves to the failure.
+   * Resolves to the next slice, or to null at the end. If the input throws an error, or a record cannot be written as
+   * JSON, the records that were read before are still returned as a slice, and the next call throws the error.
    */
-  async next(): Promise<Slice<Item> | InputFailure | null> {
+  async next(): Promise<Slice<Item> | null> {
     const writer = new BodyWriter(this.#capacityBytes);
     const records: Item[] = [];
     if (this.#carried !== null) {
@@ -167,11 +159,14 @@ export class Slicer<Item> {
     try {
       await this.#fill(writer, records);
     } catch (error) {
-      this.#failure = new InputFailure(error);
+      this.#failure = { error };
     } finally {
       this.#isReading = false;
     }
-    if (writer.count === 0) return this.#failure;
+    if (writer.count === 0) {
+      if (this.#failure !== null) throw this.#failure.error;
+      return null;
+    }
     const body = writer.end();
     this.#capacityBytes = body.length + body.length / 8;
     const firstIndex = this.#index;
