@@ -1,7 +1,16 @@
 // Cuts an input of any length into slices that each fit into one request. The slicer keeps only the current slice in
 // memory.
 
-import { jsonTextOf } from './json-text.ts';
+/** A record may have a method of this name that returns its JSON, if a program has its records as text. */
+export const jsonText: unique symbol = Symbol('JSON text');
+
+export function jsonTextOf(record: unknown): string {
+  if (typeof record === 'object' && record !== null && jsonText in record) {
+    return (record as { [jsonText](): string })[jsonText]();
+  }
+  // A value without JSON, such as undefined, is sent as null, so that the server rejects it at its position.
+  return JSON.stringify(record) ?? 'null';
+}
 
 /** Consecutive records of the input with their JSON. */
 export class Slice<Item> {
