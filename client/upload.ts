@@ -7,7 +7,7 @@ import { AbortedError, HeadgateError, RefusedError, UploadInterruptedError } fro
 import type { Patience, RetryNotice } from './patience.ts';
 import { keyFields, type RecordTypeName, type SentRecord } from './records.ts';
 import type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
-import { type Slice, Slicer } from './slices.ts';
+import { type Slice, type SliceLimits, Slicer } from './slices.ts';
 
 export interface RejectedRecord<T extends RecordTypeName> {
   readonly index: number;
@@ -54,10 +54,8 @@ export interface UploadOptions<T extends RecordTypeName = RecordTypeName> {
   onRetry?: ((retry: RetryNotice) => void) | undefined;
 }
 
-export interface UploadLimits {
+export interface UploadLimits extends SliceLimits {
   readonly concurrency: number;
-  readonly records: number;
-  readonly bytes: number;
 }
 
 /** The result of a slice, or of all slices so far. Indices are positions in the input. */
