@@ -10,7 +10,6 @@ export type Reference =
 export interface Field<
   K extends Kind = Kind,
   Required extends boolean = boolean,
-  R extends Reference | undefined = Reference | undefined,
   Nullable extends boolean = boolean,
 > {
   readonly kind: K;
@@ -18,7 +17,7 @@ export interface Field<
   readonly required: Required;
   /** Whether the field may be null in a stored record. */
   readonly nullable: Nullable;
-  readonly references: R;
+  readonly references: Reference | undefined;
   readonly note: string;
   /** The value that is stored for an omitted optional field. */
   readonly omitted: boolean | null;
@@ -26,55 +25,23 @@ export interface Field<
 
 export type Fields = { readonly [name: string]: Field };
 
-interface FieldOptions {
-  readonly note?: string;
-  readonly references?: Reference;
-  readonly omitted?: boolean;
-}
+type FieldOptions = Partial<Pick<Field, 'references' | 'note' | 'omitted'>>;
+const noOptions = { references: undefined, note: '', omitted: null };
 
-type ReferenceIn<O extends FieldOptions> = O extends { readonly references: infer R extends Reference }
-  ? R
-  : undefined;
-
-export function required<K extends Kind, const O extends FieldOptions = object>(
-  kind: K,
-  options?: O,
-): Field<K, true, ReferenceIn<O>, false> {
-  return fieldOf(kind, true, false, options);
+export function required<K extends Kind>(kind: K, options?: FieldOptions): Field<K, true, false> {
+  return { kind, required: true, nullable: false, ...noOptions, ...options };
 }
 
 /**
  * Declares a field that became required after records were stored without it. In uploaded records it must have a value.
  * In older stored records it stays null.
  */
-export function newlyRequired<K extends Kind, const O extends FieldOptions = object>(
-  kind: K,
-  options?: O,
-): Field<K, true, ReferenceIn<O>, true> {
-  return fieldOf(kind, true, true, options);
+export function newlyRequired<K extends Kind>(kind: K, options?: FieldOptions): Field<K, true, true> {
+  return { kind, required: true, nullable: true, ...noOptions, ...options };
 }
 
-export function optional<K extends Kind, const O extends FieldOptions = object>(
-  kind: K,
-  options?: O,
-): Field<K, false, ReferenceIn<O>, true> {
-  return fieldOf(kind, false, true, options);
-}
-
-function fieldOf<K extends Kind, Required extends boolean, Nullable extends boolean, O extends FieldOptions>(
-  kind: K,
-  required: Required,
-  nullable: Nullable,
-  options: O | undefined,
-): Field<K, Required, ReferenceIn<O>, Nullable> {
-  return {
-    kind,
-    required,
-    nullable,
-    references: options?.references as ReferenceIn<O>,
-    note: options?.note ?? '',
-    omitted: options?.omitted ?? null,
-  };
+export function optional<K extends Kind>(kind: K, options?: FieldOptions): Field<K, false, true> {
+  return { kind, required: false, nullable: true, ...noOptions, ...options };
 }
 
 export interface RecordType<F extends Fields = Fields> {
@@ -106,20 +73,3 @@ export type Sent<F extends Fields> = {
 export type Shown<F extends Fields> = {
   [N in keyof F]: F[N]['nullable'] extends false ? WireOf<F[N]> : WireOf<F[N]> | null;
 };
-
-type ReferencedBy<R> = R extends string
-  ? R
-  : R extends { readonly types: infer T }
-    ? T[keyof T] & string
-    : never;
-
-/** A union of sentences, one for every reference to a type that does not exist. It is `never` if all types exist. */
-export type DanglingReference<C extends Catalogue, Types extends string = keyof C & string> = {
-  [T in keyof C & string]: DanglingReferenceIn<C[T]['fields'], Types, T>;
-}[keyof C & string];
-
-export type DanglingReferenceIn<F extends Fields, Types extends string, Owner extends string> = {
-  [N in keyof F & string]: Exclude<ReferencedBy<F[N]['references']>, Types> extends never
-    ? never
-    : `${Owner}.${N} references ${Exclude<ReferencedBy<F[N]['references']>, Types>}, which is no record type`;
-}[keyof F & string];

@@ -2,7 +2,7 @@
 // proxy between client and server may send its own responses.
 
 import type { FieldProblem, Refusal, RefusedError } from './errors.ts';
-import { keyFields, type RecordTypeName, type ShownInteraction, type ShownRecord } from './records.ts';
+import type { ShownInteraction } from './records.ts';
 import type { Counts, UploadError, UploadWarning } from './result.ts';
 
 export interface Page<Item> {
@@ -11,23 +11,21 @@ export interface Page<Item> {
   readonly nextCursor: string | null;
 }
 
-/** The result of one upload request. Indices are positions among the records of the request. */
-export interface UploadAnswer {
-  readonly requestId: string;
+/** The result of one upload request or of one batch of it. Indices are positions among the records of the request. */
+interface BatchAnswer {
   readonly counts: Counts;
   readonly errors: readonly UploadError[];
   readonly warnings: readonly UploadWarning[];
 }
 
-type Json = Readonly<Record<string, unknown>>;
-
-interface Batch {
-  readonly data: {
-    readonly counts: Counts;
-    readonly errors: readonly UploadError[];
-    readonly warnings: readonly UploadWarning[];
-  };
+export interface UploadAnswer extends BatchAnswer {
+  readonly requestId: string;
 }
+
+/** Returns the result of a call, or undefined if the response is not valid for this call. */
+export type Reader<Answer> = (status: number, body: unknown) => Answer | undefined;
+
+type Json = Readonly<Record<string, unknown>>;
 
 const OK_STATUS = 200;
 const CREATED_STATUS = 201;
@@ -38,19 +36,16 @@ const NOT_FOUND_STATUS = 404;
  * Returns a reader for the response to an upload of `recordCount` records. It ignores the status, because responses
  * with the statuses 200, 207, 400 and 500 all contain batches if the records were checked.
  */
-export function uploadReader(
-  recordCount: number,
-): (status: number, body: unknown) => UploadAnswer | undefined {
+export function uploadReader(recordCount: number): Reader<UploadAnswer> {
   return (_, body) => {
-    if (!isObject(body) || typeof body.request_id !== 'string' || !Array.isArray(body.batches))
-      return undefined;
-    if (!body.batches.every(isBatch)) return undefined;
-    const batches: readonly Batch[] = body.batches;
+    if (!isObject(body)) return undefined;
+    const { request_id: requestId, batches } = body;
+    if (typeof requestId !== 'string' || !isArrayOf(batches, isBatch)) return undefined;
     const counts = sumOf(batches.map(({ data }) => data.counts));
     const errors = batches.flatMap(({ data }) => data.errors);
     if (counts.received !== recordCount || !areNamed(counts.rejected, errors, recordCount)) return undefined;
     const warnings = batches.flatMap(({ data }) => data.warnings);
-    return { requestId: body.request_id, counts, errors, warnings };
+    return { requestId, counts, errors, warnings };
   };
 }
 
@@ -77,38 +72,20 @@ export function readRecorded(status: number, body: unknown): ShownInteraction | 
     : undefined;
 }
 
-export function recordReader<T extends RecordTypeName>(
-  type: T,
-): (status: number, body: unknown) => ShownRecord<T> | null | undefined {
-  return (status, body) => readOne<ShownRecord<T>>(status, body, keyFields[type]);
+/** Returns a reader that returns null if Headgate itself responded 404, and undefined if a proxy did. */
+export function itemReader<Item>(key: string): Reader<Item | null> {
+  return (status, body) => {
+    if (status === OK_STATUS && isObject(body) && typeof body[key] === 'string') return body as Item;
+    return status === NOT_FOUND_STATUS && readRefusal(status, body) !== undefined ? null : undefined;
+  };
 }
 
-export function readInteraction(status: number, body: unknown): ShownInteraction | null | undefined {
-  return readOne<ShownInteraction>(status, body, 'interaction_id');
-}
-
-/** Returns null if Headgate itself responded 404, and undefined if a proxy did. */
-function readOne<Item>(status: number, body: unknown, key: string): Item | null | undefined {
-  if (status === OK_STATUS && isObject(body) && typeof body[key] === 'string') return body as Item;
-  return status === NOT_FOUND_STATUS && readRefusal(status, body) !== undefined ? null : undefined;
-}
-
-export function readRecordsPage<T extends RecordTypeName>(
-  status: number,
-  body: unknown,
-): Page<ShownRecord<T>> | undefined {
-  return readPage(status, body, 'records');
-}
-
-export function readInteractionsPage(status: number, body: unknown): Page<ShownInteraction> | undefined {
-  return readPage(status, body, 'interactions');
-}
-
-function readPage<Item>(status: number, body: unknown, name: string): Page<Item> | undefined {
-  if (status !== OK_STATUS || !isObject(body) || !isArrayOf(body[name], isObject)) return undefined;
-  const { next_cursor: nextCursor } = body;
-  if (!isTextOrNull(nextCursor)) return undefined;
-  return { items: body[name] as readonly Item[], nextCursor };
+export function pageReader<Item>(name: 'records' | 'interactions'): Reader<Page<Item>> {
+  return (status, body) => {
+    if (status !== OK_STATUS || !isObject(body) || !isArrayOf(body[name], isObject)) return undefined;
+    const { next_cursor: nextCursor } = body;
+    return isTextOrNull(nextCursor) ? { items: body[name] as readonly Item[], nextCursor } : undefined;
+  };
 }
 
 export function readRefusal(status: number, body: unknown): Refusal | undefined {
@@ -116,13 +93,7 @@ export function readRefusal(status: number, body: unknown): Refusal | undefined 
   const { error, message, request_id: requestId, details } = body;
   if (typeof error !== 'string' || typeof message !== 'string' || typeof requestId !== 'string')
     return undefined;
-  return {
-    status,
-    error,
-    message,
-    requestId,
-    details: isArrayOf(details, isFieldProblem) ? details : [],
-  };
+  return { status, error, message, requestId, details: isArrayOf(details, isFieldProblem) ? details : [] };
 }
 
 /** The server's messages for an upload with too many records. They contain the limit. */
@@ -141,7 +112,7 @@ export function recordLimitIn({ status, message }: RefusedError): number | null 
   return null;
 }
 
-function isBatch(value: unknown): value is Batch {
+function isBatch(value: unknown): value is { readonly data: BatchAnswer } {
   if (!isObject(value) || !isObject(value.data)) return false;
   const { counts, errors, warnings } = value.data;
   return isCounts(counts) && isArrayOf(errors, isUploadError) && isArrayOf(warnings, isUploadWarning);

@@ -1,18 +1,16 @@
 // The Headgate client for Node and browsers. It uploads records, sends interactions, and reads both.
 
+import { itemReader, type Page, pageReader, readRecorded } from './answers.ts';
 import {
-  type Page,
-  readInteraction,
-  readInteractionsPage,
-  readRecorded,
-  readRecordsPage,
-  recordReader,
-} from './answers.ts';
-import { type ApiCall, Connection } from './connection.ts';
-import { checkedIdempotencyKey, randomKey } from './idempotency-key.ts';
+  type ApiCall,
+  Connection,
+  type ConnectionOptions,
+  type ReadOptions,
+  randomKey,
+} from './connection.ts';
 import { countFrom, shown } from './option-checks.ts';
-import type { RetryNotice, RetryOptions } from './patience.ts';
 import {
+  keyFields,
   type RecordTypeName,
   type SentInteraction,
   type SentRecord,
@@ -21,8 +19,9 @@ import {
   uploadOrder,
 } from './records.ts';
 import type { UploadResult } from './result.ts';
-import { Upload, type UploadOptions } from './upload.ts';
+import { Upload, type UploadLimits, type UploadOptions } from './upload.ts';
 
+export type { ReadOptions } from './connection.ts';
 export {
   AbortedError,
   type FieldProblem,
@@ -38,12 +37,7 @@ export * from './records.ts';
 export type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
 export type { RejectedRecord, UploadedSlice, UploadOptions, UploadProgress } from './upload.ts';
 
-export interface ClientOptions {
-  /** The address of the server, such as `https://data.example.com`. It may include a path prefix. */
-  url: string | URL;
-  apiKey: string;
-  /** Replaces the platform's `fetch`. */
-  fetch?: typeof globalThis.fetch | undefined;
+export interface ClientOptions extends ConnectionOptions {
   /** The number of parallel upload requests. Default: 4. */
   concurrency?: number | undefined;
   /** The maximum number of records in one upload request. Default: 5000, which is also the server's default limit. */
@@ -52,14 +46,9 @@ export interface ClientOptions {
   maxBytesPerRequest?: number | undefined;
   /** Compresses the bodies of uploads. Default: null, for no compression, which is faster in a local network. */
   compression?: 'gzip' | null | undefined;
-  retry?: RetryOptions | undefined;
-  /** The timeout of one attempt, including reading the response. Default: 2 minutes. */
-  requestTimeoutMs?: number | undefined;
-  /** The User-Agent header of every request. It is ignored in browsers, which send their own header. */
-  userAgent?: string | undefined;
 }
 
-export interface RecordOptions {
+export interface RecordOptions extends ReadOptions {
   /** If calls within 24 hours have the same key, only the first records an interaction. Default: a random key. */
   idempotencyKey?: string | undefined;
   /** Drops unknown fields instead of refusing the interaction. */
@@ -69,13 +58,6 @@ export interface RecordOptions {
    * call whose response was lost.
    */
   onReplayed?: (() => void) | undefined;
-  signal?: AbortSignal | undefined;
-  onRetry?: ((retry: RetryNotice) => void) | undefined;
-}
-
-export interface ReadOptions {
-  signal?: AbortSignal | undefined;
-  onRetry?: ((retry: RetryNotice) => void) | undefined;
 }
 
 export interface ListOptions extends ReadOptions {
@@ -110,25 +92,21 @@ const DEFAULT_PAGE_RECORDS = 1000;
 
 export class HeadgateClient {
   readonly #connection: Connection;
-  readonly #concurrency: number;
-  readonly #maxRecordsPerRequest: number;
-  readonly #maxBytesPerRequest: number;
+  readonly #limits: UploadLimits;
   readonly #compression: 'gzip' | null;
 
   constructor(options: ClientOptions) {
+    const { concurrency, maxRecordsPerRequest, maxBytesPerRequest, compression = null } = options;
     this.#connection = new Connection(options);
-    this.#concurrency = countFrom('concurrency', options.concurrency, DEFAULT_CONCURRENCY);
-    this.#maxRecordsPerRequest = countFrom(
-      'maxRecordsPerRequest',
-      options.maxRecordsPerRequest,
-      DEFAULT_RECORDS_PER_REQUEST,
-    );
-    this.#maxBytesPerRequest = countFrom(
-      'maxBytesPerRequest',
-      options.maxBytesPerRequest,
-      DEFAULT_BYTES_PER_REQUEST,
-    );
-    this.#compression = checkedCompression(options.compression);
+    this.#limits = {
+      concurrency: countFrom('concurrency', concurrency, DEFAULT_CONCURRENCY),
+      records: countFrom('maxRecordsPerRequest', maxRecordsPerRequest, DEFAULT_RECORDS_PER_REQUEST),
+      bytes: countFrom('maxBytesPerRequest', maxBytesPerRequest, DEFAULT_BYTES_PER_REQUEST),
+    };
+    if (compression !== null && compression !== 'gzip') {
+      throw new TypeError(`compression must be 'gzip' or null, not ${shown(compression)}`);
+    }
+    this.#compression = compression;
   }
 
   /**
@@ -141,25 +119,23 @@ export class HeadgateClient {
     records: Iterable<SentRecord<T>> | AsyncIterable<SentRecord<T>>,
     options: UploadOptions<T> = {},
   ): Promise<UploadResult> {
-    const limits = {
-      concurrency: countFrom('concurrency', options.concurrency, this.#concurrency),
-      records: this.#maxRecordsPerRequest,
-      bytes: this.#maxBytesPerRequest,
-    };
-    const upload = new Upload(this.#connection, type, records, limits, this.#compression, options);
-    return upload.run();
+    const concurrency = countFrom('concurrency', options.concurrency, this.#limits.concurrency);
+    const limits = { ...this.#limits, concurrency };
+    return new Upload(this.#connection, type, records, limits, this.#compression, options).run();
   }
 
   /** Records one interaction exactly once, even after retries. Resolves to the stored interaction. */
   async record(interaction: SentInteraction, options: RecordOptions = {}): Promise<ShownInteraction> {
-    const { idempotencyKey, lenient, ...others } = options;
+    const { idempotencyKey = randomKey() } = options;
+    if (typeof idempotencyKey !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
+      throw new TypeError('idempotencyKey must be 1 to 255 visible ASCII characters');
+    }
     return this.#connection.call({
       path: 'user-interactions',
       body: new TextEncoder().encode(JSON.stringify(interaction) ?? 'null'),
-      idempotencyKey: idempotencyKey === undefined ? randomKey() : checkedIdempotencyKey(idempotencyKey),
-      lenient,
       read: readRecorded,
-      ...others,
+      ...options,
+      idempotencyKey,
     });
   }
 
@@ -173,7 +149,7 @@ export class HeadgateClient {
     if (!uploadOrder.includes(type))
       throw new TypeError(`${type} is not a record type; the types are ${uploadOrder.join(', ')}`);
     const path = `v1/data/${type}/${encodeURIComponent(id)}`;
-    return this.#connection.call({ path, read: recordReader(type), ...options });
+    return this.#connection.call({ path, read: itemReader<ShownRecord<T>>(keyFields[type]), ...options });
   }
 
   /** Iterates over all records of a type in the order of their ids. Pages are requested as they are needed. */
@@ -181,13 +157,13 @@ export class HeadgateClient {
     const { includeDeleted = false, pageSize, ...others } = options;
     const path = `v1/data/${encodeURIComponent(type)}`;
     const query = { limit: limitFrom(pageSize), ...(includeDeleted ? { include_deleted: 'true' } : {}) };
-    return this.#pages({ path, query, read: readRecordsPage<T>, ...others });
+    return this.#pages({ path, query, read: pageReader<ShownRecord<T>>('records'), ...others });
   }
 
   /** Resolves to the interaction with this id, or to null if there is none. */
   getInteraction(id: string, options: ReadOptions = {}): Promise<ShownInteraction | null> {
     const path = `user-interactions/${encodeURIComponent(id)}`;
-    return this.#connection.call({ path, read: readInteraction, ...options });
+    return this.#connection.call({ path, read: itemReader<ShownInteraction>('interaction_id'), ...options });
   }
 
   /** Iterates over interactions, newest first. Pages are requested as they are needed. */
@@ -197,7 +173,8 @@ export class HeadgateClient {
     for (const [name, value] of Object.entries(filters)) {
       if (value !== undefined) query[name] = filterText(name, value);
     }
-    return this.#pages({ path: 'user-interactions', query, read: readInteractionsPage, signal, onRetry });
+    const read = pageReader<ShownInteraction>('interactions');
+    return this.#pages({ path: 'user-interactions', query, read, signal, onRetry });
   }
 
   /** Iterates over the items of all pages. A short or empty page is not the end: only the last page has no cursor. */
@@ -222,10 +199,4 @@ function filterText(name: string, value: string | Date): string {
   if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
   const meant = name === 'from' || name === 'to' ? 'a date-time as text, or a valid Date' : 'text';
   throw new TypeError(`${name} must be ${meant}, not ${shown(value)}`);
-}
-
-function checkedCompression(given: 'gzip' | null | undefined): 'gzip' | null {
-  const compression = given ?? null;
-  if (compression === null || compression === 'gzip') return compression;
-  throw new TypeError(`compression must be 'gzip' or null, not ${shown(compression)}`);
 }

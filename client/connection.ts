@@ -1,7 +1,7 @@
 // Calls the server: sends a request with the API key, retries temporary failures, and returns the parsed response or
 // throws an error.
 
-import { readRefusal } from './answers.ts';
+import { type Reader, readRefusal } from './answers.ts';
 import {
   AbortedError,
   ForbiddenError,
@@ -19,21 +19,27 @@ import {
   retryAfterMs,
   retryRules,
 } from './patience.ts';
-import { CLIENT_VERSION } from './version.ts';
 
 export interface ConnectionOptions {
-  readonly url: string | URL;
-  readonly apiKey: string;
-  readonly fetch?: typeof globalThis.fetch | undefined;
-  readonly retry?: RetryOptions | undefined;
-  readonly requestTimeoutMs?: number | undefined;
-  readonly userAgent?: string | undefined;
+  /** The address of the server, such as `https://data.example.com`. It may include a path prefix. */
+  url: string | URL;
+  apiKey: string;
+  /** Replaces the platform's `fetch`. */
+  fetch?: typeof globalThis.fetch | undefined;
+  retry?: RetryOptions | undefined;
+  /** The timeout of one attempt, including reading the response. Default: 2 minutes. */
+  requestTimeoutMs?: number | undefined;
+  /** The User-Agent header of every request. It is ignored in browsers, which send their own header. */
+  userAgent?: string | undefined;
+}
+
+export interface ReadOptions {
+  signal?: AbortSignal | undefined;
+  onRetry?: ((retry: RetryNotice) => void) | undefined;
 }
 
 /** Lets the caller control a call while it runs. Callbacks may be asynchronous, and are awaited. */
-export interface Control {
-  readonly signal?: AbortSignal | undefined;
-  readonly onRetry?: ((retry: RetryNotice) => void) | undefined;
+export interface Control extends ReadOptions {
   /** The retry budget, if several calls share the same one. By default each call has its own budget. */
   readonly patience?: Patience;
 }
@@ -49,8 +55,7 @@ export interface ApiCall<Answer> extends Control {
   readonly lenient?: boolean | undefined;
   /** Called if the server replayed the response to an earlier request with the same idempotency key. */
   readonly onReplayed?: (() => void) | undefined;
-  /** Returns the result of the call, or undefined if the response is not valid for this call. */
-  read(status: number, body: unknown): Answer | undefined;
+  readonly read: Reader<Answer>;
 }
 
 /** Why an attempt failed. The next attempt may succeed. */
@@ -60,22 +65,20 @@ export interface Failure {
   readonly retryAfterMs: number | null;
 }
 
-type Tried<Answer> =
-  | { readonly kind: 'answered'; readonly answer: Answer }
-  | { readonly kind: 'refused'; readonly error: RefusedError }
-  | { readonly kind: 'failed'; readonly failure: Failure };
-
 interface Received {
-  readonly status: number;
-  readonly retryAfter: string | null;
-  readonly location: string | null;
-  readonly isReplayed: boolean;
+  readonly response: Response;
   readonly text: string;
 }
 
+/** The version of this package. It is sent in the User-Agent header. */
+export const CLIENT_VERSION = '0.1.0';
 const DEFAULT_TIMEOUT_MS = 120_000;
 const LONGEST_QUOTE_CHARACTERS = 200;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const errorClasses: Readonly<Record<number, typeof RefusedError>> = {
+  401: UnauthorizedError,
+  403: ForbiddenError,
+};
 
 export class Connection {
   readonly #base: URL;
@@ -97,10 +100,7 @@ export class Connection {
       throw new TypeError(`fetch must be a function, not ${shown(this.#fetch)}`);
     }
     this.#retry = retryRules(retry);
-    const timeoutMs = durationFrom('requestTimeoutMs', requestTimeoutMs, DEFAULT_TIMEOUT_MS, {
-      leastMs: 1,
-      mayBeEndless: true,
-    });
+    const timeoutMs = durationFrom('requestTimeoutMs', requestTimeoutMs, DEFAULT_TIMEOUT_MS, 1);
     this.#timeoutMs = Math.min(timeoutMs, LONGEST_TIMER_MS);
   }
 
@@ -111,10 +111,10 @@ export class Connection {
   async call<Answer>(call: ApiCall<Answer>): Promise<Answer> {
     const control = { ...call, patience: call.patience ?? this.newPatience() };
     for (;;) {
-      const tried = await this.#try(call);
-      if (tried.kind === 'answered') return tried.answer;
-      if (tried.kind === 'refused') throw tried.error;
-      await this.pause(tried.failure, control);
+      const received = await this.#exchange(call);
+      const read = 'reason' in received ? received : await this.#read(call, received);
+      if ('answer' in read) return read.answer;
+      await this.pause(read, control);
     }
   }
 
@@ -134,22 +134,21 @@ export class Connection {
     await sleep(pauseMs, signal);
   }
 
-  async #try<Answer>(call: ApiCall<Answer>): Promise<Tried<Answer>> {
-    const received = await this.#exchange(call);
-    if ('reason' in received) return { kind: 'failed', failure: received };
-    const { status, text } = received;
-    const body = parsed(text);
+  /** Throws a RefusedError if the server refused the request for good. */
+  async #read<Answer>(call: ApiCall<Answer>, received: Received): Promise<{ answer: Answer } | Failure> {
+    const { status, headers } = received.response;
+    const isReplayed = headers.get('Idempotency-Replayed') === 'true';
+    const body = parsed(received.text);
     const answer = call.read(status, body);
     if (answer !== undefined) {
-      if (received.isReplayed) await call.onReplayed?.();
-      return { kind: 'answered', answer };
+      if (isReplayed) await call.onReplayed?.();
+      return { answer };
     }
     const refusal = readRefusal(status, body) ?? this.#strangerOf(received);
-    const error = errorOf(refusal, received.isReplayed);
-    const waitMs = retryAfterMs(received.retryAfter, Date.now());
-    if (!isWorthRepeating(status, waitMs)) return { kind: 'refused', error };
-    const reason = `${status} ${refusal.message}`;
-    return { kind: 'failed', failure: { reason, cause: error, retryAfterMs: waitMs } };
+    const error = new (errorClasses[status] ?? RefusedError)(refusal, isReplayed);
+    const waitMs = retryAfterMs(headers.get('Retry-After'), Date.now());
+    if (!isWorthRepeating(status, waitMs)) throw error;
+    return { reason: `${status} ${refusal.message}`, cause: error, retryAfterMs: waitMs };
   }
 
   /** Sends the request and reads the response, within the timeout of one attempt. */
@@ -168,13 +167,7 @@ export class Connection {
     const fetch = this.#fetch;
     try {
       const response = await fetch(this.#urlOf(call), this.#requestOf(call, controller.signal));
-      return {
-        status: response.status,
-        retryAfter: response.headers.get('Retry-After'),
-        location: response.headers.get('Location'),
-        isReplayed: response.headers.get('Idempotency-Replayed') === 'true',
-        text: await response.text(),
-      };
+      return { response, text: await response.text() };
     } catch (cause) {
       if (signal?.aborted) throw new AbortedError(signal.reason);
       const reason = isLate ? `no response within ${this.#timeoutMs / 1000} s` : networkReason(cause);
@@ -212,13 +205,23 @@ export class Connection {
   }
 
   /** Returns a refusal for a response that is not from Headgate. */
-  #strangerOf({ status, location, text }: Received): Refusal {
+  #strangerOf({ response: { status, headers }, text }: Received): Refusal {
+    const location = headers.get('Location');
     const isRedirect = status === 0 || (status >= 300 && status < 400);
     const message = isRedirect
       ? `${this.#base.href} redirects to ${location === null ? 'another address' : cut(location)}; give the client the address of the server itself`
       : `the response (status ${status}) is not from Headgate: ${JSON.stringify(cut(text))}`;
     return { status, error: null, message, requestId: null, details: [] };
   }
+}
+
+/**
+ * Returns a unique idempotency key. It is not a UUID, because crypto.randomUUID is not available to pages loaded by
+ * plain HTTP.
+ */
+export function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 function baseOf(given: string | URL): URL {
@@ -254,17 +257,6 @@ function isBrowser(): boolean {
 
 function isWorthRepeating(status: number, waitMs: number | null): boolean {
   return status === 408 || status === 429 || status >= 500 || (status === 409 && waitMs !== null);
-}
-
-function errorOf(refusal: Refusal, isReplayed: boolean): RefusedError {
-  switch (refusal.status) {
-    case 401:
-      return new UnauthorizedError(refusal, isReplayed);
-    case 403:
-      return new ForbiddenError(refusal, isReplayed);
-    default:
-      return new RefusedError(refusal, isReplayed);
-  }
 }
 
 function parsed(text: string): unknown {

@@ -1,8 +1,6 @@
 // Checks numeric options before they are used, because an invalid option would otherwise show only as an upload that
 // never ends or never retries.
 
-const ENDLESS = Infinity;
-
 /** Returns the option, or its default if it is not given. Throws a TypeError if it is not a whole number above 0. */
 export function countFrom(name: string, given: number | undefined, otherwise: number): number {
   const value = given ?? otherwise;
@@ -10,27 +8,16 @@ export function countFrom(name: string, given: number | undefined, otherwise: nu
   throw new TypeError(`${name} must be a whole number of 1 or more, not ${shown(value)}`);
 }
 
-/** Does the same as `countFrom`, but also accepts Infinity, which is the default. */
-export function countOrEndlessFrom(name: string, given: number | undefined): number {
-  return (given ?? ENDLESS) === ENDLESS ? ENDLESS : countFrom(name, given, ENDLESS);
-}
-
-interface Bounds {
-  readonly leastMs: number;
-  readonly mayBeEndless: boolean;
-}
-
 /** Returns the option, or its default if it is not given. Throws a TypeError if it is not within the bounds. */
 export function durationFrom(
   name: string,
   givenMs: number | undefined,
   otherwiseMs: number,
-  { leastMs, mayBeEndless }: Bounds,
+  leastMs = 0,
+  mostMs = Infinity,
 ): number {
   const valueMs = givenMs ?? otherwiseMs;
-  if (typeof valueMs === 'number' && valueMs >= leastMs && (mayBeEndless || Number.isFinite(valueMs))) {
-    return valueMs;
-  }
+  if (typeof valueMs === 'number' && valueMs >= leastMs && valueMs <= mostMs) return valueMs;
   throw new TypeError(`${name} must be a number of milliseconds from ${leastMs}, not ${shown(valueMs)}`);
 }
 

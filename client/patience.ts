@@ -1,6 +1,6 @@
 // Decides how often failed requests are retried, and how long to pause before each retry.
 
-import { countOrEndlessFrom, durationFrom, shown } from './option-checks.ts';
+import { countFrom, durationFrom, shown } from './option-checks.ts';
 
 export interface RetryOptions {
   /** The total number of attempts; 1 means no retry. Default: as many as fit into patienceMs. */
@@ -14,12 +14,7 @@ export interface RetryOptions {
 }
 
 /** RetryOptions with all defaults applied. */
-export interface RetryRules {
-  readonly attempts: number;
-  readonly firstPauseMs: number;
-  readonly longestPauseMs: number;
-  readonly patienceMs: number;
-}
+export type RetryRules = Readonly<Record<keyof RetryOptions, number>>;
 
 const DEFAULT_FIRST_PAUSE_MS = 250;
 const DEFAULT_LONGEST_PAUSE_MS = 10_000;
@@ -32,15 +27,17 @@ export function retryRules(given: RetryOptions | undefined): RetryRules {
   const options = given ?? {};
   if (typeof options !== 'object') throw new TypeError(`retry must be an object, not ${shown(options)}`);
   const { attempts, firstPauseMs, longestPauseMs, patienceMs } = options;
-  const endless = { leastMs: 0, mayBeEndless: true };
   return {
-    attempts: countOrEndlessFrom('retry.attempts', attempts),
-    firstPauseMs: durationFrom('retry.firstPauseMs', firstPauseMs, DEFAULT_FIRST_PAUSE_MS, {
-      leastMs: 0,
-      mayBeEndless: false,
-    }),
-    longestPauseMs: durationFrom('retry.longestPauseMs', longestPauseMs, DEFAULT_LONGEST_PAUSE_MS, endless),
-    patienceMs: durationFrom('retry.patienceMs', patienceMs, DEFAULT_PATIENCE_MS, endless),
+    attempts: (attempts ?? Infinity) === Infinity ? Infinity : countFrom('retry.attempts', attempts, 1),
+    firstPauseMs: durationFrom(
+      'retry.firstPauseMs',
+      firstPauseMs,
+      DEFAULT_FIRST_PAUSE_MS,
+      0,
+      Number.MAX_VALUE,
+    ),
+    longestPauseMs: durationFrom('retry.longestPauseMs', longestPauseMs, DEFAULT_LONGEST_PAUSE_MS),
+    patienceMs: durationFrom('retry.patienceMs', patienceMs, DEFAULT_PATIENCE_MS),
   };
 }
 
@@ -55,30 +52,26 @@ export interface RetryNotice {
 /** The retry budget of one call, or of several calls that share it. */
 export class Patience {
   readonly #rules: RetryRules;
-  #failures = 0;
+  failures = 0;
   #firstFailureMs = 0;
 
   constructor(rules: RetryRules) {
     this.#rules = rules;
   }
 
-  get failures(): number {
-    return this.#failures;
-  }
-
   /** The time since the first failure. */
   get elapsedMs(): number {
-    return this.#failures === 0 ? 0 : performance.now() - this.#firstFailureMs;
+    return this.failures === 0 ? 0 : performance.now() - this.#firstFailureMs;
   }
 
   /** Counts a failure. Returns the pause before the next attempt, or null if there are no attempts or no time left. */
   pauseMs(retryAfterMs: number | null): number | null {
-    if (this.#failures === 0) this.#firstFailureMs = performance.now();
-    this.#failures++;
+    if (this.failures === 0) this.#firstFailureMs = performance.now();
+    this.failures++;
     const { attempts, firstPauseMs, longestPauseMs, patienceMs } = this.#rules;
     const leftMs = patienceMs - this.elapsedMs;
-    if (this.#failures >= attempts || leftMs <= 0) return null;
-    const doublings = Math.min(this.#failures - 1, MOST_DOUBLINGS);
+    if (this.failures >= attempts || leftMs <= 0) return null;
+    const doublings = Math.min(this.failures - 1, MOST_DOUBLINGS);
     const growingMs = Math.min(longestPauseMs, firstPauseMs * 2 ** doublings);
     // Full jitter, so that clients that failed at the same time do not retry at the same time.
     const jitterMs = Math.random() * (retryAfterMs === null ? growingMs : firstPauseMs);

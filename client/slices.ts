@@ -1,7 +1,16 @@
 // Cuts an input of any length into slices that each fit into one request. The slicer keeps only the current slice in
 // memory.
 
-import { jsonTextOf } from './json-text.ts';
+/** A record may have a method of this name that returns its JSON, if a program has its records as text. */
+export const jsonText: unique symbol = Symbol('JSON text');
+
+export function jsonTextOf(record: unknown): string {
+  if (typeof record === 'object' && record !== null && jsonText in record) {
+    return (record as { [jsonText](): string })[jsonText]();
+  }
+  // A value without JSON, such as undefined, is sent as null, so that the server rejects it at its position.
+  return JSON.stringify(record) ?? 'null';
+}
 
 /** Consecutive records of the input with their JSON. */
 export class Slice<Item> {
@@ -122,14 +131,6 @@ export interface SliceLimits {
   readonly bytes: number;
 }
 
-/** The input could not be read: it threw an error, or a record could not be written as JSON. */
-export class InputFailure {
-  readonly cause: unknown;
-  constructor(cause: unknown) {
-    this.cause = cause;
-  }
-}
-
 export class Slicer<Item> {
   readonly #iterator: Iterator<Item> | AsyncIterator<Item>;
   readonly #limits: SliceLimits;
@@ -138,7 +139,7 @@ export class Slicer<Item> {
   #carried: { readonly record: Item; readonly json: Uint8Array } | null = null;
   #isReading = false;
   #hasEnded = false;
-  #failure: InputFailure | null = null;
+  #failure: { readonly error: unknown } | null = null;
 
   constructor(input: Iterable<Item> | AsyncIterable<Item>, limits: SliceLimits) {
     const { [Symbol.asyncIterator]: beginAsync, [Symbol.iterator]: begin } = Object(input) as Partial<
@@ -152,10 +153,10 @@ export class Slicer<Item> {
   }
 
   /**
-   * Resolves to the next slice, or to null at the end. If the input fails, the records that were read before are still
-   * returned as a slice, and the next call resolves to the failure.
+   * Resolves to the next slice, or to null at the end. If the input throws an error, or a record cannot be written as
+   * JSON, the records that were read before are still returned as a slice, and the next call throws the error.
    */
-  async next(): Promise<Slice<Item> | InputFailure | null> {
+  async next(): Promise<Slice<Item> | null> {
     const writer = new BodyWriter(this.#capacityBytes);
     const records: Item[] = [];
     if (this.#carried !== null) {
@@ -167,11 +168,14 @@ export class Slicer<Item> {
     try {
       await this.#fill(writer, records);
     } catch (error) {
-      this.#failure = new InputFailure(error);
+      this.#failure = { error };
     } finally {
       this.#isReading = false;
     }
-    if (writer.count === 0) return this.#failure;
+    if (writer.count === 0) {
+      if (this.#failure !== null) throw this.#failure.error;
+      return null;
+    }
     const body = writer.end();
     this.#capacityBytes = body.length + body.length / 8;
     const firstIndex = this.#index;

@@ -2,13 +2,12 @@
 // results in the order of the input.
 
 import { recordLimitIn, sumOf, type UploadAnswer, uploadReader } from './answers.ts';
-import type { Connection, Control } from './connection.ts';
+import { type Connection, type Control, randomKey } from './connection.ts';
 import { AbortedError, HeadgateError, RefusedError, UploadInterruptedError } from './errors.ts';
-import { randomKey } from './idempotency-key.ts';
 import type { Patience, RetryNotice } from './patience.ts';
 import { keyFields, type RecordTypeName, type SentRecord } from './records.ts';
 import type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
-import { InputFailure, type Slice, Slicer } from './slices.ts';
+import { type Slice, type SliceLimits, Slicer } from './slices.ts';
 
 export interface RejectedRecord<T extends RecordTypeName> {
   readonly index: number;
@@ -55,22 +54,26 @@ export interface UploadOptions<T extends RecordTypeName = RecordTypeName> {
   onRetry?: ((retry: RetryNotice) => void) | undefined;
 }
 
-interface UploadLimits {
+export interface UploadLimits extends SliceLimits {
   readonly concurrency: number;
-  readonly records: number;
-  readonly bytes: number;
 }
 
-/** The result of a slice. Indices are positions in the input. */
-interface SliceOutcome {
-  readonly counts: Counts[];
+/** The result of a slice, or of all slices so far. Indices are positions in the input. */
+interface Outcome {
+  counts: Counts;
   readonly errors: UploadError[];
-  readonly warnings: UploadWarning[];
+  warnings: readonly UploadWarning[];
   readonly requestIds: string[];
 }
 
-/** How reading and sending ended. */
-type Ended = 'whole' | 'stopped' | InputFailure;
+/** A slice that is being sent. */
+interface Sending<T extends RecordTypeName> {
+  readonly slice: Slice<SentRecord<T>>;
+  readonly signal: AbortSignal;
+  readonly outcome: Outcome;
+}
+
+const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged: 0, rejected: 0 };
 
 /**
  * The maximum number of slices in memory for each parallel request. It is more than 1, because a finished slice may
@@ -103,20 +106,9 @@ export class Upload<T extends RecordTypeName> {
   /** The first error that a callback threw. */
   #thrown: { readonly error: unknown } | null = null;
 
-  readonly #progress = {
-    sent: 0,
-    received: 0,
-    created: 0,
-    updated: 0,
-    unchanged: 0,
-    rejected: 0,
-    retries: 0,
-  };
-  #counts: Counts = sumOf([]);
+  readonly #progress = { sent: 0, retries: 0, ...noCounts };
+  readonly #total = newOutcome();
   #nextIndex = 0;
-  readonly #errors: UploadError[] = [];
-  #warnings: readonly UploadWarning[] = [];
-  readonly #requestIds: string[] = [];
 
   constructor(
     connection: Connection,
@@ -139,31 +131,34 @@ export class Upload<T extends RecordTypeName> {
     const abort = (): void => this.#stop(signal!.reason);
     signal?.addEventListener('abort', abort, { once: true });
     if (signal?.aborted) abort();
-    let ended: Ended;
+    let isWhole = false;
+    let inputFailure: { readonly error: unknown } | null = null;
     try {
-      ended = await this.#sendAll();
-    } finally {
-      await this.#slicer.close();
-      await this.#handingOver;
-      signal?.removeEventListener('abort', abort);
+      isWhole = await this.#sendAll();
+    } catch (error) {
+      inputFailure = { error };
     }
+    await this.#slicer.close();
+    await this.#handingOver;
+    signal?.removeEventListener('abort', abort);
     if (this.#thrown !== null) throw this.#thrown.error;
-    if (this.#failure !== null) throw this.#interrupted(this.#failure.error);
-    if (ended instanceof InputFailure) throw this.#interrupted(ended.cause);
-    if (ended === 'stopped') throw this.#interrupted(new AbortedError(signal!.reason));
+    const failure = this.#failure ?? inputFailure;
+    if (failure !== null) throw this.#interrupted(failure.error);
+    if (!isWhole) throw this.#interrupted(new AbortedError(signal!.reason));
     return this.#result();
   }
 
-  async #sendAll(): Promise<Ended> {
+  /** Resolves to whether the whole input was sent. Throws the error of an input that cannot be read. */
+  async #sendAll(): Promise<boolean> {
     for (;;) {
       await this.#until(() => this.#hasPlace());
       const next = this.#isStopped ? 'stopped' : await this.#read();
-      if (next === null) return 'whole';
-      if (next === 'stopped' || next instanceof InputFailure) return next;
+      if (next === null) return true;
+      if (next === 'stopped') return false;
       const ids = this.#idsOf(next);
       // Parallel requests are stored in any order, so records with the same id must not be in flight together.
       if (ids.some((id) => this.#ids.has(id))) await this.#until(() => this.#underway.size === 0);
-      if (this.#isStopped) return 'stopped';
+      if (this.#isStopped) return false;
       this.#start(next, ids);
     }
   }
@@ -183,7 +178,7 @@ export class Upload<T extends RecordTypeName> {
   }
 
   /** Resolves to the next slice. A stop resolves it to 'stopped' at once, because the input may never yield again. */
-  #read(): Promise<Slice<SentRecord<T>> | InputFailure | null | 'stopped'> {
+  #read(): Promise<Slice<SentRecord<T>> | null | 'stopped'> {
     return new Promise((resolve, reject) => {
       this.#wake = () => {
         if (this.#isStopped) resolve('stopped');
@@ -219,7 +214,7 @@ export class Upload<T extends RecordTypeName> {
       .then(
         (outcome) => ({ outcome }),
         (error: unknown) => {
-          this.#stopAfter(firstIndex);
+          this.#stop(undefined, firstIndex);
           return { error };
         },
       )
@@ -238,68 +233,52 @@ export class Upload<T extends RecordTypeName> {
     });
   }
 
-  #stop(reason: unknown): void {
-    this.#stopAfter(-1, reason);
-  }
-
   /** Starts no more requests, and aborts those for slices after the index. Requests for earlier slices may succeed. */
-  #stopAfter(index: number, reason?: unknown): void {
+  #stop(reason: unknown, afterIndex = -1): void {
     this.#isStopped = true;
     for (const [firstIndex, controller] of this.#underway) {
-      if (firstIndex > index) controller.abort(reason);
+      if (firstIndex > afterIndex) controller.abort(reason);
     }
     this.#wake();
   }
 
-  async #send(slice: Slice<SentRecord<T>>, signal: AbortSignal): Promise<SliceOutcome> {
-    const outcome: SliceOutcome = { counts: [], errors: [], warnings: [], requestIds: [] };
-    await this.#sendPart(slice, [...slice.records.keys()], outcome, signal);
+  async #send(slice: Slice<SentRecord<T>>, signal: AbortSignal): Promise<Outcome> {
+    const outcome = newOutcome();
+    await this.#sendPart({ slice, signal, outcome }, [...slice.records.keys()]);
     outcome.errors.sort((one, other) => one.index - other.index);
     return outcome;
   }
 
   /** Sends the records at these positions of the slice. Sends records again that the server could not store. */
-  async #sendPart(
-    slice: Slice<SentRecord<T>>,
-    positions: readonly number[],
-    outcome: SliceOutcome,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #sendPart(sending: Sending<T>, positions: readonly number[]): Promise<void> {
     const patience = this.#connection.newPatience();
-    const control = { signal, patience, onRetry: (retry: RetryNotice) => this.#reportRetry(retry) };
+    const onRetry = (retry: RetryNotice): Promise<void> => this.#reportRetry(retry);
+    const control = { signal: sending.signal, patience, onRetry };
     let open = positions;
     while (open.length > 0) {
       const { records: mostRecords } = this.#limits;
-      if (open.length > mostRecords) return this.#sendInParts(slice, open, mostRecords, outcome, signal);
-      const body = slice.bodyOf(open);
+      if (open.length > mostRecords) return this.#sendInParts(sending, open, mostRecords);
+      const body = sending.slice.bodyOf(open);
       const answer = await this.#request(body, open.length, control);
       if (answer === 'too large') {
-        if (open.length === 1) return this.#settleTooLarge(slice, open[0]!, outcome);
+        if (open.length === 1) return this.#settleTooLarge(sending, open[0]!);
         this.#limits.bytes = Math.min(this.#limits.bytes, Math.ceil(body.length / 2));
-        return this.#sendInParts(slice, open, Math.ceil(open.length / 2), outcome, signal);
+        return this.#sendInParts(sending, open, Math.ceil(open.length / 2));
       }
       if (answer === 'too many') continue;
-      open = await this.#settle(slice, open, answer, outcome);
+      open = await this.#settle(sending, open, answer);
       if (open.length > 0) {
         const reason = `the server could not store ${open.length} of the records`;
-        await this.#connection.pause(
-          { reason, cause: new HeadgateError(reason), retryAfterMs: null },
-          control,
-        );
+        const failure = { reason, cause: new HeadgateError(reason), retryAfterMs: null };
+        await this.#connection.pause(failure, control);
       }
     }
   }
 
   /** Sends the parts one after the other, because the last of several records with the same id must be stored last. */
-  async #sendInParts(
-    slice: Slice<SentRecord<T>>,
-    positions: readonly number[],
-    mostRecords: number,
-    outcome: SliceOutcome,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #sendInParts(sending: Sending<T>, positions: readonly number[], mostRecords: number): Promise<void> {
     for (let from = 0; from < positions.length; from += mostRecords) {
-      await this.#sendPart(slice, positions.slice(from, from + mostRecords), outcome, signal);
+      await this.#sendPart(sending, positions.slice(from, from + mostRecords));
     }
   }
 
@@ -334,10 +313,9 @@ export class Upload<T extends RecordTypeName> {
 
   /** Collects the final results, and returns the positions of the records to send again. */
   async #settle(
-    slice: Slice<SentRecord<T>>,
+    { slice, outcome }: Sending<T>,
     positions: readonly number[],
     { requestId, counts, errors, warnings }: UploadAnswer,
-    outcome: SliceOutcome,
   ): Promise<readonly number[]> {
     const finallyRejected = new Set(errors.filter(({ retryable }) => !retryable).map(({ index }) => index));
     const again = new Set<number>();
@@ -345,16 +323,16 @@ export class Upload<T extends RecordTypeName> {
       if (!finallyRejected.has(error.index)) again.add(error.index);
       else outcome.errors.push({ ...error, index: slice.firstIndex + positions[error.index]! });
     }
+    outcome.requestIds.push(requestId);
+    outcome.warnings = mergedWarnings(outcome.warnings, warnings);
     const received = counts.received - again.size;
     const rejected = counts.rejected - again.size;
-    outcome.requestIds.push(requestId);
-    for (const warning of warnings) outcome.warnings.push(warning);
     await this.#count(outcome, { ...counts, received, rejected });
     return [...again].sort((one, other) => one - other).map((index) => positions[index]!);
   }
 
   /** Rejects a record that is too large for a request of its own. */
-  async #settleTooLarge(slice: Slice<SentRecord<T>>, position: number, outcome: SliceOutcome): Promise<void> {
+  async #settleTooLarge({ slice, outcome }: Sending<T>, position: number): Promise<void> {
     outcome.errors.push({
       index: slice.firstIndex + position,
       id: this.#idOf(slice.records[position]),
@@ -363,11 +341,11 @@ export class Upload<T extends RecordTypeName> {
       message: 'is larger than the maximum size of a request',
       retryable: false,
     });
-    await this.#count(outcome, { received: 1, created: 0, updated: 0, unchanged: 0, rejected: 1 });
+    await this.#count(outcome, { ...noCounts, received: 1, rejected: 1 });
   }
 
-  async #count(outcome: SliceOutcome, counts: Counts): Promise<void> {
-    outcome.counts.push(counts);
+  async #count(outcome: Outcome, counts: Counts): Promise<void> {
+    outcome.counts = sumOf([outcome.counts, counts]);
     Object.assign(this.#progress, sumOf([this.#progress, counts]));
     await this.#callBack(() => this.#options.onProgress?.({ ...this.#progress }));
   }
@@ -377,59 +355,40 @@ export class Upload<T extends RecordTypeName> {
     await this.#callBack(() => this.#options.onRetry?.(retry));
   }
 
-  async #callBack(call: () => void): Promise<void> {
+  /** Calls a function of the caller. If it throws, the upload stops, and `run` throws the same error. */
+  async #callBack(call: () => void | Promise<void>): Promise<void> {
     try {
       await call();
     } catch (error) {
-      this.#stopBecauseThrown(error);
+      this.#thrown ??= { error };
+      this.#stop(error);
       throw error;
     }
   }
 
-  #stopBecauseThrown(error: unknown): void {
-    this.#thrown ??= { error };
-    this.#stop(error);
-  }
-
-  async #handOver(slice: Slice<SentRecord<T>>, outcome: SliceOutcome): Promise<void> {
-    const counts = sumOf(outcome.counts);
-    this.#counts = sumOf([this.#counts, counts]);
-    this.#nextIndex = slice.firstIndex + slice.records.length;
+  async #handOver(
+    slice: Slice<SentRecord<T>>,
+    { counts, errors, warnings, requestIds }: Outcome,
+  ): Promise<void> {
+    const { firstIndex, records } = slice;
+    const total = this.#total;
+    total.counts = sumOf([total.counts, counts]);
+    this.#nextIndex = firstIndex + records.length;
     const { onSlice } = this.#options;
     if (onSlice === undefined) {
-      this.#collect(outcome);
+      for (const error of errors) total.errors.push(error);
+      total.warnings = mergedWarnings(total.warnings, warnings);
+      total.requestIds.push(...requestIds);
       return;
     }
-    const { errors, warnings, requestIds } = outcome;
-    try {
-      await onSlice({
-        firstIndex: slice.firstIndex,
-        count: slice.records.length,
-        counts,
-        rejected: rejectedOf(slice, errors),
-        warnings: mergedWarnings([], warnings),
-        requestIds,
-      });
-    } catch (error) {
-      this.#stopBecauseThrown(error);
-    }
-  }
-
-  #collect({ errors, warnings, requestIds }: SliceOutcome): void {
-    for (const error of errors) this.#errors.push(error);
-    this.#warnings = mergedWarnings(this.#warnings, warnings);
-    this.#requestIds.push(...requestIds);
+    const rejected = rejectedOf(slice, errors);
+    const uploaded = { firstIndex, count: records.length, counts, rejected, warnings, requestIds };
+    // `run` throws the error, so that later slices can still be settled.
+    await this.#callBack(() => onSlice(uploaded)).catch(() => {});
   }
 
   #result(): UploadResult {
-    return {
-      type: this.#type,
-      dryRun: this.#options.dryRun ?? false,
-      counts: this.#counts,
-      errors: this.#errors,
-      warnings: this.#warnings,
-      requestIds: this.#requestIds,
-    };
+    return { type: this.#type, dryRun: this.#options.dryRun ?? false, ...this.#total };
   }
 
   #interrupted(cause: unknown): UploadInterruptedError {
@@ -437,21 +396,24 @@ export class Upload<T extends RecordTypeName> {
   }
 }
 
+function newOutcome(): Outcome {
+  return { counts: { ...noCounts }, errors: [], warnings: [], requestIds: [] };
+}
+
+/** Returns the rejected records of a slice with their errors, which are sorted by index. */
 function rejectedOf<T extends RecordTypeName>(
   { firstIndex, records }: Slice<SentRecord<T>>,
   errors: readonly UploadError[],
 ): readonly RejectedRecord<T>[] {
-  const byIndex = new Map<number, UploadError[]>();
+  const rejected: (RejectedRecord<T> & { readonly errors: UploadError[] })[] = [];
   for (const error of errors) {
-    const others = byIndex.get(error.index);
-    if (others === undefined) byIndex.set(error.index, [error]);
-    else others.push(error);
+    const { index } = error;
+    if (rejected.at(-1)?.index !== index) {
+      rejected.push({ index, record: records[index - firstIndex]!, errors: [] });
+    }
+    rejected.at(-1)!.errors.push(error);
   }
-  return [...byIndex].map(([index, ofRecord]) => ({
-    index,
-    record: records[index - firstIndex]!,
-    errors: ofRecord,
-  }));
+  return rejected;
 }
 
 /** Returns one warning for each field, with the counts added up. */

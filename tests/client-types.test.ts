@@ -15,8 +15,8 @@ import {
 } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
 import type * as client from '@headgate/client/client.ts';
+import { CLIENT_VERSION } from '@headgate/client/connection.ts';
 import { uploadOrder as clientOrder, keyFields } from '@headgate/client/records.ts';
-import { CLIENT_VERSION } from '@headgate/client/version.ts';
 
 /** Removes `readonly`, which is not compared: it does not affect what is sent. */
 type Flat<T> = { -readonly [K in keyof T]: T[K] };

@@ -1,7 +1,7 @@
 // The kind for date-times. A date-time is stored in UTC as text of a fixed width, so that sorting the text sorts by
 // time. It is returned with 0, 3 or 6 fraction digits, as few as possible.
 
-import { datePattern, isRealDate } from './calendar.ts';
+import { datePattern, isRealDate } from './date.ts';
 import { Flaw, type JsonSchema, type Kind, quote, wrongType } from './kind.ts';
 
 const LONGEST_FRACTION_DIGITS = 32;
@@ -18,8 +18,8 @@ const pattern =
   '(?:[Zz]|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?$';
 /** The schema of returned values, which are always in UTC and match the format `date-time`. */
 export const shownDateTimeSchema: JsonSchema = { type: 'string', format: 'date-time' };
-const earliestMs = Date.parse('0001-01-01T00:00:00Z');
-const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
+const EARLIEST_MS = Date.parse('0001-01-01T00:00:00Z');
+export const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 const NOT_DIGITS = -1;
 
@@ -71,13 +71,13 @@ export function parseDateTime(text: string): string | null {
     parts as unknown as string[];
   if (!isRealDate(Number(year), Number(month), Number(day))) return null;
   if (hour! > '23' || minute! > '59' || second > '59') return null;
-  const micros = fraction.length >= 6 ? fraction.slice(0, 6) : fraction.padEnd(6, '0');
+  const micros = fraction.slice(0, 6).padEnd(6, '0');
   const local = `${year}-${month}-${day}T${hour}:${minute}:${second}`;
   if (sign === undefined) return `${local}.${micros}Z`;
   if (offsetHour! > '23' || (offsetMinute ?? '00') > '59') return null;
   const offsetMs = (Number(offsetHour) * 60 + Number(offsetMinute ?? 0)) * 60_000;
   const utcMs = Date.parse(`${local}Z`) - (sign === '+' ? offsetMs : -offsetMs);
-  if (utcMs < earliestMs || utcMs > latestMs) return null;
+  if (utcMs < EARLIEST_MS || utcMs > LATEST_MS) return null;
   return `${new Date(utcMs).toISOString().slice(0, 19)}.${micros}Z`;
 }
 
@@ -107,11 +107,6 @@ function two(value: number): string {
   return value < 10 ? `0${value}` : `${value}`;
 }
 
-export function presentDateTime(kept: string): string {
-  if (kept.endsWith('.000000Z')) return `${kept.slice(0, 19)}Z`;
-  return kept.endsWith('000Z') ? `${kept.slice(0, 23)}Z` : kept;
-}
-
 export const dateTime: Kind<string> = {
   name: 'date-time',
   accepts: 'an ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999',
@@ -122,5 +117,9 @@ export const dateTime: Kind<string> = {
       parseDateTime(value) ?? new Flaw('invalid_format', `must be ${dateTime.accepts}, not ${quote(value)}`)
     );
   },
-  present: (kept) => presentDateTime(kept as string),
+  present(kept) {
+    const text = kept as string;
+    if (text.endsWith('.000000Z')) return `${text.slice(0, 19)}Z`;
+    return text.endsWith('000Z') ? `${text.slice(0, 23)}Z` : text;
+  },
 };

@@ -1,21 +1,18 @@
 // The kind for the time of an interaction. Clients send seconds, milliseconds or a date-time. The value is stored and
 // returned unchanged, and `occurredAt` converts it to a date-time.
 
-import { dateTime, dateTimeFromMs, parseDateTime } from './date-time.ts';
+import { dateTime, dateTimeFromMs, LATEST_MS, parseDateTime } from './date-time.ts';
 import { Flaw, type Kind, quote, wrongType } from './kind.ts';
 
 /** Integers below this value are seconds, which reach to the year 5138. All other integers are milliseconds. */
 const FIRST_MILLISECONDS_VALUE = 100_000_000_000;
-const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 const expected = 'a positive integer (seconds or milliseconds since 1970) or an ISO 8601 date-time';
 
 export const eventTimestamp: Kind<string | number> = {
   name: 'event-timestamp',
   accepts: expected,
-  schema: {
-    oneOf: [{ type: 'integer', minimum: 1, maximum: LATEST_MS }, dateTime.schema],
-  },
+  schema: { oneOf: [{ type: 'integer', minimum: 1, maximum: LATEST_MS }, dateTime.schema] },
   check(value) {
     if (typeof value === 'number') {
       if (!Number.isInteger(value)) return new Flaw('wrong_type', `must be ${expected}, not ${quote(value)}`);

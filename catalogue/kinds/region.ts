@@ -8,11 +8,9 @@ export const region: Kind<string> = {
   accepts: 'a country code of two letters',
   schema: { type: 'string', pattern },
   check(value) {
-    if (typeof value !== 'string') return wrongType('a country code of two letters', value);
-    if (!twoLetters.test(value)) {
-      return new Flaw('invalid_format', `must be ${region.accepts}, not ${quote(value)}`);
-    }
-    return value.toUpperCase();
+    if (typeof value !== 'string') return wrongType(region.accepts, value);
+    if (twoLetters.test(value)) return value.toUpperCase();
+    return new Flaw('invalid_format', `must be ${region.accepts}, not ${quote(value)}`);
   },
   present: (kept) => kept as string,
 };

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { interaction, recordTypes } from '@headgate/catalogue/record-types.ts';
-import { jsonTextOf } from '@headgate/client/json-text.ts';
+import { jsonTextOf } from '@headgate/client/slices.ts';
 import fc from 'fast-check';
 import { csvLine } from '../csv-lines.ts';
 import { type ChunkReader, LONGEST_RECORD_BYTES, LONGEST_REJECTED_BYTES } from './chunk.ts';
