@@ -2,11 +2,9 @@
 // then, the feed keeps the record's position in the file.
 
 import { crc32 } from 'node:zlib';
-import type { Chunk, ChunkReader, FilePosition } from './chunk.ts';
+import { type Chunk, type FilePosition, type LineReader, lineFeedsIn } from './line-reader.ts';
 import { type Origin, originOf, unwrapped } from './rejected-form.ts';
 import { type Source, Unreadable } from './source.ts';
-
-const LINE_FEED = 0x0a;
 
 interface HeldChunk {
   readonly chunk: Chunk;
@@ -25,7 +23,7 @@ export interface Settled {
 }
 
 export class Feed {
-  readonly #reader: ChunkReader;
+  readonly #reader: LineReader;
   readonly #source: Source;
   /** Whether the file may contain rejected records of an earlier load, which have to be unwrapped. */
   readonly #mayBeRejected: boolean;
@@ -38,7 +36,7 @@ export class Feed {
   isAtEnd = false;
 
   constructor(
-    reader: ChunkReader,
+    reader: LineReader,
     source: Source,
     from: { readonly offset: number; readonly crc32: number },
     mayBeRejected: boolean,
@@ -163,10 +161,4 @@ export async function passOver(
     },
   };
   return { place: { offset, line }, rest, crc32: found };
-}
-
-function lineFeedsIn(bytes: Buffer): number {
-  let count = 0;
-  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) count++;
-  return count;
 }

@@ -6,7 +6,6 @@ import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
-import type { ChunkReader, FilePosition } from './chunk.ts';
 import { type Column, CsvReader, columnsOf, readHeader } from './csv.ts';
 import {
   type Format,
@@ -22,6 +21,7 @@ import {
 } from './file-types.ts';
 import { firstRecordProblem, headerProblems } from './header.ts';
 import { jsonAsLines } from './json-lines.ts';
+import type { FilePosition, LineReader } from './line-reader.ts';
 import { NdjsonReader } from './ndjson.ts';
 import { PART_ENDING, unwrapped } from './rejected-form.ts';
 import { type Compression, notText, openSource, type Source, Unreadable, whyUnreadable } from './source.ts';
@@ -236,7 +236,7 @@ export function readerOf(
   { format, columns, type }: Pick<PlannedFile, 'format' | 'columns' | 'type'>,
   source: Source,
   place: FilePosition,
-): ChunkReader {
+): LineReader {
   if (format !== 'csv') return new NdjsonReader(source, place);
   return new CsvReader(source, place, columns, type === INTERACTIONS ? null : recordTypes[type].key);
 }
