@@ -263,7 +263,7 @@ describe('a plan', () => {
   };
 
   test('produces the same records on every machine', () => {
-    assert.equal(digestOf(samplePlan(1, 100, UNTIL_DAY)), '6c16abf38ea01a9a');
+    assert.equal(digestOf(samplePlan(1, 100, UNTIL_DAY)), '81ad437913dc8e30');
   });
 
   test('with another seed produces other ids, and with another day other times', () => {
