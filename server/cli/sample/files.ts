@@ -8,13 +8,14 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import { type LoadType, loadOrder } from '../load/file-types.ts';
 import { fileName, PARTIAL, type SampleFolder } from './folder.ts';
 import { type Format, headerLine, lineWriter } from './lines.ts';
-import { type Put, type SampleType, sampleTypes } from './records.ts';
+import type { Put } from './records.ts';
 
 export interface FileSummary {
   readonly file: string;
-  readonly type: SampleType;
+  readonly type: LoadType;
   readonly records: number;
   readonly bytes: number;
 }
@@ -23,7 +24,7 @@ export interface FileSummary {
 const FULL_LENGTH = 1_000_000;
 
 class SampleFile {
-  readonly type: SampleType;
+  readonly type: LoadType;
   readonly name: string;
   readonly partialPath: string;
   /** The text to be written next. */
@@ -33,7 +34,7 @@ class SampleFile {
   readonly #input = new PassThrough();
   readonly #written: Promise<void>;
 
-  constructor(folder: string, type: SampleType, format: Format, isPacked: boolean) {
+  constructor(folder: string, type: LoadType, format: Format, isPacked: boolean) {
     this.type = type;
     this.name = fileName(type, format, isPacked);
     this.partialPath = join(folder, this.name + PARTIAL);
@@ -76,13 +77,13 @@ class SampleFile {
 export class SampleFiles {
   readonly #folder: string;
   readonly #found: SampleFolder;
-  readonly #files = new Map<SampleType, SampleFile>();
+  readonly #files = new Map<LoadType, SampleFile>();
   #collectedLength = 0;
 
   constructor(folder: string, found: SampleFolder, format: Format, isPacked: boolean) {
     this.#folder = folder;
     this.#found = found;
-    for (const type of sampleTypes) this.#files.set(type, new SampleFile(folder, type, format, isPacked));
+    for (const type of loadOrder) this.#files.set(type, new SampleFile(folder, type, format, isPacked));
   }
 
   readonly put: Put = (type, record) => {

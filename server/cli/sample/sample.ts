@@ -2,8 +2,6 @@
 
 import { date } from '@headgate/catalogue/kinds/date.ts';
 import { Flaw, quote } from '@headgate/catalogue/kinds/kind.ts';
-import { recordTypes } from '@headgate/catalogue/record-types.ts';
-import { uploadOrder } from '@headgate/catalogue/references.ts';
 import { Failure } from '../../failure.ts';
 import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
@@ -45,9 +43,8 @@ export async function sample({ io, args, option, isOn }: Call): Promise<ExitCode
   if (prepared instanceof Failure) return failed(io, prepared);
   const files = new SampleFiles(folder, prepared, format, isOn('gzip'));
   const plan = samplePlan(seed, customers, untilDay);
-  const written = await write(plan, files, folder, io);
-  if (written instanceof Failure) return failed(io, written);
-  const summaries = uploadOrdered(written);
+  const summaries = await write(plan, files, folder, io);
+  if (summaries instanceof Failure) return failed(io, summaries);
   if (isOn('json')) {
     return printJson(io, {
       folder,
@@ -119,14 +116,6 @@ function dayOf(text: string): number | Failure {
 function formatOf(text: string): Format | Failure {
   const known = formats.find((format) => format === text);
   return known ?? new Failure(`--format must be ${formats.join(' or ')}, not ${quote(text)}`);
-}
-
-/** Returns the summaries in the order in which the files must be uploaded. Interactions are last. */
-function uploadOrdered(summaries: readonly FileSummary[]): FileSummary[] {
-  const order: readonly string[] = uploadOrder(recordTypes);
-  const placeOf = ({ type }: FileSummary): number =>
-    order.includes(type) ? order.indexOf(type) : order.length;
-  return summaries.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
 function tableOf(summaries: readonly FileSummary[]): string[][] {
