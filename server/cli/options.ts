@@ -6,7 +6,7 @@ import { actions } from '../access/scopes.ts';
 import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
 import { durationForm, settingDescriptions } from '../settings.ts';
-import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './sample/defaults.ts';
+import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './sample/plan.ts';
 
 interface Option {
   /** The placeholder for the option's value in the help; null for a switch, which takes no value. */

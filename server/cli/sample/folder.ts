@@ -5,9 +5,16 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { Failure } from '../../failure.ts';
-import { type LoadType, loadOrder } from '../load/file-types.ts';
+import { INTERACTIONS, type LoadType, loadOrder } from '../load/file-types.ts';
 import { makeFolder } from '../make-folder.ts';
-import { type Format, formatFor, formats } from './lines.ts';
+
+export const formats = ['csv', 'ndjson'] as const;
+export type Format = (typeof formats)[number];
+
+/** Interactions are always NDJSON. */
+export function formatFor(type: LoadType, wanted: Format): Format {
+  return type === INTERACTIONS ? 'ndjson' : wanted;
+}
 
 /** The extension of incomplete files. */
 export const PARTIAL = '.partial';

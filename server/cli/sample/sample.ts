@@ -9,12 +9,17 @@ import { columns } from '../columns.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused, printJson } from '../io.ts';
 import { progressLine } from '../progress.ts';
 import { onStopSignal } from '../stop-signal.ts';
-import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './defaults.ts';
 import { type FileSummary, SampleFiles } from './files.ts';
-import { prepareFolder, whyUnwritable } from './folder.ts';
-import { type Format, formats } from './lines.ts';
+import { type Format, formats, prepareFolder, whyUnwritable } from './folder.ts';
 import { makeSample } from './make.ts';
-import { DAY_MS, type SamplePlan, samplePlan } from './plan.ts';
+import {
+  DAY_MS,
+  DEFAULT_CUSTOMERS,
+  DEFAULT_SEED,
+  DEFAULT_UNTIL,
+  type SamplePlan,
+  samplePlan,
+} from './plan.ts';
 
 const MOST_CUSTOMERS = 10_000_000;
 const LARGEST_SEED = 2 ** 32 - 1;
