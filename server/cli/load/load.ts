@@ -11,7 +11,6 @@ import { Display, shown } from './display.ts';
 import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
 import { type FileEnd, type FileOutcome, isStillConfirmed, loadFile } from './load-file.ts';
-import { heldByAnother, takeLock } from './lock.ts';
 import { type FileProblem, type PlannedFile, planLoad } from './plan.ts';
 import { type Finished, inTheWay, RejectedFiles } from './rejected-files.ts';
 import {
@@ -193,11 +192,11 @@ class Load {
   async run(): Promise<ExitCode> {
     const { isDryRun, folder } = this.#choices;
     if (isDryRun) return this.#end(await this.#loadAll(), null);
-    const lock = takeLock(folder, this.#id);
-    if ('pid' in lock) {
+    const held = this.#journal.lock();
+    if (held !== null) {
       return misused(
         this.#io,
-        `the same load is running already, as process ${lock.pid}; wait for its end, or delete ${lock.path} if that ` +
+        `the same load is running already, as process ${held.pid}; wait for its end, or delete ${held.path} if that ` +
           'is another program',
       );
     }
@@ -206,11 +205,15 @@ class Load {
       for (const one of this.#unfinished) for (const line of unfinishedLines(one)) this.#display.note(line);
       await this.#goOn();
       const stop = await this.#loadAll();
-      if (stop === null) return this.#end(null, this.#finish());
+      if (stop === null) {
+        const finished = this.#rejected.finish(this.#files);
+        this.#journal.remove();
+        return this.#end(null, finished);
+      }
       if (Object.keys(this.#confirmed).length > 0) this.#write();
       return this.#end(stop, null);
     } finally {
-      lock.release();
+      this.#journal.unlock();
       this.#rejected.removeFolderIfEmpty();
     }
   }
@@ -233,9 +236,9 @@ class Load {
   /** Resumes an earlier run of the same load. Starts from the beginning if records would be missed by resuming. */
   async #goOn(): Promise<void> {
     const entry = this.#choices.isRestart ? null : this.#journal.read();
-    const reason = entry === null ? null : await this.#whyAnew(entry);
+    const reason = entry instanceof Failure ? entry.reason : entry && (await this.#whyAnew(entry));
     if (reason !== null) this.#display.note(`${reason}; the load starts from the beginning`);
-    if (entry === null || entry === 'unreadable' || reason !== null) {
+    if (entry === null || entry instanceof Failure || reason !== null) {
       this.#journal.remove();
       this.#rejected.goOn({});
       return;
@@ -245,9 +248,7 @@ class Load {
     this.#tally = entry.tally;
   }
 
-  async #whyAnew(entry: JournalEntry | 'unreadable'): Promise<string | null> {
-    if (entry === 'unreadable')
-      return 'the journal of an earlier run is damaged, or was written by another version';
+  async #whyAnew(entry: JournalEntry): Promise<string | null> {
     if (entry.keyId !== this.#server.keyId) {
       // Only the server can tell which organisation a key belongs to. Another organisation would not have the records
       // that the earlier run sent, so all records are sent again.
@@ -256,14 +257,10 @@ class Load {
     if (!this.#rejected.have(entry.rejectedBytes)) {
       return 'some records that an earlier run had rejected no longer exist';
     }
-    const changed = await this.#changedSince(entry);
-    return changed === null ? null : `${changed} has changed since it was partly loaded`;
-  }
-
-  async #changedSince({ files }: JournalEntry): Promise<string | null> {
     for (const file of this.#files) {
-      const confirmed = files[file.realPath];
-      if (confirmed !== undefined && !(await isStillConfirmed(file, confirmed))) return file.path;
+      const confirmed = entry.files[file.realPath];
+      if (confirmed === undefined || (await isStillConfirmed(file, confirmed))) continue;
+      return `${file.path} has changed since it was partly loaded`;
     }
     return null;
   }
@@ -362,12 +359,6 @@ class Load {
     }
   }
 
-  #finish(): Finished {
-    const finished = this.#rejected.finish(this.#files);
-    this.#journal.remove();
-    return finished;
-  }
-
   #end(stop: Stop | null, finished: Finished | null): ExitCode {
     const { isDryRun, isJson } = this.#choices;
     const report: Report = {
@@ -401,9 +392,10 @@ class Load {
 /** Returns the unfinished loads in the folder, except this load and the loads that a process is running. */
 function unfinishedLoads(folder: string, ownId: string): readonly UnfinishedLoad[] {
   return loadIdsIn(folder).flatMap((id) => {
-    if (id === ownId || heldByAnother(folder, id) !== null) return [];
-    const entry = new Journal(folder, id).read();
-    if (entry === null || entry === 'unreadable') return [];
+    const journal = new Journal(folder, id);
+    if (id === ownId || journal.heldByAnother() !== null) return [];
+    const entry = journal.read();
+    if (entry === null || entry instanceof Failure) return [];
     return [{ command: entry.command, parts: new RejectedFiles(folder, id).parts() }];
   });
 }
