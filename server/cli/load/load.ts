@@ -5,12 +5,12 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { Failure } from '../../failure.ts';
 import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
-import { connect, type Server, whyFailed } from '../connect.ts';
+import { connect, type Server } from '../connect.ts';
 import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts';
 import { Display, shown } from './display.ts';
 import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
-import { type FileEnd, type FileOutcome, isStillConfirmed, loadFile } from './load-file.ts';
+import { type FileOutcome, isStillConfirmed, loadFile } from './load-file.ts';
 import { type FileProblem, type PlannedFile, planLoad } from './plan.ts';
 import { type Finished, inTheWay, RejectedFiles } from './rejected-files.ts';
 import {
@@ -224,7 +224,7 @@ class Load {
     try {
       for (const file of this.#files) {
         if (this.#confirmed[file.realPath]?.isDone) continue;
-        const stop = this.#stopOf(file, await this.#load(file));
+        const stop = await this.#load(file);
         if (stop !== null) return stop;
       }
       return null;
@@ -265,12 +265,12 @@ class Load {
     return null;
   }
 
-  async #load(file: PlannedFile): Promise<FileEnd> {
+  async #load(file: PlannedFile): Promise<Stop | null> {
     const confirmed = this.#confirmed[file.realPath] ?? null;
     const counts = noCounts();
     const { isDryRun, isLenient, concurrency } = this.#choices;
-    const end = await loadFile({
-      client: this.#server.client,
+    const broken = await loadFile({
+      server: this.#server,
       file,
       confirmed,
       isDryRun,
@@ -297,15 +297,12 @@ class Load {
         this.#note(file, outcome);
         this.#display.update(counts, outcome.settled.readBytes);
       },
-    });
-    if (end.kind === 'whole') {
-      countsOf(this.#tally, file.type);
-      this.#confirm(file, { isDone: true });
-      this.#display.end(counts);
-    } else {
-      this.#display.clear();
-    }
-    return end;
+    }).finally(() => this.#display.clear());
+    if (broken !== null) return { file: file.path, line: broken.line, reason: broken.reason };
+    countsOf(this.#tally, file.type);
+    this.#confirm(file, { isDone: true });
+    this.#display.end(counts);
+    return null;
   }
 
   #note(file: PlannedFile, { counts, rejected, dropped, settled }: FileOutcome): void {
@@ -344,19 +341,6 @@ class Load {
     if (this.#isStopping || this.#isRetrying) this.#interruption.abort();
     if (!this.#isStopping) this.#display.note('stopping once the requests in flight have finished');
     this.#isStopping = true;
-  }
-
-  #stopOf({ path }: PlannedFile, end: FileEnd): Stop | null {
-    switch (end.kind) {
-      case 'whole':
-        return null;
-      case 'stopped':
-        return { file: path, line: null, reason: 'it was interrupted' };
-      case 'broken':
-        return { file: path, line: end.broken.line, reason: end.broken.reason };
-      case 'failed':
-        return { file: path, line: null, reason: whyFailed(end.error, this.#server.url) };
-    }
   }
 
   #end(stop: Stop | null, finished: Finished | null): ExitCode {

@@ -19,7 +19,7 @@ export type Compression = keyof typeof unpackers;
 
 export const compressions = Object.keys(unpackers) as readonly Compression[];
 
-/** Why a file cannot be read any further. */
+/** Why a file cannot be read, or loaded, any further. */
 export class Unreadable extends Failure {
   /** The faulty line, if the problem is in one line. */
   readonly line: number | null;
