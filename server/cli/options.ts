@@ -102,6 +102,19 @@ export const options: Readonly<Record<string, Option>> = {
   version: { value: null, short: 'v', help: 'Show the version.' },
 };
 
+/** Returns the whole number that an option was given, or null if it was not given. */
+export function wholeNumber(
+  name: string,
+  text: string | undefined,
+  least: number,
+  most: number,
+): number | null | Failure {
+  if (text === undefined) return null;
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= least && number <= most) return number;
+  return new Failure(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
+}
+
 /** A parsed command line: its words in order, and its options by name. */
 export interface Given {
   readonly words: readonly string[];

@@ -7,6 +7,7 @@ import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
 import { connect, type Server } from '../connect.ts';
 import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts';
+import { wholeNumber } from '../options.ts';
 import { Display, shown } from './display.ts';
 import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
@@ -99,16 +100,8 @@ function readChoices({ args, option, isOn }: Call): Choices | Failure {
   if (typeWord !== undefined && type === null) {
     return new Failure(`--type ${mustBeType(typeWord)}`);
   }
-  const concurrencyText = option('concurrency');
-  const concurrency = concurrencyText === undefined ? null : Number(concurrencyText);
-  if (
-    concurrency !== null &&
-    !(/^\d{1,3}$/.test(concurrencyText!) && concurrency >= 1 && concurrency <= MOST_CONCURRENCY)
-  ) {
-    return new Failure(
-      `--concurrency must be a whole number from 1 to ${MOST_CONCURRENCY}, not ${quote(concurrencyText)}`,
-    );
-  }
+  const concurrency = wholeNumber('concurrency', option('concurrency'), 1, MOST_CONCURRENCY);
+  if (concurrency instanceof Failure) return concurrency;
   const typed = (name: string): readonly string[] => {
     const value = option(name);
     return value === undefined ? [] : [`--${name}`, shellWord(value)];

@@ -7,6 +7,7 @@ import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
 import { columns } from '../columns.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused, printJson } from '../io.ts';
+import { wholeNumber } from '../options.ts';
 import { progressLine } from '../progress.ts';
 import { onStopSignal } from '../stop-signal.ts';
 import { type FileSummary, SampleFiles } from './files.ts';
@@ -35,9 +36,9 @@ const MEGABYTE = 1e6;
 export async function sample({ io, args, option, isOn }: Call): Promise<ExitCode> {
   const folder = args[0]!;
   if (folder === '') return misused(io, 'DIR is empty; name the folder to write to');
-  const customers = wholeNumber('customers', option('customers'), DEFAULT_CUSTOMERS, 1, MOST_CUSTOMERS);
+  const customers = wholeNumber('customers', option('customers'), 1, MOST_CUSTOMERS) ?? DEFAULT_CUSTOMERS;
   if (customers instanceof Failure) return misused(io, customers);
-  const seed = wholeNumber('seed', option('seed'), DEFAULT_SEED, 0, LARGEST_SEED);
+  const seed = wholeNumber('seed', option('seed'), 0, LARGEST_SEED) ?? DEFAULT_SEED;
   if (seed instanceof Failure) return misused(io, seed);
   const untilDay = dayOf(option('until') ?? DEFAULT_UNTIL);
   if (untilDay instanceof Failure) return misused(io, untilDay);
@@ -92,19 +93,6 @@ async function write(
     stopListening();
     line.end();
   }
-}
-
-function wholeNumber(
-  name: string,
-  text: string | undefined,
-  fallback: number,
-  least: number,
-  most: number,
-): number | Failure {
-  if (text === undefined) return fallback;
-  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= least && number <= most) return number;
-  return new Failure(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
 }
 
 /** Returns the number of days from 1970 to the day. */
