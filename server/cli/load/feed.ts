@@ -4,7 +4,7 @@
 import { crc32 } from 'node:zlib';
 import { type Chunk, type FilePosition, type LineReader, lineFeedsIn } from './line-reader.ts';
 import { type Origin, originOf, unwrapped } from './rejected-form.ts';
-import { type Source, Unreadable } from './source.ts';
+import { type Source, Unreadable, withFirst } from './source.ts';
 
 interface HeldChunk {
   readonly chunk: Chunk;
@@ -33,7 +33,7 @@ export class Feed {
   #settled: Settled;
   /** Why the file could not be read to its end. */
   broken: Unreadable | null = null;
-  isAtEnd = false;
+  #isAtEnd = false;
 
   constructor(
     reader: LineReader,
@@ -76,10 +76,10 @@ export class Feed {
 
   /** Resolves to the next records, or to null if the file has ended or is unreadable, or if the load is stopping. */
   async nextRecords(): Promise<readonly unknown[] | null> {
-    if (this.broken !== null || this.isAtEnd || this.#isStopping()) return null;
+    if (this.broken !== null || this.#isAtEnd || this.#isStopping()) return null;
     const chunk = await this.#reader.next();
     if (chunk === null) {
-      this.isAtEnd = true;
+      this.#isAtEnd = true;
       return null;
     }
     this.broken = chunk.broken;
@@ -152,13 +152,5 @@ export async function passOver(
     if (before.length < block.length) after = block.subarray(before.length);
   }
   if (checksum !== null && found !== checksum) return null;
-  const rest: Source = {
-    ...source,
-    next: () => {
-      const block = after;
-      after = null;
-      return block === null ? source.next() : Promise.resolve(block);
-    },
-  };
-  return { place: { offset, line }, rest, crc32: found };
+  return { place: { offset, line }, rest: withFirst(after, source), crc32: found };
 }

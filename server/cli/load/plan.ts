@@ -24,7 +24,15 @@ import { jsonAsLines } from './json-lines.ts';
 import type { FilePosition, LineReader } from './line-reader.ts';
 import { NdjsonReader } from './ndjson.ts';
 import { PART_ENDING, unwrapped } from './rejected-form.ts';
-import { type Compression, notText, openSource, type Source, Unreadable, whyUnreadable } from './source.ts';
+import {
+  type Compression,
+  notText,
+  openSource,
+  type Source,
+  Unreadable,
+  whyUnreadable,
+  withFirst,
+} from './source.ts';
 
 export interface PlannedFile {
   /** The path as the user would write it, for messages. */
@@ -208,19 +216,6 @@ async function lookAt(
   } finally {
     source.close();
   }
-}
-
-/** Returns a source that returns the block that was already read, and then the blocks of the given source. */
-function withFirst(first: Buffer | null, source: Source): Source {
-  let isTaken = false;
-  return {
-    ...source,
-    next: async () => {
-      if (isTaken) return source.next();
-      isTaken = true;
-      return first;
-    },
-  };
 }
 
 /** Converts the source of a JSON file to NDJSON. Returns other sources unchanged. */

@@ -61,6 +61,19 @@ export function openSource(path: string, compression: Compression | null): Sourc
   };
 }
 
+/** Returns a source that returns a block that was already read, and then the blocks of the given source. */
+export function withFirst(block: Buffer | null, source: Source): Source {
+  let first = block;
+  return {
+    ...source,
+    next: async () => {
+      const next = first ?? (await source.next());
+      first = null;
+      return next;
+    },
+  };
+}
+
 /** Returns a sentence that explains the error to the user. */
 export function whyUnreadable(
   { code, message }: NodeJS.ErrnoException,
