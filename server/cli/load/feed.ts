@@ -88,11 +88,6 @@ export class Feed {
     return this.#mayBeRejected ? chunk.records.map(unwrapped) : chunk.records;
   }
 
-  /** Whether the load is stopping, so that no more records are returned. */
-  isStopping(): boolean {
-    return this.#isStopping();
-  }
-
   /**
    * Returns the line of a record, and its origin: where it was first rejected, or null if it was not rejected before.
    * Both are null if the server has named an index that no record has.

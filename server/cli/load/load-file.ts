@@ -44,8 +44,6 @@ export interface LoadingFile {
   onOutcome(outcome: FileOutcome): void;
 }
 
-const INTERACTIONS_AT_ONCE = 32;
-
 /** Resolves to null at the end of the file, or to the reason why loading ended before. */
 export async function loadFile(loading: LoadingFile): Promise<Unreadable | null> {
   const { file, confirmed, server } = loading;
@@ -148,7 +146,7 @@ function unstoredReferences(
 }
 
 async function recordInteractions(loading: LoadingFile, feed: Feed): Promise<void> {
-  const { server, file, isLenient, signal, isDryRun, onRetry } = loading;
+  const { isDryRun } = loading;
   const onGroup = (nextIndex: number, { count, unchanged, rejected }: SentGroup): void =>
     loading.onOutcome({
       counts: {
@@ -171,13 +169,5 @@ async function recordInteractions(loading: LoadingFile, feed: Feed): Promise<voi
     }
     return;
   }
-  const concurrency = loading.concurrency ?? INTERACTIONS_AT_ONCE;
-  await sendInteractions(server.client, feed, {
-    path: file.path,
-    isLenient,
-    concurrency,
-    signal,
-    onRetry,
-    onGroup,
-  });
+  await sendInteractions(loading, feed, onGroup);
 }
