@@ -6,7 +6,7 @@ import { actions } from '../access/scopes.ts';
 import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
 import { durationForm, settingDescriptions } from '../settings.ts';
-import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './sample/defaults.ts';
+import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './sample/plan.ts';
 
 interface Option {
   /** The placeholder for the option's value in the help; null for a switch, which takes no value. */
@@ -101,6 +101,19 @@ export const options: Readonly<Record<string, Option>> = {
   help: { value: null, short: 'h', help: 'Show help, also after a command.' },
   version: { value: null, short: 'v', help: 'Show the version.' },
 };
+
+/** Returns the whole number that an option was given, or null if it was not given. */
+export function wholeNumber(
+  name: string,
+  text: string | undefined,
+  least: number,
+  most: number,
+): number | null | Failure {
+  if (text === undefined) return null;
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= least && number <= most) return number;
+  return new Failure(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
+}
 
 /** A parsed command line: its words in order, and its options by name. */
 export interface Given {

@@ -5,8 +5,7 @@ import type { Fields } from '@headgate/catalogue/declaration.ts';
 import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { jsonText } from '@headgate/client/slices.ts';
-import type { FilePosition } from './chunk.ts';
-import { type Block, LineReader, type ReadBlock } from './line-blocks.ts';
+import { type Block, type FilePosition, LineReader, type ReadBlock } from './line-reader.ts';
 import { type Source, Unreadable } from './source.ts';
 
 type Typing = 'text' | 'number' | 'boolean' | 'timestamp' | 'plain';

@@ -2,11 +2,9 @@
 // then, the feed keeps the record's position in the file.
 
 import { crc32 } from 'node:zlib';
-import type { Chunk, ChunkReader, FilePosition } from './chunk.ts';
+import { type Chunk, type FilePosition, type LineReader, lineFeedsIn } from './line-reader.ts';
 import { type Origin, originOf, unwrapped } from './rejected-form.ts';
-import { type Source, Unreadable } from './source.ts';
-
-const LINE_FEED = 0x0a;
+import { type Source, Unreadable, withFirst } from './source.ts';
 
 interface HeldChunk {
   readonly chunk: Chunk;
@@ -25,7 +23,7 @@ export interface Settled {
 }
 
 export class Feed {
-  readonly #reader: ChunkReader;
+  readonly #reader: LineReader;
   readonly #source: Source;
   /** Whether the file may contain rejected records of an earlier load, which have to be unwrapped. */
   readonly #mayBeRejected: boolean;
@@ -35,10 +33,10 @@ export class Feed {
   #settled: Settled;
   /** Why the file could not be read to its end. */
   broken: Unreadable | null = null;
-  isAtEnd = false;
+  #isAtEnd = false;
 
   constructor(
-    reader: ChunkReader,
+    reader: LineReader,
     source: Source,
     from: { readonly offset: number; readonly crc32: number },
     mayBeRejected: boolean,
@@ -78,21 +76,16 @@ export class Feed {
 
   /** Resolves to the next records, or to null if the file has ended or is unreadable, or if the load is stopping. */
   async nextRecords(): Promise<readonly unknown[] | null> {
-    if (this.broken !== null || this.isAtEnd || this.#isStopping()) return null;
+    if (this.broken !== null || this.#isAtEnd || this.#isStopping()) return null;
     const chunk = await this.#reader.next();
     if (chunk === null) {
-      this.isAtEnd = true;
+      this.#isAtEnd = true;
       return null;
     }
     this.broken = chunk.broken;
     this.#held.push({ chunk, firstIndex: this.#handedOver, readBytes: this.#source.readBytes() });
     this.#handedOver += chunk.records.length;
     return this.#mayBeRejected ? chunk.records.map(unwrapped) : chunk.records;
-  }
-
-  /** Whether the load is stopping, so that no more records are returned. */
-  isStopping(): boolean {
-    return this.#isStopping();
   }
 
   /**
@@ -154,19 +147,5 @@ export async function passOver(
     if (before.length < block.length) after = block.subarray(before.length);
   }
   if (checksum !== null && found !== checksum) return null;
-  const rest: Source = {
-    ...source,
-    next: () => {
-      const block = after;
-      after = null;
-      return block === null ? source.next() : Promise.resolve(block);
-    },
-  };
-  return { place: { offset, line }, rest, crc32: found };
-}
-
-function lineFeedsIn(bytes: Buffer): number {
-  let count = 0;
-  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) count++;
-  return count;
+  return { place: { offset, line }, rest: withFirst(after, source), crc32: found };
 }

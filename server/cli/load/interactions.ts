@@ -8,30 +8,16 @@
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
-import {
-  AbortedError,
-  type HeadgateClient,
-  RefusedError,
-  type SentInteraction,
-} from '@headgate/client/client.ts';
-import type { RetryNotice } from '@headgate/client/patience.ts';
+import { AbortedError, RefusedError, type SentInteraction } from '@headgate/client/client.ts';
 import type { Feed } from './feed.ts';
+import type { LoadingFile } from './load-file.ts';
 import type { Rejected, RejectedProblem } from './rejected-form.ts';
 
 /** The number of interactions in a group. Groups are sent in order, the interactions of a group in any order. */
 const GROUP_COUNT = 1000;
+const INTERACTIONS_AT_ONCE = 32;
 /** The number of keys in a series. After this many refusals within 24 hours, the last refusal is replayed. */
 const MOST_KEYS = 50;
-
-export interface InteractionOptions {
-  readonly path: string;
-  readonly isLenient: boolean;
-  readonly concurrency: number;
-  readonly signal: AbortSignal;
-  onRetry(retry: RetryNotice): void;
-  /** `nextIndex` is the index of the first interaction that is not settled. */
-  onGroup(nextIndex: number, group: SentGroup): void;
-}
 
 export interface SentGroup {
   readonly count: number;
@@ -40,32 +26,35 @@ export interface SentGroup {
   readonly rejected: readonly Rejected[];
 }
 
-/** Sends all interactions of the feed. Throws the client's error if the load cannot continue. */
+/**
+ * Sends all interactions of the feed. Throws the client's error if the load cannot continue. `onGroup` is called with
+ * the index of the first interaction that is not settled.
+ */
 export async function sendInteractions(
-  client: HeadgateClient,
+  loading: LoadingFile,
   feed: Feed,
-  options: InteractionOptions,
+  onGroup: (nextIndex: number, group: SentGroup) => void,
 ): Promise<void> {
   let firstIndex = 0;
   for (let records = await feed.nextRecords(); records !== null; records = await feed.nextRecords()) {
     for (let from = 0; from < records.length; from += GROUP_COUNT) {
       const group = records.slice(from, from + GROUP_COUNT);
-      const sent = await sendGroup(client, feed, group, firstIndex, options);
+      const sent = await sendGroup(loading, feed, group, firstIndex);
       firstIndex += group.length;
-      options.onGroup(firstIndex, sent);
-      if (feed.isStopping()) return;
+      onGroup(firstIndex, sent);
+      if (loading.isStopping()) return;
     }
   }
 }
 
 async function sendGroup(
-  client: HeadgateClient,
+  loading: LoadingFile,
   feed: Feed,
   group: readonly unknown[],
   firstIndex: number,
-  options: InteractionOptions,
 ): Promise<SentGroup> {
-  const { path, isLenient, concurrency, signal } = options;
+  const { file, isLenient, signal } = loading;
+  const concurrency = loading.concurrency ?? INTERACTIONS_AT_ONCE;
   const rejected: Rejected[] = [];
   let unchanged = 0;
   // The first fatal error aborts the other requests.
@@ -79,8 +68,8 @@ async function sendGroup(
       const record = group[place];
       const { line, origin } = feed.placeOf(firstIndex + place);
       try {
-        const key = keyOf(origin?.file ?? path, origin?.line ?? line, record, isLenient);
-        if ((await send(client, record, key, { ...options, signal: either })) === 'unchanged') unchanged++;
+        const key = keyOf(origin?.file ?? file.path, origin?.line ?? line, record, isLenient);
+        if ((await send(loading, record, key, either)) === 'unchanged') unchanged++;
       } catch (error) {
         const errors = problemsIn(error);
         if (errors !== null) {
@@ -100,16 +89,16 @@ async function sendGroup(
 
 /** Sends one interaction. Throws the first error that is not a replayed refusal, or the refusal of the last key. */
 async function send(
-  client: HeadgateClient,
+  { server, isLenient, onRetry }: LoadingFile,
   record: unknown,
   firstKey: string,
-  { isLenient, signal, onRetry }: Pick<InteractionOptions, 'isLenient' | 'signal' | 'onRetry'>,
+  signal: AbortSignal,
 ): Promise<'created' | 'unchanged'> {
   for (let number = 1; ; number++) {
     let isReplayed = false;
     let isRetried = false;
     try {
-      await client.record(record as SentInteraction, {
+      await server.client.record(record as SentInteraction, {
         idempotencyKey: number === 1 ? firstKey : `${firstKey}-${number}`,
         lenient: isLenient,
         signal,

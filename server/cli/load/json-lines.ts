@@ -3,7 +3,7 @@
 
 import { Failure } from '../../failure.ts';
 import { readJson } from '../../ingest/json.ts';
-import { mebibytes } from './chunk.ts';
+import { mebibytes } from './line-reader.ts';
 import { type Source, Unreadable } from './source.ts';
 
 /** The maximum size of a JSON file. The parsed file takes about eight times its size in memory. */

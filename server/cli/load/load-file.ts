@@ -2,14 +2,13 @@
 
 import { dependenciesOf } from '@headgate/catalogue/references.ts';
 import {
-  AbortedError,
-  type HeadgateClient,
   type RecordTypeName,
   type SentRecord,
   type UploadedSlice,
   UploadInterruptedError,
 } from '@headgate/client/client.ts';
 import type { RetryNotice } from '@headgate/client/patience.ts';
+import { type Server, whyFailed } from '../connect.ts';
 import { Feed, passOver, type Settled } from './feed.ts';
 import { fieldsOf, INTERACTIONS, type LoadType } from './file-types.ts';
 import { type SentGroup, sendInteractions } from './interactions.ts';
@@ -28,7 +27,7 @@ export interface FileOutcome {
 }
 
 export interface LoadingFile {
-  readonly client: HeadgateClient;
+  readonly server: Server;
   readonly file: PlannedFile;
   /** The part of the file that an earlier run confirmed. */
   readonly confirmed: Confirmed | null;
@@ -45,20 +44,12 @@ export interface LoadingFile {
   onOutcome(outcome: FileOutcome): void;
 }
 
-/** How loading ended: at the end of the file, by a stop, at a part that cannot be read, or with an error. */
-export type FileEnd =
-  | { readonly kind: 'whole' }
-  | { readonly kind: 'stopped' }
-  | { readonly kind: 'broken'; readonly broken: Unreadable }
-  | { readonly kind: 'failed'; readonly error: unknown };
-
-const INTERACTIONS_AT_ONCE = 32;
-
-export async function loadFile(loading: LoadingFile): Promise<FileEnd> {
-  const { file, confirmed } = loading;
+/** Resolves to null at the end of the file, or to the reason why loading ended before. */
+export async function loadFile(loading: LoadingFile): Promise<Unreadable | null> {
+  const { file, confirmed, server } = loading;
   const begun = await begin(file, confirmed);
-  if (begun === null) return { kind: 'broken', broken: new Unreadable('it was changed during the load') };
-  if (begun instanceof Unreadable) return { kind: 'broken', broken: begun };
+  if (begun === null) return new Unreadable('it was changed during the load');
+  if (begun instanceof Unreadable) return begun;
   const { source, rest, place, crc32 } = begun;
   loading.onStart({ line: place.line, readBytes: source.readBytes() });
   const feed = new Feed(
@@ -73,12 +64,11 @@ export async function loadFile(loading: LoadingFile): Promise<FileEnd> {
     else await uploadRecords(loading, feed, file.type);
   } catch (error) {
     const cause = error instanceof UploadInterruptedError ? error.cause : error;
-    return cause instanceof AbortedError ? { kind: 'stopped' } : { kind: 'failed', error: cause };
+    return new Unreadable(whyFailed(cause, server.url));
   } finally {
     source.close();
   }
-  if (feed.isStopping()) return { kind: 'stopped' };
-  return feed.broken === null ? { kind: 'whole' } : { kind: 'broken', broken: feed.broken };
+  return loading.isStopping() ? new Unreadable('it was interrupted') : feed.broken;
 }
 
 /** Resolves to true if the confirmed part of the file is unchanged. A finished file must also have the same size. */
@@ -103,9 +93,9 @@ async function begin(file: PlannedFile, confirmed: Confirmed | null) {
 }
 
 async function uploadRecords(loading: LoadingFile, feed: Feed, type: RecordTypeName): Promise<void> {
-  const { client, isDryRun, isLenient, concurrency, signal } = loading;
+  const { server, isDryRun, isLenient, concurrency, signal } = loading;
   const records = feed.records() as AsyncIterable<SentRecord<RecordTypeName>>;
-  await client.upload(type, records, {
+  await server.client.upload(type, records, {
     dryRun: isDryRun,
     lenient: isLenient,
     signal,
@@ -156,7 +146,7 @@ function unstoredReferences(
 }
 
 async function recordInteractions(loading: LoadingFile, feed: Feed): Promise<void> {
-  const { client, file, isLenient, signal, isDryRun, onRetry } = loading;
+  const { isDryRun } = loading;
   const onGroup = (nextIndex: number, { count, unchanged, rejected }: SentGroup): void =>
     loading.onOutcome({
       counts: {
@@ -179,6 +169,5 @@ async function recordInteractions(loading: LoadingFile, feed: Feed): Promise<voi
     }
     return;
   }
-  const concurrency = loading.concurrency ?? INTERACTIONS_AT_ONCE;
-  await sendInteractions(client, feed, { path: file.path, isLenient, concurrency, signal, onRetry, onGroup });
+  await sendInteractions(loading, feed, onGroup);
 }

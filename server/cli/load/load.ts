@@ -5,13 +5,13 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { Failure } from '../../failure.ts';
 import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
-import { connect, type Server, whyFailed } from '../connect.ts';
+import { connect, type Server } from '../connect.ts';
 import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts';
+import { wholeNumber } from '../options.ts';
 import { Display, shown } from './display.ts';
 import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
-import { type FileEnd, type FileOutcome, isStillConfirmed, loadFile } from './load-file.ts';
-import { heldByAnother, takeLock } from './lock.ts';
+import { type FileOutcome, isStillConfirmed, loadFile } from './load-file.ts';
 import { type FileProblem, type PlannedFile, planLoad } from './plan.ts';
 import { type Finished, inTheWay, RejectedFiles } from './rejected-files.ts';
 import {
@@ -100,16 +100,8 @@ function readChoices({ args, option, isOn }: Call): Choices | Failure {
   if (typeWord !== undefined && type === null) {
     return new Failure(`--type ${mustBeType(typeWord)}`);
   }
-  const concurrencyText = option('concurrency');
-  const concurrency = concurrencyText === undefined ? null : Number(concurrencyText);
-  if (
-    concurrency !== null &&
-    !(/^\d{1,3}$/.test(concurrencyText!) && concurrency >= 1 && concurrency <= MOST_CONCURRENCY)
-  ) {
-    return new Failure(
-      `--concurrency must be a whole number from 1 to ${MOST_CONCURRENCY}, not ${quote(concurrencyText)}`,
-    );
-  }
+  const concurrency = wholeNumber('concurrency', option('concurrency'), 1, MOST_CONCURRENCY);
+  if (concurrency instanceof Failure) return concurrency;
   const typed = (name: string): readonly string[] => {
     const value = option(name);
     return value === undefined ? [] : [`--${name}`, shellWord(value)];
@@ -193,11 +185,11 @@ class Load {
   async run(): Promise<ExitCode> {
     const { isDryRun, folder } = this.#choices;
     if (isDryRun) return this.#end(await this.#loadAll(), null);
-    const lock = takeLock(folder, this.#id);
-    if ('pid' in lock) {
+    const held = this.#journal.lock();
+    if (held !== null) {
       return misused(
         this.#io,
-        `the same load is running already, as process ${lock.pid}; wait for its end, or delete ${lock.path} if that ` +
+        `the same load is running already, as process ${held.pid}; wait for its end, or delete ${held.path} if that ` +
           'is another program',
       );
     }
@@ -206,11 +198,15 @@ class Load {
       for (const one of this.#unfinished) for (const line of unfinishedLines(one)) this.#display.note(line);
       await this.#goOn();
       const stop = await this.#loadAll();
-      if (stop === null) return this.#end(null, this.#finish());
+      if (stop === null) {
+        const finished = this.#rejected.finish(this.#files);
+        this.#journal.remove();
+        return this.#end(null, finished);
+      }
       if (Object.keys(this.#confirmed).length > 0) this.#write();
       return this.#end(stop, null);
     } finally {
-      lock.release();
+      this.#journal.unlock();
       this.#rejected.removeFolderIfEmpty();
     }
   }
@@ -221,7 +217,7 @@ class Load {
     try {
       for (const file of this.#files) {
         if (this.#confirmed[file.realPath]?.isDone) continue;
-        const stop = this.#stopOf(file, await this.#load(file));
+        const stop = await this.#load(file);
         if (stop !== null) return stop;
       }
       return null;
@@ -233,9 +229,9 @@ class Load {
   /** Resumes an earlier run of the same load. Starts from the beginning if records would be missed by resuming. */
   async #goOn(): Promise<void> {
     const entry = this.#choices.isRestart ? null : this.#journal.read();
-    const reason = entry === null ? null : await this.#whyAnew(entry);
+    const reason = entry instanceof Failure ? entry.reason : entry && (await this.#whyAnew(entry));
     if (reason !== null) this.#display.note(`${reason}; the load starts from the beginning`);
-    if (entry === null || entry === 'unreadable' || reason !== null) {
+    if (entry === null || entry instanceof Failure || reason !== null) {
       this.#journal.remove();
       this.#rejected.goOn({});
       return;
@@ -245,9 +241,7 @@ class Load {
     this.#tally = entry.tally;
   }
 
-  async #whyAnew(entry: JournalEntry | 'unreadable'): Promise<string | null> {
-    if (entry === 'unreadable')
-      return 'the journal of an earlier run is damaged, or was written by another version';
+  async #whyAnew(entry: JournalEntry): Promise<string | null> {
     if (entry.keyId !== this.#server.keyId) {
       // Only the server can tell which organisation a key belongs to. Another organisation would not have the records
       // that the earlier run sent, so all records are sent again.
@@ -256,24 +250,20 @@ class Load {
     if (!this.#rejected.have(entry.rejectedBytes)) {
       return 'some records that an earlier run had rejected no longer exist';
     }
-    const changed = await this.#changedSince(entry);
-    return changed === null ? null : `${changed} has changed since it was partly loaded`;
-  }
-
-  async #changedSince({ files }: JournalEntry): Promise<string | null> {
     for (const file of this.#files) {
-      const confirmed = files[file.realPath];
-      if (confirmed !== undefined && !(await isStillConfirmed(file, confirmed))) return file.path;
+      const confirmed = entry.files[file.realPath];
+      if (confirmed === undefined || (await isStillConfirmed(file, confirmed))) continue;
+      return `${file.path} has changed since it was partly loaded`;
     }
     return null;
   }
 
-  async #load(file: PlannedFile): Promise<FileEnd> {
+  async #load(file: PlannedFile): Promise<Stop | null> {
     const confirmed = this.#confirmed[file.realPath] ?? null;
     const counts = noCounts();
     const { isDryRun, isLenient, concurrency } = this.#choices;
-    const end = await loadFile({
-      client: this.#server.client,
+    const broken = await loadFile({
+      server: this.#server,
       file,
       confirmed,
       isDryRun,
@@ -300,15 +290,12 @@ class Load {
         this.#note(file, outcome);
         this.#display.update(counts, outcome.settled.readBytes);
       },
-    });
-    if (end.kind === 'whole') {
-      countsOf(this.#tally, file.type);
-      this.#confirm(file, { isDone: true });
-      this.#display.end(counts);
-    } else {
-      this.#display.clear();
-    }
-    return end;
+    }).finally(() => this.#display.clear());
+    if (broken !== null) return { file: file.path, line: broken.line, reason: broken.reason };
+    countsOf(this.#tally, file.type);
+    this.#confirm(file, { isDone: true });
+    this.#display.end(counts);
+    return null;
   }
 
   #note(file: PlannedFile, { counts, rejected, dropped, settled }: FileOutcome): void {
@@ -349,25 +336,6 @@ class Load {
     this.#isStopping = true;
   }
 
-  #stopOf({ path }: PlannedFile, end: FileEnd): Stop | null {
-    switch (end.kind) {
-      case 'whole':
-        return null;
-      case 'stopped':
-        return { file: path, line: null, reason: 'it was interrupted' };
-      case 'broken':
-        return { file: path, line: end.broken.line, reason: end.broken.reason };
-      case 'failed':
-        return { file: path, line: null, reason: whyFailed(end.error, this.#server.url) };
-    }
-  }
-
-  #finish(): Finished {
-    const finished = this.#rejected.finish(this.#files);
-    this.#journal.remove();
-    return finished;
-  }
-
   #end(stop: Stop | null, finished: Finished | null): ExitCode {
     const { isDryRun, isJson } = this.#choices;
     const report: Report = {
@@ -401,9 +369,10 @@ class Load {
 /** Returns the unfinished loads in the folder, except this load and the loads that a process is running. */
 function unfinishedLoads(folder: string, ownId: string): readonly UnfinishedLoad[] {
   return loadIdsIn(folder).flatMap((id) => {
-    if (id === ownId || heldByAnother(folder, id) !== null) return [];
-    const entry = new Journal(folder, id).read();
-    if (entry === null || entry === 'unreadable') return [];
+    const journal = new Journal(folder, id);
+    if (id === ownId || journal.heldByAnother() !== null) return [];
+    const entry = journal.read();
+    if (entry === null || entry instanceof Failure) return [];
     return [{ command: entry.command, parts: new RejectedFiles(folder, id).parts() }];
   });
 }

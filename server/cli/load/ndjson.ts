@@ -1,9 +1,14 @@
 // Reads NDJSON: one JSON value from each line. Blank lines are skipped.
 
-import { LONGEST_RECORD_BYTES, LONGEST_REJECTED_BYTES } from './chunk.ts';
-import { type Block, LineReader, type ReadBlock } from './line-blocks.ts';
+import { type Block, LineReader, LONGEST_RECORD_BYTES, type ReadBlock } from './line-reader.ts';
 import { beginsAsRejected } from './rejected-form.ts';
 import { Unreadable } from './source.ts';
+
+/**
+ * The maximum length of a line with a rejected record. The line also contains the errors, and the record can be six
+ * times as long in JSON as it was in CSV.
+ */
+export const LONGEST_REJECTED_BYTES = 7 * LONGEST_RECORD_BYTES;
 
 export class NdjsonReader extends LineReader {
   protected readonly tooLong = 'in this format each record has a line of its own';

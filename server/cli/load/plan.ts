@@ -6,7 +6,6 @@ import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { recordTypes } from '@headgate/catalogue/record-types.ts';
-import type { ChunkReader, FilePosition } from './chunk.ts';
 import { type Column, CsvReader, columnsOf, readHeader } from './csv.ts';
 import {
   type Format,
@@ -22,9 +21,18 @@ import {
 } from './file-types.ts';
 import { firstRecordProblem, headerProblems } from './header.ts';
 import { jsonAsLines } from './json-lines.ts';
+import type { FilePosition, LineReader } from './line-reader.ts';
 import { NdjsonReader } from './ndjson.ts';
 import { PART_ENDING, unwrapped } from './rejected-form.ts';
-import { type Compression, notText, openSource, type Source, Unreadable, whyUnreadable } from './source.ts';
+import {
+  type Compression,
+  notText,
+  openSource,
+  type Source,
+  Unreadable,
+  whyUnreadable,
+  withFirst,
+} from './source.ts';
 
 export interface PlannedFile {
   /** The path as the user would write it, for messages. */
@@ -210,19 +218,6 @@ async function lookAt(
   }
 }
 
-/** Returns a source that returns the block that was already read, and then the blocks of the given source. */
-function withFirst(first: Buffer | null, source: Source): Source {
-  let isTaken = false;
-  return {
-    ...source,
-    next: async () => {
-      if (isTaken) return source.next();
-      isTaken = true;
-      return first;
-    },
-  };
-}
-
 /** Converts the source of a JSON file to NDJSON. Returns other sources unchanged. */
 function asLines({ type, format }: Pick<PlannedFile, 'type' | 'format'>, source: Source): Source {
   return format === 'json' ? jsonAsLines(source, type === INTERACTIONS ? 'interactions' : 'records') : source;
@@ -236,7 +231,7 @@ export function readerOf(
   { format, columns, type }: Pick<PlannedFile, 'format' | 'columns' | 'type'>,
   source: Source,
   place: FilePosition,
-): ChunkReader {
+): LineReader {
   if (format !== 'csv') return new NdjsonReader(source, place);
   return new CsvReader(source, place, columns, type === INTERACTIONS ? null : recordTypes[type].key);
 }

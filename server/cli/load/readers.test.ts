@@ -6,11 +6,11 @@ import { interaction, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { jsonTextOf } from '@headgate/client/slices.ts';
 import fc from 'fast-check';
 import { csvLine } from '../csv-lines.ts';
-import { type ChunkReader, LONGEST_RECORD_BYTES, LONGEST_REJECTED_BYTES } from './chunk.ts';
 import { CsvReader, columnsOf, readHeader } from './csv.ts';
 import { passOver } from './feed.ts';
 import { jsonAsLines } from './json-lines.ts';
-import { NdjsonReader } from './ndjson.ts';
+import { type LineReader, LONGEST_RECORD_BYTES } from './line-reader.ts';
+import { LONGEST_REJECTED_BYTES, NdjsonReader } from './ndjson.ts';
 import { type Source, Unreadable } from './source.ts';
 
 function inPieces(bytes: Buffer, pieceBytes: number): Source {
@@ -33,7 +33,7 @@ interface ReadAll {
   readonly broken: { readonly reason: string; readonly line: number | null } | null;
 }
 
-async function readAll(reader: ChunkReader, start = 0): Promise<ReadAll> {
+async function readAll(reader: LineReader, start = 0): Promise<ReadAll> {
   const all: ReadAll = { records: [], lines: [], ends: [], broken: null };
   let offset: number | null = null;
   let broken: Unreadable | null = null;

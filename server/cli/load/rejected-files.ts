@@ -42,7 +42,7 @@ async function holdsRejected(path: string): Promise<boolean> {
 export class RejectedFiles {
   readonly #folder: string;
   readonly #loadId: string;
-  readonly #bytes = new Map<LoadType, number>();
+  #bytes: RejectedBytes = {};
 
   constructor(folder: string, loadId: string) {
     this.#folder = folder;
@@ -62,13 +62,10 @@ export class RejectedFiles {
    * are sent again, and would otherwise be in the files twice.
    */
   goOn(bytes: RejectedBytes): void {
+    this.#bytes = bytes;
     for (const type of loadOrder) {
-      const known = bytes[type] ?? 0;
-      if (known === 0) rmSync(this.#part(type), { force: true });
-      else {
-        truncateSync(this.#part(type), known);
-        this.#bytes.set(type, known);
-      }
+      if (bytes[type]) truncateSync(this.#part(type), bytes[type]);
+      else rmSync(this.#part(type), { force: true });
     }
   }
 
@@ -77,11 +74,11 @@ export class RejectedFiles {
     makeFolder(this.#folder);
     const text = rejected.map((one) => rejectedLine(one, file)).join('');
     appendFileSync(this.#part(type), text);
-    this.#bytes.set(type, (this.#bytes.get(type) ?? 0) + Buffer.byteLength(text));
+    this.#bytes = { ...this.#bytes, [type]: (this.#bytes[type] ?? 0) + Buffer.byteLength(text) };
   }
 
   bytes(): RejectedBytes {
-    return Object.fromEntries(this.#bytes);
+    return this.#bytes;
   }
 
   /** Returns the paths of the files that have temporary names. */

@@ -19,7 +19,7 @@ export type Compression = keyof typeof unpackers;
 
 export const compressions = Object.keys(unpackers) as readonly Compression[];
 
-/** Why a file cannot be read any further. */
+/** Why a file cannot be read, or loaded, any further. */
 export class Unreadable extends Failure {
   /** The faulty line, if the problem is in one line. */
   readonly line: number | null;
@@ -57,6 +57,19 @@ export function openSource(path: string, compression: Compression | null): Sourc
     close() {
       file.destroy();
       stream.destroy();
+    },
+  };
+}
+
+/** Returns a source that returns a block that was already read, and then the blocks of the given source. */
+export function withFirst(block: Buffer | null, source: Source): Source {
+  let first = block;
+  return {
+    ...source,
+    next: async () => {
+      const next = first ?? (await source.next());
+      first = null;
+      return next;
     },
   };
 }

@@ -8,13 +8,14 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { fileName, PARTIAL, type SampleFolder } from './folder.ts';
-import { type Format, headerLine, lineWriter } from './lines.ts';
-import { type Put, type SampleType, sampleTypes } from './records.ts';
+import { type CsvValue, csvLine } from '../csv-lines.ts';
+import { fieldsOf, type LoadType, loadOrder } from '../load/file-types.ts';
+import { type Format, fileName, formatFor, PARTIAL, type SampleFolder } from './folder.ts';
+import type { Put } from './records.ts';
 
 export interface FileSummary {
   readonly file: string;
-  readonly type: SampleType;
+  readonly type: LoadType;
   readonly records: number;
   readonly bytes: number;
 }
@@ -22,23 +23,32 @@ export interface FileSummary {
 /** Text of all files is collected up to this many characters before it is written. */
 const FULL_LENGTH = 1_000_000;
 
+type Values = Readonly<Record<string, CsvValue>>;
+
+/** Returns the record as a line of NDJSON, without the fields that have no value. */
+function jsonLine(record: Values): string {
+  return `${JSON.stringify(record, (_, value: unknown) => value ?? undefined)}\n`;
+}
+
 class SampleFile {
-  readonly type: SampleType;
+  readonly type: LoadType;
   readonly name: string;
   readonly partialPath: string;
   /** The text to be written next. */
   #text: string;
   records = 0;
-  readonly #lineOf: (record: object) => string;
+  readonly #lineOf: (record: Values) => string;
   readonly #input = new PassThrough();
   readonly #written: Promise<void>;
 
-  constructor(folder: string, type: SampleType, format: Format, isPacked: boolean) {
+  constructor(folder: string, type: LoadType, format: Format, isPacked: boolean) {
     this.type = type;
     this.name = fileName(type, format, isPacked);
     this.partialPath = join(folder, this.name + PARTIAL);
-    this.#text = headerLine(type, format);
-    this.#lineOf = lineWriter(type, format);
+    const names = Object.keys(fieldsOf(type));
+    const isCsv = formatFor(type, format) === 'csv';
+    this.#text = isCsv ? csvLine(names) : '';
+    this.#lineOf = isCsv ? (record) => csvLine(names.map((name) => record[name]!)) : jsonLine;
     const file = createWriteStream(this.partialPath);
     this.#written = isPacked ? pipeline(this.#input, createGzip(), file) : pipeline(this.#input, file);
     // Prevents an unhandled rejection. `write` and `close` report the error.
@@ -46,7 +56,7 @@ class SampleFile {
   }
 
   /** Returns the length of the record's line. */
-  add(record: object): number {
+  add(record: Values): number {
     const line = this.#lineOf(record);
     this.#text += line;
     this.records++;
@@ -76,17 +86,17 @@ class SampleFile {
 export class SampleFiles {
   readonly #folder: string;
   readonly #found: SampleFolder;
-  readonly #files = new Map<SampleType, SampleFile>();
+  readonly #files = new Map<LoadType, SampleFile>();
   #collectedLength = 0;
 
   constructor(folder: string, found: SampleFolder, format: Format, isPacked: boolean) {
     this.#folder = folder;
     this.#found = found;
-    for (const type of sampleTypes) this.#files.set(type, new SampleFile(folder, type, format, isPacked));
+    for (const type of loadOrder) this.#files.set(type, new SampleFile(folder, type, format, isPacked));
   }
 
   readonly put: Put = (type, record) => {
-    this.#collectedLength += this.#files.get(type)!.add(record);
+    this.#collectedLength += this.#files.get(type)!.add(record as Values);
   };
 
   isFull(): boolean {

@@ -5,19 +5,26 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { Failure } from '../../failure.ts';
+import { INTERACTIONS, type LoadType, loadOrder } from '../load/file-types.ts';
 import { makeFolder } from '../make-folder.ts';
-import { type Format, formatFor, formats } from './lines.ts';
-import { type SampleType, sampleTypes } from './records.ts';
+
+export const formats = ['csv', 'ndjson'] as const;
+export type Format = (typeof formats)[number];
+
+/** Interactions are always NDJSON. */
+export function formatFor(type: LoadType, wanted: Format): Format {
+  return type === INTERACTIONS ? 'ndjson' : wanted;
+}
 
 /** The extension of incomplete files. */
 export const PARTIAL = '.partial';
 
-export function fileName(type: SampleType, wanted: Format, isPacked: boolean): string {
+export function fileName(type: LoadType, wanted: Format, isPacked: boolean): string {
   return `${type}.${formatFor(type, wanted)}${isPacked ? '.gz' : ''}`;
 }
 
 const everyName: ReadonlySet<string> = new Set(
-  sampleTypes.flatMap((type) =>
+  loadOrder.flatMap((type) =>
     formats.flatMap((format) => [fileName(type, format, false), fileName(type, format, true)]),
   ),
 );

@@ -12,10 +12,7 @@ import { Students } from './students.ts';
  */
 export function* makeSample(plan: SamplePlan, put: Put): Generator<number> {
   const random = new Random(plan.seed);
-  const making = makeReferenceData(plan, random, put);
-  let step = making.next();
-  for (; !step.done; step = making.next()) yield 0;
-  const students = new Students(plan, step.value, random, put);
+  const students = new Students(plan, yield* makeReferenceData(plan, random, put), random, put);
   for (let done = 1; done <= plan.customers; done++) {
     students.putStudent();
     yield done;

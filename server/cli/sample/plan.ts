@@ -1,4 +1,10 @@
-// The size of a sample, and the time that it covers.
+// The size of a sample, and the time that it covers. This file imports nothing, because the help shows the defaults
+// without loading the command.
+
+export const DEFAULT_CUSTOMERS = 1000;
+export const DEFAULT_SEED = 1;
+/** A fixed day, so that the same command always writes the same records. */
+export const DEFAULT_UNTIL = '2026-09-30';
 
 export const DAY_MS = 86_400_000;
 /** The number of days on which students can buy. The last of these days is the day given by --until. */

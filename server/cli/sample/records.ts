@@ -1,31 +1,18 @@
 // The types of the records in a sample. They come from the catalogue, so the compiler checks that every field has a
 // value or null.
 
-import type { Fields, Shown } from '@headgate/catalogue/declaration.ts';
-import {
-  interaction,
-  type RecordTypeName,
-  recordTypeNames,
-  recordTypes,
-  type ShownRecord,
-} from '@headgate/catalogue/record-types.ts';
+import type { Shown } from '@headgate/catalogue/declaration.ts';
+import type { interaction, RecordTypeName, ShownRecord } from '@headgate/catalogue/record-types.ts';
+import type { INTERACTIONS, LoadType } from '../load/file-types.ts';
 import { moment } from './plan.ts';
 import type { Random } from './random.ts';
 
 export type SampleRecords = { [T in RecordTypeName]: ShownRecord<T> } & {
-  'user-interactions': Shown<typeof interaction>;
+  [INTERACTIONS]: Shown<typeof interaction>;
 };
 
-export type SampleType = keyof SampleRecords;
-
 /** Receives a record of the sample. */
-export type Put = <T extends SampleType>(type: T, record: SampleRecords[T]) => void;
-
-export const sampleTypes: readonly SampleType[] = [...recordTypeNames, 'user-interactions'];
-
-export function fieldsOf(type: SampleType): Fields {
-  return type === 'user-interactions' ? interaction : recordTypes[type].fields;
-}
+export type Put = <T extends LoadType>(type: T, record: SampleRecords[T]) => void;
 
 /** Returns the fields that show when a record was created, changed or deleted. Most records were never changed. */
 export function bookkeeping(

@@ -32,14 +32,14 @@ export interface ReferenceData {
 export type Ids = ReadonlyMap<string, string>;
 
 /**
- * Calls `put` with every record, and returns the data that students refer to. Yields after each shop, so that the
- * caller can write in between.
+ * Calls `put` with every record, and returns the data that students refer to. Yields the number of finished
+ * customers after each shop, so that the caller can write in between.
  */
 export function* makeReferenceData(
   plan: SamplePlan,
   random: Random,
   put: Put,
-): Generator<void, ReferenceData> {
+): Generator<number, ReferenceData> {
   for (const { faker } of regions) faker.seed(plan.seed);
   const named = (type: RecordTypeName, names: Iterable<string>, more: { region?: string } = {}): Ids => {
     const putOne = (name: string): readonly [string, string] => {
@@ -81,7 +81,7 @@ export function* makeReferenceData(
       const closes = !isFirst && shopCount % SHOPS_PER_CLOSED === SHOPS_PER_CLOSED - 1;
       const trade = trades[shopCount % trades.length]!;
       shops.push(putShop({ plan, random, put, region, trade, isFirst, closes, tags, keywords, categories }));
-      yield;
+      yield 0;
     }
     made.push({
       region,

@@ -2,21 +2,25 @@
 
 import { date } from '@headgate/catalogue/kinds/date.ts';
 import { Flaw, quote } from '@headgate/catalogue/kinds/kind.ts';
-import { recordTypes } from '@headgate/catalogue/record-types.ts';
-import { uploadOrder } from '@headgate/catalogue/references.ts';
 import { Failure } from '../../failure.ts';
 import { shellWord } from '../../shell-word.ts';
 import type { Call } from '../call.ts';
 import { columns } from '../columns.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused, printJson } from '../io.ts';
+import { wholeNumber } from '../options.ts';
 import { progressLine } from '../progress.ts';
 import { onStopSignal } from '../stop-signal.ts';
-import { DEFAULT_CUSTOMERS, DEFAULT_SEED, DEFAULT_UNTIL } from './defaults.ts';
 import { type FileSummary, SampleFiles } from './files.ts';
-import { prepareFolder, whyUnwritable } from './folder.ts';
-import { type Format, formats } from './lines.ts';
+import { type Format, formats, prepareFolder, whyUnwritable } from './folder.ts';
 import { makeSample } from './make.ts';
-import { DAY_MS, type SamplePlan, samplePlan } from './plan.ts';
+import {
+  DAY_MS,
+  DEFAULT_CUSTOMERS,
+  DEFAULT_SEED,
+  DEFAULT_UNTIL,
+  type SamplePlan,
+  samplePlan,
+} from './plan.ts';
 
 const MOST_CUSTOMERS = 10_000_000;
 const LARGEST_SEED = 2 ** 32 - 1;
@@ -32,9 +36,9 @@ const MEGABYTE = 1e6;
 export async function sample({ io, args, option, isOn }: Call): Promise<ExitCode> {
   const folder = args[0]!;
   if (folder === '') return misused(io, 'DIR is empty; name the folder to write to');
-  const customers = wholeNumber('customers', option('customers'), DEFAULT_CUSTOMERS, 1, MOST_CUSTOMERS);
+  const customers = wholeNumber('customers', option('customers'), 1, MOST_CUSTOMERS) ?? DEFAULT_CUSTOMERS;
   if (customers instanceof Failure) return misused(io, customers);
-  const seed = wholeNumber('seed', option('seed'), DEFAULT_SEED, 0, LARGEST_SEED);
+  const seed = wholeNumber('seed', option('seed'), 0, LARGEST_SEED) ?? DEFAULT_SEED;
   if (seed instanceof Failure) return misused(io, seed);
   const untilDay = dayOf(option('until') ?? DEFAULT_UNTIL);
   if (untilDay instanceof Failure) return misused(io, untilDay);
@@ -45,9 +49,8 @@ export async function sample({ io, args, option, isOn }: Call): Promise<ExitCode
   if (prepared instanceof Failure) return failed(io, prepared);
   const files = new SampleFiles(folder, prepared, format, isOn('gzip'));
   const plan = samplePlan(seed, customers, untilDay);
-  const written = await write(plan, files, folder, io);
-  if (written instanceof Failure) return failed(io, written);
-  const summaries = uploadOrdered(written);
+  const summaries = await write(plan, files, folder, io);
+  if (summaries instanceof Failure) return failed(io, summaries);
   if (isOn('json')) {
     return printJson(io, {
       folder,
@@ -92,19 +95,6 @@ async function write(
   }
 }
 
-function wholeNumber(
-  name: string,
-  text: string | undefined,
-  fallback: number,
-  least: number,
-  most: number,
-): number | Failure {
-  if (text === undefined) return fallback;
-  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= least && number <= most) return number;
-  return new Failure(`--${name} must be a whole number from ${least} to ${most}, not ${quote(text)}`);
-}
-
 /** Returns the number of days from 1970 to the day. */
 function dayOf(text: string): number | Failure {
   const isInTime = text >= EARLIEST_UNTIL && text <= LATEST_UNTIL;
@@ -119,14 +109,6 @@ function dayOf(text: string): number | Failure {
 function formatOf(text: string): Format | Failure {
   const known = formats.find((format) => format === text);
   return known ?? new Failure(`--format must be ${formats.join(' or ')}, not ${quote(text)}`);
-}
-
-/** Returns the summaries in the order in which the files must be uploaded. Interactions are last. */
-function uploadOrdered(summaries: readonly FileSummary[]): FileSummary[] {
-  const order: readonly string[] = uploadOrder(recordTypes);
-  const placeOf = ({ type }: FileSummary): number =>
-    order.includes(type) ? order.indexOf(type) : order.length;
-  return summaries.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
 function tableOf(summaries: readonly FileSummary[]): string[][] {
