@@ -1,7 +1,7 @@
 // Manages one thread's connections to PostgreSQL. connection-slots.ts decides which call gets a connection. A failed
 // connection is closed, and a new one is opened when a call needs it.
 
-import { once } from 'node:events';
+import { addAbortListener, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
@@ -11,7 +11,6 @@ import {
   type Claim,
   type ConnectionSlot,
   ConnectionSlots,
-  mostConnections,
   type SlotLimits,
   slotLimits,
 } from './connection-slots.ts';
@@ -95,7 +94,7 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
       }
     },
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    max: mostConnections(limits),
+    max: limits.vitalSlots + limits.slots + limits.spareSlots,
     idleTimeoutMillis: IDLE_CONNECTION_KEPT_MS,
     maxLifetimeSeconds: CONNECTION_LIFETIME_S,
     allowExitOnIdle: true,
@@ -185,7 +184,7 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
  */
 async function onConnected<Result>(
   client: pg.PoolClient,
-  slot: ConnectionSlot,
+  { givenUp }: ConnectionSlot,
   use: (client: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {
   // Ignores error events, because the running statement rejects with the same error. The pool does not listen for
@@ -193,7 +192,7 @@ async function onConnected<Result>(
   const ignore = (): void => {};
   client.on('error', ignore);
   let destroying: NodeJS.Timeout | undefined;
-  slot.onGivenUp(() => {
+  const aborting = addAbortListener(givenUp, () => {
     cancelStatement(client);
     destroying = setTimeout(() => destroy(client), CANCEL_PATIENCE_MS);
   });
@@ -202,16 +201,16 @@ async function onConnected<Result>(
     return await use(client);
   } catch (error) {
     isSound = isSessionSound(error);
-    throw slot.isGivenUp ? new GivenUp({ cause: error }) : error;
+    throw givenUp.aborted ? new GivenUp({ cause: error }) : error;
   } finally {
     // From here on, giving up the slot must not abort anything: the slot is released only a moment later, and the
     // client might already serve another call.
-    slot.onGivenUp(() => {});
+    aborting[Symbol.dispose]();
     clearTimeout(destroying);
     client.off('error', ignore);
     // Closes the connection of an aborted call, because a cancel request may still be on its way and must not hit the
     // next statement.
-    client.release(!isSound || slot.isGivenUp);
+    client.release(!isSound || givenUp.aborted);
   }
 }
 
