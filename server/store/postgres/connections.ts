@@ -20,7 +20,6 @@ import {
   CONNECT_TIMEOUT_MS,
   cancelStatement,
   clientConfig,
-  notWritable,
   setUpSession,
 } from './session.ts';
 
@@ -39,23 +38,18 @@ export type TextRow = readonly (string | null)[];
 
 export type Run = (statement: Statement) => Promise<readonly TextRow[]>;
 
-/** A COPY statement, and its rows in the text format of COPY. */
-export interface CopiedRows {
-  readonly text: string;
-  readonly rows: Uint8Array;
-}
-
 /** The operations of a connection. */
 export interface Session {
   readonly run: Run;
-  /** Copies the rows. Returns false if one of the rows already exists; then none was copied. */
-  copy(copied: CopiedRows): Promise<boolean>;
+  /**
+   * Runs a COPY statement with rows in the text format of COPY. Returns false if one of the rows already exists; then
+   * none was copied.
+   */
+  copy(text: string, rows: Uint8Array): Promise<boolean>;
 }
 
-/** The operations of the connections, for one kind of call. */
+/** The operations of the connections, for one kind of call. Each statement runs in its own transaction. */
 export interface Sessions extends Session {
-  /** Runs one statement in its own transaction. */
-  readonly run: Run;
   /**
    * Runs `work` in a transaction. `work` may run more than once, because the transaction is repeated after a conflict
    * with another one.
@@ -83,7 +77,7 @@ const FIRST_PAUSE_MS = 5;
 const asText = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 
 export function openConnections(address: Address, limits: SlotLimits = slotLimits): Connections {
-  const { hosts, needsWritable } = address;
+  const { hosts } = address;
   let host = hosts[0]!;
   const pooled = new WeakSet<pg.ClientBase>();
   const pool = new pg.Pool({
@@ -99,9 +93,8 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
     maxLifetimeSeconds: CONNECTION_LIFETIME_S,
     allowExitOnIdle: true,
     async onConnect(client) {
-      const { isPooled, isWritable } = await setUpSession(client);
+      const { isPooled } = await setUpSession(client, address);
       if (isPooled) pooled.add(client);
-      if (needsWritable && !isWritable) throw notWritable(client);
     },
   });
   // Ignores the error if the server closes an idle connection: the pool removes the connection, and the next call opens
@@ -122,25 +115,26 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
     }
   };
 
-  const withClient = async <Result>(
+  const withClient = <Result>(
     claim: Claim,
     use: (client: pg.PoolClient) => Promise<Result>,
-  ): Promise<Result> => {
-    const slot = await slots.take(claim);
-    let isUnavailable = false;
-    try {
-      return await onConnected(await connect(), slot, use);
-    } catch (error) {
-      isUnavailable = error instanceof StoreUnavailable && !isConflict(error);
-      throw error;
-    } finally {
-      slot.giveBack(isUnavailable);
-    }
-  };
+  ): Promise<Result> =>
+    repeatedly(async () => {
+      const slot = await slots.take(claim);
+      let isUnavailable = false;
+      try {
+        return await onConnected(await connect(), slot, use);
+      } catch (error) {
+        isUnavailable = error instanceof StoreUnavailable && !isConflict(error);
+        throw error;
+      } finally {
+        slot.giveBack(isUnavailable);
+      }
+    });
 
   const sessionOf = (client: pg.PoolClient): Session => ({
     run: (statement) => ask(client, statement, pooled.has(client)),
-    copy: (copied) => copyInto(client, copied),
+    copy: (text, rows) => copyInto(client, text, rows),
   });
 
   const inTransaction = async <Result>(
@@ -163,15 +157,13 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
 
   const sessionsFor = (claim: Claim): Sessions => {
     const alone = <Result>(work: (session: Session) => Promise<Result>): Promise<Result> =>
-      repeatedly(() =>
-        withClient(claim, (client) =>
-          pooled.has(client) ? inTransaction(client, work) : work(sessionOf(client)),
-        ),
+      withClient(claim, (client) =>
+        pooled.has(client) ? inTransaction(client, work) : work(sessionOf(client)),
       );
     return {
       run: (statement) => alone(({ run }) => run(statement)),
-      copy: (copied) => alone(({ copy }) => copy(copied)),
-      transaction: (work) => repeatedly(() => withClient(claim, (client) => inTransaction(client, work))),
+      copy: (text, rows) => alone(({ copy }) => copy(text, rows)),
+      transaction: (work) => withClient(claim, (client) => inTransaction(client, work)),
     };
   };
 
@@ -241,7 +233,7 @@ async function ask(
   }
 }
 
-async function copyInto(client: pg.ClientBase, { text, rows }: CopiedRows): Promise<boolean> {
+async function copyInto(client: pg.ClientBase, text: string, rows: Uint8Array): Promise<boolean> {
   const copying = client.query(copyFrom(text));
   // Ignores later errors, because a stream that was aborted may fail again when its socket drains or closes, and
   // nothing receives that error.

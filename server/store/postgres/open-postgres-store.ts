@@ -16,7 +16,7 @@ import {
 } from './migrations.ts';
 import type { Migrator, StepProgress } from './migrator.ts';
 import { holdPostgresStore } from './postgres-store.ts';
-import { BEGIN_POOLED_SQL, clientConfig, notWritable, setUpSession } from './session.ts';
+import { BEGIN_POOLED_SQL, clientConfig, setUpSession } from './session.ts';
 
 export interface OpenPostgresStore extends Store {
   /** The URL with which another thread connects to the same database in the same way. */
@@ -114,8 +114,7 @@ async function connectTo(address: Address, host: Host): Promise<pg.Client> {
   client.on('error', () => {});
   await client.connect();
   try {
-    const { isPooled, isWritable } = await setUpSession(client);
-    if (address.needsWritable && !isWritable) throw notWritable(client);
+    const { isPooled } = await setUpSession(client, address);
     if (isPooled) await checkPooler(client, address);
     return client;
   } catch (error) {

@@ -93,10 +93,9 @@ export async function copyIfNew(
   if (known.length > 0) return false;
   // Sorts by key, as all writes do, so that two calls that copy the same rows cannot deadlock.
   const sorted = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
-  return copy({
-    text: `COPY ${quoted(name)} (${quotedList(['organisation', ...columns.map((column) => column.name)])}) FROM STDIN`,
-    rows: Buffer.from(copyTextOf(table, organisation, sorted)),
-  });
+  const names = quotedList(['organisation', ...columns.map((column) => column.name)]);
+  const copied = Buffer.from(copyTextOf(table, organisation, sorted));
+  return copy(`COPY ${quoted(name)} (${names}) FROM STDIN`, copied);
 }
 
 const statements = new Map<Table, string>();
