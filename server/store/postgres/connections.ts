@@ -133,7 +133,15 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
     });
 
   const sessionOf = (client: pg.PoolClient): Session => ({
-    run: (statement) => ask(client, statement, pooled.has(client)),
+    async run({ name, text, values }) {
+      const named = name === undefined || pooled.has(client) ? {} : { name };
+      const config = { ...named, text, types: asText, rowMode: 'array' as const };
+      try {
+        return (await client.query<(string | null)[]>(config, [...values])).rows;
+      } catch (error) {
+        throw asStoreError(error);
+      }
+    },
     copy: (text, rows) => copyInto(client, text, rows),
   });
 
@@ -212,25 +220,6 @@ function isSessionSound(error: unknown): boolean {
 
 function destroy(client: pg.ClientBase): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
-}
-
-async function ask(
-  client: pg.ClientBase,
-  { name, text, values }: Statement,
-  isPooled: boolean,
-): Promise<readonly TextRow[]> {
-  try {
-    const config = {
-      ...(name === undefined || isPooled ? {} : { name }),
-      text,
-      types: asText,
-      rowMode: 'array' as const,
-    };
-    const { rows } = await client.query<(string | null)[]>(config, [...values]);
-    return rows;
-  } catch (error) {
-    throw asStoreError(error);
-  }
 }
 
 async function copyInto(client: pg.ClientBase, text: string, rows: Uint8Array): Promise<boolean> {

@@ -3,10 +3,11 @@
 import { type Bound, behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Row } from '../rows.ts';
-import { StoreBusy, StoreUnavailable } from '../store.ts';
+import { StoreBusy } from '../store.ts';
 import { type Column, quoted, quotedList, type Table } from '../tables.ts';
 import { codecs } from './codecs.ts';
 import type { Run, Sessions, Statement } from './connections.ts';
+import { isTimedOut } from './errors.ts';
 import { rowOf, selectedColumn } from './row-text.ts';
 
 /**
@@ -18,8 +19,6 @@ const FEW_ROWS = 6;
 const SHORT_VALUE_BYTES = 40;
 /** A step takes milliseconds. A server that needs this long is overloaded. */
 const STEP_TIMEOUT_MS = 10_000;
-/** The SQLSTATE of a statement that timed out. */
-const STATEMENT_TIMED_OUT = '57014';
 
 /**
  * Makes PostgreSQL read lists in the order of an index, up to a limit. If its statistics are missing or old, PostgreSQL
@@ -66,7 +65,9 @@ export async function pageOf(
       return pageIn(run, organisation, listing, limit);
     });
   } catch (error) {
-    throw isTimedOut(error) ? busy(error) : error;
+    if (!isTimedOut(error)) throw error;
+    const message = `PostgreSQL took over ${STEP_TIMEOUT_MS / 1000} s for a part of a list: try again later`;
+    throw new StoreBusy(message, { cause: error });
   }
 }
 
@@ -130,20 +131,6 @@ async function rowsThatFit(
   }
   const rows = fitting === 0 ? [] : await run(rowsQuery(organisation, listing, fitting));
   return { rows: rows.map((row) => rowOf(table, row)), hasMore: fitting < wanted };
-}
-
-function isTimedOut(error: unknown): boolean {
-  const cause = error instanceof StoreUnavailable ? error.cause : null;
-  return (cause as { readonly code?: unknown } | null)?.code === STATEMENT_TIMED_OUT;
-}
-
-function busy(cause: unknown): StoreBusy {
-  return new StoreBusy(
-    `PostgreSQL took over ${STEP_TIMEOUT_MS / 1000} s for a part of a list: try again later`,
-    {
-      cause,
-    },
-  );
 }
 
 /** Returns the query for the last position of a step. The query reads only the index. */
