@@ -39,10 +39,11 @@ export async function openPostgresStore(
 /** Upgrades a database and, on a Citus cluster, distributes the tables that are not distributed yet. */
 export async function migratePostgres(
   url: string,
-  { onDistributed = () => {}, onMadeLocal = () => {}, onProgress = () => {} }: Partial<MigrationListener>,
+  listener: Partial<MigrationListener>,
 ): Promise<{ readonly schemaVersion: number; readonly distribution: Distribution | null }> {
+  const { onProgress = () => {} } = listener;
   const distribution = await onPrepared(url, onProgress, (migrator, server) =>
-    distributeDatabase(migrator, server, catalogueTables, { onDistributed, onMadeLocal }),
+    distributeDatabase(migrator, server, catalogueTables, listener),
   );
   return { schemaVersion: SCHEMA_VERSION, distribution };
 }
