@@ -15,25 +15,23 @@ import {
   tryToMakeLocal,
 } from './migrations.ts';
 import type { Migrator, StepProgress } from './migrator.ts';
-import { holdPostgresStore } from './postgres-store.ts';
+import { attachPostgresStore } from './postgres-store.ts';
 import { BEGIN_POOLED_SQL, clientConfig, setUpSession } from './session.ts';
 
-export interface OpenPostgresStore extends Store {
-  /** The URL with which another thread connects to the same database in the same way. */
-  readonly url: string;
-}
-
-/** Opens the store. Calls `onTrouble` with problems that the operator should know about but that no call reports. */
+/**
+ * Opens the store. Calls `onTrouble` with problems that the operator should know about but that no call reports. With
+ * the returned URL, another thread connects to the same database in the same way.
+ */
 export async function openPostgresStore(
-  url: string,
+  givenUrl: string,
   onTrouble: (trouble: string) => void = () => {},
-): Promise<OpenPostgresStore> {
-  const address = await onPrepared(url, reportOnce(onTrouble), async (migrator, server) => {
+): Promise<Store & { readonly url: string }> {
+  const { url } = await onPrepared(givenUrl, reportOnce(onTrouble), async (migrator, server) => {
     const trouble = await tryToMakeLocal(migrator, server);
     if (trouble !== null) onTrouble(trouble);
     return migrator.address;
   });
-  return { ...holdPostgresStore(address), url: address.url };
+  return { ...attachPostgresStore(url), url };
 }
 
 /** Upgrades a database and, on a Citus cluster, distributes the tables that are not distributed yet. */
