@@ -120,11 +120,8 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-const NO_TLS_MESSAGE = 'The server does not support SSL connections';
-const NO_PASSWORD_MESSAGE = /client password must be a(?: non-empty)? string/;
-
 export function isWithoutTls(error: unknown): boolean {
-  return error instanceof Error && error.message === NO_TLS_MESSAGE;
+  return error instanceof Error && error.message === 'The server does not support SSL connections';
 }
 
 /** Returns the error for a database that cannot be opened, with a message for the operator. */
@@ -145,20 +142,17 @@ export function asOpeningError({ shown, config, sslMode }: Address, error: unkno
       return new StoreUnavailable(`${shown} is kept locked by another process: ${message}`);
     case null: {
       if (isWithoutTls(error)) return unusable(`the server offers no TLS, which sslmode=${sslMode} asks for`);
-      if (NO_PASSWORD_MESSAGE.test(message)) return unusable('the server asks for a password; give one');
-      if (isCertificateError(error)) return unusable(`its certificate is not accepted: ${message}`);
+      if (/client password must be a(?: non-empty)? string/.test(message)) {
+        return unusable('the server asks for a password; give one');
+      }
+      const { code = '' } = error as NodeJS.ErrnoException;
+      if (/CERT|SIGNATURE|ERR_TLS/.test(code)) return unusable(`its certificate is not accepted: ${message}`);
       return isOurMistake(error) ? error : new StoreUnavailable(`${shown} cannot be reached: ${message}`);
     }
     default: {
       const known = asStoreError(error);
-      return known instanceof StoreUnavailable
-        ? new StoreUnavailable(`${shown} cannot serve: ${message}`)
-        : known;
+      if (!(known instanceof StoreUnavailable)) return known;
+      return new StoreUnavailable(`${shown} cannot serve: ${message}`);
     }
   }
-}
-
-function isCertificateError(error: unknown): boolean {
-  const code = (error as NodeJS.ErrnoException).code ?? '';
-  return /CERT|SIGNATURE|ERR_TLS/.test(code);
 }

@@ -64,11 +64,7 @@ function checkWidths({ name, columns }: Table, rows: readonly Row[]): void {
 }
 
 /** From this number of rows on, it is faster to check that none of them exists and to copy them than to upsert them. */
-const COPIED_FROM_ROWS = 100;
-
-export function areWorthCopying(rows: readonly Row[]): boolean {
-  return rows.length >= COPIED_FROM_ROWS;
-}
+export const COPIED_FROM_ROWS = 100;
 
 /**
  * Copies the rows of one organisation if all of them are new, which takes half the time of an upsert. Returns false and
