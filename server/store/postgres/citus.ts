@@ -137,7 +137,6 @@ export function isMovedShard(sqlState: string, message: string): boolean {
   }
 }
 
-/** Returns how many nodes hold shards. */
 export async function countDataNodes(client: ClientBase): Promise<number> {
   const { rows } = await client.query<{ nodes: number }>(
     `SELECT count(*)::integer AS nodes FROM pg_dist_node

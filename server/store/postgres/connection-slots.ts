@@ -23,7 +23,6 @@ export interface Claim {
   readonly limitMs?: number;
 }
 
-/** For keys, organisations and readiness checks. */
 export const vital: Claim = { lane: 'vital', owner: 'keys' };
 export const upkeep: Claim = { lane: 'ordinary', owner: 'upkeep' };
 /**

@@ -38,7 +38,6 @@ export type TextRow = readonly (string | null)[];
 
 export type Run = (statement: Statement) => Promise<readonly TextRow[]>;
 
-/** The operations of a connection. */
 export interface Session {
   readonly run: Run;
   /**

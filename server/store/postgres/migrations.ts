@@ -118,7 +118,6 @@ export async function tryToMakeLocal(
   }
 }
 
-/** Receives the progress of `headgate migrate`. */
 export interface MigrationListener {
   onDistributed(table: string): void;
   onMadeLocal(table: string): void;
@@ -170,7 +169,6 @@ export async function distributeDatabase(
   return { distributed, madeLocal, nodes: await countDataNodes(client) };
 }
 
-/** The properties of the server that a migration needs. */
 export interface Server {
   readonly schema: string;
   readonly hasCitus: boolean;

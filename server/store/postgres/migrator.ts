@@ -17,7 +17,6 @@ export interface StepProgress {
   readonly detail: string | null;
 }
 
-/** The connection that migrates, its database, and the listener for long steps. */
 export interface Migrator {
   readonly client: ClientBase;
   readonly address: Address;
