@@ -82,7 +82,6 @@ export function readAddress(url: string, env: Environment = process.env): Addres
   };
 }
 
-/** Returns the address of the same database with another sslmode. */
 export function withSslMode({ url }: Address, sslMode: SslMode): Address {
   const [base, query] = url.split('?', 2) as [string, string?];
   const changed = new URLSearchParams(query);

@@ -1,6 +1,7 @@
 // Distributes the tables over all nodes if the database is a Citus cluster.
 
 import type { ClientBase } from 'pg';
+import { quoted } from '../tables.ts';
 import type { Step } from './migrator.ts';
 
 /**
@@ -56,10 +57,17 @@ export async function copiedTables(client: ClientBase, schema: string): Promise<
 }
 
 /**
- * Moves a table that `copiedTables` returns back to the coordinator, with its rows and rights. The caller has to lock
- * the table first.
+ * Takes the exclusive lock at once, because upgrading a weaker lock could deadlock with a transaction that has read the
+ * table and waits to write to it.
  */
-export async function makeLocal(client: ClientBase, table: string): Promise<void> {
+export async function lockTable(client: ClientBase, table: string): Promise<void> {
+  await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
+}
+
+/** Moves a table back to the coordinator, with its rows and rights, if it is copied to every node. */
+export async function makeLocal(client: ClientBase, schema: string, table: string): Promise<void> {
+  await lockTable(client, table);
+  if (!(await copiedTables(client, schema)).includes(table)) return;
   const { rows } = await client.query<{ column: string; last: string | null }>(
     `SELECT attname AS column, pg_sequence_last_value(pg_get_serial_sequence($1, attname)::regclass) AS last
       FROM pg_attribute WHERE attrelid = $1::regclass AND attidentity <> ''`,
@@ -129,7 +137,6 @@ export function isMovedShard(sqlState: string, message: string): boolean {
   }
 }
 
-/** Returns how many nodes hold shards. */
 export async function countDataNodes(client: ClientBase): Promise<number> {
   const { rows } = await client.query<{ nodes: number }>(
     `SELECT count(*)::integer AS nodes FROM pg_dist_node

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { addAbortListener, once } from 'node:events';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../store.ts';
@@ -116,11 +117,11 @@ describe('slots', () => {
     await sleep(200);
     const held = hanging.flatMap(({ begun }) => begun);
     assert.equal(held.length, 8);
-    for (const slot of held) slot.onGivenUp(() => slot.giveBack(true));
+    for (const slot of held) addAbortListener(slot.givenUp, () => slot.giveBack(true));
     await taken(slots, callsOf(9));
-    const givenUp = held.filter(({ isGivenUp }) => isGivenUp);
-    assert.equal(givenUp.length, 4);
-    assert.deepEqual(givenUp, held.slice(0, 4));
+    const aborted = held.filter(({ givenUp }) => givenUp.aborted);
+    assert.equal(aborted.length, 4);
+    assert.deepEqual(aborted, held.slice(0, 4));
   });
 
   test('are refused after a timeout, or if too many calls of one organisation wait', async () => {
@@ -139,9 +140,7 @@ describe('slots', () => {
     const slots = placesWith({ lateAfterMs: 10, brokenAfterTimeouts: 1 });
     const claim: Claim = { lane: 'ordinary', owner: 'mixed groups', limitMs: 20 };
     const slot = await taken(slots, claim);
-    const ended = Promise.withResolvers<void>();
-    slot.onGivenUp(ended.resolve);
-    await ended.promise;
+    await once(slot.givenUp, 'abort');
     slot.giveBack(true);
     await Promise.all([taken(slots, claim), taken(slots, claim)]);
   });

@@ -1,7 +1,7 @@
 // Manages one thread's connections to PostgreSQL. connection-slots.ts decides which call gets a connection. A failed
 // connection is closed, and a new one is opened when a call needs it.
 
-import { once } from 'node:events';
+import { addAbortListener, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
@@ -11,7 +11,6 @@ import {
   type Claim,
   type ConnectionSlot,
   ConnectionSlots,
-  mostConnections,
   type SlotLimits,
   slotLimits,
 } from './connection-slots.ts';
@@ -21,7 +20,6 @@ import {
   CONNECT_TIMEOUT_MS,
   cancelStatement,
   clientConfig,
-  notWritable,
   setUpSession,
 } from './session.ts';
 
@@ -40,23 +38,17 @@ export type TextRow = readonly (string | null)[];
 
 export type Run = (statement: Statement) => Promise<readonly TextRow[]>;
 
-/** A COPY statement, and its rows in the text format of COPY. */
-export interface CopiedRows {
-  readonly text: string;
-  readonly rows: Uint8Array;
-}
-
-/** The operations of a connection. */
 export interface Session {
   readonly run: Run;
-  /** Copies the rows. Returns false if one of the rows already exists; then none was copied. */
-  copy(copied: CopiedRows): Promise<boolean>;
+  /**
+   * Runs a COPY statement with rows in the text format of COPY. Returns false if one of the rows already exists; then
+   * none was copied.
+   */
+  copy(text: string, rows: Uint8Array): Promise<boolean>;
 }
 
-/** The operations of the connections, for one kind of call. */
+/** The operations of the connections, for one kind of call. Each statement runs in its own transaction. */
 export interface Sessions extends Session {
-  /** Runs one statement in its own transaction. */
-  readonly run: Run;
   /**
    * Runs `work` in a transaction. `work` may run more than once, because the transaction is repeated after a conflict
    * with another one.
@@ -84,7 +76,7 @@ const FIRST_PAUSE_MS = 5;
 const asText = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 
 export function openConnections(address: Address, limits: SlotLimits = slotLimits): Connections {
-  const { hosts, needsWritable } = address;
+  const { hosts } = address;
   let host = hosts[0]!;
   const pooled = new WeakSet<pg.ClientBase>();
   const pool = new pg.Pool({
@@ -95,14 +87,13 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
       }
     },
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    max: mostConnections(limits),
+    max: limits.vitalSlots + limits.slots + limits.spareSlots,
     idleTimeoutMillis: IDLE_CONNECTION_KEPT_MS,
     maxLifetimeSeconds: CONNECTION_LIFETIME_S,
     allowExitOnIdle: true,
     async onConnect(client) {
-      const { isPooled, isWritable } = await setUpSession(client);
+      const { isPooled } = await setUpSession(client, address);
       if (isPooled) pooled.add(client);
-      if (needsWritable && !isWritable) throw notWritable(client);
     },
   });
   // Ignores the error if the server closes an idle connection: the pool removes the connection, and the next call opens
@@ -123,25 +114,34 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
     }
   };
 
-  const withClient = async <Result>(
+  const withClient = <Result>(
     claim: Claim,
     use: (client: pg.PoolClient) => Promise<Result>,
-  ): Promise<Result> => {
-    const slot = await slots.take(claim);
-    let isUnavailable = false;
-    try {
-      return await onConnected(await connect(), slot, use);
-    } catch (error) {
-      isUnavailable = error instanceof StoreUnavailable && !isConflict(error);
-      throw error;
-    } finally {
-      slot.giveBack(isUnavailable);
-    }
-  };
+  ): Promise<Result> =>
+    repeatedly(async () => {
+      const slot = await slots.take(claim);
+      let isUnavailable = false;
+      try {
+        return await onConnected(await connect(), slot, use);
+      } catch (error) {
+        isUnavailable = error instanceof StoreUnavailable && !isConflict(error);
+        throw error;
+      } finally {
+        slot.giveBack(isUnavailable);
+      }
+    });
 
   const sessionOf = (client: pg.PoolClient): Session => ({
-    run: (statement) => ask(client, statement, pooled.has(client)),
-    copy: (copied) => copyInto(client, copied),
+    async run({ name, text, values }) {
+      const named = name === undefined || pooled.has(client) ? {} : { name };
+      const config = { ...named, text, types: asText, rowMode: 'array' as const };
+      try {
+        return (await client.query<(string | null)[]>(config, [...values])).rows;
+      } catch (error) {
+        throw asStoreError(error);
+      }
+    },
+    copy: (text, rows) => copyInto(client, text, rows),
   });
 
   const inTransaction = async <Result>(
@@ -164,15 +164,13 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
 
   const sessionsFor = (claim: Claim): Sessions => {
     const alone = <Result>(work: (session: Session) => Promise<Result>): Promise<Result> =>
-      repeatedly(() =>
-        withClient(claim, (client) =>
-          pooled.has(client) ? inTransaction(client, work) : work(sessionOf(client)),
-        ),
+      withClient(claim, (client) =>
+        pooled.has(client) ? inTransaction(client, work) : work(sessionOf(client)),
       );
     return {
       run: (statement) => alone(({ run }) => run(statement)),
-      copy: (copied) => alone(({ copy }) => copy(copied)),
-      transaction: (work) => repeatedly(() => withClient(claim, (client) => inTransaction(client, work))),
+      copy: (text, rows) => alone(({ copy }) => copy(text, rows)),
+      transaction: (work) => withClient(claim, (client) => inTransaction(client, work)),
     };
   };
 
@@ -185,7 +183,7 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
  */
 async function onConnected<Result>(
   client: pg.PoolClient,
-  slot: ConnectionSlot,
+  { givenUp }: ConnectionSlot,
   use: (client: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {
   // Ignores error events, because the running statement rejects with the same error. The pool does not listen for
@@ -193,7 +191,7 @@ async function onConnected<Result>(
   const ignore = (): void => {};
   client.on('error', ignore);
   let destroying: NodeJS.Timeout | undefined;
-  slot.onGivenUp(() => {
+  const aborting = addAbortListener(givenUp, () => {
     cancelStatement(client);
     destroying = setTimeout(() => destroy(client), CANCEL_PATIENCE_MS);
   });
@@ -202,16 +200,16 @@ async function onConnected<Result>(
     return await use(client);
   } catch (error) {
     isSound = isSessionSound(error);
-    throw slot.isGivenUp ? new GivenUp({ cause: error }) : error;
+    throw givenUp.aborted ? new GivenUp({ cause: error }) : error;
   } finally {
     // From here on, giving up the slot must not abort anything: the slot is released only a moment later, and the
     // client might already serve another call.
-    slot.onGivenUp(() => {});
+    aborting[Symbol.dispose]();
     clearTimeout(destroying);
     client.off('error', ignore);
     // Closes the connection of an aborted call, because a cancel request may still be on its way and must not hit the
     // next statement.
-    client.release(!isSound || slot.isGivenUp);
+    client.release(!isSound || givenUp.aborted);
   }
 }
 
@@ -223,26 +221,7 @@ function destroy(client: pg.ClientBase): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }
 
-async function ask(
-  client: pg.ClientBase,
-  { name, text, values }: Statement,
-  isPooled: boolean,
-): Promise<readonly TextRow[]> {
-  try {
-    const config = {
-      ...(name === undefined || isPooled ? {} : { name }),
-      text,
-      types: asText,
-      rowMode: 'array' as const,
-    };
-    const { rows } = await client.query<(string | null)[]>(config, [...values]);
-    return rows;
-  } catch (error) {
-    throw asStoreError(error);
-  }
-}
-
-async function copyInto(client: pg.ClientBase, { text, rows }: CopiedRows): Promise<boolean> {
+async function copyInto(client: pg.ClientBase, text: string, rows: Uint8Array): Promise<boolean> {
   const copying = client.query(copyFrom(text));
   // Ignores later errors, because a stream that was aborted may fail again when its socket drains or closes, and
   // nothing receives that error.

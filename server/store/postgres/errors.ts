@@ -17,23 +17,28 @@ export class GivenUp extends StoreUnavailable {
 
 /** The states in which two transactions have conflicted and the server has rolled this one back. */
 const conflictStates: ReadonlySet<string> = new Set(['40001', '40P01']);
+/** The states of errors that affect every statement, not only the one that was sent. */
+const serverWideStates: ReadonlySet<string> = new Set([
+  '25006', // read-only transaction, as on a standby
+  '28000', // the role does not exist, or may not connect from here
+  '28P01', // wrong password
+  '3D000', // no such database
+  '53300', // too many connections
+  '55000', // the database accepts no connections
+  '57P01', // the server, or this connection, is being shut down
+  '57P02', // the server has crashed
+  '57P03', // the server is starting
+]);
+/** Further states in which the server cannot serve: completion unknown, permission denied, lock not available. */
+const unavailableStates: ReadonlySet<string> = new Set(['40003', '42501', '55P03']);
 /**
  * The SQLSTATE classes of connection exceptions, insufficient resources, operator intervention, system errors and
  * internal errors. Citus also reports a worker that is lost during a transaction as an internal error.
  */
 const unavailableClasses: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
-const unavailableStates: ReadonlySet<string> = new Set([
-  '25006', // read-only transaction, as on a standby
-  '28000', // the role does not exist, or may not connect from here
-  '28P01', // wrong password
-  '3D000', // no such database
-  '40001', // serialization failure
-  '40003', // statement completion unknown
-  '40P01', // deadlock
-  '42501', // permission denied
-  '55000', // the database accepts no connections
-  '55P03', // lock not available
-]);
+/** The states of a unique violation, and of every failure of a copy on a Citus worker. */
+const refusedCopyStates: ReadonlySet<string> = new Set(['23505', 'XX000']);
+const STATEMENT_TIMED_OUT = '57014';
 
 function sqlStateOf(error: unknown): string | null {
   return error instanceof pg.DatabaseError && error.code !== undefined ? error.code : null;
@@ -49,19 +54,6 @@ export function isConflict(error: unknown): boolean {
   return state !== null && (conflictStates.has(state) || isMovedShard(state, messageOf(error.cause)));
 }
 
-/** The states of errors that affect every statement, not only the one that was sent. */
-const serverWideStates: ReadonlySet<string> = new Set([
-  '25006', // read-only transaction, as on a standby
-  '28000', // the role does not exist, or may not connect from here
-  '28P01', // wrong password
-  '3D000', // no such database
-  '53300', // too many connections
-  '55000', // the database accepts no connections
-  '57P01', // the server, or this connection, is being shut down
-  '57P02', // the server has crashed
-  '57P03', // the server is starting
-]);
-
 /**
  * Returns whether only the statement failed and the session is still usable. On Citus, a statement may fail because a
  * worker is down.
@@ -74,8 +66,10 @@ export function isOfStatement(error: StoreUnavailable): boolean {
   return severity !== 'FATAL' && severity !== 'PANIC';
 }
 
-/** The states of a unique violation, and of every failure of a copy on a Citus worker. */
-const refusedCopyStates: ReadonlySet<string> = new Set(['23505', 'XX000']);
+/** Returns whether a statement took longer than its timeout. */
+export function isTimedOut(error: unknown): boolean {
+  return error instanceof StoreUnavailable && sqlStateOf(error.cause) === STATEMENT_TIMED_OUT;
+}
 
 /**
  * Returns whether the copy failed because one of its rows exists or may exist. The caller then merges the rows, which
@@ -95,8 +89,8 @@ export function asStoreError(error: unknown): Error {
   if (state === null) return isOurMistake(error) ? error : unavailable(messageOf(error), error);
   const message = `${messageOf(error)} (SQLSTATE ${state})`;
   const isUnavailable =
+    [conflictStates, serverWideStates, unavailableStates].some((states) => states.has(state)) ||
     unavailableClasses.has(state.slice(0, 2)) ||
-    unavailableStates.has(state) ||
     isMovedShard(state, messageOf(error));
   if (isUnavailable) return unavailable(message, error);
   return new Error(`PostgreSQL refused a statement: ${message}`);
@@ -126,11 +120,8 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-const NO_TLS_MESSAGE = 'The server does not support SSL connections';
-const NO_PASSWORD_MESSAGE = /client password must be a(?: non-empty)? string/;
-
 export function isWithoutTls(error: unknown): boolean {
-  return error instanceof Error && error.message === NO_TLS_MESSAGE;
+  return error instanceof Error && error.message === 'The server does not support SSL connections';
 }
 
 /** Returns the error for a database that cannot be opened, with a message for the operator. */
@@ -151,20 +142,17 @@ export function asOpeningError({ shown, config, sslMode }: Address, error: unkno
       return new StoreUnavailable(`${shown} is kept locked by another process: ${message}`);
     case null: {
       if (isWithoutTls(error)) return unusable(`the server offers no TLS, which sslmode=${sslMode} asks for`);
-      if (NO_PASSWORD_MESSAGE.test(message)) return unusable('the server asks for a password; give one');
-      if (isCertificateError(error)) return unusable(`its certificate is not accepted: ${message}`);
+      if (/client password must be a(?: non-empty)? string/.test(message)) {
+        return unusable('the server asks for a password; give one');
+      }
+      const { code = '' } = error as NodeJS.ErrnoException;
+      if (/CERT|SIGNATURE|ERR_TLS/.test(code)) return unusable(`its certificate is not accepted: ${message}`);
       return isOurMistake(error) ? error : new StoreUnavailable(`${shown} cannot be reached: ${message}`);
     }
     default: {
       const known = asStoreError(error);
-      return known instanceof StoreUnavailable
-        ? new StoreUnavailable(`${shown} cannot serve: ${message}`)
-        : known;
+      if (!(known instanceof StoreUnavailable)) return known;
+      return new StoreUnavailable(`${shown} cannot serve: ${message}`);
     }
   }
-}
-
-function isCertificateError(error: unknown): boolean {
-  const code = (error as NodeJS.ErrnoException).code ?? '';
-  return /CERT|SIGNATURE|ERR_TLS/.test(code);
 }

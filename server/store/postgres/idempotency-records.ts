@@ -48,16 +48,14 @@ export function idempotencyStore(connections: Connections): IdempotencyStore {
  */
 export async function writeOnce(
   run: Run,
-  record: IdempotencyRecord | null,
+  record: IdempotencyRecord,
   write: () => Promise<readonly Tally[]>,
 ): Promise<Written> {
-  if (record !== null) {
-    if (!(await lock(run, record))) return { kind: 'running' };
-    const stored = await findResponse(run, record, record.storedAtMs);
-    if (stored !== null) return { kind: 'replay', stored };
-  }
+  if (!(await lock(run, record))) return { kind: 'running' };
+  const stored = await findResponse(run, record, record.storedAtMs);
+  if (stored !== null) return { kind: 'replay', stored };
   const tallies = await write();
-  if (record !== null) await insert(run, record, tallies);
+  await insert(run, record, tallies);
   return { kind: 'written', tallies };
 }
 
@@ -97,6 +95,8 @@ async function findResponse(
 
 /** Stores the record. A record with the same key has expired and is replaced. */
 async function insert(run: Run, record: IdempotencyRecord, tallies: readonly Tally[]): Promise<void> {
+  const { organisation, path, key, fingerprint, storedAtMs, expiresAtMs } = record;
+  const answer = Buffer.from(record.response);
   await run({
     name: 'insert response',
     text: `INSERT INTO idempotency_answers
@@ -105,15 +105,6 @@ async function insert(run: Run, record: IdempotencyRecord, tallies: readonly Tal
       ON CONFLICT (organisation, path, key) DO UPDATE SET
         fingerprint = excluded.fingerprint, answer = excluded.answer, tallies = excluded.tallies,
         kept_at_ms = excluded.kept_at_ms, expires_at_ms = excluded.expires_at_ms`,
-    values: [
-      record.organisation,
-      record.path,
-      record.key,
-      record.fingerprint,
-      Buffer.from(record.response),
-      JSON.stringify(tallies),
-      record.storedAtMs,
-      record.expiresAtMs,
-    ],
+    values: [organisation, path, key, fingerprint, answer, JSON.stringify(tallies), storedAtMs, expiresAtMs],
   });
 }

@@ -5,7 +5,7 @@
 
 import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
-import { createIndexSql, isNotNull, quoted, type Table, type Tables, tablesIn } from '../tables.ts';
+import { createIndexSql, isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
 import type { Address } from './address.ts';
 import {
   copiedTables,
@@ -13,6 +13,7 @@ import {
   distributeSteps,
   dropMovedRowsStep,
   isCitusWorker,
+  lockTable,
   makeLocal,
   undistributed,
 } from './citus.ts';
@@ -106,7 +107,7 @@ export async function tryToMakeLocal(
   if (!hasCitus) return null;
   const tables = await copiedTables(client, schema);
   try {
-    for (const table of tables) await ifNobodyElse(client, () => makeLocalIfCopied(client, schema, table));
+    for (const table of tables) await ifNobodyElse(client, () => makeLocal(client, schema, table));
     return null;
   } catch (error) {
     const [reason] = (error as Error).message.split('\n');
@@ -117,13 +118,6 @@ export async function tryToMakeLocal(
   }
 }
 
-async function makeLocalIfCopied(client: ClientBase, schema: string, table: string): Promise<void> {
-  // Takes the exclusive lock at once, for the reason given in `distributeDatabase`.
-  await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
-  if ((await copiedTables(client, schema)).includes(table)) await makeLocal(client, table);
-}
-
-/** Receives the progress of `headgate migrate`. */
 export interface MigrationListener {
   onDistributed(table: string): void;
   onMadeLocal(table: string): void;
@@ -149,23 +143,20 @@ export async function distributeDatabase(
   migrator: Migrator,
   { schema, hasCitus }: Server,
   tables: Tables,
-  { onDistributed, onMadeLocal }: Pick<MigrationListener, 'onDistributed' | 'onMadeLocal'>,
+  { onDistributed, onMadeLocal }: Partial<MigrationListener>,
 ): Promise<Distribution | null> {
   if (!hasCitus) return null;
   const { client } = migrator;
   const madeLocal = await copiedTables(client, schema);
   for (const table of madeLocal) {
-    await inTurn(client, () => makeLocalIfCopied(client, schema, table));
-    onMadeLocal(table);
+    await inTurn(client, () => makeLocal(client, schema, table));
+    onMadeLocal?.(table);
   }
   const distributed: string[] = [];
   for (const table of await undistributed(client, schema, workingTables(tables))) {
     const isMoved = await inTurn(client, async () => {
-      const isStillWaiting = (await undistributed(client, schema, [table])).length > 0;
-      if (!isStillWaiting) return false;
-      // Takes the exclusive lock at once, because upgrading a weaker lock could deadlock with a transaction that has
-      // read the table and waits to write to it.
-      await client.query(`LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
+      if ((await undistributed(client, schema, [table])).length === 0) return false;
+      await lockTable(client, table);
       await client.query(REPORT_COPIED_ROWS_SQL);
       for (const step of distributeSteps(table)) await runStep(migrator, step);
       await runStep(migrator, dropMovedRowsStep(table));
@@ -173,12 +164,11 @@ export async function distributeDatabase(
     });
     if (!isMoved) continue;
     distributed.push(table);
-    onDistributed(table);
+    onDistributed?.(table);
   }
   return { distributed, madeLocal, nodes: await countDataNodes(client) };
 }
 
-/** The properties of the server that a migration needs. */
 export interface Server {
   readonly schema: string;
   readonly hasCitus: boolean;
@@ -229,45 +219,50 @@ async function missingSteps(
 ): Promise<readonly Step[]> {
   const layout = await readLayout(client, schema);
   const version = await knownVersion(client, address, layout, tables);
-  const distribute = (table: string): readonly Step[] => (hasCitus ? distributeSteps(table) : []);
   const steps: Step[] = [];
+  const add = (doing: string, sql: string): void => {
+    steps.push({ doing, sql });
+  };
+  const distribute = (table: string): void => {
+    if (hasCitus) steps.push(...distributeSteps(table));
+  };
   migrations.slice(version).forEach((migration, n) => {
     const doing = `bringing the schema from version ${version + n} to ${version + n + 1}`;
-    steps.push(...migration.statements.map((sql) => ({ doing, sql })));
-    steps.push(...migration.tables.flatMap(distribute));
+    for (const sql of migration.statements) add(doing, sql);
+    for (const table of migration.tables) distribute(table);
   });
   for (const table of tablesIn(tables)) {
-    const present = layout.columns.get(table.name);
+    const present = layout.get(table.name);
     if (present === undefined) {
-      steps.push({ doing: `making the table ${table.name}`, sql: createTableSql(table) });
-      steps.push(...distribute(table.name));
+      add(`making the table ${table.name}`, createTableSql(table));
+      distribute(table.name);
     } else {
       refuseStrangeColumns(address, table, present);
-      for (const column of table.columns.filter(({ name }) => !present.has(name))) {
-        const doing = `adding the column ${column.name} to the table ${table.name}`;
-        steps.push({ doing, sql: addColumnSql(table, column) });
+      for (const column of table.columns.filter(
+        ({ name }) => !present.some((other) => other.name === name),
+      )) {
+        add(`adding the column ${column.name} to the table ${table.name}`, addColumnSql(table, column));
       }
-      const stricter = [...(layout.notNull.get(table.name) ?? [])].filter((name) => !isNotNull(table, name));
+      const notNull = present.filter(({ is_not_null }) => is_not_null).map(({ name }) => name);
+      const stricter = notNull.filter((name) => !isNotNull(table, name));
       if (stricter.length > 0) {
-        const doing = `allowing nulls in the table ${table.name}`;
-        steps.push({ doing, sql: dropNotNullSql(table, stricter) });
+        add(`allowing nulls in the table ${table.name}`, dropNotNullSql(table, stricter));
       }
     }
-    for (const index of table.indexes.filter(({ name }) => !layout.indexes.has(name))) {
-      const doing = `building the index ${index.name} of the table ${table.name}`;
-      steps.push({ doing, sql: createIndexSql(table, index) });
+    for (const index of table.indexes.filter(({ name }) => !layout.has(name))) {
+      add(`building the index ${index.name} of the table ${table.name}`, createIndexSql(table, index));
     }
   }
-  const doing = 'noting the version of the schema';
+  const noting = 'noting the version of the schema';
   if (version === 0) {
     const createSql = `CREATE TABLE ${VERSION_TABLE} (
       is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
       version integer NOT NULL
     )`;
-    steps.push({ doing, sql: createSql });
-    steps.push({ doing, sql: `INSERT INTO ${VERSION_TABLE} (version) VALUES (${SCHEMA_VERSION})` });
+    add(noting, createSql);
+    add(noting, `INSERT INTO ${VERSION_TABLE} (version) VALUES (${SCHEMA_VERSION})`);
   } else if (version < SCHEMA_VERSION) {
-    steps.push({ doing, sql: `UPDATE ${VERSION_TABLE} SET version = ${SCHEMA_VERSION}` });
+    add(noting, `UPDATE ${VERSION_TABLE} SET version = ${SCHEMA_VERSION}`);
   }
   return steps;
 }
@@ -280,41 +275,24 @@ function workingTables(tables: Tables): readonly string[] {
   ];
 }
 
-interface Layout {
-  /** The type of each column, by the name of the table and the name of the column. */
-  readonly columns: ReadonlyMap<string, ReadonlyMap<string, string>>;
-  /** The columns that are NOT NULL, by the name of the table. */
-  readonly notNull: ReadonlyMap<string, readonly string[]>;
-  readonly indexes: ReadonlySet<string>;
+interface PresentColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly is_not_null: boolean;
 }
 
+/** The columns of each table and index, by its name. */
+type Layout = ReadonlyMap<string, readonly PresentColumn[]>;
+
 async function readLayout(client: ClientBase, schema: string): Promise<Layout> {
-  const { rows } = await client.query<{
-    name: string;
-    is_index: boolean;
-    column: string;
-    type: string;
-    is_not_null: boolean;
-  }>(
-    `SELECT relname AS name, relkind IN ('i', 'I') AS is_index,
-        attname AS column, format_type(atttypid, atttypmod) AS type, attnotnull AS is_not_null
+  const { rows } = await client.query<PresentColumn & { readonly relname: string }>(
+    `SELECT relname, attname AS name, format_type(atttypid, atttypmod) AS type, attnotnull AS is_not_null
       FROM pg_class
         LEFT JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
       WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`,
     [schema],
   );
-  const columns = new Map<string, Map<string, string>>();
-  const notNull = new Map<string, string[]>();
-  const indexes = new Set<string>();
-  for (const { name, is_index, column, type, is_not_null } of rows) {
-    if (is_index) {
-      indexes.add(name);
-      continue;
-    }
-    columns.set(name, (columns.get(name) ?? new Map<string, string>()).set(column, type));
-    if (is_not_null) notNull.set(name, [...(notNull.get(name) ?? []), column]);
-  }
-  return { columns, notNull, indexes };
+  return Map.groupBy(rows, ({ relname }) => relname);
 }
 
 /**
@@ -324,15 +302,18 @@ async function readLayout(client: ClientBase, schema: string): Promise<Layout> {
 async function knownVersion(
   client: ClientBase,
   { shown }: Address,
-  { columns }: Layout,
+  layout: Layout,
   tables: Tables,
 ): Promise<number> {
-  if (!columns.has(VERSION_TABLE)) {
-    const taken = workingTables(tables).find((name) => columns.has(name));
+  const versionTable = layout.get(VERSION_TABLE);
+  if (versionTable === undefined) {
+    const taken = workingTables(tables).find((name) => layout.has(name));
     if (taken === undefined) return 0;
     throw notOurs(shown, taken);
   }
-  if (columns.get(VERSION_TABLE)!.get('version') !== 'integer') throw notOurs(shown, VERSION_TABLE);
+  if (!versionTable.some(({ name, type }) => name === 'version' && type === 'integer')) {
+    throw notOurs(shown, VERSION_TABLE);
+  }
   const { rows } = await client.query<{ version: number }>(`SELECT version FROM ${VERSION_TABLE}`);
   const version = rows[0]?.version ?? 0;
   if (version > SCHEMA_VERSION) {
@@ -350,11 +331,11 @@ function notOurs(shown: string, table: string): StoreUnusable {
   );
 }
 
-function refuseStrangeColumns({ shown }: Address, table: Table, present: ReadonlyMap<string, string>): void {
-  if (!present.has('organisation')) throw notOurs(shown, table.name);
+function refuseStrangeColumns({ shown }: Address, table: Table, present: readonly PresentColumn[]): void {
+  if (!present.some(({ name }) => name === 'organisation')) throw notOurs(shown, table.name);
   const declared = new Map<string, string>(table.columns.map(({ name, kind }) => [name, codecs[kind].type]));
   declared.set('organisation', ORGANISATION_TYPE);
-  for (const [name, type] of present) {
+  for (const { name, type } of present) {
     const declaredType = declared.get(name);
     if (declaredType === undefined) {
       throw new StoreUnusable(

@@ -17,7 +17,6 @@ export interface StepProgress {
   readonly detail: string | null;
 }
 
-/** The connection that migrates, its database, and the listener for long steps. */
 export interface Migrator {
   readonly client: ClientBase;
   readonly address: Address;
@@ -109,8 +108,9 @@ async function watch(
 ): Promise<void> {
   const startedAtMs = performance.now();
   let copied: string | null = null;
-  const onNotice = ({ message }: { message?: string | undefined }): void => {
-    copied = copiedRowsIn(message ?? '') ?? copied;
+  const onNotice = ({ message = '' }: { message?: string | undefined }): void => {
+    const rows = /^Copied (\d+) rows$/.exec(message)?.[1];
+    if (rows !== undefined) copied = `${rows} rows copied`;
   };
   client.on('notice', onNotice);
   let observer: Client | null = null;
@@ -127,11 +127,6 @@ async function watch(
 
 /** Makes Citus send a notice for every million rows that it has moved out of a table. */
 export const REPORT_COPIED_ROWS_SQL = 'SET LOCAL client_min_messages = debug1';
-
-function copiedRowsIn(message: string): string | null {
-  const rows = /^Copied (\d+) rows$/.exec(message)?.[1];
-  return rows === undefined ? null : `${rows} rows copied`;
-}
 
 /** Returns the progress of an index build. A Citus coordinator reports none, because its workers build the index. */
 async function indexProgress(observer: Client, pid: number): Promise<string | null> {

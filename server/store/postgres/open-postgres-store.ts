@@ -15,34 +15,33 @@ import {
   tryToMakeLocal,
 } from './migrations.ts';
 import type { Migrator, StepProgress } from './migrator.ts';
-import { holdPostgresStore } from './postgres-store.ts';
-import { BEGIN_POOLED_SQL, clientConfig, notWritable, setUpSession } from './session.ts';
+import { attachPostgresStore } from './postgres-store.ts';
+import { BEGIN_POOLED_SQL, clientConfig, setUpSession } from './session.ts';
 
-export interface OpenPostgresStore extends Store {
-  /** The URL with which another thread connects to the same database in the same way. */
-  readonly url: string;
-}
-
-/** Opens the store. Calls `onTrouble` with problems that the operator should know about but that no call reports. */
+/**
+ * Opens the store. Calls `onTrouble` with problems that the operator should know about but that no call reports. With
+ * the returned URL, another thread connects to the same database in the same way.
+ */
 export async function openPostgresStore(
-  url: string,
+  givenUrl: string,
   onTrouble: (trouble: string) => void = () => {},
-): Promise<OpenPostgresStore> {
-  const address = await onPrepared(url, reportOnce(onTrouble), async (migrator, server) => {
+): Promise<Store & { readonly url: string }> {
+  const { url } = await onPrepared(givenUrl, reportOnce(onTrouble), async (migrator, server) => {
     const trouble = await tryToMakeLocal(migrator, server);
     if (trouble !== null) onTrouble(trouble);
     return migrator.address;
   });
-  return { ...holdPostgresStore(address), url: address.url };
+  return { ...attachPostgresStore(url), url };
 }
 
 /** Upgrades a database and, on a Citus cluster, distributes the tables that are not distributed yet. */
 export async function migratePostgres(
   url: string,
-  { onDistributed = () => {}, onMadeLocal = () => {}, onProgress = () => {} }: Partial<MigrationListener>,
+  listener: Partial<MigrationListener>,
 ): Promise<{ readonly schemaVersion: number; readonly distribution: Distribution | null }> {
+  const { onProgress = () => {} } = listener;
   const distribution = await onPrepared(url, onProgress, (migrator, server) =>
-    distributeDatabase(migrator, server, catalogueTables, { onDistributed, onMadeLocal }),
+    distributeDatabase(migrator, server, catalogueTables, listener),
   );
   return { schemaVersion: SCHEMA_VERSION, distribution };
 }
@@ -114,8 +113,7 @@ async function connectTo(address: Address, host: Host): Promise<pg.Client> {
   client.on('error', () => {});
   await client.connect();
   try {
-    const { isPooled, isWritable } = await setUpSession(client);
-    if (address.needsWritable && !isWritable) throw notWritable(client);
+    const { isPooled } = await setUpSession(client, address);
     if (isPooled) await checkPooler(client, address);
     return client;
   } catch (error) {

@@ -2,11 +2,12 @@
 
 import { type Bound, behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
-import type { OrganisationNumber, Row } from '../rows.ts';
-import { StoreBusy, StoreUnavailable } from '../store.ts';
+import type { OrganisationNumber, Page, Row } from '../rows.ts';
+import { StoreBusy } from '../store.ts';
 import { type Column, quoted, quotedList, type Table } from '../tables.ts';
 import { codecs } from './codecs.ts';
 import type { Run, Sessions, Statement } from './connections.ts';
+import { isTimedOut } from './errors.ts';
 import { rowOf, selectedColumn } from './row-text.ts';
 
 /**
@@ -18,8 +19,6 @@ const FEW_ROWS = 6;
 const SHORT_VALUE_BYTES = 40;
 /** A step takes milliseconds. A server that needs this long is overloaded. */
 const STEP_TIMEOUT_MS = 10_000;
-/** The SQLSTATE of a statement that timed out. */
-const STATEMENT_TIMED_OUT = '57014';
 
 /**
  * Makes PostgreSQL read lists in the order of an index, up to a limit. If its statistics are missing or old, PostgreSQL
@@ -27,11 +26,6 @@ const STATEMENT_TIMED_OUT = '57014';
  */
 const readInOrderSql = `SELECT set_config('statement_timeout', '${STEP_TIMEOUT_MS}', true),
   set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
-
-export interface FoundPage {
-  readonly rows: readonly Row[];
-  readonly next: Position | null;
-}
 
 export async function rowByKey(
   run: Run,
@@ -59,14 +53,16 @@ export async function pageOf(
   organisation: OrganisationNumber,
   listing: Listing,
   limit: number,
-): Promise<FoundPage> {
+): Promise<Page<Position>> {
   try {
     return await transaction(async ({ run }) => {
       await run({ name: 'read in order', text: readInOrderSql, values: [] });
       return pageIn(run, organisation, listing, limit);
     });
   } catch (error) {
-    throw isTimedOut(error) ? busy(error) : error;
+    if (!isTimedOut(error)) throw error;
+    const message = `PostgreSQL took over ${STEP_TIMEOUT_MS / 1000} s for a part of a list: try again later`;
+    throw new StoreBusy(message, { cause: error });
   }
 }
 
@@ -75,14 +71,16 @@ async function pageIn(
   organisation: OrganisationNumber,
   whole: Listing,
   limit: number,
-): Promise<FoundPage> {
+): Promise<Page<Position>> {
   const account = new PageAccount(limit);
   const rows: Row[] = [];
   const untilLast = () => ({ rows, next: positionOf(whole, rows.at(-1)!) });
   let rest = whole;
   for (;;) {
     account.beginStep();
-    const stepEnd = whole.inRow.length === 0 ? null : await endOfStep(run, organisation, rest);
+    // Null if the remaining entries fit into one step.
+    const [stepEnd = null] =
+      whole.inRow.length === 0 ? [] : ((await run(stepEndQuery(organisation, rest))) as readonly Position[]);
     const step = stepEnd === null ? rest : upTo(rest, stepEnd);
     const found = await rowsThatFit(run, organisation, step, account);
     for (const row of found.rows) {
@@ -98,16 +96,6 @@ async function pageIn(
     if (!account.endStep()) return { rows, next: stepEnd };
     rest = behind(whole, stepEnd);
   }
-}
-
-/** Returns the last position of the next step, or null if the remaining entries fit into one step. */
-async function endOfStep(
-  run: Run,
-  organisation: OrganisationNumber,
-  listing: Listing,
-): Promise<Position | null> {
-  const [row] = await run(stepEndQuery(organisation, listing));
-  return row === undefined ? null : (row as Position);
 }
 
 /**
@@ -132,24 +120,9 @@ async function rowsThatFit(
   return { rows: rows.map((row) => rowOf(table, row)), hasMore: fitting < wanted };
 }
 
-function isTimedOut(error: unknown): boolean {
-  const cause = error instanceof StoreUnavailable ? error.cause : null;
-  return (cause as { readonly code?: unknown } | null)?.code === STATEMENT_TIMED_OUT;
-}
-
-function busy(cause: unknown): StoreBusy {
-  return new StoreBusy(
-    `PostgreSQL took over ${STEP_TIMEOUT_MS / 1000} s for a part of a list: try again later`,
-    {
-      cause,
-    },
-  );
-}
-
 /** Returns the query for the last position of a step. The query reads only the index. */
-export function stepEndQuery(organisation: OrganisationNumber, listing: Listing): Statement {
-  const columns = listing.table.columns.filter(({ name }) => listing.order.includes(name));
-  const ordered = listing.order.map((column) => columns.find(({ name }) => name === column)!);
+function stepEndQuery(organisation: OrganisationNumber, listing: Listing): Statement {
+  const ordered = listing.order.map((column) => listing.table.columns.find(({ name }) => name === column)!);
   const step = selection('step end', ordered.map(selectedColumn), organisation, { ...listing, inRow: [] });
   return { ...step, text: `${step.text} LIMIT 1 OFFSET ${STEP_ENTRIES}` };
 }
@@ -161,7 +134,7 @@ function sizesQuery(organisation: OrganisationNumber, listing: Listing, limit: n
   return limited(selection('sizes', [[othersBytes, ...sizes].join(' + ')], organisation, listing), limit);
 }
 
-export function rowsQuery(organisation: OrganisationNumber, listing: Listing, limit: number): Statement {
+function rowsQuery(organisation: OrganisationNumber, listing: Listing, limit: number): Statement {
   return limited(selection('rows', listing.table.columns.map(selectedColumn), organisation, listing), limit);
 }
 

@@ -1,15 +1,16 @@
 // Stores records of all types in PostgreSQL.
 
+import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import { recordListing } from '../listing.ts';
 import type { RecordStore, Upload } from '../records.ts';
 import type { Tally } from '../rows.ts';
-import { catalogueTables, quoted, recordTable } from '../tables.ts';
+import { catalogueTables, quoted, recordTable, type Table } from '../tables.ts';
 import { callsOf, listsOf } from './connection-slots.ts';
 import type { Connections, Run, Session } from './connections.ts';
 import { writeOnce } from './idempotency-records.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
 import {
-  areWorthCopying,
+  COPIED_FROM_ROWS,
   copyIfNew,
   type OwnedRow,
   outcomesOfUpsert,
@@ -18,11 +19,13 @@ import {
   upsert,
 } from './upserts.ts';
 
+const tableOf = (type: RecordTypeName): Table => recordTable(catalogueTables, type);
+
 export function recordStore(connections: Connections): RecordStore {
   return {
     async existing(organisation, type, ids) {
       if (ids.length === 0) return new Set();
-      const { name, key } = recordTable(catalogueTables, type);
+      const { name, key } = tableOf(type);
       const rows = await connections.for(callsOf(organisation)).run({
         name: `existing ${name}`,
         text: `SELECT ${quoted(key)} FROM ${quoted(name)}
@@ -33,10 +36,10 @@ export function recordStore(connections: Connections): RecordStore {
     },
 
     async write({ organisation, type, batches, idempotencyRecord }) {
-      const table = recordTable(catalogueTables, type);
+      const table = tableOf(type);
       const sessions = connections.for(callsOf(organisation));
       const rows = batches.flat();
-      const mayCopy = areWorthCopying(rows);
+      const mayCopy = rows.length >= COPIED_FROM_ROWS;
       const merge = async (run: Run): Promise<readonly Tally[]> => {
         const owned = rows.map((row): OwnedRow => ({ organisation, row }));
         return talliesOf(batches, await upsert(run, table, owned));
@@ -57,27 +60,21 @@ export function recordStore(connections: Connections): RecordStore {
 
     async dryRun({ organisation, type, batches }) {
       const { run } = connections.for(callsOf(organisation));
-      const table = recordTable(catalogueTables, type);
-      return talliesOf(batches, await outcomesOfUpsert(run, table, organisation, batches.flat()));
+      return talliesOf(batches, await outcomesOfUpsert(run, tableOf(type), organisation, batches.flat()));
     },
 
     record: (organisation, type, id) =>
-      rowByKey(
-        connections.for(callsOf(organisation)).run,
-        recordTable(catalogueTables, type),
-        organisation,
-        id,
-      ),
+      rowByKey(connections.for(callsOf(organisation)).run, tableOf(type), organisation, id),
 
     async records(organisation, type, page) {
-      const listing = recordListing(recordTable(catalogueTables, type), page);
+      const listing = recordListing(tableOf(type), page);
       const sessions = connections.for(listsOf(organisation));
       const { rows, next } = await pageOf(sessions, organisation, listing, page.limit);
       return { rows, next: next === null ? null : next[0]! };
     },
 
     countRecords: (organisation, type) =>
-      countOf(connections.for(listsOf(organisation)).run, recordTable(catalogueTables, type), organisation),
+      countOf(connections.for(listsOf(organisation)).run, tableOf(type), organisation),
   };
 }
 

@@ -6,12 +6,12 @@ import { StoreUnavailable } from '../store.ts';
 import type { Address, Host } from './address.ts';
 
 export const CONNECT_TIMEOUT_MS = 3000;
-export const STATEMENT_TIMEOUT_MS = 30_000;
+const STATEMENT_TIMEOUT_MS = 30_000;
 /**
  * The server itself aborts statements that take longer than STATEMENT_TIMEOUT_MS. If the server does not respond,
  * Headgate aborts the call after this time.
  */
-export const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2000;
+const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
 
@@ -66,33 +66,28 @@ function greetingOf(client: pg.ClientBase): {
   return client as never;
 }
 
-export interface SessionProperties {
-  /**
-   * True if a pooler is between Headgate and the server. Then neither settings nor prepared statements may be kept in
-   * the session.
-   */
-  readonly isPooled: boolean;
-  readonly isWritable: boolean;
-}
-
 /**
- * Applies the settings to a session, unless the connection leads to a pooler. A pooler is recognised by the process ID
- * that it reports: the pooler makes an ID up, because no process of the server belongs to this client.
+ * Applies the settings to a session, unless the connection leads to a pooler: then neither settings nor prepared
+ * statements may be kept in the session. A pooler is recognised by the process ID that it reports: the pooler makes an
+ * ID up, because no process of the server belongs to this client. Throws if the address needs a writable server and
+ * this one is not.
  */
-export async function setUpSession(client: pg.ClientBase): Promise<SessionProperties> {
-  const isOwn = `pg_backend_pid() = ${greetingOf(client).processID ?? 0}`;
+export async function setUpSession(
+  client: pg.ClientBase,
+  { needsWritable }: Address,
+): Promise<{ readonly isPooled: boolean }> {
+  const { host, port, processID } = greetingOf(client);
+  const isOwn = `pg_backend_pid() = ${processID ?? 0}`;
   const { rows } = await client.query<{ is_own: boolean; is_writable: boolean }>({
     text: `SELECT ${isOwn} AS is_own, CASE WHEN ${isOwn} THEN ${setSql('session')} END,
       NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS is_writable`,
     query_timeout: CONNECT_TIMEOUT_MS,
   } as pg.QueryConfig);
-  return { isPooled: !rows[0]!.is_own, isWritable: rows[0]!.is_writable };
-}
-
-/** Returns the error for a read-only server if a writable one is required. */
-export function notWritable(client: pg.ClientBase): StoreUnavailable {
-  const { host, port } = greetingOf(client);
-  return new StoreUnavailable(`the PostgreSQL server at ${host}:${port} is a read-only standby`);
+  const { is_own, is_writable } = rows[0]!;
+  if (needsWritable && !is_writable) {
+    throw new StoreUnavailable(`the PostgreSQL server at ${host}:${port} is a read-only standby`);
+  }
+  return { isPooled: !is_own };
 }
 
 const CANCEL_REQUEST_CODE = 80_877_102;

@@ -64,11 +64,7 @@ function checkWidths({ name, columns }: Table, rows: readonly Row[]): void {
 }
 
 /** From this number of rows on, it is faster to check that none of them exists and to copy them than to upsert them. */
-const COPIED_FROM_ROWS = 100;
-
-export function areWorthCopying(rows: readonly Row[]): boolean {
-  return rows.length >= COPIED_FROM_ROWS;
-}
+export const COPIED_FROM_ROWS = 100;
 
 /**
  * Copies the rows of one organisation if all of them are new, which takes half the time of an upsert. Returns false and
@@ -93,10 +89,9 @@ export async function copyIfNew(
   if (known.length > 0) return false;
   // Sorts by key, as all writes do, so that two calls that copy the same rows cannot deadlock.
   const sorted = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
-  return copy({
-    text: `COPY ${quoted(name)} (${quotedList(['organisation', ...columns.map((column) => column.name)])}) FROM STDIN`,
-    rows: Buffer.from(copyTextOf(table, organisation, sorted)),
-  });
+  const names = quotedList(['organisation', ...columns.map((column) => column.name)]);
+  const copied = Buffer.from(copyTextOf(table, organisation, sorted));
+  return copy(`COPY ${quoted(name)} (${names}) FROM STDIN`, copied);
 }
 
 const statements = new Map<Table, string>();
