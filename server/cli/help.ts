@@ -33,7 +33,8 @@ export function overview(): string[] {
     ),
     '',
     ...wrap(
-      'Every command works while a server runs on the same database. `headgate serve --help` lists the settings.',
+      'Every command except `copy` works while a server runs on the same database. `headgate serve --help` lists ' +
+        'the settings.',
     ),
     'Exit codes: 0 success; 1 failure; 2 wrong command line or setting. `load` has its own.',
   ];
