@@ -16,7 +16,7 @@ import { listSlots, lookUpSlots, uploadSlots, WorkSlots } from './http/work-slot
 import { type Log, type LogFields, openLog } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
-import { openTraces } from './observe/open-traces.ts';
+import { openTraces } from './observe/traces.ts';
 import { openToOthers } from './private-files.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { shellWord } from './shell-word.ts';
