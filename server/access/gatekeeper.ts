@@ -188,7 +188,5 @@ export class Gatekeeper {
 }
 
 function dropFirstBeyond(map: Map<string, unknown>, most: number): void {
-  if (map.size <= most) return;
-  const [first] = map.keys();
-  if (first !== undefined) map.delete(first);
+  if (map.size > most) map.delete(map.keys().next().value!);
 }
