@@ -16,8 +16,8 @@ import { clientTypes } from '@headgate/catalogue/typescript.ts';
 import { Failure } from '../server/failure.ts';
 import { openApiDocument } from '../server/http/openapi/document.ts';
 import { refusals } from '../server/http/refusals.ts';
-import { metricsTable } from '../server/observe/metric-table.ts';
-import { readSettings, settingsTable } from '../server/settings.ts';
+import { metricTable } from '../server/observe/metric-table.ts';
+import { readSettings, settingDescriptions } from '../server/settings.ts';
 import { codecs as postgresCodecs } from '../server/store/postgres/codecs.ts';
 import { codecs as sqliteCodecs } from '../server/store/sqlite/codecs.ts';
 import { catalogueTables, recordTable, type Table } from '../server/store/tables.ts';
@@ -122,6 +122,26 @@ function codesTable(): string {
 function statusesTable(): string {
   const rows = Object.values(refusals).map((one) => [String(one.status), one.error, one.meaning, one.remedy]);
   return table(['Status', '`error`', 'What happened', 'What to do'], rows);
+}
+
+function settingsTable(): string {
+  const rows = settingDescriptions.map(({ env, flag, accepts, default: defaultText, help }) => [
+    `\`${env}\``,
+    flag === null ? '' : `\`--${flag}\``,
+    defaultText === null ? '' : `\`${defaultText}\``,
+    `${help} Takes ${accepts}.`,
+  ]);
+  return table(['Setting', 'Flag', 'Default', 'What it does'], rows);
+}
+
+function metricsTable(): string {
+  const rows = Object.values(metricTable).map(({ name, type, labels, help }) => [
+    `\`${name}\``,
+    type,
+    labels.map((label) => `\`${label}\``).join(', '),
+    help,
+  ]);
+  return table(['Metric', 'Type', 'Labels', 'What it tells'], rows);
 }
 
 function columnTables(): string {

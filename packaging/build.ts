@@ -12,7 +12,6 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs';
 import { isBuiltin, stripTypeScriptTypes } from 'node:module';
@@ -53,7 +52,7 @@ function build(): { readonly modules: number; readonly assets: number } {
   for (const module of modules) {
     for (const file of buildModule(module)) (file.endsWith('.ts') ? modules : assets).add(file);
   }
-  for (const asset of assets) copy(asset);
+  for (const asset of assets) cpSync(asset, distPathOf(asset), { recursive: true });
   copyFileSync(join(root, 'LICENSE'), join(server, 'LICENSE'));
   return { modules: modules.size, assets: assets.size };
 }
@@ -117,13 +116,6 @@ function asJavaScript(path: string): string {
 
 function distPathOf(file: string): string {
   return join(dist, relative(root, file));
-}
-
-function copy(asset: string): void {
-  const target = distPathOf(asset);
-  mkdirSync(dirname(target), { recursive: true });
-  if (statSync(asset).isDirectory()) cpSync(asset, target, { recursive: true });
-  else copyFileSync(asset, target);
 }
 
 try {

@@ -168,24 +168,21 @@ async function compare(
   pair: Pair,
   onProgress: (progress: Progress) => void,
 ): Promise<readonly Comparison[]> {
-  const comparisons: Comparison[] = [];
-  const add = (part: Part, here: Digest, there: Digest): void => {
-    const isEqual = here.count === there.count && here.checksum === there.checksum;
-    comparisons.push({
-      organisation: pair.name,
-      part,
-      fromCount: here.count,
-      toCount: there.count,
-      isEqual,
-    });
-  };
-  add('keys', digestOfKeys(await from.keysOf(pair.from)), digestOfKeys(await to.keysOf(pair.to)));
+  const comparison = (part: Part, here: Digest, there: Digest): Comparison => ({
+    organisation: pair.name,
+    part,
+    fromCount: here.count,
+    toCount: there.count,
+    isEqual: here.checksum === there.checksum,
+  });
+  const [ours, theirs] = [await from.keysOf(pair.from), await to.keysOf(pair.to)];
+  const comparisons = [comparison('keys', digestOfKeys(ours), digestOfKeys(theirs))];
   for (const part of parts) {
     const totalRows = 2 * (await part.count(from, pair.from));
     const onRows = progressOf('comparing', pair, part.name, totalRows, onProgress);
     const here = await digestOf(part.pages(from, pair.from), onRows);
     const there = await digestOf(part.pages(to, pair.to), onRows);
-    add(part.name, here, there);
+    comparisons.push(comparison(part.name, here, there));
   }
   return comparisons;
 }

@@ -106,11 +106,10 @@ async function showMetrics(
   const { MergedMetrics } = await import('./observe/merged-metrics.ts');
   const { serveMetrics } = await import('./observe/metrics-server.ts');
   const merged = new MergedMetrics(() => serving);
-  const { url, close } = await serveMetrics(host, port, () => merged.text());
-  out(`metrics at ${url}`);
+  const stop = await serveMetrics(host, port, () => merged.text(), out);
   return async () => {
     merged.close();
-    await close();
+    await stop();
   };
 }
 

@@ -8,17 +8,15 @@ import { rateLimiter } from './access/rate-limit.ts';
 import { defaultScopes } from './access/scopes.ts';
 import { Failure } from './failure.ts';
 import { buildApp } from './http/app.ts';
-import type { AppDependencies } from './http/app-dependencies.ts';
 import { InFlight } from './http/body/in-flight-bytes.ts';
 import { IngestPool } from './http/ingest-pool.ts';
 import { shownRoute } from './http/request-observation.ts';
 import { routes } from './http/routes.ts';
 import { listSlots, lookUpSlots, uploadSlots, WorkSlots } from './http/work-slots.ts';
 import { type Log, type LogFields, openLog } from './observe/log.ts';
-import type { Gauges, Metrics } from './observe/metrics.ts';
+import type { Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
-import { openTraces } from './observe/open-traces.ts';
-import type { Traces } from './observe/traces.ts';
+import { openTraces } from './observe/traces.ts';
 import { openToOthers } from './private-files.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { shellWord } from './shell-word.ts';
@@ -57,59 +55,62 @@ export interface RunningServer {
 export async function startServer(
   settings: Settings,
   tls: TlsPair | null,
-  io: ServeOutput,
+  { out, version, isTerminal, env, isWorker }: ServeOutput,
 ): Promise<RunningServer> {
-  const { env, isTerminal, isWorker, version } = io;
-  const { logLevel: threshold, logFormat: format } = settings;
+  // Closes what was opened, the last first: when the server is stopped, or if it cannot be started.
+  await using opened = new AsyncDisposableStack();
+  const { database, host, logFormat: format, logLevel: threshold, maxBodyBytes, metricsPort } = settings;
   const log = openLog({ threshold, format, isTerminal, isShared: isWorker, env });
+  opened.defer(() => log.close());
   const warn = (fields: LogFields, message: string): void => log.write('warn', fields, message);
   const traces = await openTraces({ version, env, isTls: tls !== null, warn });
-  const closeAll = async (): Promise<void> => {
-    await traces?.close();
-    await log.close();
-  };
-  try {
-    const { url, close } = await serveObserved(settings, tls, io, log, traces);
-    return { url, close: () => close().finally(closeAll) };
-  } catch (error) {
-    await closeAll();
-    throw error;
-  }
-}
-
-async function serveObserved(
-  settings: Settings,
-  tls: TlsPair | null,
-  io: ServeOutput,
-  log: Log,
-  traces: Traces | null,
-): Promise<RunningServer> {
+  opened.defer(() => traces?.close());
   prepareThreadMemory();
-  const store = await openStore(settings.database, (trouble) => log.write('error', {}, trouble));
+  const store = await openStore(database, (trouble) => log.write('error', {}, trouble));
+  opened.defer(() => store.close());
   warnIfOpenToOthers(settings, log);
-  const observer = new Observer(log, traces, await openMetrics(settings, io));
-  const gatekeeper = new Gatekeeper(store, {
-    onError(err) {
-      observer.metrics?.storeFailed('upkeep');
-      log.write('warn', { err }, 'last-used times of keys could not be written; trying again');
-    },
+  const metrics = metricsPort === null ? null : await openMetrics(settings, version);
+  opened.defer(() => metrics?.close());
+  const observer = new Observer(log, traces, metrics);
+  const gatekeeper = new Gatekeeper(store, (err) => {
+    metrics?.storeFailed('upkeep');
+    warn({ err }, 'last-used times of keys could not be written; trying again');
   });
+  opened.defer(() => gatekeeper.close());
   const ingest = new IngestPool(store, {
     limits: settings,
-    maxBodyBytes: settings.maxBodyBytes,
+    maxBodyBytes,
     isTraced: traces !== null,
     onDeath(thread, err) {
-      observer.metrics?.threadRestarted(thread);
-      log.write(
-        'error',
-        { err },
-        `the thread for ${thread} requests ended unexpectedly and is started again`,
-      );
+      metrics?.threadRestarted(thread);
+      const message = `the thread for ${thread} requests ended unexpectedly and is started again`;
+      log.write('error', { err }, message);
     },
   });
-  const inFlight = new InFlight(settings.maxInFlightBytes, settings.maxBodyBytes);
-  observer.metrics?.watch(gaugesOf(observer, { ingest, inFlight }));
-  const service: AppDependencies = {
+  opened.defer(() => ingest.close());
+  const inFlight = new InFlight(settings.maxInFlightBytes, maxBodyBytes);
+  const forgetting = deleteExpiredRegularly(store, (err) => {
+    metrics?.storeFailed('upkeep');
+    warn({ err }, 'expired idempotency records could not be deleted');
+  });
+  opened.defer(() => clearInterval(forgetting));
+  if (metrics !== null) {
+    metrics.watch('requestsInProgress', () => observer.requestsInProgress);
+    metrics.watch('bodiesWaiting', () => inFlight.turns.waiting);
+    metrics.watch('bytesInFlight', () => inFlight.bytes);
+    metrics.watch('bytesInFlightLimit', () => inFlight.limitBytes);
+    metrics.watchThreads('jobs', (thread) => ingest.jobsAt(thread));
+    metrics.watchThreads('writes', (thread) => ingest.writesOf(thread));
+    if (isWorker) {
+      // The primary adds up the metrics of all workers.
+      const { sendMetrics } = await import('./observe/merged-metrics.ts');
+      opened.defer(sendMetrics(() => metrics.values()));
+    } else {
+      const { serveMetrics } = await import('./observe/metrics-server.ts');
+      opened.defer(await serveMetrics(settings.metricsHost, metricsPort!, () => metrics.text(), out));
+    }
+  }
+  const app = buildApp({
     store,
     gatekeeper,
     rateLimiter: rateLimiter(settings.rateLimitPerSecond),
@@ -119,7 +120,7 @@ async function serveObserved(
     listSlots: new WorkSlots(listSlots),
     lookUpSlots: new WorkSlots(lookUpSlots),
     stallTimeoutMs: settings.stallTimeoutMs,
-    maxBodyBytes: settings.maxBodyBytes,
+    maxBodyBytes,
     limits: settings,
     tls,
     behindProxy: settings.behindProxy,
@@ -127,40 +128,14 @@ async function serveObserved(
     shutdownTimeoutMs: settings.shutdownTimeoutMs,
     observer,
     log: log.write,
-  };
-  const forgetting = deleteExpiredRegularly(store, (err) => {
-    observer.metrics?.storeFailed('upkeep');
-    log.write('warn', { err }, 'expired idempotency records could not be deleted');
   });
-  let stopShowing = async (): Promise<void> => {};
-  const close = async (): Promise<void> => {
-    clearInterval(forgetting);
-    await gatekeeper.close();
-    await ingest.close();
-    await store.close();
-    await stopShowing();
-    observer.metrics?.close();
-  };
-  try {
-    const { metrics } = observer;
-    if (metrics !== null && !io.isWorker) stopShowing = await showMetrics(metrics, settings, io);
-    const app = buildApp(service);
-    await app.listen({ host: settings.host, port: settings.port, backlog: BACKLOG_CONNECTIONS });
-    if (metrics !== null && io.isWorker) stopShowing = await sendMetricsToPrimary(metrics);
-    const url = urlOf(app.server.address() as AddressInfo, settings.host, tls !== null);
-    await greetNewcomer(store, settings, url, io);
-    log.write('debug', { version: io.version, url }, 'started');
-    return {
-      url,
-      async close() {
-        await app.close();
-        await close();
-      },
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  await app.listen({ host, port: settings.port, backlog: BACKLOG_CONNECTIONS });
+  opened.defer(() => app.close());
+  const url = urlOf(app.server.address() as AddressInfo, host, tls !== null);
+  await greetNewcomer(store, settings, url, out);
+  log.write('debug', { version, url }, 'started');
+  const running = opened.move();
+  return { url, close: () => running.disposeAsync() };
 }
 
 /**
@@ -176,48 +151,11 @@ function warnIfOpenToOthers({ database }: Settings, log: Log): void {
   log.write('warn', {}, `the database is open to other users of this machine; to close it, run ${command}`);
 }
 
-/** Resolves to null if metrics are off. The modules for metrics are then not loaded. */
-async function openMetrics(
-  { metricsPort, database }: Settings,
-  { version }: ServeOutput,
-): Promise<Metrics | null> {
-  if (metricsPort === null) return null;
+/** The modules for metrics are loaded only if metrics are on. */
+async function openMetrics({ database }: Settings, version: string): Promise<Metrics> {
   const { Metrics } = await import('./observe/metrics.ts');
   const shown = Object.values(routes).map(({ method, path }) => ({ method, route: shownRoute(path) }));
   return new Metrics(shown, { version, store: isPostgres(database) ? 'postgres' : 'sqlite' });
-}
-
-function gaugesOf(
-  observer: Observer,
-  { ingest, inFlight }: Pick<AppDependencies, 'ingest' | 'inFlight'>,
-): Gauges {
-  return {
-    requestsInProgress: () => observer.requestsInProgress,
-    bodiesWaiting: () => inFlight.turns.waiting,
-    bytesInFlight: () => inFlight.bytes,
-    bytesInFlightLimit: inFlight.limitBytes,
-    jobsAt: (thread) => ingest.jobsAt(thread),
-    writesOf: (thread) => ingest.writesOf(thread),
-  };
-}
-
-/** Serves the metrics of this process. Resolves to a function that stops serving them. */
-async function showMetrics(
-  metrics: Metrics,
-  { metricsHost, metricsPort }: Settings,
-  { out }: ServeOutput,
-): Promise<() => Promise<void>> {
-  const { serveMetrics } = await import('./observe/metrics-server.ts');
-  const { url, close } = await serveMetrics(metricsHost, metricsPort!, () => metrics.text());
-  out(`metrics at ${url}`);
-  return close;
-}
-
-/** Sends the metrics to the primary, which adds up those of all workers. Resolves to a function that stops this. */
-async function sendMetricsToPrimary(metrics: Metrics): Promise<() => Promise<void>> {
-  const { sendMetrics } = await import('./observe/merged-metrics.ts');
-  const stop = sendMetrics(() => metrics.values());
-  return async () => stop();
 }
 
 function deleteExpiredRegularly(store: OpenedStore, onError: (error: unknown) => void): NodeJS.Timeout {
@@ -241,7 +179,7 @@ async function greetNewcomer(
   store: OpenedStore,
   { host }: Settings,
   url: string,
-  { out }: ServeOutput,
+  out: (line: string) => void,
 ): Promise<void> {
   if (!isLoopback(host) || (await store.organisations()).length > 0) return;
   const nowMs = Date.now();

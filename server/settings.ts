@@ -30,10 +30,10 @@ interface Setting<Value = unknown, Default extends string | null = string | null
 
 function setting<Value, Default extends string | null>(
   env: string,
-  flag: string | null,
   kind: ValueKind<Value>,
   defaultText: Default,
   help: string,
+  flag: string | null = null,
 ): Setting<Value, Default> {
   return { env, flag, kind, default: defaultText, help };
 }
@@ -162,45 +162,42 @@ const keyFile: ValueKind<string> = {
 
 /** The settings of a server. */
 const ofServer = {
-  host: setting('HEADGATE_HOST', 'host', host, '127.0.0.1', 'The address to listen on.'),
+  host: setting('HEADGATE_HOST', host, '127.0.0.1', 'The address to listen on.', 'host'),
   port: setting(
     'HEADGATE_PORT',
-    'port',
     integer(0, 65_535),
     '8080',
     'The port to listen on; 0 picks a free one.',
+    'port',
   ),
   database: setting(
     'HEADGATE_DATABASE',
-    'database',
     database,
     'sqlite:./data/headgate.db',
     'The database: a SQLite file, which is created if it does not exist, or a PostgreSQL database.',
+    'database',
   ),
   workers: setting(
     'HEADGATE_WORKERS',
-    'workers',
     integer(1, 256),
     '1',
     'How many processes serve the port together. More than one needs PostgreSQL.',
+    'workers',
   ),
   batchSize: setting(
     'HEADGATE_BATCH_SIZE',
-    null,
     integer(1, 1_000_000),
     '1000',
     'The number of records in a batch. The response to an upload has one result for each batch.',
   ),
   maxRecords: setting(
     'HEADGATE_MAX_RECORDS',
-    null,
     integer(1, 1_000_000),
     '5000',
     'The most records in one upload.',
   ),
   maxBodyBytes: setting(
     'HEADGATE_MAX_BODY',
-    null,
     // A body must fit into one string, and V8's longest string is a little below 512 MiB.
     bytes('500MiB'),
     '32MiB',
@@ -208,7 +205,6 @@ const ofServer = {
   ),
   maxInFlightBytes: setting(
     'HEADGATE_MAX_IN_FLIGHT',
-    null,
     bytes('1024GiB'),
     '256MiB',
     'The most bytes of request bodies and large responses that each process keeps in memory. Further requests get a ' +
@@ -216,35 +212,30 @@ const ofServer = {
   ),
   stallTimeoutMs: setting(
     'HEADGATE_STALL_TIMEOUT',
-    null,
     duration('1s', '1h'),
     '30s',
     'How long a client may stall while it sends a body or reads a response before the connection is closed.',
   ),
   rateLimitPerSecond: setting(
     'HEADGATE_RATE_LIMIT',
-    null,
     requestsPerSecond,
     '1000',
     'The requests per second that each key may make, or off. Each process counts separately.',
   ),
   tlsCertFile: setting(
     'HEADGATE_TLS_CERT',
-    null,
     file,
     null,
     'The certificate chain for HTTPS. Needs HEADGATE_TLS_KEY.',
   ),
   tlsKeyFile: setting(
     'HEADGATE_TLS_KEY',
-    null,
     file,
     null,
     'The private key of the certificate. Needs HEADGATE_TLS_CERT.',
   ),
   behindProxy: setting(
     'HEADGATE_BEHIND_PROXY',
-    null,
     trueOrFalse,
     'false',
     'True if a proxy in front terminates TLS. The server may then listen on any address, and refuses requests ' +
@@ -252,42 +243,36 @@ const ofServer = {
   ),
   allowedOrigins: setting(
     'HEADGATE_ALLOWED_ORIGINS',
-    null,
     origins,
     null,
     'The origins whose pages may call the API from a browser. Without it, browsers allow only pages of the same origin.',
   ),
   logLevel: setting(
     'HEADGATE_LOG_LEVEL',
-    null,
     oneOf(...logLevels),
     'info',
     'How much is logged on standard error. info logs every request, warn only those with a 5xx response.',
   ),
   logFormat: setting(
     'HEADGATE_LOG_FORMAT',
-    null,
     oneOf(...logFormats),
     'auto',
     'The format of the log: json for programs, pretty for people. auto is pretty on a terminal, otherwise json.',
   ),
   metricsPort: setting(
     'HEADGATE_METRICS_PORT',
-    null,
     integer(0, 65_535),
     null,
     'The port of /metrics for Prometheus; 0 picks a free one. Without it, metrics are off.',
   ),
   metricsHost: setting(
     'HEADGATE_METRICS_HOST',
-    null,
     host,
     '127.0.0.1',
     'The address of /metrics. It is served without a key and over plain HTTP, so only Prometheus should reach it.',
   ),
   shutdownTimeoutMs: setting(
     'HEADGATE_SHUTDOWN_TIMEOUT',
-    null,
     duration('1ms', '24h'),
     '30s',
     'How long a stop waits for requests in flight. Clients that stall are disconnected sooner.',
@@ -298,24 +283,23 @@ const ofServer = {
 const ofCallers = {
   url: setting(
     'HEADGATE_URL',
-    'url',
     serverUrl,
     'http://127.0.0.1:8080',
     'The server that `load` and `export` call.',
+    'url',
   ),
   apiKey: setting(
     'HEADGATE_KEY',
-    null,
     apiKey,
     null,
     'The API key for `load` and `export`. It has no flag, because the list of processes would show it.',
   ),
   apiKeyFile: setting(
     'HEADGATE_KEY_FILE',
-    'key-file',
     keyFile,
     null,
     'A file with the API key for `load` and `export`, instead of HEADGATE_KEY.',
+    'key-file',
   ),
 };
 
@@ -460,17 +444,4 @@ export function settingWarnings(env: Environment): readonly string[] {
       const hint = near === null ? '' : `; did you mean ${PREFIX}${near}?`;
       return `${PREFIX}${name} is not a setting of Headgate and has no effect${hint}`;
     });
-}
-
-/** Returns the table of settings for the docs, in Markdown. */
-export function settingsTable(): string {
-  const rows = settingDescriptions.map(({ env, flag, accepts, default: defaultText, help }) => [
-    `\`${env}\``,
-    flag === null ? '' : `\`--${flag}\``,
-    defaultText === null ? '' : `\`${defaultText}\``,
-    `${help} Takes ${accepts}.`,
-  ]);
-  return [['Setting', 'Flag', 'Default', 'What it does'], ['---', '---', '---', '---'], ...rows]
-    .map((cells) => `| ${cells.join(' | ')} |\n`)
-    .join('');
 }

@@ -51,7 +51,7 @@ async function setUp() {
   const clock = new HandClock();
   const watched = new WatchedStore(store);
   const errors: unknown[] = [];
-  const gatekeeper = new Gatekeeper(watched, { clock, onError: (error) => errors.push(error) });
+  const gatekeeper = new Gatekeeper(watched, (error) => errors.push(error), clock);
   const issue = (expiresAtMs: number | null = null): Promise<IssuedKey> =>
     issueKey(elsewhere, {
       organisation,
@@ -232,7 +232,7 @@ async function setUpSlow() {
     findKey: () => new Promise<ApiKey | null>((resolve) => answers.push(resolve)),
     noteKeysUsed: store.noteKeysUsed,
   };
-  const gatekeeper = new Gatekeeper(slow, { clock, onError: assert.ifError });
+  const gatekeeper = new Gatekeeper(slow, assert.ifError, clock);
   return { gatekeeper, clock, answers, apiKey, key };
 }
 

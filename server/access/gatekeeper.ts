@@ -19,6 +19,7 @@ const UNKNOWN_FOR_MS = 1000;
 const NOTE_USE_EVERY_MS = 10_000;
 const MOST_KNOWN_KEYS = 50_000;
 const MOST_UNKNOWN_KEY_IDS = 10_000;
+
 export interface Clock {
   /** The time of day, for expiry and for noting use. */
   nowMs(): number;
@@ -27,12 +28,6 @@ export interface Clock {
 }
 
 const systemClock: Clock = { nowMs: () => Date.now(), elapsedMs: () => performance.now() };
-
-export interface GatekeeperOptions {
-  /** Called if last-used times could not be written. The times are kept, and the write is retried. */
-  readonly onError: (error: unknown) => void;
-  readonly clock?: Clock;
-}
 
 /** The hash of the presented secret. Calls can share this buffer, because each fills and compares it synchronously. */
 const presentedHash = Buffer.alloc(HASH_CHARACTERS);
@@ -55,6 +50,7 @@ interface Lookup {
 export class Gatekeeper {
   readonly #store: Pick<Store, 'findKey' | 'noteKeysUsed'>;
   readonly #clock: Clock;
+  /** Called if last-used times could not be written. The times are kept, and the write is retried. */
   readonly #onError: (error: unknown) => void;
   /** Ordered by the last read, so that the first entry is the oldest and is removed first. */
   readonly #known = new Map<string, KnownKey>();
@@ -67,7 +63,8 @@ export class Gatekeeper {
 
   constructor(
     store: Pick<Store, 'findKey' | 'noteKeysUsed'>,
-    { onError, clock = systemClock }: GatekeeperOptions,
+    onError: (error: unknown) => void,
+    clock: Clock = systemClock,
   ) {
     this.#store = store;
     this.#clock = clock;
@@ -191,7 +188,5 @@ export class Gatekeeper {
 }
 
 function dropFirstBeyond(map: Map<string, unknown>, most: number): void {
-  if (map.size <= most) return;
-  const [first] = map.keys();
-  if (first !== undefined) map.delete(first);
+  if (map.size > most) map.delete(map.keys().next().value!);
 }

@@ -11,13 +11,8 @@ const SECRET_BYTES = 24;
 const form = new RegExp(`^hg_([0-9a-f]{${2 * KEY_ID_BYTES}})_([0-9a-f]{${2 * SECRET_BYTES}})$`);
 const keyIdForm = new RegExp(`^[0-9a-f]{${2 * KEY_ID_BYTES}}$`);
 
-export interface PresentedKey {
-  readonly keyId: string;
-  readonly secret: string;
-}
-
 /** Returns the two parts of a key, or null if the text does not have the form of a key. */
-export function parseKey(presented: string): PresentedKey | null {
+export function parseKey(presented: string): { readonly keyId: string; readonly secret: string } | null {
   const parts = form.exec(presented);
   return parts === null ? null : { keyId: parts[1]!, secret: parts[2]! };
 }
@@ -40,9 +35,7 @@ export function endedBy(key: ApiKey, nowMs: number): 'expired' | 'revoked' | nul
 }
 
 /** A `rotated` key has a successor, but is itself still accepted until it expires. */
-export type KeyStatus = 'active' | 'rotated' | 'expired' | 'revoked';
-
-export function statusOf(key: ApiKey, nowMs: number): KeyStatus {
+export function statusOf(key: ApiKey, nowMs: number): 'active' | 'rotated' | 'expired' | 'revoked' {
   return endedBy(key, nowMs) ?? (key.replacedBy === null ? 'active' : 'rotated');
 }
 

@@ -7,11 +7,11 @@ import type { ExitCode } from './io.ts';
 export interface Command {
   readonly words: readonly string[];
   /** The arguments in order. Only the last one may be given several times. */
-  readonly args: readonly { readonly name: string; readonly help: string; readonly repeats?: true }[];
-  readonly requiredOptions: readonly string[];
+  readonly args?: readonly { readonly name: string; readonly help: string; readonly repeats?: true }[];
+  readonly requiredOptions?: readonly string[];
   readonly options: readonly string[];
   readonly summary: string;
-  readonly details: string;
+  readonly details?: string;
   readonly examples: readonly string[];
   run(call: Call): Promise<ExitCode>;
 }
@@ -21,8 +21,6 @@ const keyId = { name: 'KEY_ID', help: 'The id of the key, as `keys list` shows i
 export const commands: readonly Command[] = [
   {
     words: ['serve'],
-    args: [],
-    requiredOptions: [],
     options: ['host', 'port', 'database', 'workers'],
     summary: 'Start the service.',
     details:
@@ -38,8 +36,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: ['ready'],
-    args: [],
-    requiredOptions: [],
     options: ['host', 'port'],
     summary: 'Check whether the server on this machine is ready.',
     details:
@@ -54,7 +50,6 @@ export const commands: readonly Command[] = [
     args: [
       { name: 'NAME', help: 'The name: 1 to 100 visible characters, not used by another organisation.' },
     ],
-    requiredOptions: [],
     options: ['json', 'database'],
     summary: 'Create an organisation.',
     details:
@@ -64,17 +59,13 @@ export const commands: readonly Command[] = [
   },
   {
     words: ['orgs', 'list'],
-    args: [],
-    requiredOptions: [],
     options: ['json', 'database'],
     summary: 'List the organisations.',
-    details: '',
     examples: ['headgate orgs list'],
     run: async (call) => (await import('./orgs.ts')).listOrgs(call),
   },
   {
     words: ['keys', 'issue'],
-    args: [],
     requiredOptions: ['org'],
     options: ['scope', 'name', 'expires', 'json', 'database'],
     summary: 'Issue an API key to an organisation.',
@@ -89,7 +80,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: ['keys', 'list'],
-    args: [],
     requiredOptions: ['org'],
     options: ['json', 'database'],
     summary: "List an organisation's keys, without their secrets.",
@@ -102,7 +92,6 @@ export const commands: readonly Command[] = [
   {
     words: ['keys', 'rotate'],
     args: [keyId],
-    requiredOptions: [],
     options: ['overlap', 'json', 'database'],
     summary: 'Replace a key with a new one; the old one works for a while longer.',
     details:
@@ -115,7 +104,6 @@ export const commands: readonly Command[] = [
   {
     words: ['keys', 'revoke'],
     args: [keyId],
-    requiredOptions: [],
     options: ['json', 'database'],
     summary: 'Revoke a key permanently.',
     details: 'Running servers refuse the key within 5 seconds. This cannot be undone.',
@@ -135,7 +123,6 @@ export const commands: readonly Command[] = [
           'array of at most 32 MiB uncompressed; files in the other formats can have any size.',
       },
     ],
-    requiredOptions: [],
     options: ['type', 'dry-run', 'rejected', 'concurrency', 'lenient', 'restart', 'json', 'url', 'key-file'],
     summary: 'Upload files of records and interactions through the API.',
     details:
@@ -158,7 +145,6 @@ export const commands: readonly Command[] = [
   {
     words: ['export'],
     args: [{ name: 'TYPE', help: 'A record type, such as shops, or user-interactions.' }],
-    requiredOptions: [],
     options: ['format', 'out', 'force', 'include-deleted', 'spreadsheet-safe', 'url', 'key-file'],
     summary: 'Export all records of a type, in a format that `load` accepts.',
     details:
@@ -173,7 +159,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: ['copy'],
-    args: [],
     requiredOptions: ['from', 'to'],
     options: ['json'],
     summary: 'Copy everything to another database.',
@@ -189,7 +174,6 @@ export const commands: readonly Command[] = [
   {
     words: ['backup'],
     args: [{ name: 'FILE', help: 'The backup file to create. Its folder must exist.' }],
-    requiredOptions: [],
     options: ['force', 'json', 'database'],
     summary: 'Back up a SQLite database, even while a server is running.',
     details:
@@ -205,7 +189,6 @@ export const commands: readonly Command[] = [
   {
     words: ['sample'],
     args: [{ name: 'DIR', help: 'The folder to write to. It is created if it does not exist.' }],
-    requiredOptions: [],
     options: ['customers', 'seed', 'until', 'format', 'gzip', 'force', 'json'],
     summary: 'Write sample data of every type, for trials and measurements.',
     details:
@@ -221,8 +204,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: ['migrate'],
-    args: [],
-    requiredOptions: [],
     options: ['json', 'database'],
     summary: 'Migrate a database to the current schema, and distribute it with Citus.',
     details:

@@ -21,30 +21,25 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   if (isMissingFile(from)) return failed(io, `--from names ${quote(from)}, and there is no such file`);
   const { openStore } = await import('../store/open-store.ts');
   const onTrouble = (trouble: string): void => io.err(`headgate: ${trouble}`);
+  await using opened = new AsyncDisposableStack();
   const source = await openStore(from, onTrouble);
-  try {
-    const target = await openStore(to, onTrouble);
-    try {
-      const line = progressLine(io);
-      const comparisons = await copyEverything(source, target, (progress) =>
-        line.show(sentence(progress, io.isTerminal)),
-      ).finally(() => line.end());
-      if (comparisons instanceof Failure) return failed(io, comparisons);
-      if (isOn('json')) printJson(io, comparisons.map(asJson));
-      else for (const row of columns(tableOf(comparisons))) io.out(row);
-      const different = comparisons.filter(({ isEqual }) => !isEqual).length;
-      if (different === 0) return exitCodes.done;
-      return failed(
-        io,
-        `${different} of ${comparisons.length} comparisons differ; was one of the databases written to during the copy? ` +
-          'Stop all writers and run the same command again',
-      );
-    } finally {
-      await target.close();
-    }
-  } finally {
-    await source.close();
-  }
+  opened.defer(() => source.close());
+  const target = await openStore(to, onTrouble);
+  opened.defer(() => target.close());
+  const line = progressLine(io);
+  const comparisons = await copyEverything(source, target, (progress) =>
+    line.show(sentence(progress, io.isTerminal)),
+  ).finally(() => line.end());
+  if (comparisons instanceof Failure) return failed(io, comparisons);
+  if (isOn('json')) printJson(io, comparisons.map(asJson));
+  else for (const row of columns(tableOf(comparisons))) io.out(row);
+  const different = comparisons.filter(({ isEqual }) => !isEqual).length;
+  if (different === 0) return exitCodes.done;
+  return failed(
+    io,
+    `${different} of ${comparisons.length} comparisons differ; was one of the databases written to during the copy? ` +
+      'Stop all writers and run the same command again',
+  );
 }
 
 function isSame(from: string, to: string): boolean {

@@ -5,8 +5,6 @@ import { columns, wrap } from './columns.ts';
 import { type Command, commands } from './commands.ts';
 import { options } from './options.ts';
 
-const everywhere = ['help', 'version'];
-
 export function overview(): string[] {
   return [
     ...wrap(
@@ -17,10 +15,10 @@ export function overview(): string[] {
     'Usage: headgate COMMAND [OPTIONS]',
     '',
     'Commands:',
-    ...columns([...commands.map((command) => [shortUsage(command), command.summary]), helpEntry], '  '),
+    ...columns([...commands.map(summaryRow), helpRow], '  '),
     '',
     'Options:',
-    ...optionLines(['database', ...everywhere]),
+    ...optionLines(['database', 'help', 'version']),
     '',
     'First steps:',
     ...columns(
@@ -33,13 +31,14 @@ export function overview(): string[] {
     ),
     '',
     ...wrap(
-      'Every command works while a server runs on the same database. `headgate serve --help` lists the settings.',
+      'Every command except `copy` works while a server runs on the same database. `headgate serve --help` lists ' +
+        'the settings.',
     ),
     'Exit codes: 0 success; 1 failure; 2 wrong command line or setting. `load` has its own.',
   ];
 }
 
-const helpEntry = ['help [COMMAND]', 'Show this help, or the help of a command.'];
+const helpRow = ['help [COMMAND]', 'Show this help, or the help of a command.'];
 
 /** Returns the help of a group of commands, such as `keys`. */
 export function groupHelp(group: readonly Command[]): string[] {
@@ -48,33 +47,23 @@ export function groupHelp(group: readonly Command[]): string[] {
     `Usage: headgate ${word} COMMAND [OPTIONS]`,
     '',
     'Commands:',
-    ...columns(
-      group.map((command) => [shortUsage(command), command.summary]),
-      '  ',
-    ),
+    ...columns(group.map(summaryRow), '  '),
     '',
     `\`headgate ${word} COMMAND --help\` shows the details of a command.`,
   ];
 }
 
 export function commandHelp(command: Command): string[] {
+  const { summary, details = '', args = [], requiredOptions = [] } = command;
+  const argRows = args.map(({ name, help }) => [name, help]);
   return [
     ...wrap(`Usage: ${usage(command)}`),
     '',
-    ...wrap(`${command.summary} ${command.details}`.trim()),
-    ...(command.args.length === 0
-      ? []
-      : [
-          '',
-          'Arguments:',
-          ...columns(
-            command.args.map(({ name, help }) => [name, help]),
-            '  ',
-          ),
-        ]),
+    ...wrap(`${summary} ${details}`.trim()),
+    ...(args.length === 0 ? [] : ['', 'Arguments:', ...columns(argRows, '  ')]),
     '',
     'Options:',
-    ...optionLines([...command.requiredOptions, ...command.options, 'help']),
+    ...optionLines([...requiredOptions, ...command.options, 'help']),
     ...settingLines(command),
     '',
     'Examples:',
@@ -84,14 +73,18 @@ export function commandHelp(command: Command): string[] {
 
 /** Returns a line such as `headgate keys issue --org NAME|ID [--scope SCOPE]... [--json]`. */
 export function usage(command: Command): string {
-  const required = command.requiredOptions.map(optionUsage);
+  const required = (command.requiredOptions ?? []).map(optionUsage);
   const optional = command.options.map(
     (name) => `[${optionUsage(name)}]${options[name]!.repeats ? '...' : ''}`,
   );
   return ['headgate', shortUsage(command), ...required, ...optional].join(' ');
 }
 
-function shortUsage({ words, args }: Command): string {
+function summaryRow(command: Command): string[] {
+  return [shortUsage(command), command.summary];
+}
+
+function shortUsage({ words, args = [] }: Command): string {
   return [...words, ...args.map(({ name, repeats }) => (repeats ? `${name}...` : name))].join(' ');
 }
 

@@ -25,21 +25,15 @@ const valueNames: Readonly<Record<string, string>> = {
   'key-file': 'FILE',
 };
 
-const settingOptions = Object.fromEntries(
-  settingDescriptions.flatMap(({ flag, env, accepts, default: defaultText, help }) =>
-    flag === null
-      ? []
-      : [
-          [
-            flag,
-            {
-              value: valueNames[flag] ?? 'VALUE',
-              help: `${help} Takes ${accepts}. Default: ${env}${defaultText === null ? '' : `, or else ${defaultText}`}.`,
-            },
-          ],
-        ],
-  ),
-);
+const settingOptions: Record<string, Option> = {};
+for (const { flag, env, accepts, default: defaultText, help } of settingDescriptions) {
+  if (flag === null) continue;
+  const otherwise = defaultText === null ? env : `${env}, or else ${defaultText}`;
+  settingOptions[flag] = {
+    value: valueNames[flag]!,
+    help: `${help} Takes ${accepts}. Default: ${otherwise}.`,
+  };
+}
 
 export const options: Readonly<Record<string, Option>> = {
   ...settingOptions,

@@ -70,7 +70,7 @@ test('the help lists every command, and the help of a command lists every option
     const help = await withoutDatabase(...command.words, '--help');
     assert.equal(help.exitCode, 0);
     assert.deepEqual(await withoutDatabase('help', ...command.words), help);
-    for (const name of [...command.requiredOptions, ...command.options]) {
+    for (const name of [...(command.requiredOptions ?? []), ...command.options]) {
       assert.ok(help.out.includes(`--${name}`), `--${name} is not in the help of ${command.words.join(' ')}`);
     }
     for (const example of command.examples) assert.ok(help.out.includes(example));
@@ -80,7 +80,7 @@ test('the help lists every command, and the help of a command lists every option
 
 test('every declared option belongs to a command, and every option of a command is declared', () => {
   const taken = new Set(
-    commands.flatMap(({ requiredOptions, options: others }) => [...requiredOptions, ...others]),
+    commands.flatMap(({ requiredOptions = [], options: others }) => [...requiredOptions, ...others]),
   );
   assert.deepEqual([...taken, 'help', 'version'].sort(), Object.keys(options).sort());
 });

@@ -62,8 +62,9 @@ function hint(word: string, known: readonly string[]): string {
 }
 
 function callOf(command: Command, given: Given, io: Io): Call | Failure {
+  const { args: wanted = [], requiredOptions = [] } = command;
   const called = command.words.join(' ');
-  const taken = [...command.requiredOptions, ...command.options];
+  const taken = [...requiredOptions, ...command.options];
   for (const name of given.options.keys()) {
     if (taken.includes(name)) continue;
     const near = nearName(name, taken);
@@ -75,13 +76,13 @@ function callOf(command: Command, given: Given, io: Io): Call | Failure {
   }
   const args = given.words.slice(command.words.length);
   const missing =
-    command.args[args.length]?.name ??
-    command.requiredOptions
+    wanted[args.length]?.name ??
+    requiredOptions
       .filter((name) => !given.options.has(name))
       .map((name) => `--${name} ${options[name]!.value}`)[0];
   if (missing !== undefined) return new Failure(`${called} needs ${missing}: ${usage(command)}`);
-  const surplus = args[command.args.length];
-  if (surplus !== undefined && !command.args.at(-1)?.repeats) {
+  const surplus = args[wanted.length];
+  if (surplus !== undefined && !wanted.at(-1)?.repeats) {
     return new Failure(`${called} does not take the argument ${quote(surplus)}: ${usage(command)}`);
   }
   return {

@@ -1,5 +1,6 @@
 // `headgate serve`: starts the service, and stops it on a signal.
 
+import { setTimeout } from 'node:timers/promises';
 import { Failure } from '../failure.ts';
 import type { RunningServer } from '../serve.ts';
 import { isWorker, notifyPrimary, startWorkers, WorkerFailed } from '../serve-many.ts';
@@ -36,8 +37,7 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
     return new Failure(sentence);
   });
   const started = await Promise.race([starting, secondSignal]);
-  if (started === undefined) return exitCodes.failed;
-  if (started instanceof WorkerFailed) return exitCodes.failed;
+  if (started === undefined || started instanceof WorkerFailed) return exitCodes.failed;
   if (started instanceof Failure) return failed(io, started);
 
   await firstSignal;
@@ -50,7 +50,7 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
       },
     ),
     secondSignal.then(() => exitCodes.failed),
-    after(settings.shutdownTimeoutMs + (isPrimary(settings) ? WORKERS_HEAD_START_MS : 0)).then(() =>
+    setTimeout(settings.shutdownTimeoutMs + (isPrimary(settings) ? WORKERS_HEAD_START_MS : 0)).then(() =>
       failed(
         io,
         `requests in flight did not end within ${settings.shutdownTimeoutMs / 1000} s; stopped without waiting`,
@@ -93,10 +93,6 @@ function stopSignals(): { readonly firstSignal: Promise<void>; readonly secondSi
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
   return { firstSignal: first.promise, secondSignal: second.promise };
-}
-
-function after(delayMs: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, delayMs));
 }
 
 /** An error about listening names one of these calls. In a worker it can be `bind`, because the primary listens. */

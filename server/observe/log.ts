@@ -71,7 +71,7 @@ export function openLog({ threshold, format, isTerminal, isShared, env }: LogOpt
 }
 
 /** Returns the level of a request's line: `debug` for successful health checks, because they come every few seconds. */
-export function levelOf({ status, isProbe }: EndedRequest): LogLevel {
+function levelOf({ status, isProbe }: EndedRequest): LogLevel {
   if (status !== null && status >= 500) return 'warn';
   return isProbe ? 'debug' : 'info';
 }

@@ -1,40 +1,31 @@
 // Serves /metrics for Prometheus on a separate port, so that the public port does not show metrics.
 
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** The text format that Prometheus reads. */
 const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-export interface MetricsServer {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
+/** Serves the text, and prints the URL. Resolves to a function that stops serving it. */
 export async function serveMetrics(
   host: string,
   port: number,
   text: () => Promise<string>,
-): Promise<MetricsServer> {
+  out: (line: string) => void,
+): Promise<() => Promise<void>> {
   const server = createServer((request, response) => {
     answer(request, response, text).catch((error: Error) => respond(response, 500, `${error.message}\n`));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+  await once(server.listen(port, host), 'listening');
   // The metrics server alone must not keep the process alive.
   server.unref();
   const { port: taken } = server.address() as AddressInfo;
-  return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}/metrics`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+  out(`metrics at http://${host.includes(':') ? `[${host}]` : host}:${taken}/metrics`);
+  return async () => {
+    const closed = once(server.close(), 'close');
+    server.closeAllConnections();
+    await closed;
   };
 }
 

@@ -1,15 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Gauges, Metrics } from './metrics.ts';
-
-const gauges: Gauges = {
-  requestsInProgress: () => 3,
-  bodiesWaiting: () => 2,
-  bytesInFlight: () => 10,
-  bytesInFlightLimit: 100,
-  jobsAt: (thread) => (thread === 'large' ? 4 : 5),
-  writesOf: (thread) => (thread === 'large' ? 6 : 7),
-};
+import { Metrics } from './metrics.ts';
 
 const build = { version: '1.2.3', store: 'sqlite' };
 
@@ -25,7 +16,10 @@ test('the error counts of every route start at 0, so that the first error is an 
 
 test('records that the store could not write count as failed, and the store error is counted', async (t) => {
   const metrics = new Metrics([], build);
-  metrics.watch(gauges);
+  metrics.watch('requestsInProgress', () => 3);
+  metrics.watch('bodiesWaiting', () => 2);
+  metrics.watchThreads('jobs', (thread) => (thread === 'large' ? 4 : 5));
+  metrics.watchThreads('writes', (thread) => (thread === 'large' ? 6 : 7));
   t.after(() => metrics.close());
   const counts = { received: 5, created: 0, updated: 0, unchanged: 0, rejected: 5 };
   const codes = { store_unavailable: 3, required: 4 };

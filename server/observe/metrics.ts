@@ -12,44 +12,17 @@ import {
 } from './ended-request.ts';
 import { type LabelsOf, type MetricName, metricTable } from './metric-table.ts';
 
-export type StoreErrorDuring = 'upload' | 'interaction' | 'read' | 'readiness' | 'upkeep';
+const storeErrorPlaces = ['upload', 'interaction', 'read', 'readiness', 'upkeep'] as const;
 /** The ingest threads, named by the size of their requests. */
-export type ThreadLabel = 'small' | 'large';
-
-/** Values that are read only during a scrape. */
-export interface Gauges {
-  requestsInProgress(): number;
-  bodiesWaiting(): number;
-  bytesInFlight(): number;
-  readonly bytesInFlightLimit: number;
-  jobsAt(thread: ThreadLabel): number;
-  writesOf(thread: ThreadLabel): number;
-}
-
-export interface MethodOfRoute {
-  readonly method: string;
-  readonly route: string;
-}
-
-export interface Build {
-  readonly version: string;
-  readonly store: string;
-}
+const threads = ['small', 'large'] as const;
+export type ThreadLabel = (typeof threads)[number];
 
 const DELAY_RESOLUTION_MS = 10;
 const NANOSECONDS = 1e9;
 const recordFates = ['created', 'updated', 'unchanged'] as const;
 const recordOutcomes = [...recordFates, 'rejected', 'failed'] as const;
-const storeErrorPlaces: readonly StoreErrorDuring[] = [
-  'upload',
-  'interaction',
-  'read',
-  'readiness',
-  'upkeep',
-];
 /** The statuses for which an operator has alerts. */
 const serverErrorStatuses = ['500', '503'];
-const threads: readonly ThreadLabel[] = ['small', 'large'];
 const bucketsSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /** The counters start at 0 for all known label values, so that Prometheus sees the first increase of each. */
@@ -66,7 +39,10 @@ export class Metrics {
   readonly #threadRestarts = new Counter(this.#config('threadRestarts'));
   readonly #loopDelay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
 
-  constructor(routes: readonly MethodOfRoute[], build: Build) {
+  constructor(
+    routes: readonly { readonly method: string; readonly route: string }[],
+    build: { readonly version: string; readonly store: string },
+  ) {
     for (const place of routes) {
       for (const status of serverErrorStatuses) this.#requests.inc({ ...place, status }, 0);
     }
@@ -81,21 +57,19 @@ export class Metrics {
     for (const thread of threads) this.#threadRestarts.inc({ thread }, 0);
     this.#loopDelay.enable();
     this.#gauge('eventLoopDelay', (gauge) => this.#takeLoopDelays(gauge));
-    this.#gauge('workers', (gauge) => gauge.set(1));
+    this.watch('workers', () => 1);
     this.#gauge('buildInfo', (gauge) => gauge.set({ ...build, node: process.version }, 1));
   }
 
-  /** Adds the gauges whose values are read during a scrape. */
-  watch(gauges: Gauges): void {
-    this.#gauge('requestsInProgress', (gauge) => gauge.set(gauges.requestsInProgress()));
-    this.#gauge('bodiesWaiting', (gauge) => gauge.set(gauges.bodiesWaiting()));
-    this.#gauge('bytesInFlight', (gauge) => gauge.set(gauges.bytesInFlight()));
-    this.#gauge('bytesInFlightLimit', (gauge) => gauge.set(gauges.bytesInFlightLimit));
-    this.#gauge('jobs', (gauge) => {
-      for (const thread of threads) gauge.set({ thread }, gauges.jobsAt(thread));
-    });
-    this.#gauge('writes', (gauge) => {
-      for (const thread of threads) gauge.set({ thread }, gauges.writesOf(thread));
+  /** Adds a gauge whose value is read during a scrape. */
+  watch(name: MetricName, value: () => number): void {
+    this.#gauge(name, (gauge) => gauge.set(value()));
+  }
+
+  /** Adds a gauge that has a value for each ingest thread. */
+  watchThreads(name: 'jobs' | 'writes', read: (thread: ThreadLabel) => number): void {
+    this.#gauge(name, (gauge) => {
+      for (const thread of threads) gauge.set({ thread }, read(thread));
     });
   }
 
@@ -116,7 +90,7 @@ export class Metrics {
     for (const [code, count] of Object.entries(codes)) this.#rejections.inc({ code }, count);
   }
 
-  storeFailed(during: StoreErrorDuring): void {
+  storeFailed(during: (typeof storeErrorPlaces)[number]): void {
     this.#storeErrors.inc({ during });
   }
 

@@ -1,6 +1,7 @@
 // Turns requests into OpenTelemetry spans and sends them to a collector as OTLP over HTTP. This module is loaded only
 // if an endpoint is set. The child spans of a request are made when the request ends, from the recorded times.
 
+import { setTimeout } from 'node:timers/promises';
 import {
   type Attributes,
   createTraceState,
@@ -34,10 +35,8 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { EndedRequest } from './ended-request.ts';
 import { epochMs } from './epoch-ms.ts';
-import type { LogFields } from './log.ts';
 import type { BodyTimes, TraceSettings, Traces } from './traces.ts';
 
-type Warn = (summary: LogFields, message: string) => void;
 type Env = TraceSettings['env'];
 
 const SERVICE_NAME = 'headgate';
@@ -107,14 +106,11 @@ export function sendTraces({ version, env, isTls, warn }: TraceSettings): Traces
       };
     },
     async close() {
-      const patience = Promise.withResolvers<string>();
-      const timer = setTimeout(
-        () => patience.resolve(`no response within ${LAST_SPANS_MS / 1000} s`),
-        LAST_SPANS_MS,
-      );
       const { failed } = exporter;
-      const cause = await Promise.race([provider.shutdown().then(() => null, causeOf), patience.promise]);
-      clearTimeout(timer);
+      const cause = await Promise.race([
+        provider.shutdown().then(() => null, causeOf),
+        setTimeout(LAST_SPANS_MS, `no response within ${LAST_SPANS_MS / 1000} s`),
+      ]);
       diag.disable();
       const spans = exporter.unanswered + exporter.failed - failed;
       if (spans > 0) warn({ spans, cause }, 'the last spans could not be sent, and are lost');
@@ -183,7 +179,7 @@ const samplers: Readonly<Record<string, (ratio: number) => Sampler>> = {
 };
 const usualSampler = 'parentbased_always_on';
 
-function samplerOf(env: Env, warn: Warn): Sampler {
+function samplerOf(env: Env, warn: TraceSettings['warn']): Sampler {
   const name = env.OTEL_TRACES_SAMPLER || usualSampler;
   const ratio = Number(env.OTEL_TRACES_SAMPLER_ARG || 1);
   if (Object.hasOwn(samplers, name) && ratio >= 0 && ratio <= 1) return samplers[name]!(ratio);

@@ -15,14 +15,7 @@ export function readTraceParent(header: string | undefined): TraceParent | null 
   if (header === undefined) return null;
   const parts = form.exec(header.trim());
   if (parts === null) return null;
-  const [, version, traceId, spanId, flags, more] = parts as unknown as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string?,
-  ];
+  const [, version, traceId = '', spanId = '', flags = '', more] = parts;
   const isForbidden = version === 'ff' || (version === '00' && more !== undefined);
   if (isForbidden || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) !== 0 };

@@ -1,4 +1,5 @@
-// Declares the interface of traces, independent of OpenTelemetry.
+// Declares the interface of traces, and starts to send them if an environment variable names an endpoint. OpenTelemetry
+// is loaded only in that case.
 
 import type { EndedRequest } from './ended-request.ts';
 import type { LogFields } from './log.ts';
@@ -27,4 +28,20 @@ export interface TraceSettings {
   readonly env: { readonly [name: string]: string | undefined };
   readonly isTls: boolean;
   warn(summary: LogFields, message: string): void;
+}
+
+const endpoints = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
+
+/** Resolves to null if no valid endpoint is set, or if one of OpenTelemetry's own variables switches tracing off. */
+export async function openTraces(settings: TraceSettings): Promise<Traces | null> {
+  const { env, warn } = settings;
+  const variable = endpoints.find((name) => (env[name] ?? '') !== '');
+  if (variable === undefined) return null;
+  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none') return null;
+  if (!/^https?:$/.test(URL.parse(env[variable]!)?.protocol ?? '')) {
+    warn({}, `${variable} must be a URL such as http://127.0.0.1:4318; no traces are sent`);
+    return null;
+  }
+  const { sendTraces } = await import('./opentelemetry.ts');
+  return sendTraces(settings);
 }
