@@ -21,6 +21,7 @@ export interface OpenedFiles {
 /** The suffixes of the database, its write-ahead log, and the index of the log. */
 const suffixes = ['', '-wal', '-shm'] as const;
 const DATABASE = 0;
+const companionFiles = [1, 2] as const;
 const NUMBERS_PER_FILE = 2;
 /** A file that is replaced while it is being opened is opened once more. A second replacement is an error. */
 const OPENING_ATTEMPTS = 2;
@@ -42,7 +43,8 @@ export interface Loss {
   readonly message: string;
 }
 
-type Seen = BigIntStats | Error | undefined;
+/** What is at a path: a file, nothing, or the error of a path that cannot be checked. */
+type Seen = BigIntStats | undefined | Error;
 
 export class FileWatch {
   readonly #path: string;
@@ -64,35 +66,29 @@ export class FileWatch {
    */
   open<Database extends { close(): void }>(openDatabase: () => Database): Database {
     // Checks the path before opening, because SQLite would create a new file if the database is gone.
-    this.assertInPlace('database');
-    for (let attempt = 1; ; attempt++) {
+    assertNoLoss(this.#lossOf(DATABASE, this.#look(DATABASE)));
+    for (let attempt = 1; attempt <= OPENING_ATTEMPTS; attempt++) {
       const before = this.#look(DATABASE);
       const database = openDatabase();
       const after = this.#look(DATABASE);
-      if (isFile(after) && (!isFile(before) || isSame(before, after))) {
+      if (isFile(after) && (!isFile(before) || (before.dev === after.dev && before.ino === after.ino))) {
         this.#remember(DATABASE, after);
-        for (let file = DATABASE + 1; file < suffixes.length; file++) this.#remember(file, this.#look(file));
+        for (const file of companionFiles) this.#remember(file, this.#look(file));
         return database;
       }
       database.close();
-      if (attempt === OPENING_ATTEMPTS) {
-        throw new StoreUnavailable(`the database ${this.#path} was replaced while it was being opened`);
-      }
     }
+    throw new StoreUnavailable(`the database ${this.#path} was replaced while it was being opened`);
   }
 
-  /**
-   * Throws StoreUnavailable if one of the files is not the one that the writer opened. `what` says which files are
-   * checked.
-   */
-  assertInPlace(what: 'database' | 'all files' = 'all files'): void {
-    const loss = what === 'database' ? this.#lossOf(DATABASE, this.#look(DATABASE)) : this.loss();
-    if (loss !== null) throw new StoreUnavailable(loss.message);
+  /** Throws StoreUnavailable if one of the files is not the one that the writer opened. */
+  assertInPlace(): void {
+    assertNoLoss(this.loss());
   }
 
   /** Returns null if the files that the writer opened are at their paths. */
   loss(): Loss | null {
-    for (let file = 0; file < suffixes.length; file++) {
+    for (const file of suffixes.keys()) {
       const loss = this.#lossOf(file, this.#look(file));
       if (loss !== null) return loss;
     }
@@ -101,7 +97,7 @@ export class FileWatch {
 
   /** Does the same as `loss`, but does not block the thread if the disk hangs. */
   async lossSoon(): Promise<Loss | null> {
-    for (let file = 0; file < suffixes.length; file++) {
+    for (const file of suffixes.keys()) {
       const loss = this.#lossOf(file, await this.#lookSoon(file));
       if (loss !== null) return loss;
     }
@@ -115,7 +111,7 @@ export class FileWatch {
    */
   setLogAside(): string | null {
     let logAside: string | null = null;
-    for (let file = DATABASE + 1; file < suffixes.length; file++) {
+    for (const file of companionFiles) {
       const seen = this.#look(file);
       if (!isFile(seen) || this.#lossOf(file, seen) !== null) continue;
       const path = this.#pathOf(file);
@@ -149,56 +145,42 @@ export class FileWatch {
   }
 
   #remember(file: number, seen: Seen): void {
-    if (!isFile(seen)) return;
-    const at = file * NUMBERS_PER_FILE;
-    this.#identities[at] = seen.dev;
-    this.#identities[at + 1] = seen.ino;
+    if (isFile(seen)) this.#identities.set([seen.dev, seen.ino], file * NUMBERS_PER_FILE);
   }
 
   #lossOf(file: number, seen: Seen): Loss | null {
     const at = file * NUMBERS_PER_FILE;
-    const [dev, ino] = [this.#identities[at]!, this.#identities[at + 1]!];
+    const [dev, ino] = [this.#identities[at], this.#identities[at + 1]];
     if (ino === 0n) return null;
-    if (isFile(seen)) {
-      if (BigInt.asIntN(64, seen.dev) === dev && BigInt.asIntN(64, seen.ino) === ino) return null;
-      return file === DATABASE ? this.#replaced() : this.#logLost(file, 'log replaced');
-    }
+    if (isFile(seen) && seen.dev === dev && seen.ino === ino) return null;
     if (seen instanceof Error) {
-      const message = `the database ${this.#path} cannot be checked: ${seen.message}`;
-      return { kind: 'unseen', message };
+      return { kind: 'unseen', message: `the database ${this.#path} cannot be checked: ${seen.message}` };
     }
-    return file === DATABASE ? this.#gone() : this.#logLost(file, 'log gone');
-  }
-
-  #gone(): Loss {
-    const message =
-      `the database ${this.#path} was deleted or moved away while it was in use: nothing is read or written until the ` +
-      'same file is back; to start with a new one, restart the server';
-    return { kind: 'gone', message };
-  }
-
-  #replaced(): Loss {
-    const message =
-      `another file was put in the place of the database ${this.#path} while it was in use: nothing is read or ` +
-      'written; to use that file, restart the server';
-    return { kind: 'replaced', message };
-  }
-
-  #logLost(file: number, kind: 'log gone' | 'log replaced'): Loss {
-    const what = kind === 'log gone' ? 'deleted or moved away' : 'replaced';
+    const kind = seen === undefined ? 'gone' : 'replaced';
+    if (file === DATABASE) return { kind, message: lossMessages[kind](this.#path) };
+    const what = kind === 'gone' ? 'deleted or moved away' : 'replaced';
     const message =
       `${this.#path}${suffixes[file]!}, a part of the database, was ${what} while it was in use: nothing is read or ` +
       'written; restart the server';
-    return { kind, message };
+    return { kind: `log ${kind}`, message };
   }
+}
+
+const lossMessages = {
+  gone: (path: string) =>
+    `the database ${path} was deleted or moved away while it was in use: nothing is read or written until the ` +
+    'same file is back; to start with a new one, restart the server',
+  replaced: (path: string) =>
+    `another file was put in the place of the database ${path} while it was in use: nothing is read or ` +
+    'written; to use that file, restart the server',
+};
+
+function assertNoLoss(loss: Loss | null): void {
+  if (loss !== null) throw new StoreUnavailable(loss.message);
 }
 
 function isFile(seen: Seen): seen is BigIntStats {
   return seen !== undefined && !(seen instanceof Error);
-}
-
-function isSame(one: BigIntStats, other: BigIntStats): boolean {
-  return one.dev === other.dev && one.ino === other.ino;
 }
 
 function seenInstead(error: NodeJS.ErrnoException): Error | undefined {
