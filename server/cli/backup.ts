@@ -53,8 +53,8 @@ export async function backup({ io, args, option, isOn }: Call): Promise<ExitCode
   return exitCodes.done;
 }
 
-function sentence({ doing, doneBytes, totalBytes }: BackupProgress): string {
-  if (doing === 'checking') return `checking ${mebibytes(totalBytes)} MiB`;
+function sentence({ kind, doneBytes, totalBytes }: BackupProgress): string {
+  if (kind === 'checking') return `checking ${mebibytes(totalBytes)} MiB`;
   const share = totalBytes === 0 ? 1 : doneBytes / totalBytes;
   return `copying  ${progressBar(share)}  ${Math.floor(share * 100)} %  ${mebibytes(doneBytes)} of ${mebibytes(totalBytes)} MiB`;
 }

@@ -3,7 +3,7 @@
 // anything, even a database in use.
 
 import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
 import { companions } from './database-files.ts';
@@ -19,23 +19,17 @@ export interface PartialBackup {
 const COPY = 'copy.db';
 /** A file that is locked while the backup runs. The lock ends with the process, even if the process is killed. */
 const LOCK = 'lock';
-const ownNames: readonly string[] = [LOCK, COPY, ...companions.map((suffix) => COPY + suffix)];
+const copyNames = ['', ...companions].map((suffix) => COPY + suffix);
 const REMOVAL_TRIES = 10;
-
-/**
- * Returns the path of the folder for a backup. The folder is beside `file`, and thus on the same disk, so that the copy
- * can be renamed to `file`.
- */
-export function partialOf(file: string): string {
-  return join(dirname(file), `${basename(file)}.partial`);
-}
 
 /**
  * Creates the folder, or empties a folder that a killed backup has left. Throws if another backup is using the folder,
  * or if it was not left by a backup.
  */
 export function takePartial(folder: string): PartialBackup {
-  if (isSomebodyElses(folder)) {
+  const found = lstatSync(folder, { throwIfNoEntry: false });
+  const names = found?.isDirectory() ? readdirSync(folder) : [];
+  if (found?.isDirectory() === false || names.some((name) => name !== LOCK && !copyNames.includes(name))) {
     throw new StoreUnusable(
       `${folder}, where the backup is written until it is complete, already exists, and was not left by a backup; ` +
         'move it away, or name another file',
@@ -57,7 +51,7 @@ export function takePartial(folder: string): PartialBackup {
     if (isNew) remove(folder);
     throw error;
   }
-  for (const name of ownNames) if (name !== LOCK) rmSync(join(folder, name), { force: true });
+  for (const name of copyNames) rmSync(join(folder, name), { force: true });
   return {
     copy: join(folder, COPY),
     release() {
@@ -66,12 +60,6 @@ export function takePartial(folder: string): PartialBackup {
       lock.close();
     },
   };
-}
-
-function isSomebodyElses(folder: string): boolean {
-  const there = lstatSync(folder, { throwIfNoEntry: false });
-  if (there === undefined) return false;
-  return !there.isDirectory() || readdirSync(folder).some((name) => !ownNames.includes(name));
 }
 
 /** Retries, because the thread of an abandoned backup may still create a file while the folder is being deleted. */

@@ -7,14 +7,7 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { catalogueTables, quoted } from '../tables.ts';
-import {
-  assertFree,
-  type BackupNews,
-  type BackupOrder,
-  type BackupProgress,
-  type BackupSummary,
-  isOfSystem,
-} from './backup.ts';
+import { assertFree, type BackupNews, type BackupOrder, type BackupSummary, isOfSystem } from './backup.ts';
 import { asOpeningError, isBusy, isFull } from './errors.ts';
 import { knownVersion } from './migrations.ts';
 import { done, failed } from './thread-calls.ts';
@@ -55,7 +48,11 @@ async function copySnapshot({ path, file, copy }: BackupOrder): Promise<void> {
     await backup(source, copy, {
       rate: STEP_PAGES,
       progress: ({ totalPages, remainingPages }) =>
-        reportProgress('copying', (totalPages - remainingPages) * pageBytes, totalPages * pageBytes),
+        tell({
+          kind: 'copying',
+          doneBytes: (totalPages - remainingPages) * pageBytes,
+          totalBytes: totalPages * pageBytes,
+        }),
     });
   } finally {
     source.close();
@@ -92,7 +89,7 @@ function endLogging(file: string): void {
 
 function checked({ path, copy: file }: BackupOrder): BackupSummary {
   const { size } = statSync(file);
-  reportProgress('checking', 0, size);
+  tell({ kind: 'checking', doneBytes: 0, totalBytes: size });
   const copy = new DatabaseSync(file, { readOnly: true });
   try {
     const flaws = copy.prepare('PRAGMA integrity_check').all();
@@ -104,20 +101,10 @@ function checked({ path, copy: file }: BackupOrder): BackupSummary {
           'so the database itself is probably damaged: no backup was made; keep the earlier ones',
       );
     }
-    return {
-      bytes: size,
-      schemaVersion: knownVersion(copy, path),
-      ...contentOf(copy),
-    };
+    return { bytes: size, schemaVersion: knownVersion(copy, path), ...contentOf(copy) };
   } finally {
     copy.close();
   }
-}
-
-function giveName({ file, copy, replace }: BackupOrder): void {
-  assertFree(file, replace);
-  renameSync(copy, file);
-  sync(dirname(file));
 }
 
 /**
@@ -148,10 +135,6 @@ function sync(path: string): void {
   }
 }
 
-function reportProgress(doing: BackupProgress['doing'], doneBytes: number, totalBytes: number): void {
-  tell({ kind: 'progress', progress: { doing, doneBytes, totalBytes } });
-}
-
 function tell(news: BackupNews): void {
   parentPort!.postMessage(news);
 }
@@ -175,12 +158,14 @@ async function makeBackup(order: BackupOrder): Promise<BackupSummary> {
   try {
     await copySnapshot(order);
     endLogging(order.copy);
-    const facts = checked(order);
-    giveName(order);
-    return facts;
+    const summary = checked(order);
+    assertFree(order.file, order.replace);
+    renameSync(order.copy, order.file);
+    sync(dirname(order.file));
+    return summary;
   } catch (error) {
     throw readable(error, order);
   }
 }
 
-tell({ kind: 'ended', outcome: await makeBackup(workerData as BackupOrder).then(done, failed) });
+tell(await makeBackup(workerData as BackupOrder).then(done, failed));

@@ -41,7 +41,7 @@ test('a backup during constant writes does not restart, and is of one moment', a
 
   assert.ok(after > before, 'nothing was written during the backup');
   assert.ok(facts.organisations >= before && facts.organisations <= after);
-  const copied = progress.filter(({ doing }) => doing === 'copying').map(({ doneBytes }) => doneBytes);
+  const copied = progress.filter(({ kind }) => kind === 'copying').map(({ doneBytes }) => doneBytes);
   assert.ok(copied.length >= 5, `the database was copied in ${copied.length} steps`);
   assert.deepEqual(
     copied,

@@ -6,7 +6,7 @@ import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:f
 import { basename, dirname, join, resolve } from 'node:path';
 import { startWorker } from '../../workers/supervised-worker.ts';
 import { StoreUnusable } from '../store.ts';
-import { type PartialBackup, partialOf, takePartial } from './backup-folder.ts';
+import { type PartialBackup, takePartial } from './backup-folder.ts';
 import { companionOf, companions, filesOfDatabase, isSameFile } from './database-files.ts';
 import { type CallResult, errorOf } from './thread-calls.ts';
 
@@ -18,13 +18,11 @@ export interface BackupOrder {
   readonly replace: boolean;
 }
 
-/** The messages that the backup thread sends. */
-export type BackupNews =
-  | { readonly kind: 'progress'; readonly progress: BackupProgress }
-  | { readonly kind: 'ended'; readonly outcome: CallResult };
+/** The messages that the backup thread sends: its progress, and finally its result. */
+export type BackupNews = BackupProgress | CallResult;
 
 export interface BackupProgress {
-  readonly doing: 'copying' | 'checking';
+  readonly kind: 'copying' | 'checking';
   readonly doneBytes: number;
   readonly totalBytes: number;
 }
@@ -68,9 +66,10 @@ export function startBackup(
 
 function startPartial(path: string, file: string, replace: boolean): PartialBackup {
   try {
-    assertUsable(path, file);
+    const partial = `${file}.partial`;
+    assertUsable(path, file, partial);
     assertFree(file, replace);
-    return takePartial(partialOf(file));
+    return takePartial(partial);
   } catch (error) {
     // The operating system refuses, for example, a folder without permissions or a name that is too long.
     if (!isOfSystem(error)) throw error;
@@ -91,9 +90,9 @@ function runThread(
   const { worker, ended } = startWorker(script, { workerData: order });
   const { promise, resolve, reject } = Promise.withResolvers<BackupSummary>();
   worker.on('message', (news: BackupNews) => {
-    if (news.kind === 'progress') onProgress(news.progress);
-    else if (news.outcome.kind === 'done') resolve(news.outcome.value as BackupSummary);
-    else reject(errorOf(news.outcome));
+    if ('doneBytes' in news) onProgress(news);
+    else if (news.kind === 'done') resolve(news.value as BackupSummary);
+    else reject(errorOf(news));
   });
   void ended.then(reject);
   return promise;
@@ -103,7 +102,7 @@ function runThread(
  * Throws if there is no database at `path`, if no backup can be written to `file`, or if the backup would overwrite a
  * file that belongs to this or another database.
  */
-function assertUsable(path: string, file: string): void {
+function assertUsable(path: string, file: string, partial: string): void {
   const source = statSync(path, { throwIfNoEntry: false });
   if (source === undefined) {
     throw new StoreUnusable(`there is no database ${path}; name the one to back up with --database`);
@@ -117,7 +116,6 @@ function assertUsable(path: string, file: string): void {
     throw new StoreUnusable(`${file} is not a file; name another one for the backup`);
   }
   const owned = filesOfDatabase(path);
-  const partial = partialOf(file);
   const owner = owned.some((own) => isSame(own, file)) ? 'itself' : companionOf(file);
   if (owner !== null) {
     throw new StoreUnusable(`${file} belongs to the database ${owner}; name another file for the backup`);
