@@ -1,6 +1,5 @@
 // Limits the memory of the threads that handle uploads. Without limits, V8's young generation grows with the memory of
-// the machine. Beyond these limits it would take hundreds of megabytes more and save no work, because few of its
-// objects are still in use.
+// the machine. Beyond these limits it would take hundreds of megabytes more and save no work.
 
 import { setFlagsFromString } from 'node:v8';
 import type { ResourceLimits } from 'node:worker_threads';

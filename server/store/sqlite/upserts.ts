@@ -55,9 +55,9 @@ export function createUpserts(database: DatabaseSync): Upserts {
   };
 
   /**
-   * Inserts or merges the rows. A plain insert takes two thirds of the time of an insert that can merge, and usually
-   * either all rows are new or all are stored. Rows are therefore plainly inserted until one is already stored. That
-   * row and the following ones are merged, until a row is new again.
+   * Inserts or merges the rows. For a new row, an insert that can merge takes a third longer than a plain insert, and
+   * usually either all rows are new or all are stored. Rows are therefore plainly inserted until one is already stored.
+   * That row and the following ones are merged, until a row is new again.
    */
   const upsertAll = (
     { insert, merge }: TableUpserts,
@@ -164,6 +164,16 @@ function valueColumns({ key, columns }: Table): Table['columns'] {
   return columns.filter(({ name }) => name !== key);
 }
 
+/** Returns a statement whose parameters are the fields in order, then the organisation. */
+function compareSql(table: Table): string {
+  const given = table.columns.map(({ name }) => `? AS ${quoted(name)}`);
+  return `SELECT ${isReplacedSql(table)} AS "isReplaced" FROM ${quoted(table.name)}, (SELECT ${given.join(', ')}) AS excluded
+    WHERE "organisation" = ? AND ${quoted(table.name)}.${quoted(table.key)} = excluded.${quoted(table.key)}`;
+}
+
+/** The texts of the comparing statements, which are needed for every twenty rows of a dry run. */
+const comparisons = new Map<Table, string>();
+
 /** Returns the tally that an upsert of the rows would have, without writing anything. */
 export function upsertTally(
   prepare: Prepare,
@@ -171,11 +181,9 @@ export function upsertTally(
   organisation: OrganisationNumber,
   rows: readonly Row[],
 ): Tally {
-  const given = table.columns.map(({ name }) => `? AS ${quoted(name)}`);
-  const compare = prepare(
-    `SELECT ${isReplacedSql(table)} AS "isReplaced" FROM ${quoted(table.name)}, (SELECT ${given.join(', ')}) AS excluded
-      WHERE "organisation" = ? AND ${quoted(table.name)}.${quoted(table.key)} = excluded.${quoted(table.key)}`,
-  );
+  const sql = comparisons.get(table) ?? compareSql(table);
+  comparisons.set(table, sql);
+  const compare = prepare(sql);
   const tally = { created: 0, updated: 0, unchanged: 0 };
   for (const row of rows) {
     const values = table.columns.map(({ kind }, position) => toColumn(kind, row[position]!));
