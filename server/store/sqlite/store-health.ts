@@ -2,6 +2,7 @@
 
 import { StoreUnavailable } from '../store.ts';
 import { FileWatch, type OpenedFiles } from './file-identity.ts';
+import type { Link } from './thread-calls.ts';
 import { hasFailed, stalledForS, type ThreadHealth } from './thread-health.ts';
 
 /** The health of a thread, and the files that it uses. */
@@ -10,18 +11,13 @@ export interface ShownHealth {
   readonly files: OpenedFiles;
 }
 
-interface Reached {
-  /** Returns why the thread cannot be reached, or null if it can. */
-  absence(): string | null;
-}
-
 export class StoreHealth<ThreadName extends string> {
-  readonly #links: Readonly<Record<ThreadName, Reached>>;
+  readonly #links: readonly Pick<Link<never>, 'absence'>[];
   readonly #shown = new Map<ThreadName, ThreadHealth>();
   #watch: FileWatch | null = null;
 
-  constructor(links: Readonly<Record<ThreadName, Reached>>) {
-    this.#links = links;
+  constructor(links: Readonly<Record<ThreadName, Pick<Link<never>, 'absence'>>>) {
+    this.#links = Object.values(links);
   }
 
   watch(thread: ThreadName, { health, files }: ShownHealth): void {
@@ -34,8 +30,15 @@ export class StoreHealth<ThreadName extends string> {
    * also waits for `proveByWriting`, which has to resolve if the writer can write again and reject if not.
    */
   async assertServing(proveByWriting: () => Promise<unknown>): Promise<void> {
-    const reason = this.#absence() ?? this.#stall();
-    if (reason !== null) throw new StoreUnavailable(reason);
+    for (const link of this.#links) {
+      const absence = link.absence();
+      if (absence !== null) throw new StoreUnavailable(absence);
+    }
+    for (const [thread, health] of this.#shown) {
+      const stalledS = stalledForS(health);
+      if (stalledS === null) continue;
+      throw new StoreUnavailable(`the store's ${thread} thread has made no progress for ${stalledS} s`);
+    }
     const loss = await this.#watch?.lossSoon();
     if (loss) {
       // Sends the writer a call, so that an idle writer notices the loss and saves the log if it can.
@@ -43,21 +46,5 @@ export class StoreHealth<ThreadName extends string> {
       throw new StoreUnavailable(loss.message);
     }
     if ([...this.#shown.values()].some(hasFailed)) await proveByWriting();
-  }
-
-  #absence(): string | null {
-    for (const link of Object.values<Reached>(this.#links)) {
-      const absence = link.absence();
-      if (absence !== null) return absence;
-    }
-    return null;
-  }
-
-  #stall(): string | null {
-    for (const [thread, health] of this.#shown) {
-      const stalledS = stalledForS(health);
-      if (stalledS !== null) return `the store's ${thread} thread has made no progress for ${stalledS} s`;
-    }
-    return null;
   }
 }

@@ -15,8 +15,12 @@ export type ThreadCall = readonly [
   rows: number,
 ];
 
+/** The errors that callers handle, from the most to the least specific. Any other error is a bug. */
+const storeErrors = { busy: StoreBusy, unavailable: StoreUnavailable, unusable: StoreUnusable } as const;
+type StoreErrorKind = keyof typeof storeErrors;
+
 export interface CallFailure {
-  readonly kind: 'busy' | 'unavailable' | 'unusable' | 'bug';
+  readonly kind: StoreErrorKind | 'bug';
   readonly message: string;
   readonly stack: string;
 }
@@ -40,20 +44,14 @@ export function done(value: unknown): CallResult {
 }
 
 export function failed(error: Error): CallFailure {
-  return { kind: failureKindOf(error), message: error.message, stack: error.stack ?? '' };
-}
-
-function failureKindOf(error: Error): CallFailure['kind'] {
-  if (error instanceof StoreBusy) return 'busy';
-  if (error instanceof StoreUnavailable) return 'unavailable';
-  return error instanceof StoreUnusable ? 'unusable' : 'bug';
+  const kinds = Object.keys(storeErrors) as StoreErrorKind[];
+  const kind = kinds.find((kind) => error instanceof storeErrors[kind]) ?? 'bug';
+  return { kind, message: error.message, stack: error.stack ?? '' };
 }
 
 /** Returns the error of a failure, for the thread that made the call. */
 export function errorOf({ kind, message, stack }: CallFailure): Error {
-  if (kind === 'busy') return new StoreBusy(message);
-  if (kind === 'unavailable') return new StoreUnavailable(message);
-  if (kind === 'unusable') return new StoreUnusable(message);
+  if (kind !== 'bug') return new storeErrors[kind](message);
   const error = new Error(message);
   error.stack = stack;
   return error;
