@@ -1,7 +1,7 @@
 // Derives the tables of records and interactions from the catalogue: one table per record type, one column per declared
 // field. Every store uses this layout, with its own column types.
 
-import type { Catalogue, Field, Fields } from '@headgate/catalogue/declaration.ts';
+import type { Catalogue, Fields } from '@headgate/catalogue/declaration.ts';
 import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
 
@@ -40,7 +40,7 @@ export function tablesOf(types: Catalogue, interaction: Fields): Tables {
     records: new Map(
       Object.entries(types).map(([type, { key, fields }]) => [
         type,
-        { name: tableNameOf(type), key, columns: columnsOf(fields), indexes: [] },
+        { name: type.replaceAll('-', '_'), key, columns: columnsOf(fields), indexes: [] },
       ]),
     ),
     interactions: {
@@ -48,24 +48,20 @@ export function tablesOf(types: Catalogue, interaction: Fields): Tables {
       key: 'interaction_id',
       columns: columnsOf(interaction),
       indexes: [
-        interactionIndex('time'),
-        interactionIndex('student', 'student_id', 'optional'),
-        interactionIndex('user', 'user_id', 'optional'),
-        interactionIndex('item', 'item_id'),
-        interactionIndex('source', 'source', 'optional'),
+        interactionIndex('time', null),
+        interactionIndex('student', 'student_id'),
+        interactionIndex('user', 'user_id'),
+        interactionIndex('item', 'item_id', null),
+        interactionIndex('source', 'source'),
       ],
     },
   };
 }
 
 /** Every index ends in the order in which interactions are listed, so that pages need no sorting. */
-function interactionIndex(by: string, filter?: string, presence?: 'optional'): Index {
-  return {
-    name: `interactions_by_${by}`,
-    columns: ['organisation', ...(filter === undefined ? [] : [filter]), 'occurred_at', 'interaction_id'],
-    filter: filter ?? null,
-    onlyWith: presence === 'optional' ? (filter ?? null) : null,
-  };
+function interactionIndex(by: string, filter: string | null, onlyWith = filter): Index {
+  const columns = ['organisation', ...(filter === null ? [] : [filter]), 'occurred_at', 'interaction_id'];
+  return { name: `interactions_by_${by}`, columns, filter, onlyWith };
 }
 
 /**
@@ -92,16 +88,8 @@ export function recordTable(tables: Tables, type: RecordTypeName): Table {
   return table;
 }
 
-function tableNameOf(type: string): string {
-  return type.replaceAll('-', '_');
-}
-
 function columnsOf(fields: Fields): readonly Column[] {
-  return Object.entries(fields).map(([name, field]) => columnOf(name, field));
-}
-
-function columnOf(name: string, { kind, omitted }: Field): Column {
-  return { name, kind: kind.name, omitted };
+  return Object.entries(fields).map(([name, { kind, omitted }]) => ({ name, kind: kind.name, omitted }));
 }
 
 /**

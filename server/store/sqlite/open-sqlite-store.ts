@@ -2,7 +2,7 @@
 
 import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { MessageChannel, type MessagePort, type Transferable, type Worker } from 'node:worker_threads';
+import { MessageChannel, type MessagePort, type Transferable } from 'node:worker_threads';
 import { storeThreadLimits } from '../../thread-memory.ts';
 import { type StartedWorker, SupervisedWorker, startWorker } from '../../workers/supervised-worker.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
@@ -86,7 +86,7 @@ function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => voi
     const worker = supervised.running;
     if (worker === null) return;
     const { port1, port2 } = new MessageChannel();
-    command(worker, { kind: 'connect', port: port1 }, [port1]);
+    worker.postMessage({ kind: 'connect', port: port1 } satisfies Order, [port1]);
     tell({ thread: name, port: port2, files, health }, [port2]);
   };
 
@@ -117,7 +117,7 @@ function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => voi
     async close() {
       await supervised.close((worker) => {
         worker.ref();
-        command(worker, { kind: 'close' });
+        worker.postMessage({ kind: 'close' } satisfies Order);
       });
       sendLost('the store is closed');
     },
@@ -142,10 +142,6 @@ function startThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): 
   return started;
 }
 
-function command(worker: Worker, order: Order, transferList: readonly Transferable[] = []): void {
-  worker.postMessage(order, transferList);
-}
-
 /**
  * Resolves when the thread has opened the database. Rejects with the thread's error, or with StoreUnavailable if the
  * thread ends without reporting one.
@@ -157,7 +153,7 @@ async function opened({ worker, ended }: StartedWorker): Promise<void> {
     });
   });
   worker.ref();
-  command(worker, { kind: 'open' });
+  worker.postMessage({ kind: 'open' } satisfies Order);
   const outcome = await Promise.race([told, ended]);
   worker.unref();
   if (outcome instanceof Error) {

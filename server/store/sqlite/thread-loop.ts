@@ -66,17 +66,12 @@ interface Taken extends Weighed {
   arrivedAtMs: number | null;
 }
 
-interface Life {
-  connect(port: MessagePort): void;
-  close(): Promise<void>;
-}
-
 /** Runs the thread. The first order that it receives has to be `open`. */
 export function runThread(
   open: (setup: ThreadSetup, reportTrouble: (trouble: string) => void) => ThreadService,
 ): void {
   const setup = workerData as ThreadSetup;
-  let life: Life | null = null;
+  let life: ReturnType<typeof begin> | null = null;
   parentPort!.on('message', (order: Order) => {
     if (order.kind === 'connect') life!.connect(order.port);
     else if (order.kind === 'close') void life!.close();
@@ -91,7 +86,7 @@ export function runThread(
   });
 }
 
-function begin(service: ThreadService): Life {
+function begin(service: ThreadService) {
   const ports = new Set<MessagePort>();
   const queue = new CallQueue<Taken>(service.groupRows);
   let isPumpDue = false;
@@ -129,7 +124,8 @@ function begin(service: ThreadService): Life {
       const waitedMs = taken.arrivedAtMs === null ? 0 : performance.now() - taken.arrivedAtMs;
       taken.arrivedAtMs = null;
       if (waitedMs <= service.patienceMs) return true;
-      answer(taken, waitedTooLong(waitedMs));
+      const message = `the call waited ${Math.round(waitedMs / 1000)} s for the store: try again later`;
+      answer(taken, failed(new StoreBusy(message)));
       return false;
     });
     const outcomes = service.answer(
@@ -169,7 +165,7 @@ function begin(service: ThreadService): Life {
   };
 
   return {
-    connect(port) {
+    connect(port: MessagePort): void {
       ports.add(port);
       port.on('message', (calls: readonly ThreadCall[]) => {
         receive(calls, port);
@@ -178,17 +174,11 @@ function begin(service: ThreadService): Life {
       port.on('close', () => ports.delete(port));
     },
 
-    async close() {
+    async close(): Promise<void> {
       while (queue.size > 0) answerOneGroup(true);
       await service.close();
       for (const port of ports) port.close();
       parentPort!.close();
     },
   };
-}
-
-function waitedTooLong(waitedMs: number): CallResult {
-  return failed(
-    new StoreBusy(`the call waited ${Math.round(waitedMs / 1000)} s for the store: try again later`),
-  );
 }
