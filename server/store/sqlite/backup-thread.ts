@@ -1,13 +1,14 @@
 // The thread that makes a backup: it copies one snapshot of the database, checks the copy, and only then renames it to
 // its final name.
 
-import { closeSync, fsyncSync, openSync, renameSync, statfsSync, statSync } from 'node:fs';
+import { renameSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { catalogueTables, quoted } from '../tables.ts';
 import { assertFree, type BackupNews, type BackupOrder, type BackupSummary, isOfSystem } from './backup.ts';
+import { syncToDisk } from './database-files.ts';
 import { asOpeningError, isBusy, isFull } from './errors.ts';
 import { knownVersion } from './migrations.ts';
 import { done, failed } from './thread-calls.ts';
@@ -84,7 +85,7 @@ function endLogging(file: string): void {
   } finally {
     copy.close();
   }
-  sync(file);
+  syncToDisk(file);
 }
 
 function checked({ path, copy: file }: BackupOrder): BackupSummary {
@@ -126,15 +127,6 @@ function contentOf(copy: DatabaseSync): Pick<BackupSummary, 'organisations' | 'r
   };
 }
 
-function sync(path: string): void {
-  const opened = openSync(path, 'r');
-  try {
-    fsyncSync(opened);
-  } finally {
-    closeSync(opened);
-  }
-}
-
 function tell(news: BackupNews): void {
   parentPort!.postMessage(news);
 }
@@ -161,7 +153,7 @@ async function makeBackup(order: BackupOrder): Promise<BackupSummary> {
     const summary = checked(order);
     assertFree(order.file, order.replace);
     renameSync(order.copy, order.file);
-    sync(dirname(order.file));
+    syncToDisk(dirname(order.file));
     return summary;
   } catch (error) {
     throw readable(error, order);

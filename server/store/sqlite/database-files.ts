@@ -1,6 +1,6 @@
-// Finds the files that belong to a SQLite database, and recognises databases among other files.
+// Finds the files that belong to a SQLite database, recognises databases among other files, and syncs files to disk.
 
-import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 
 /** The suffixes of the files that SQLite keeps beside a database. */
 export const companions = ['-journal', '-wal', '-shm'] as const;
@@ -44,5 +44,15 @@ export function isDatabase(path: string): boolean {
     return readSync(file, start, 0, HEADER.length, 0) === HEADER.length && start.equals(HEADER);
   } finally {
     closeSync(file);
+  }
+}
+
+/** Waits until the file or folder is on disk. */
+export function syncToDisk(path: string): void {
+  const opened = openSync(path, 'r');
+  try {
+    fsyncSync(opened);
+  } finally {
+    closeSync(opened);
   }
 }

@@ -75,10 +75,8 @@ export function prepareDatabase(database: DatabaseSync, path: string, tables: Ta
 
 function missingSteps(database: DatabaseSync, path: string, tables: Tables): readonly string[] {
   const version = knownVersion(database, path);
-  const steps = [...migrations.slice(version)];
-  for (const table of tablesIn(tables)) {
-    steps.push(...stepsOfTable(database, path, table));
-  }
+  const steps = migrations.slice(version);
+  for (const table of tablesIn(tables)) steps.push(...stepsOfTable(database, path, table));
   if (version < SCHEMA_VERSION) {
     steps.push(`PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${SCHEMA_VERSION}`);
   }
@@ -108,41 +106,40 @@ export function knownVersion(database: DatabaseSync, path: string): number {
 }
 
 function stepsOfTable(database: DatabaseSync, path: string, table: Table): readonly string[] {
-  const present = new Map(
-    database
-      .prepare('SELECT name, type FROM pragma_table_info(?)')
-      .all(table.name)
-      .map((column) => [String(column.name), String(column.type)]),
-  );
-  const indexes = new Set(
-    database
-      .prepare('SELECT name FROM pragma_index_list(?)')
-      .all(table.name)
-      .map((index) => String(index.name)),
-  );
+  const columns = columnsIn(database, table);
+  const indexes = database.prepare('SELECT name FROM pragma_index_list(?)').all(table.name);
   const steps: string[] = [];
-  if (present.size === 0) steps.push(createTableSql(table));
+  if (columns.length === 0) steps.push(createTableSql(table));
   else {
-    refuseUnknownColumns(path, table, present);
-    const added = table.columns.filter(({ name }) => !present.has(name));
+    refuseUnknownColumns(path, table, columns);
+    const added = table.columns.filter(({ name }) => !columns.some((column) => column.name === name));
     steps.push(...added.map((column) => addColumnSql(table, column)));
   }
-  const addedIndexes = table.indexes.filter(({ name }) => !indexes.has(name));
+  const addedIndexes = table.indexes.filter(({ name }) => !indexes.some((index) => index.name === name));
   return [...steps, ...addedIndexes.map((index) => createIndexSql(table, index))];
+}
+
+interface PresentColumn extends ColumnDefinition {
+  readonly isNotNull: boolean;
+}
+
+/** Returns the columns that the table has in the file. There are none if the table does not exist. */
+function columnsIn(database: DatabaseSync, { name }: Table): readonly PresentColumn[] {
+  return database
+    .prepare('SELECT name, type, "notnull" AS is_not_null, dflt_value FROM pragma_table_info(?)')
+    .all(name)
+    .map((column) => ({
+      name: String(column.name),
+      type: String(column.type),
+      defaultSql: column.dflt_value as string | null,
+      isNotNull: column.is_not_null === 1,
+    }));
 }
 
 /** Returns the statements that redefine the tables in which a column is NOT NULL but should not be. */
 function redefinitions(database: DatabaseSync, tables: Tables): readonly string[] {
   return tablesIn(tables).flatMap((table) => {
-    const columns = database
-      .prepare('SELECT name, type, "notnull" AS is_not_null, dflt_value FROM pragma_table_info(?)')
-      .all(table.name)
-      .map((column) => ({
-        name: String(column.name),
-        type: String(column.type),
-        defaultSql: column.dflt_value as string | null,
-        isNotNull: column.is_not_null === 1,
-      })) satisfies readonly ColumnDefinition[];
+    const columns = columnsIn(database, table);
     const isStricter = columns.some((column) => column.isNotNull && !isNotNull(table, column.name));
     return isStricter ? [redefineTableSql(table, columns)] : [];
   });
@@ -168,10 +165,10 @@ function redefine(database: DatabaseSync, statements: readonly string[]): void {
   }
 }
 
-function refuseUnknownColumns(path: string, table: Table, present: ReadonlyMap<string, string>): void {
+function refuseUnknownColumns(path: string, table: Table, present: readonly ColumnDefinition[]): void {
   const declared = new Map<string, string>(table.columns.map(({ name, kind }) => [name, codecs[kind].type]));
   declared.set('organisation', 'INTEGER');
-  for (const [name, type] of present) {
+  for (const { name, type } of present) {
     const declaredType = declared.get(name);
     if (declaredType === undefined) {
       throw new StoreUnusable(

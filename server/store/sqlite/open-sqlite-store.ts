@@ -1,12 +1,12 @@
 // Opens a SQLite file as a store: starts the store's threads, and connects every user of the store to them.
 
-import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { MessageChannel, type MessagePort, type Transferable } from 'node:worker_threads';
 import { storeThreadLimits } from '../../thread-memory.ts';
 import { type StartedWorker, SupervisedWorker, startWorker } from '../../workers/supervised-worker.ts';
 import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
-import { companionOf } from './database-files.ts';
+import { companionOf, syncToDisk } from './database-files.ts';
 import { newOpenedFiles, type OpenedFiles } from './file-identity.ts';
 import { holdStore, type ThreadStatus } from './sqlite-store.ts';
 import { errorOf } from './thread-calls.ts';
@@ -211,10 +211,5 @@ function makeFolder(folder: string): void {
     // EEXIST means that another process with the same database has created the folder first.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
-  const parent = openSync(dirname(folder), 'r');
-  try {
-    fsyncSync(parent);
-  } finally {
-    closeSync(parent);
-  }
+  syncToDisk(dirname(folder));
 }
