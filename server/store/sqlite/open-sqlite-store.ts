@@ -9,9 +9,9 @@ import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { companionOf, syncToDisk } from './database-files.ts';
 import { newOpenedFiles, type OpenedFiles } from './file-identity.ts';
 import { holdStore, type ThreadStatus } from './sqlite-store.ts';
-import { errorOf } from './thread-calls.ts';
+import { type CallResult, errorOf } from './thread-calls.ts';
 import { newThreadHealth } from './thread-health.ts';
-import type { Opened, Order, ThreadName, ThreadSetup, Trouble } from './thread-loop.ts';
+import type { Order, ThreadName, ThreadNews, ThreadSetup } from './thread-loop.ts';
 import { defaultTuning, type Tuning } from './tuning.ts';
 
 export interface OpenSqliteStore extends Store {
@@ -135,8 +135,8 @@ function startThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): 
     workerData: setup,
     resourceLimits: storeThreadLimits,
   });
-  started.worker.on('message', (told: Opened | Trouble) => {
-    if ('trouble' in told) onTrouble(told.trouble);
+  started.worker.on('message', (news: ThreadNews) => {
+    if (news.kind === 'trouble') onTrouble(news.message);
   });
   started.worker.unref();
   return started;
@@ -147,9 +147,9 @@ function startThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): 
  * thread ends without reporting one.
  */
 async function opened({ worker, ended }: StartedWorker): Promise<void> {
-  const told = new Promise<Opened>((resolve) => {
-    worker.on('message', (message: Opened | Trouble) => {
-      if (!('trouble' in message)) resolve(message);
+  const told = new Promise<CallResult>((resolve) => {
+    worker.on('message', (news: ThreadNews) => {
+      if (news.kind !== 'trouble') resolve(news);
     });
   });
   worker.ref();

@@ -27,12 +27,7 @@ export type ThreadStatus =
  */
 const LOOK_UP_CACHE_KIB = 16 * 1024;
 
-export interface HeldStore {
-  readonly store: Store;
-  onStatus(status: ThreadStatus): void;
-}
-
-export function holdStore(): HeldStore {
+export function holdStore(): { readonly store: Store; onStatus(status: ThreadStatus): void } {
   const links: Links = {
     writer: createLink('writer'),
     reader: createLink('reader'),
@@ -82,14 +77,12 @@ export function attachSqliteStore({ files, statusPort }: SqliteStoreHandle): Ing
   statusPort.unref();
   let opened: { readonly connection: ReadingConnection; readonly lookUps: LookUps } | null = null;
 
-  const open = (): typeof opened & {} => {
-    const connection = new ReadingConnection(files, LOOK_UP_CACHE_KIB);
-    return { connection, lookUps: createLookUps(connection.database) };
-  };
-
   const lookUp = async <Result>(find: (lookUps: LookUps) => Result): Promise<Result> => {
     try {
-      opened ??= open();
+      if (opened === null) {
+        const connection = new ReadingConnection(files, LOOK_UP_CACHE_KIB);
+        opened = { connection, lookUps: createLookUps(connection.database) };
+      }
       const { connection, lookUps } = opened;
       return connection.read(() => find(lookUps));
     } catch (error) {

@@ -25,13 +25,11 @@ export type Order =
   | { readonly kind: 'connect'; readonly port: MessagePort }
   | { readonly kind: 'close' };
 
-/** The result of the order `open`. The thread sends it once. */
-export type Opened = CallResult;
-
-/** A problem after opening that the operator should know about but that no call reports. */
-export interface Trouble {
-  readonly trouble: string;
-}
+/**
+ * What the thread sends: once the result of the order `open`, and then problems that the operator should know about but
+ * that no call reports.
+ */
+export type ThreadNews = CallResult | { readonly kind: 'trouble'; readonly message: string };
 
 export interface ThreadService {
   /**
@@ -77,13 +75,17 @@ export function runThread(
     else if (order.kind === 'close') void life!.close();
     else {
       try {
-        life = begin(open(setup, (trouble) => parentPort!.postMessage({ trouble } satisfies Trouble)));
-        parentPort!.postMessage({ kind: 'done', value: null } satisfies Opened);
+        life = begin(open(setup, (message) => tell({ kind: 'trouble', message })));
+        tell({ kind: 'done', value: null });
       } catch (error) {
-        parentPort!.postMessage(failed(asOpeningError(setup.path, error)) satisfies Opened);
+        tell(failed(asOpeningError(setup.path, error)));
       }
     }
   });
+}
+
+function tell(news: ThreadNews): void {
+  parentPort!.postMessage(news);
 }
 
 function begin(service: ThreadService) {

@@ -116,13 +116,6 @@ export function keepWal(
     reportTrouble(`the log of ${files.path} could not be copied into it; Headgate will retry: ${message}`);
   };
 
-  const startCheckpointer = (): Checkpointer =>
-    new Checkpointer(files, (reason) => {
-      checkpointer = null;
-      nextCheckpointerAtMs = performance.now() + LONGEST_PAUSE_MS;
-      noteTrouble(reason);
-    });
-
   const isCopying = (): boolean => (checkpointer?.passesLeft ?? 0) > 0;
 
   const noteWaited = (): void => {
@@ -174,8 +167,13 @@ export function keepWal(
   };
 
   const copy = (passes: number): void => {
-    if (checkpointer === null && performance.now() >= nextCheckpointerAtMs)
-      checkpointer = startCheckpointer();
+    if (checkpointer === null && performance.now() >= nextCheckpointerAtMs) {
+      checkpointer = new Checkpointer(files, (reason) => {
+        checkpointer = null;
+        nextCheckpointerAtMs = performance.now() + LONGEST_PAUSE_MS;
+        noteTrouble(reason);
+      });
+    }
     if (checkpointer !== null && checkpointer.passesLeft < passes) checkpointer.orderPass();
   };
 
