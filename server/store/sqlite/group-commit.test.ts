@@ -13,7 +13,7 @@ function notesDatabase(t: TestContext): DatabaseSync {
   return database;
 }
 
-function note(database: DatabaseSync, text: string | null): Job<string> {
+function note(database: DatabaseSync, text: string | null): Job {
   const insert = database.prepare('INSERT INTO notes VALUES (?)');
   return () => {
     insert.run(text);
@@ -80,7 +80,7 @@ test('if the disk is full, only jobs that do not fit fail, and they succeed once
 
 test('a job that throws an error of its own is reported as a bug, and is rolled back', (t) => {
   const database = notesDatabase(t);
-  const broken: Job<never> = () => {
+  const broken: Job = () => {
     note(database, 'half')();
     throw new TypeError('broken');
   };

@@ -8,7 +8,7 @@ import { type CallResult, done, failed } from './thread-calls.ts';
 /**
  * Work that runs inside a transaction. It may run more than once, because a failed transaction is retried in halves.
  */
-export type Job<Result> = () => Result;
+export type Job = () => unknown;
 
 /**
  * Runs the jobs in one transaction, in order, and returns their outcomes. If a job or the commit fails, the transaction
@@ -18,7 +18,7 @@ export type Job<Result> = () => Result;
  */
 export function commitTogether(
   database: DatabaseSync,
-  jobs: readonly Job<unknown>[],
+  jobs: readonly Job[],
   mayStop: () => boolean = () => false,
 ): readonly CallResult[] {
   if (jobs.length === 0) return [];

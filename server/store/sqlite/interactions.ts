@@ -64,10 +64,8 @@ export function interactionStore(links: Links): InteractionStore {
     async interactions(organisation, page) {
       // Estimates the rows that one step reads. Without filters, a step reads only the rows of the page.
       const rows = Object.keys(page.equal).length === 0 ? page.limit : STEP_ENTRIES;
-      const { rowsJson, next } = await lister.call('interactions', [organisation, page], {
-        organisation,
-        rows,
-      });
+      const options = { organisation, rows };
+      const { rowsJson, next } = await lister.call('interactions', [organisation, page], options);
       return { rows: rowsOf(rowsJson), next: next === null ? null : interactionPosition(next) };
     },
     countInteractions: (organisation) =>

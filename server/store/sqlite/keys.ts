@@ -46,10 +46,10 @@ export function keyWrites(prepare: Prepare) {
     },
 
     revokeKey(keyId: string, revokedAtMs: number): void {
-      prepare('UPDATE api_keys SET revoked_at_ms = ? WHERE key_id = ? AND revoked_at_ms IS NULL').run(
-        revokedAtMs,
-        keyId,
+      const revoke = prepare(
+        'UPDATE api_keys SET revoked_at_ms = ? WHERE key_id = ? AND revoked_at_ms IS NULL',
       );
+      revoke.run(revokedAtMs, keyId);
     },
 
     noteKeysUsed(lastUsedAtMs: ReadonlyMap<string, number>): void {

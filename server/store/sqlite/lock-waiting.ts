@@ -16,8 +16,8 @@ export function sleep(ms: number): void {
  * Retries every millisecond while another process holds the lock, until the timeout. SQLite's own busy handler is not
  * used, because its pauses grow to 100 ms: it rarely finds the short gaps between the commits of a busy server.
  */
-export function retryWhileLocked<T>(attempt: () => T, patienceMs: number = LOCK_PATIENCE_MS): T {
-  const deadlineMs = performance.now() + patienceMs;
+export function retryWhileLocked<T>(attempt: () => T): T {
+  const deadlineMs = performance.now() + LOCK_PATIENCE_MS;
   for (;;) {
     try {
       return attempt();

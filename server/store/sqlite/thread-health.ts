@@ -21,11 +21,6 @@ export function newThreadHealth(): ThreadHealth {
   return new Int32Array(new SharedArrayBuffer(FIELDS * Int32Array.BYTES_PER_ELEMENT));
 }
 
-/** Clears the health, because a new thread must not inherit the health of its predecessor. */
-export function resetHealth(health: ThreadHealth): void {
-  for (let field = 0; field < FIELDS; field++) Atomics.store(health, field, 0);
-}
-
 /** Records the time of the last progress. Must be called at every step of a group of calls. */
 export function noteProgress(health: ThreadHealth): void {
   Atomics.store(health, PROGRESS_AT_S, nowS());
@@ -48,7 +43,8 @@ export function stalledForS(health: ThreadHealth, atS: number = nowS()): number 
 
 /** Returns a service that does the same work, and records in `health` when it is busy and when it has made progress. */
 export function withHealth(service: ThreadService, health: ThreadHealth): ThreadService {
-  resetHealth(health);
+  // A new thread must not inherit the health of its predecessor.
+  health.fill(0);
   return {
     ...service,
     answer(calls, isOtherWaiting) {

@@ -47,7 +47,7 @@ export interface WalKeeper {
   close(): Promise<void>;
 }
 
-export interface LogState {
+interface LogState {
   readonly walBytes: number;
   readonly copiedBytes: number;
   /** The size of the log at the last check. */

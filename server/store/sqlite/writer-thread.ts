@@ -45,7 +45,7 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
   };
 
   const jobOf =
-    ([, operation, args]: ThreadCall): Job<unknown> =>
+    ([, operation, args]: ThreadCall): Job =>
     () => {
       noteProgress(health);
       return operations[operation]!(...(args as readonly never[]));
