@@ -31,7 +31,7 @@ export async function openSqliteStore(
   const path = resolve(givenPath);
   makeReachable(path);
   const files = newOpenedFiles(path);
-  const supervise = (name: ThreadName): SupervisedThread =>
+  const supervise = (name: ThreadName) =>
     superviseThread({ name, path, tuning, files, health: newThreadHealth() }, onTrouble);
   const threads = { writer: supervise('writer'), reader: supervise('reader'), lister: supervise('lister') };
   const { writer, ...others } = threads;
@@ -70,15 +70,7 @@ export async function openSqliteStore(
   };
 }
 
-interface SupervisedThread {
-  open(): Promise<void>;
-  /** Calls `tell` with the thread's status now, and whenever the thread is restarted or lost. */
-  join(tell: SendStatus): void;
-  leave(tell: SendStatus): void;
-  close(): Promise<void>;
-}
-
-function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): SupervisedThread {
+function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => void) {
   const { name, files, health } = setup;
   const holders = new Set<SendStatus>();
 
@@ -109,12 +101,13 @@ function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => voi
 
   return {
     open: () => supervised.open(),
-    join(tell) {
+    /** Calls `tell` with the thread's status now, and whenever the thread is restarted or lost. */
+    join(tell: SendStatus): void {
       holders.add(tell);
       introduce(tell);
     },
-    leave: (tell) => holders.delete(tell),
-    async close() {
+    leave: (tell: SendStatus) => holders.delete(tell),
+    async close(): Promise<void> {
       await supervised.close((worker) => {
         worker.ref();
         worker.postMessage({ kind: 'close' } satisfies Order);

@@ -10,14 +10,7 @@ import { DifferingRows } from './differing-rows.ts';
 import { type JsonRow, type PackedSlice, rowsIn } from './packed-rows.ts';
 import type { Prepare } from './statements.ts';
 
-export interface Upserts {
-  /**
-   * Upserts the rows of a slice. No key may occur twice in it, because all rows are compared before any of them is
-   * written.
-   */
-  slice(table: Table, organisation: OrganisationNumber, slice: PackedSlice): Tally;
-  row(table: Table, organisation: OrganisationNumber, row: JsonRow): Tally;
-}
+export type Upserts = ReturnType<typeof createUpserts>;
 
 interface TableUpserts {
   readonly insert: StatementSync;
@@ -38,7 +31,7 @@ const NO_ROWID = -1;
  */
 const FEW_SHARE = 0.25;
 
-export function createUpserts(database: DatabaseSync): Upserts {
+export function createUpserts(database: DatabaseSync) {
   database.exec('CREATE TEMP TABLE no_rowid (rowid INTEGER PRIMARY KEY)');
   const forgetLastRowid = database.prepare(`INSERT OR REPLACE INTO no_rowid VALUES (${NO_ROWID})`);
 
@@ -96,7 +89,11 @@ export function createUpserts(database: DatabaseSync): Upserts {
   };
 
   return {
-    slice(table, organisation, slice) {
+    /**
+     * Upserts the rows of a slice. No key may occur twice in it, because all rows are compared before any of them is
+     * written.
+     */
+    slice(table: Table, organisation: OrganisationNumber, slice: PackedSlice): Tally {
       const upserts = upsertsInto(table);
       const { differing, repeating } = upserts;
       const places = repeating.has(organisation) ? differing.placesIn(slice, organisation) : null;
@@ -110,7 +107,7 @@ export function createUpserts(database: DatabaseSync): Upserts {
       return { created, updated, unchanged: slice.rowCount - created - updated };
     },
 
-    row(table, organisation, row) {
+    row(table: Table, organisation: OrganisationNumber, row: JsonRow): Tally {
       const { created, updated } = upsertAll(upsertsInto(table), organisation, bindable(table, [row]));
       return { created, updated, unchanged: 1 - created - updated };
     },
