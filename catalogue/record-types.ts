@@ -14,14 +14,14 @@ import { text } from './kinds/text.ts';
 import { uuid } from './kinds/uuid.ts';
 
 const bookkeeping = {
-  created: optional(dateTime, { note: 'when the record was made at its source' }),
+  created: optional(dateTime, { note: 'when the record was created in the source system' }),
   updated: optional(dateTime, {
-    note: 'when it was last changed there; an older one never replaces a newer',
+    note: 'when the record was last changed in the source system; an older version never replaces a newer one',
   }),
   is_deleted: optional(boolean, { note: 'marks the record as deleted', omitted: false }),
 };
 
-const country = required(region, { note: '2-letter country code' });
+const country = required(region);
 
 export const recordTypes = {
   customers: recordType('Customer', 'customer_id', {
@@ -157,7 +157,7 @@ export const interaction = {
       by: 'item_type',
       types: { TAG: 'tags', OFFER: 'offers', SHOP: 'shops', KEYWORD: 'keywords' },
     },
-    note: 'an item of the kind that item_type gives',
+    note: 'an item of the type that item_type names',
   }),
   city: optional(text, { note: 'where the interaction occurred' }),
   country: optional(text, { note: 'where the interaction occurred' }),
@@ -171,8 +171,8 @@ export const interaction = {
 
 /** The fields that Headgate adds to an interaction when it stores it. */
 export const assignedToInteraction = {
-  interaction_id: required(uuid, { note: 'a UUIDv7, rising with time' }),
-  occurred_at: required(dateTime, { note: 'the moment that event_timestamp means' }),
+  interaction_id: required(uuid, { note: 'a UUIDv7, so ids sort by creation time' }),
+  occurred_at: required(dateTime, { note: 'event_timestamp as a UTC date-time' }),
   created: required(dateTime, { note: 'when Headgate recorded it' }),
 };
 

@@ -6,6 +6,14 @@ export function referencedTypes(reference: Reference): readonly string[] {
   return typeof reference === 'string' ? [reference] : Object.values(reference.types);
 }
 
+const alternatives = new Intl.ListFormat('en', { type: 'disjunction' });
+
+/** Returns what a reference requires, for documentation. Returns '' for a field that is not a reference. */
+export function requirementOf(reference: Reference | undefined): string {
+  if (reference === undefined) return '';
+  return `must be the id of an uploaded record of type ${alternatives.format(referencedTypes(reference))}`;
+}
+
 /** Returns the types that the fields refer to, without duplicates, in the order of the fields. */
 export function dependenciesOf(fields: Fields): readonly string[] {
   const targets = Object.values(fields).flatMap((field) =>

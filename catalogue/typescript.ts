@@ -5,7 +5,7 @@ import type { Field, Fields } from './declaration.ts';
 import type { Kind } from './kinds/kind.ts';
 import { problemCodes } from './problem-codes.ts';
 import { interaction, type RecordTypeName, recordTypes, storedInteraction } from './record-types.ts';
-import { referencedTypes, uploadOrder } from './references.ts';
+import { requirementOf, uploadOrder } from './references.ts';
 
 /** Returns the code of a module with the interfaces of all records and interactions, as sent and as returned. */
 export function clientTypes(): string {
@@ -68,9 +68,7 @@ export function shownFields(fields: Fields): readonly string[] {
 }
 
 function describe({ kind, note, references }: Field): string {
-  const targets = references === undefined ? [] : referencedTypes(references);
-  const reference = targets.length === 0 ? '' : `must be uploaded already: ${targets.join(', ')}`;
-  return [note, kind.accepts, reference]
+  return [note, kind.accepts, requirementOf(references)]
     .filter((part) => part !== '')
     .map(sentence)
     .join(' ');

@@ -6,7 +6,7 @@ export interface SentCustomer {
   customer_id: string;
   /** User identifier. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
   user_id: string;
-  /** 2-letter country code. A country code of two letters. */
+  /** A two-letter country code. */
   region: string;
   /** Date of birth. A calendar date, YYYY-MM-DD. */
   birthdate?: string | null;
@@ -16,9 +16,9 @@ export interface SentCustomer {
   course_id?: string | null;
   /** Text of at most 10000 characters, without NUL or lone surrogates. */
   gender?: string | null;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -30,7 +30,6 @@ export interface ShownCustomer {
   customer_id: string;
   /** User identifier. */
   user_id: string;
-  /** 2-letter country code. */
   region: string;
   /** Date of birth. */
   birthdate: string | null;
@@ -39,9 +38,9 @@ export interface ShownCustomer {
   /** Course. */
   course_id: string | null;
   gender: string | null;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -53,13 +52,13 @@ export interface SentShop {
   shop_id: string;
   /** Text of at most 10000 characters, without NUL or lone surrogates. */
   name: string;
-  /** 2-letter country code. A country code of two letters. */
+  /** A two-letter country code. */
   region: string;
   /** True or false. */
   is_public?: boolean | null;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -70,12 +69,11 @@ export interface ShownShop {
   /** Record identifier. */
   shop_id: string;
   name: string;
-  /** 2-letter country code. */
   region: string;
   is_public: boolean | null;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -85,9 +83,9 @@ export interface ShownShop {
 export interface SentTransaction {
   /** Record identifier. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
   transaction_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: shops. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type shops. */
   shop_id: string;
-  /** 2-letter country code. A country code of two letters. */
+  /** A two-letter country code. */
   region: string;
   /** What the student saved. A number of 0 or more. */
   savings: number;
@@ -101,9 +99,9 @@ export interface SentTransaction {
   branch_id?: string | null;
   /** Origin of the transaction, for example online or in-store. Text of at most 10000 characters, without NUL or lone surrogates. */
   source?: string | null;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -120,7 +118,6 @@ export interface ShownTransaction {
   /** Record identifier. */
   transaction_id: string;
   shop_id: string;
-  /** 2-letter country code. */
   region: string;
   /** What the student saved. */
   savings: number;
@@ -134,9 +131,9 @@ export interface ShownTransaction {
   branch_id: string | null;
   /** Origin of the transaction, for example online or in-store. */
   source: string | null;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -150,7 +147,7 @@ export interface ShownTransaction {
 export interface SentOffer {
   /** Record identifier. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
   offer_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: shops. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type shops. */
   shop_id: string;
   /** Text of at most 10000 characters, without NUL or lone surrogates. */
   name: string;
@@ -158,19 +155,19 @@ export interface SentOffer {
   type: string;
   /** A number greater than 0. */
   value: number;
-  /** 2-letter country code. A country code of two letters. */
+  /** A two-letter country code. */
   region: string;
-  /** Start of validity. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** Start of validity. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   allowed_from?: string | null;
-  /** End of validity. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** End of validity. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   allowed_to?: string | null;
   /** Comma-separated branch ids. Text of at most 10000 characters, without NUL or lone surrogates. */
   allowed_branches?: string | null;
   /** Comma-separated day names. Text of at most 10000 characters, without NUL or lone surrogates. */
   allowed_days?: string | null;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -187,7 +184,6 @@ export interface ShownOffer {
   /** For example percentage or fixed. */
   type: string;
   value: number;
-  /** 2-letter country code. */
   region: string;
   /** Start of validity. */
   allowed_from: string | null;
@@ -197,9 +193,9 @@ export interface ShownOffer {
   allowed_branches: string | null;
   /** Comma-separated day names. */
   allowed_days: string | null;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -211,19 +207,19 @@ export interface ShownOffer {
 export interface SentBranch {
   /** Record identifier. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
   branch_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: shops. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type shops. */
   shop_id: string;
   /** Text of at most 10000 characters, without NUL or lone surrogates. */
   name: string;
-  /** 2-letter country code. A country code of two letters. */
+  /** A two-letter country code. */
   region: string;
   /** A number from -90 to 90. */
   latitude?: number | null;
   /** A number from -180 to 180. */
   longitude?: number | null;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -235,13 +231,12 @@ export interface ShownBranch {
   branch_id: string;
   shop_id: string;
   name: string;
-  /** 2-letter country code. */
   region: string;
   latitude: number | null;
   longitude: number | null;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -253,11 +248,11 @@ export interface SentCategory {
   category_id: string;
   /** Text of at most 10000 characters, without NUL or lone surrogates. */
   name: string;
-  /** 2-letter country code. A country code of two letters. */
+  /** A two-letter country code. */
   region: string;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -268,11 +263,10 @@ export interface ShownCategory {
   /** Record identifier. */
   category_id: string;
   name: string;
-  /** 2-letter country code. */
   region: string;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -282,15 +276,15 @@ export interface ShownCategory {
 export interface SentShopCategory {
   /** Record identifier. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
   shop_category_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: shops. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type shops. */
   shop_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: categories. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type categories. */
   category_id: string;
-  /** 2-letter country code. A country code of two letters. */
+  /** A two-letter country code. */
   region: string;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -302,11 +296,10 @@ export interface ShownShopCategory {
   shop_category_id: string;
   shop_id: string;
   category_id: string;
-  /** 2-letter country code. */
   region: string;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -318,11 +311,11 @@ export interface SentInstitute {
   institute_id: string;
   /** Text of at most 10000 characters, without NUL or lone surrogates. */
   name: string;
-  /** 2-letter country code. A country code of two letters. */
+  /** A two-letter country code. */
   region: string;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -333,11 +326,10 @@ export interface ShownInstitute {
   /** Record identifier. */
   institute_id: string;
   name: string;
-  /** 2-letter country code. */
   region: string;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -349,9 +341,9 @@ export interface SentCourse {
   course_id: string;
   /** Text of at most 10000 characters, without NUL or lone surrogates. */
   name: string;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -362,9 +354,9 @@ export interface ShownCourse {
   /** Record identifier. */
   course_id: string;
   name: string;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -376,9 +368,9 @@ export interface SentTag {
   tag_id: string;
   /** Text of at most 10000 characters, without NUL or lone surrogates. */
   name: string;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -389,9 +381,9 @@ export interface ShownTag {
   /** Record identifier. */
   tag_id: string;
   name: string;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -401,13 +393,13 @@ export interface ShownTag {
 export interface SentShopTag {
   /** Record identifier. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
   shop_tag_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: shops. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type shops. */
   shop_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: tags. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type tags. */
   tag_id: string;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -419,9 +411,9 @@ export interface ShownShopTag {
   shop_tag_id: string;
   shop_id: string;
   tag_id: string;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -433,9 +425,9 @@ export interface SentKeyword {
   keyword_id: string;
   /** Text of at most 10000 characters, without NUL or lone surrogates. */
   name: string;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -446,9 +438,9 @@ export interface ShownKeyword {
   /** Record identifier. */
   keyword_id: string;
   name: string;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -458,13 +450,13 @@ export interface ShownKeyword {
 export interface SentShopKeyword {
   /** Record identifier. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
   shop_keyword_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: shops. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type shops. */
   shop_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: keywords. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type keywords. */
   keyword_id: string;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -476,9 +468,9 @@ export interface ShownShopKeyword {
   shop_keyword_id: string;
   shop_id: string;
   keyword_id: string;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -488,13 +480,13 @@ export interface ShownShopKeyword {
 export interface SentStudentFavourite {
   /** Record identifier. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
   student_favourite_id: string;
-  /** A customer's customer_id. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: customers. */
+  /** A customer's customer_id. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type customers. */
   student_id: string;
-  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: shops. */
+  /** A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type shops. */
   shop_id: string;
-  /** When the record was made at its source. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was created in the source system. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   created?: string | null;
-  /** When it was last changed there; an older one never replaces a newer. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
   updated?: string | null;
   /** Marks the record as deleted. True or false. */
   is_deleted?: boolean | null;
@@ -507,9 +499,9 @@ export interface ShownStudentFavourite {
   /** A customer's customer_id. */
   student_id: string;
   shop_id: string;
-  /** When the record was made at its source. */
+  /** When the record was created in the source system. */
   created: string | null;
-  /** When it was last changed there; an older one never replaces a newer. */
+  /** When the record was last changed in the source system; an older version never replaces a newer one. */
   updated: string | null;
   /** Marks the record as deleted. */
   is_deleted: boolean | null;
@@ -521,11 +513,11 @@ export interface SentInteraction {
   interaction_type: 'FILTER_CLICK' | 'SHARE' | 'PAGE_VIEW' | 'DISCOUNT_CODE';
   /** Pseudonymous user identifier. Text of at most 10000 characters, without NUL or lone surrogates. */
   user_id?: string | null;
-  /** A customer's customer_id. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: customers. */
+  /** A customer's customer_id. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type customers. */
   student_id?: string | null;
   /** One of TAG, OFFER, SHOP, KEYWORD. */
   item_type: 'TAG' | 'OFFER' | 'SHOP' | 'KEYWORD';
-  /** An item of the kind that item_type gives. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be uploaded already: tags, offers, shops, keywords. */
+  /** An item of the type that item_type names. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type tags, offers, shops, or keywords. */
   item_id: string;
   /** Where the interaction occurred. Text of at most 10000 characters, without NUL or lone surrogates. */
   city?: string | null;
@@ -549,7 +541,7 @@ export interface ShownInteraction {
   /** A customer's customer_id. */
   student_id: string | null;
   item_type: 'TAG' | 'OFFER' | 'SHOP' | 'KEYWORD';
-  /** An item of the kind that item_type gives. */
+  /** An item of the type that item_type names. */
   item_id: string;
   /** Where the interaction occurred. */
   city: string | null;
@@ -562,9 +554,9 @@ export interface ShownInteraction {
   source: 'SERVICE' | null;
   /** The recommendation it came from. */
   recommendation_id: string | null;
-  /** A UUIDv7, rising with time. */
+  /** A UUIDv7, so ids sort by creation time. */
   interaction_id: string;
-  /** The moment that event_timestamp means. */
+  /** Event_timestamp as a UTC date-time. */
   occurred_at: string;
   /** When Headgate recorded it. */
   created: string;

@@ -11,7 +11,7 @@ import {
   recordTypes,
   storedInteraction,
 } from '@headgate/catalogue/record-types.ts';
-import { dependenciesOf, referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
+import { dependenciesOf, requirementOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
 import { Failure } from '../server/failure.ts';
 import { openApiDocument } from '../server/http/openapi/document.ts';
@@ -80,9 +80,7 @@ function typesTable(): string {
 
 function fieldsTable(fields: Fields): string {
   const rows = Object.entries(fields).map(([name, { kind, required, references, note }]) => {
-    const targetsOfField = references === undefined ? [] : referencedTypes(references);
-    const reference = targetsOfField.length > 0 && `must be uploaded already: ${targetsOfField.join(', ')}`;
-    const notes = [note, reference].filter(Boolean).join('; ');
+    const notes = [note, requirementOf(references)].filter(Boolean).join('; ');
     return [`\`${name}\``, kind.accepts, required ? 'yes' : '', notes];
   });
   return table(['Field', 'Takes', 'Required', 'Notes'], rows);

@@ -109,7 +109,7 @@ function two(value: number): string {
 
 export const dateTime: Kind<string> = {
   name: 'date-time',
-  accepts: 'an ISO 8601 date-time such as 2024-05-01T09:30:00Z, of the years 0001 to 9999',
+  accepts: 'an ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999',
   schema: { type: 'string', pattern },
   check(value) {
     if (typeof value !== 'string') return wrongType('a date-time string', value);

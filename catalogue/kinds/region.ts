@@ -5,7 +5,7 @@ const twoLetters = new RegExp(pattern);
 
 export const region: Kind<string> = {
   name: 'region',
-  accepts: 'a country code of two letters',
+  accepts: 'a two-letter country code',
   schema: { type: 'string', pattern },
   check(value) {
     if (typeof value !== 'string') return wrongType(region.accepts, value);
