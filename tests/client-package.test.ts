@@ -1,5 +1,5 @@
-// The client as its users get it: packed, installed into an empty project, type-checked there, and run with every Node
-// of this machine against a real server, together with the examples of its README.
+// Tests the client as users get it. The package is built, installed into an empty project and type-checked there. Then it
+// and the examples of its README run against a real server, with every Node version that is installed.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

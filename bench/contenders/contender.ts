@@ -12,7 +12,7 @@ export interface Contender {
 }
 
 export interface RunningContender {
-  /** Uploads all records and measures the time. A second call with the same order uploads existing records. */
+  /** Uploads all records and measures the time. With the same `order`, a second call uploads the same records again. */
   upload(order: UploadOrder): Promise<Timed>;
   stop(): Promise<void>;
 }

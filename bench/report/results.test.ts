@@ -8,7 +8,7 @@ test('a median equal to its bound meets an "at least" bound, and misses a "below
   assert.equal(verdictOf(figure([1, 1.999, 9], { atLeast: 2 })), 'missed');
   assert.equal(verdictOf(figure([1, 2, 9], { below: 2 })), 'missed');
   assert.equal(verdictOf(figure([1, 1.999, 9], { below: 2 })), 'met');
-  assert.equal(verdictOf(figure([1, 2, 9], null)), 'for orientation');
+  assert.equal(verdictOf(figure([1, 2, 9], null)), 'informational');
 });
 
 describe('results', () => {

@@ -1,4 +1,4 @@
-// The results of a run: the claimed figures, and the comparisons behind them.
+// The results of a benchmark run: the figures that the project states, and the comparisons that they are based on.
 
 import type { Machine } from './machine.ts';
 import { median } from './statistics.ts';
@@ -48,14 +48,14 @@ export interface Results {
   readonly leftOut: readonly { readonly contender: string; readonly reason: string }[];
 }
 
-export type Verdict = 'met' | 'missed' | 'for orientation';
+export type Verdict = 'met' | 'missed' | 'informational';
 
 export function isWithin(bound: Bound, value: number): boolean {
   return 'atLeast' in bound ? value >= bound.atLeast : value < bound.below;
 }
 
 export function verdictOf(figure: Figure): Verdict {
-  if (figure.bound === null) return 'for orientation';
+  if (figure.bound === null) return 'informational';
   return isWithin(figure.bound, median(figure.values)) ? 'met' : 'missed';
 }
 

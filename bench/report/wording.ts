@@ -51,7 +51,7 @@ export function boundInWords(bound: Bound | null, unit: Unit): string {
 }
 
 export function summaryOf(figures: readonly Figure[]): string {
-  const verdicts = figures.map(verdictOf).filter((verdict) => verdict !== 'for orientation');
+  const verdicts = figures.map(verdictOf).filter((verdict) => verdict !== 'informational');
   if (verdicts.length === 0) return 'no bounds are set';
   return `${verdicts.filter((verdict) => verdict === 'met').length} of ${verdicts.length} bounds met`;
 }

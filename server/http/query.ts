@@ -50,7 +50,7 @@ export function readFilter(name: string, kind: Kind, value: string): string | Re
   return kept instanceof Flaw ? badQuery(`${name} ${kept.message}.`) : (kept as string);
 }
 
-/** Returns a cursor, which contains the values that identify the last record of a page. Clients do not interpret it. */
+/** Returns an opaque cursor that encodes the values that identify the last record of a page. */
 export function writeCursor(values: readonly string[]): string {
   return Buffer.from(values.join(' ')).toString('base64url');
 }

@@ -12,7 +12,7 @@ export interface InteractionWrite {
 }
 
 export interface InteractionPage {
-  /** The values, in kept form, that these declared fields must have. */
+  /** The values, in stored form, that these declared fields must have. */
   readonly equal: Readonly<Record<string, ColumnValue>>;
   /** Bounds on `occurred_at`: `from` is included, `to` is not. */
   readonly from: string | null;

@@ -1,6 +1,6 @@
-// The types that all store interfaces share: rows, counts of their outcomes, and pages of rows.
+// The types that all store interfaces share: rows, counts of outcomes, and pages of rows.
 //
-// Values are in the kept form that the catalogue's kinds define: date-times as UTC text of fixed width, UUIDs in
+// Values are in the stored form that their kind defines in the catalogue: date-times as fixed-width UTC text, UUIDs in
 // lower case.
 
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';

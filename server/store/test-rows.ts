@@ -42,7 +42,7 @@ const plainValues: Readonly<Record<KindName, (kind: Kind) => ColumnValue>> = {
   'event-timestamp': () => '1714555800',
 };
 
-/** Generates any row that the fields allow, in kept form. */
+/** Generates any row that the fields allow, in stored form. */
 export function anyRow(fields: Fields): fc.Arbitrary<Row> {
   return fc.tuple(
     ...Object.values(fields).map(({ kind, required, omitted }): fc.Arbitrary<ColumnValue> => {

@@ -183,12 +183,12 @@ function tlsOptions(
       'sslmode=verify-ca needs sslrootcert=FILE: without it, any certificate of a public authority would be accepted',
     );
   }
-  // As in libpq, the server's certificate is checked against a root certificate in the URL even if the mode does not
-  // require a check.
+  // As in libpq, if the URL names a root certificate, the server's certificate is checked against it even if `sslmode`
+  // does not require a check.
   const checksAuthority = mode === 'verify-ca' || mode === 'verify-full' || ca !== undefined;
   return {
     rejectUnauthorized: checksAuthority,
-    // Passes the host explicitly, because for a numeric address Node would compare the certificate with "localhost".
+    // Passes the host explicitly, because for an IP address Node would compare the certificate with "localhost".
     checkServerIdentity: (_, certificate) =>
       mode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
     ...(ca === undefined ? {} : { ca }),

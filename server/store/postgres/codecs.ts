@@ -6,12 +6,12 @@ export interface Codec {
   /** The column's type as `format_type` writes it, so that it can be compared with the column types in a database. */
   readonly type: string;
   /**
-   * Returns SQL that selects the column's value in its kept form. The result must not depend on the server's DateStyle
+   * Returns SQL that selects the column's value in its stored form. The result must not depend on the server's DateStyle
    * and TimeZone.
    */
   selectSql(column: string): string;
   fromText(text: string): ColumnValue;
-  /** Throws if the value is not in its kept form. */
+  /** Throws if the value is not in its stored form. */
   toText(value: ColumnValue): string;
   /**
    * True if the text can contain characters with a meaning in arrays or in COPY: a comma, a quote, a brace or a tab.
@@ -35,7 +35,7 @@ const bare = { ...text, needsEscapes: false };
 function ofLength(length: number): Codec['toText'] {
   return (value) => {
     if (typeof value !== 'string' || value.length !== length)
-      throw new Error(`${value} is not in its kept form`);
+      throw new Error(`${value} is not in its stored form`);
     return value;
   };
 }

@@ -15,7 +15,7 @@ export class GivenUp extends StoreUnavailable {
   }
 }
 
-/** The states in which two transactions have conflicted and the server has rolled this one back. */
+/** Serialization failure and deadlock. The server has rolled back the transaction. */
 const conflictStates: ReadonlySet<string> = new Set(['40001', '40P01']);
 /** The states of errors that affect every statement, not only the one that was sent. */
 const serverWideStates: ReadonlySet<string> = new Set([

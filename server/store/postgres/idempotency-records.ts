@@ -17,7 +17,7 @@ import type { Connections, Run } from './connections.ts';
  * short.
  */
 const DELETED_AT_ONCE = 200;
-/** PostgreSQL writes bytes as this prefix, followed by hexadecimal digits. */
+/** PostgreSQL outputs `bytea` values as this prefix followed by hexadecimal digits. */
 const HEX_PREFIX = '\\x';
 
 export function idempotencyStore(connections: Connections): IdempotencyStore {

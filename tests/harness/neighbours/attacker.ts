@@ -140,7 +140,10 @@ class Attacking {
 class AnswerReader {
   readonly #onStatus: (status: number) => void;
   #head: Buffer = Buffer.alloc(0);
-  /** The rest of the body; null while the head is being read; infinite if only the last chunk shows the end. */
+  /**
+   * How many bytes of the body are still to be read. Null while the head is being read. Infinity if the body is chunked,
+   * because its length is not known in advance.
+   */
   #bodyBytesLeft: number | null = null;
   #lastBytes = '';
   #onAnswer: () => void = () => {};
