@@ -40,18 +40,29 @@ export interface Kind<Wire extends string | number | boolean = string | number |
   present(kept: string | number | boolean): Wire;
 }
 
-const QUOTE_LIMIT_CHARACTERS = 100;
+/** The limit applies to the escaped text, because an escaped control character is six times as long. */
+const SHOWN_CHARACTERS = 100;
+/** Matches everything except an escape that is cut off at the end. */
+const wholeEscapes = /^(?:[^\\]|\\u.{4}|\\[^u])*/;
 
 /** Returns a short quote of the value for a message. For an object or array, which may be large, returns its type. */
 export function quote(value: unknown): string {
-  if (typeof value === 'string') {
-    let shown = value.slice(0, QUOTE_LIMIT_CHARACTERS);
-    // The limit applies to the escaped text, because an escaped control character is six times as long.
-    while (JSON.stringify(shown).length > QUOTE_LIMIT_CHARACTERS + 2) shown = shown.slice(0, -1);
-    const quoted = JSON.stringify(shown.toWellFormed());
-    return shown === value ? quoted : `${quoted.slice(0, -1)}…"`;
-  }
-  return typeof value === 'number' ? String(value) : typeNameOf(value);
+  if (typeof value !== 'string') return typeof value === 'number' ? String(value) : typeNameOf(value);
+  const { escaped, isCut } = beginningOf(value);
+  return isCut ? `"${escaped}…"` : `"${escaped}"`;
+}
+
+/** Returns the beginning of a text, short enough for a message. */
+export function shortened(text: string): string {
+  const { escaped, isCut } = beginningOf(text);
+  return isCut ? (JSON.parse(`"${escaped}"`) as string) : text.toWellFormed();
+}
+
+function beginningOf(text: string): { readonly escaped: string; readonly isCut: boolean } {
+  const escaped = JSON.stringify(text.slice(0, SHOWN_CHARACTERS).toWellFormed()).slice(1, -1);
+  if (escaped.length <= SHOWN_CHARACTERS) return { escaped, isCut: text.length > SHOWN_CHARACTERS };
+  const [whole] = wholeEscapes.exec(escaped.slice(0, SHOWN_CHARACTERS))!;
+  return { escaped: whole.toWellFormed(), isCut: true };
 }
 
 export function typeNameOf(value: unknown): string {

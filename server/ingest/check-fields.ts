@@ -2,7 +2,7 @@
 // the form in which they are stored. Reports all problems of the object up to a limit, not just the first.
 
 import type { Fields, Reference } from '@headgate/catalogue/declaration.ts';
-import { type ColumnValue, Flaw, type Kind, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
+import { type ColumnValue, Flaw, type Kind, shortened, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
 import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import { nearName } from '../near-name.ts';
@@ -70,7 +70,6 @@ export class DroppedFields {
 
 const MOST_NAMED_FIELDS = 100;
 const MOST_PROBLEMS_PER_OBJECT = 20;
-const LONGEST_SHOWN_NAME_CHARACTERS = 100;
 /** The cached names stay in memory, so their number and length are limited. */
 const MOST_SUGGESTIONS = 1000;
 const LONGEST_REMEMBERED_NAME_CHARACTERS = 64;
@@ -147,7 +146,7 @@ function handleUnknown(
       checked.omittedProblems++;
       continue;
     }
-    const shown = name.slice(0, LONGEST_SHOWN_NAME_CHARACTERS).toWellFormed();
+    const shown = shortened(name);
     if (dropped !== null) {
       dropped.add(shown);
     } else {

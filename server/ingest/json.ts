@@ -3,6 +3,7 @@
 // limited.
 
 import { isAscii, isUtf8 } from 'node:buffer';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { Failure } from '../failure.ts';
 
 /** The body cannot be parsed. The message tells the client why. */
@@ -25,7 +26,6 @@ const EVERY_BYTE_CASE_BIT = 0x20202020;
 const EVERY_BYTE_ONE = 0x01010101;
 /** The most words that can be added up before a byte of the sum could overflow. */
 const WORDS_PER_SUM = 255;
-const QUOTE_LIMIT_CHARACTERS = 100;
 /** The most keys with escapes. They are limited because each is decoded separately. No known field needs escapes. */
 const MOST_ESCAPED_KEYS = 20_000;
 const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
@@ -64,8 +64,7 @@ export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
   if (hasEscapedKeys || mayHaveLostKeys(value, bytes, marks, structure)) {
     const twice = findRepeatedKey(buffer);
     if (twice !== null) {
-      const shown = JSON.stringify(twice.slice(0, QUOTE_LIMIT_CHARACTERS));
-      return new Failure(`The body has the key ${shown} twice in one object; use each key once.`);
+      return new Failure(`The body has the key ${quote(twice)} twice in one object; use each key once.`);
     }
   }
   return { value };

@@ -1,8 +1,9 @@
 // Reads and discards the rest of bodies whose requests already have their response, for example a refusal. A client that
 // is still sending would not read the response otherwise. One connection is read at a time, in small steps and with
-// pauses, because a body may be endless, and may come in pieces that each take time.
+// pauses, because a body may be endless, and may come in pieces that each take time. Organisations take turns.
 
 import type { IncomingMessage } from 'node:http';
+import { FairQueue } from '../../fair-queue.ts';
 import { hasBody, pauseReading } from './connection-state.ts';
 
 /** A step ends at this many pieces or bytes. */
@@ -12,9 +13,14 @@ const SHORTEST_PAUSE_MS = 1;
 /** The pause after a step, as a multiple of the time that the step took. */
 const PAUSE_FACTOR = 2;
 
+interface UnreadBody {
+  readonly request: IncomingMessage;
+  readonly owner: number;
+}
+
 export class Discards {
-  readonly #waiting: IncomingMessage[] = [];
-  #isPumpDue = false;
+  readonly #waiting = new FairQueue<UnreadBody>();
+  #isStepDue = false;
 
   /**
    * Call it for every request, before its body arrives. Otherwise Node would discard the rest of a body by itself, as
@@ -25,8 +31,8 @@ export class Discards {
     if (hasBody(request)) request.read(0);
   }
 
-  /** Call it when the response to the request has been sent. */
-  begin(request: IncomingMessage): void {
+  /** Call it when the response to the request has been sent. The work is charged to `ownerOf(request)`. */
+  begin(request: IncomingMessage, ownerOf: (request: IncomingMessage) => number): void {
     if (request.complete) {
       request.resume();
       return;
@@ -41,10 +47,11 @@ export class Discards {
       bytes = 0;
       pauseReading(request);
     });
-    this.#wait(request);
+    this.#wait({ request, owner: ownerOf(request) });
   }
 
-  #wait(request: IncomingMessage): void {
+  #wait(body: UnreadBody): void {
+    const { request, owner } = body;
     if (request.socket.destroyed) return;
     if (request.complete) {
       request.removeAllListeners('data').resume();
@@ -52,16 +59,24 @@ export class Discards {
       return;
     }
     pauseReading(request);
-    this.#waiting.push(request);
-    if (this.#isPumpDue) return;
-    this.#isPumpDue = true;
+    this.#waiting.push(owner, body);
+    if (this.#isStepDue) return;
+    this.#isStepDue = true;
     setImmediate(() => this.#step());
   }
 
+  /** Removes and returns the next body of a connection that is still open. */
+  #next(): UnreadBody | undefined {
+    let next = this.#waiting.shift();
+    while (next?.request.socket.destroyed) next = this.#waiting.shift();
+    return next;
+  }
+
   #step(): void {
-    const request = this.#waiting.shift();
-    this.#isPumpDue = request !== undefined;
-    if (request === undefined) return;
+    const next = this.#next();
+    this.#isStepDue = next !== undefined;
+    if (next === undefined) return;
+    const { request, owner } = next;
     const startedAtMs = performance.now();
     request.resume();
     // A connection that is resumed and paused within one turn of the event loop would go on reading, so each is left to
@@ -70,8 +85,9 @@ export class Discards {
       if (!request.isPaused()) request.socket.resume();
       setImmediate(() =>
         setImmediate(() => {
-          this.#wait(request);
           const tookMs = performance.now() - startedAtMs;
+          this.#waiting.charge(owner, tookMs);
+          this.#wait(next);
           setTimeout(() => this.#step(), Math.max(SHORTEST_PAUSE_MS, PAUSE_FACTOR * tookMs));
         }),
       );

@@ -28,7 +28,7 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
       return;
     }
     responseBegan(socket, response);
-    response.on('finish', () => discards.begin(request));
+    response.on('finish', () => discards.begin(request, ownerOf));
     response.on('close', () => {
       responseEnded(socket, response);
       turns.responded(socket);

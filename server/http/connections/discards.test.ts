@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { limitConnections } from './per-connection-limits.ts';
+
+const REFUSED_CONNECTIONS = 500;
+const BODY_BYTES = 300_000;
+const LONGEST_WAIT_MS = 1000;
+
+describe('bodies that are discarded', () => {
+  // Every request gets its response before its body is read.
+  const server = createServer((_, response) => response.end('refused'));
+  limitConnections(server, ({ headers }) => Number(headers['x-owner']));
+  const open: Socket[] = [];
+
+  const post = async (owner: number, bodyBytes: number): Promise<Socket> => {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+    open.push(socket);
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nX-Owner: ${owner}\r\nContent-Length: ${bodyBytes}\r\n\r\nx`);
+    await once(socket, 'data');
+    return socket;
+  };
+
+  const waitAfterRefusal = async (owner: number): Promise<number> => {
+    const socket = await post(owner, BODY_BYTES);
+    const startedAtMs = performance.now();
+    socket.write(Buffer.alloc(BODY_BYTES - 1));
+    socket.write(`GET / HTTP/1.1\r\nHost: a\r\nX-Owner: ${owner}\r\n\r\n`);
+    await once(socket, 'data');
+    return performance.now() - startedAtMs;
+  };
+
+  before(async () => {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  after(async () => {
+    for (const socket of open) socket.destroy();
+    server.close();
+    await once(server, 'close');
+  });
+
+  test('do not delay another organisation, even if hundreds of them never arrive', async () => {
+    await Promise.all(Array.from({ length: REFUSED_CONNECTIONS }, () => post(1, BODY_BYTES)));
+    const waitedMs = await waitAfterRefusal(2);
+    assert.ok(waitedMs < LONGEST_WAIT_MS, `waited ${waitedMs} ms`);
+  });
+
+  test('are forgotten when their connection closes', async () => {
+    for (const socket of open.splice(0)) socket.destroy();
+    const waitedMs = await waitAfterRefusal(1);
+    assert.ok(waitedMs < LONGEST_WAIT_MS, `waited ${waitedMs} ms`);
+  });
+});
