@@ -442,6 +442,17 @@ function hostileSuite(store: TestStore): void {
       assert.ok(text.length < 4 * 1024 * 1024, `the response has ${text.length} characters`);
     });
 
+    test('unknown fields with long names that need escapes do not make a response of many megabytes', async () => {
+      const records = Array.from({ length: 5000 }, () => ({
+        ...shop(),
+        ['\u0001'.repeat(100)]: 1,
+        ['\u0002'.repeat(100)]: 1,
+      }));
+      const { status, text } = await hostile.upload('shops', records);
+      assert.equal(status, 400);
+      assert.ok(text.length < 5 * 1024 * 1024, `the response has ${text.length} characters`);
+    });
+
     test('problems of references count towards the limit of listed problems', async () => {
       const record = () => ({
         ...leastRecord('shop-categories', { shop_id: randomUUID(), category_id: randomUUID() }),

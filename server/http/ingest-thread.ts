@@ -239,6 +239,9 @@ async function unpacked(
     return await unpack({ bytes, encoding }, maxBodyBytes, true);
   } finally {
     holdBytes(organisation, -maxBodyBytes);
+    // The job goes on outside of a turn, so its time is charged here.
+    atWork = { organisation, startedAtMs: chargeForTime() };
+    setImmediate(chargeForTime);
   }
 }
 

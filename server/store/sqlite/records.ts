@@ -21,9 +21,6 @@ export interface PackedUpload extends Omit<Upload, 'batches'> {
 }
 
 const BYTES_PER_ID = 40;
-/** An upload counts as at least one row per this many bytes, because long rows take as long as several short ones. */
-const BYTES_PER_ROW = 1024;
-
 /** Few, because reading a row with the longest texts takes half a millisecond. */
 const DRY_RUN_STEP_ROWS = 20;
 
@@ -104,7 +101,7 @@ export function recordWriter({ writer }: Pick<Links, 'writer'>): RecordStore['wr
     const { buffer, byteLength } = rows.bytes;
     return writer.call('write', [{ ...upload, rows, idempotencyRecord }], {
       organisation: upload.organisation,
-      rows: Math.max(1, rows.rowCount, Math.ceil(byteLength / BYTES_PER_ROW)),
+      rows: Math.max(1, rows.rowCount),
       bytes: byteLength + responseBytes(idempotencyRecord),
       handedOver: buffer,
     });

@@ -48,6 +48,16 @@ test('the calls of one turn are sent as one message, and each gets its own resul
   assert.deepEqual(await Promise.all(answered), ['a!', 'b!', 'c!']);
 });
 
+test('a large call counts as several rows', async (t) => {
+  const { link, thread } = linkedPair(t);
+  const sizes = [{}, { rows: 7 }, { bytes: 1024 }, { bytes: 3000 }, { rows: 7, bytes: 3000 }];
+  for (const size of sizes) link.call('echo', [''], { ...nobodys, ...size }).catch(() => {});
+  assert.deepEqual(
+    (await received(thread)).map((call) => call[4]),
+    [1, 7, 1, 3, 7],
+  );
+});
+
 test('a buffer is transferred to the thread, and is no longer usable here', async (t) => {
   const { port1, port2 } = new MessageChannel();
   t.after(() => port2.close());

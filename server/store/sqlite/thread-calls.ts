@@ -64,6 +64,8 @@ export function errorOf({ kind, message, stack }: CallFailure): Error {
 const MOST_CALLS_WAITING = 20_000;
 const MOST_BYTES_WAITING = 256 * 1024 * 1024;
 const SMALL_CALL_BYTES = 500;
+/** A call counts as at least one row per this many bytes, because long rows take as long as several short ones. */
+const BYTES_PER_ROW = 1024;
 
 // biome-ignore lint/suspicious/noExplicitAny: the constraint has to admit operations of any signature.
 type Operations = { readonly [name: string]: (...args: any[]) => unknown };
@@ -166,7 +168,8 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
       accounts.set(organisation, account);
       const { id, promise } = pending.begin({ organisation, bytes });
       if (handedOver !== undefined) unsentBuffers.push(handedOver);
-      if (unsent.push([id, operation, args, organisation, rows]) === 1) setImmediate(flush);
+      const countedRows = Math.max(rows, Math.ceil(bytes / BYTES_PER_ROW));
+      if (unsent.push([id, operation, args, organisation, countedRows]) === 1) setImmediate(flush);
       return promise as Promise<never>;
     },
 
