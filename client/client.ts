@@ -1,6 +1,5 @@
 // The Headgate client for Node and browsers. It uploads records, sends interactions, and reads both.
 
-import { itemReader, type Page, pageReader, readRecorded } from './answers.ts';
 import {
   type ApiCall,
   Connection,
@@ -18,6 +17,7 @@ import {
   type ShownRecord,
   uploadOrder,
 } from './records.ts';
+import { itemReader, type Page, pageReader, readRecorded } from './responses.ts';
 import type { UploadResult } from './result.ts';
 import { Upload, type UploadLimits, type UploadOptions } from './upload.ts';
 

@@ -1,7 +1,6 @@
 // Calls the server: sends a request with the API key, retries temporary failures, and returns the parsed response or
 // throws an error.
 
-import { type Reader, readRefusal } from './answers.ts';
 import {
   AbortedError,
   ForbiddenError,
@@ -19,6 +18,7 @@ import {
   retryAfterMs,
   retryRules,
 } from './patience.ts';
+import { type Reader, readRefusal } from './responses.ts';
 
 export interface ConnectionOptions {
   /** The address of the server, such as `https://data.example.com`. It may include a path prefix. */
@@ -44,7 +44,7 @@ export interface Control extends ReadOptions {
   readonly patience?: Patience;
 }
 
-export interface ApiCall<Answer> extends Control {
+export interface ApiCall<Result> extends Control {
   /** The path relative to the server's address, without a leading slash. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
@@ -55,7 +55,7 @@ export interface ApiCall<Answer> extends Control {
   readonly lenient?: boolean | undefined;
   /** Called if the server replayed the response to an earlier request with the same idempotency key. */
   readonly onReplayed?: (() => void) | undefined;
-  readonly read: Reader<Answer>;
+  readonly read: Reader<Result>;
 }
 
 /** Why an attempt failed. The next attempt may succeed. */
@@ -108,12 +108,12 @@ export class Connection {
     return new Patience(this.#retry);
   }
 
-  async call<Answer>(call: ApiCall<Answer>): Promise<Answer> {
+  async call<Result>(call: ApiCall<Result>): Promise<Result> {
     const control = { ...call, patience: call.patience ?? this.newPatience() };
     for (;;) {
       const received = await this.#exchange(call);
       const read = 'reason' in received ? received : await this.#read(call, received);
-      if ('answer' in read) return read.answer;
+      if ('result' in read) return read.result;
       await this.pause(read, control);
     }
   }
@@ -135,14 +135,14 @@ export class Connection {
   }
 
   /** Throws a RefusedError if the server refused the request for good. */
-  async #read<Answer>(call: ApiCall<Answer>, received: Received): Promise<{ answer: Answer } | Failure> {
+  async #read<Result>(call: ApiCall<Result>, received: Received): Promise<{ result: Result } | Failure> {
     const { status, headers } = received.response;
     const isReplayed = headers.get('Idempotency-Replayed') === 'true';
     const body = parsed(received.text);
-    const answer = call.read(status, body);
-    if (answer !== undefined) {
+    const result = call.read(status, body);
+    if (result !== undefined) {
       if (isReplayed) await call.onReplayed?.();
-      return { answer };
+      return { result };
     }
     const refusal = readRefusal(status, body) ?? this.#strangerOf(received);
     const error = new (errorClasses[status] ?? RefusedError)(refusal, isReplayed);
@@ -152,7 +152,7 @@ export class Connection {
   }
 
   /** Sends the request and reads the response, within the timeout of one attempt. */
-  async #exchange<Answer>(call: ApiCall<Answer>): Promise<Received | Failure> {
+  async #exchange<Result>(call: ApiCall<Result>): Promise<Received | Failure> {
     const { signal } = call;
     if (signal?.aborted) throw new AbortedError(signal.reason);
     const controller = new AbortController();
@@ -178,13 +178,13 @@ export class Connection {
     }
   }
 
-  #urlOf<Answer>({ path, query }: ApiCall<Answer>): URL {
+  #urlOf<Result>({ path, query }: ApiCall<Result>): URL {
     const url = new URL(path, this.#base);
     for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
     return url;
   }
 
-  #requestOf<Answer>(call: ApiCall<Answer>, signal: AbortSignal): RequestInit {
+  #requestOf<Result>(call: ApiCall<Result>, signal: AbortSignal): RequestInit {
     const { body, encoding, idempotencyKey, lenient } = call;
     return {
       method: body === undefined ? 'GET' : 'POST',

@@ -1,11 +1,11 @@
 // Uploads an input of any length: cuts the input into slices, sends a few slices at the same time, and reports their
 // results in the order of the input.
 
-import { recordLimitIn, sumOf, type UploadAnswer, uploadReader } from './answers.ts';
 import { type Connection, type Control, randomKey } from './connection.ts';
 import { AbortedError, HeadgateError, RefusedError, UploadInterruptedError } from './errors.ts';
 import type { Patience, RetryNotice } from './patience.ts';
 import { keyFields, type RecordTypeName, type SentRecord } from './records.ts';
+import { recordLimitIn, sumOf, type UploadResponse, uploadReader } from './responses.ts';
 import type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
 import { type Slice, type SliceLimits, Slicer } from './slices.ts';
 
@@ -259,14 +259,14 @@ export class Upload<T extends RecordTypeName> {
       const { records: mostRecords } = this.#limits;
       if (open.length > mostRecords) return this.#sendInParts(sending, open, mostRecords);
       const body = sending.slice.bodyOf(open);
-      const answer = await this.#request(body, open.length, control);
-      if (answer === 'too large') {
+      const response = await this.#request(body, open.length, control);
+      if (response === 'too large') {
         if (open.length === 1) return this.#settleTooLarge(sending, open[0]!);
         this.#limits.bytes = Math.min(this.#limits.bytes, Math.ceil(body.length / 2));
         return this.#sendInParts(sending, open, Math.ceil(open.length / 2));
       }
-      if (answer === 'too many') continue;
-      open = await this.#settle(sending, open, answer);
+      if (response === 'too many') continue;
+      open = await this.#settle(sending, open, response);
       if (open.length > 0) {
         const reason = `the server could not store ${open.length} of the records`;
         const failure = { reason, cause: new HeadgateError(reason), retryAfterMs: null };
@@ -286,7 +286,7 @@ export class Upload<T extends RecordTypeName> {
     body: Uint8Array<ArrayBuffer>,
     recordCount: number,
     control: Control & { readonly patience: Patience },
-  ): Promise<UploadAnswer | 'too large' | 'too many'> {
+  ): Promise<UploadResponse | 'too large' | 'too many'> {
     const { dryRun = false, lenient } = this.#options;
     const encoding = this.#compression;
     try {
@@ -315,7 +315,7 @@ export class Upload<T extends RecordTypeName> {
   async #settle(
     { slice, outcome }: Sending<T>,
     positions: readonly number[],
-    { requestId, counts, errors, warnings }: UploadAnswer,
+    { requestId, counts, errors, warnings }: UploadResponse,
   ): Promise<readonly number[]> {
     const finallyRejected = new Set(errors.filter(({ retryable }) => !retryable).map(({ index }) => index));
     const again = new Set<number>();

@@ -135,7 +135,7 @@ describe('the packed client', () => {
       assert.deepEqual(JSON.parse(stdout), [1, [], 'Corner Books', false, 'function', 'function'], version);
 
       const shown = (await run(path, ['built/readme.js'], { cwd: project, env })).stdout;
-      assert.match(shown, /record 1: region must be a country code of two letters, not "Britain"/, version);
+      assert.match(shown, /record 1: region must be a two-letter country code, not "Britain"/, version);
       assert.match(shown, /from 5000: 5000 created/);
       assert.match(shown, /0 amount must be a number greater than 0, not 0/);
       assert.match(shown, /10000 of 10000 answered/);

@@ -9,11 +9,11 @@ import { uuidV7 } from '../uuid-v7.ts';
 import { describer } from './api-description.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import {
-  answerHalfClosed,
   connectionCloser,
   endConnection,
-  isAnsweredEarly,
+  hasEarlyResponse,
   lastResponseDue,
+  respondToHalfClosed,
 } from './connections/connection-state.ts';
 import { expectsTheUnknown, handleExpectations } from './connections/expect-continue.ts';
 import { limitConnections } from './connections/per-connection-limits.ts';
@@ -76,7 +76,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
     // so that the response looks like every other refusal.
     return503OnClosing: false,
     clientErrorHandler(error, socket) {
-      answerUnparsed(service, error, socket, securityHeaders);
+      refuseUnparsed(service, error, socket, securityHeaders);
     },
     // Fastify calls this if it cannot decode the path. The request is then routed again, to a path that does not exist,
     // so that the hooks run as for every other request.
@@ -90,7 +90,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
   // 0 means no limit. With a limit, Node would silently drop all headers beyond it, and the checks would not see them.
   // The total size of the headers is limited anyway.
   app.server.maxHeadersCount = 0;
-  answerHalfClosed(app.server);
+  respondToHalfClosed(app.server);
   limitConnections(app.server, requestOwner(service));
   handleExpectations(app.server);
   app.server.on('connect', (_, socket) => {
@@ -146,7 +146,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
       headers: { Allow: methods.join(', ') },
     });
   });
-  app.setErrorHandler((error, request, reply) => answerError(service, error, request, reply));
+  app.setErrorHandler((error, request, reply) => refuseAfterError(service, error, request, reply));
   return app;
 }
 
@@ -200,7 +200,7 @@ function securityHeadersFor({ tls, behindProxy }: AppDependencies): Readonly<Rec
   };
 }
 
-function answerError(
+function refuseAfterError(
   service: AppDependencies,
   error: unknown,
   request: FastifyRequest,
@@ -224,7 +224,7 @@ function answerError(
 const failed = new WeakSet<Socket>();
 
 /** Responds to data that the HTTP parser refuses, and ends the connection. */
-function answerUnparsed(
+function refuseUnparsed(
   service: AppDependencies,
   error: NodeJS.ErrnoException,
   socket: Socket,
@@ -233,10 +233,10 @@ function answerUnparsed(
   // The parser fails again for all further data on the connection. Only the first failure gets a response.
   if (failed.has(socket)) return;
   failed.add(socket);
-  const isAnswered = isAnsweredEarly(socket);
+  const isRefused = hasEarlyResponse(socket);
   const end = (): void => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else if (isAnswered) endConnection(socket, '');
+    else if (isRefused) endConnection(socket, '');
     else refuseRaw(service, socket, unparsed(error), headers);
   };
   // If an earlier, complete request still waits for its response, that response is sent first, because the client

@@ -12,11 +12,11 @@ import { tooManyWaiting } from './fixed-refusals.ts';
 import { lacksScope, unauthorized } from './gate.ts';
 import { idempotencyKey, preferenceApplied, preferredHandling, presentedKey } from './header-values.ts';
 import type { IngestRequest } from './ingest-pool.ts';
-import { type Answer, keyRunning } from './ingest-responses.ts';
+import { type IngestResponse, keyRunning } from './ingest-responses.ts';
 import { recordTypeOf } from './path-parameters.ts';
 import { readFlag, readQuery } from './query.ts';
 import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
-import { noteAnswer, noteBody, noteWork, whenClosed } from './request-observation.ts';
+import { noteBody, noteWork, noteWorkDone, whenClosed } from './request-observation.ts';
 import { inTurn } from './work-slots.ts';
 
 /** If a request is older than this when its work begins, its API key is checked again. */
@@ -82,7 +82,7 @@ async function takeBody(
     );
   } finally {
     inFlight.give(organisation, byteLength);
-    inFlight.turns.answered(organisation, byteLength);
+    inFlight.turns.responseMade(organisation, byteLength);
   }
 }
 
@@ -124,11 +124,11 @@ async function takeIn(
   try {
     const handling = preferredHandling(headers);
     const work = { requestId, organisation, type, handling, dryRun, idempotency };
-    const answer = await service.ingest.answer(work, body);
-    summary = answer.summary;
-    return send(service, request, reply.headers(preferenceApplied(handling)), answer);
+    const response = await service.ingest.ingest(work, body);
+    summary = response.summary;
+    return send(service, request, reply.headers(preferenceApplied(handling)), response);
   } finally {
-    noteAnswer(service.observer, request, reply, summary);
+    noteWorkDone(service.observer, request, reply, summary);
   }
 }
 
@@ -145,14 +145,14 @@ function send(
   service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
-  answer: Answer,
+  response: IngestResponse,
 ): FastifyReply {
   const { caller, id } = request;
-  if (answer.failure !== null) {
-    const fields = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: answer.failure };
+  if (response.failure !== null) {
+    const fields = { request_id: id, org_id: caller?.orgId, key_id: caller?.keyId, cause: response.failure };
     service.log('error', fields, 'the store could not store a request');
   }
-  const { status, headers, json } = answer;
+  const { status, headers, json } = response;
   const isLarge = json instanceof Uint8Array;
   if (isLarge) {
     const { organisation } = caller!;

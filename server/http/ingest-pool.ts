@@ -17,7 +17,7 @@ import { PendingCalls } from '../workers/pending-calls.ts';
 import { type StartedWorker, SupervisedWorker, startWorker } from '../workers/supervised-worker.ts';
 import type { Body } from './body/read-body.ts';
 import { isSmall, SMALL_BODY_BYTES } from './body/small-body.ts';
-import type { Answer } from './ingest-responses.ts';
+import type { IngestResponse } from './ingest-responses.ts';
 import type { IngestJob, IngestMessage, IngestThreadData, JobResult } from './ingest-thread.ts';
 
 export interface IngestRequest {
@@ -55,23 +55,24 @@ export class IngestPool {
   }
 
   /** Resolves to the response. The body's bytes are transferred to another thread and must not be used afterwards. */
-  answer(request: IngestRequest, body: Body): Promise<Answer> {
+  ingest(request: IngestRequest, body: Body): Promise<IngestResponse> {
     const { small, large } = this.#threads;
     const { bytes, encoding } = body;
-    if (encoding === null) return (isSmall(bytes) ? small : large).answer(request, body) as Promise<Answer>;
+    if (encoding === null)
+      return (isSmall(bytes) ? small : large).ingest(request, body) as Promise<IngestResponse>;
     return bytes.byteLength <= SMALL_BODY_BYTES
-      ? this.#answerPacked(request, body)
-      : (large.answer(request, body) as Promise<Answer>);
+      ? this.#ingestPacked(request, body)
+      : (large.ingest(request, body) as Promise<IngestResponse>);
   }
 
   /**
    * Sends a compressed body to the thread for small requests first, because only decompression shows whether a body is
    * small. If it is not, a copy goes to the thread for large requests.
    */
-  async #answerPacked(request: IngestRequest, body: Body): Promise<Answer> {
+  async #ingestPacked(request: IngestRequest, body: Body): Promise<IngestResponse> {
     const { small, large } = this.#threads;
     const copy = { ...body, bytes: new Uint8Array(body.bytes) };
-    return (await small.answer(request, body)) ?? (large.answer(request, copy) as Promise<Answer>);
+    return (await small.ingest(request, body)) ?? (large.ingest(request, copy) as Promise<IngestResponse>);
   }
 
   /** Returns the number of requests that were sent to the thread and are not finished. */
@@ -92,7 +93,7 @@ export class IngestPool {
 class IngestThread {
   readonly #name: string;
   readonly #worker: SupervisedWorker;
-  readonly #pending = new PendingCalls<Answer | null>();
+  readonly #pending = new PendingCalls<IngestResponse | null>();
   #writeCount = newWriteCount();
   #jobs: IngestJob[] = [];
   #bodies: Uint8Array[] = [];
@@ -130,13 +131,13 @@ class IngestThread {
     });
   }
 
-  #settle([id, answer, bug]: JobResult): void {
-    if (bug === undefined) this.#pending.resolve(id, answer);
+  #settle([id, response, bug]: JobResult): void {
+    if (bug === undefined) this.#pending.resolve(id, response);
     else this.#pending.reject(id, new Error(`the ${this.#name} failed: ${bug}`));
   }
 
   /** Resolves to the response, or to null if this thread is for small requests and the body is too large for it. */
-  answer(request: IngestRequest, { bytes, encoding }: Body): Promise<Answer | null> {
+  ingest(request: IngestRequest, { bytes, encoding }: Body): Promise<IngestResponse | null> {
     const { requestId, organisation, type, handling, dryRun, idempotency } = request;
     if (this.#worker.running === null) {
       return Promise.reject(new StoreUnavailable(`the ${this.#name} is being started again`));

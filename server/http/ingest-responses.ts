@@ -11,7 +11,7 @@ import { summaryOfInteraction, summaryOfUpload, type Watching } from './ingest-s
 import { type Refusal, refusalBody, refusals } from './refusals.ts';
 
 /** A complete response. The ingest thread makes it, so that the serving thread need not serialise large bodies. */
-export interface Answer {
+export interface IngestResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** The body. A large one is bytes, because bytes can be transferred between threads without a copy. */
@@ -32,7 +32,7 @@ const batchStatuses: Record<BatchResult, { readonly status: number; readonly wor
  * A longer response is sent between threads as bytes, and counts as held in memory until it is sent to the client. A
  * shorter one fits into the kernel's send buffer.
  */
-const LARGE_ANSWER_CHARACTERS = 64 * 1024;
+const LARGE_RESPONSE_CHARACTERS = 64 * 1024;
 const MIXED_STATUS = 207;
 const CREATED_STATUS = 201;
 
@@ -47,52 +47,52 @@ export const keyRunning: Refusal = {
   headers: { 'Retry-After': '1' },
 };
 
-export function answerOf(
+export function responseOf(
   status: number,
   body: object,
   headers: Readonly<Record<string, string>> = {},
   failure: string | null = null,
   summary: IngestSummary | null = null,
-): Answer {
+): IngestResponse {
   const text = JSON.stringify(body);
-  const json = text.length > LARGE_ANSWER_CHARACTERS ? new TextEncoder().encode(text) : text;
+  const json = text.length > LARGE_RESPONSE_CHARACTERS ? new TextEncoder().encode(text) : text;
   return { status, headers, json, failure, summary };
 }
 
-export function answerOfRefusal(
+export function responseOfRefusal(
   refusal: Refusal,
   requestId: string,
   failure: string | null = null,
   summary: IngestSummary | null = null,
-): Answer {
+): IngestResponse {
   const { status } = refusals[refusal.refusal];
-  return answerOf(status, refusalBody(refusal, requestId), refusal.headers, failure, summary);
+  return responseOf(status, refusalBody(refusal, requestId), refusal.headers, failure, summary);
 }
 
-export function answerOfUpload(
+export function responseOfUpload(
   taken: UploadTaken,
   requestId: string,
   watching: Watching | null = null,
-): Answer {
-  if (taken.kind !== 'taken') return answerOfRefusal(refusalOf(taken), requestId);
+): IngestResponse {
+  if (taken.kind !== 'taken') return responseOfRefusal(refusalOf(taken), requestId);
   const { outcome, replayed } = taken;
   const { status, body } = renderOutcome(outcome);
   const summary = summaryOfUpload(outcome, replayed, watching);
-  return answerOf(status, body, replayedHeader(replayed), outcome.failure, summary);
+  return responseOf(status, body, replayedHeader(replayed), outcome.failure, summary);
 }
 
-export function answerOfInteraction(
+export function responseOfInteraction(
   taken: InteractionTaken,
   requestId: string,
   watching: Watching | null = null,
-): Answer {
+): IngestResponse {
   switch (taken.kind) {
     case 'unreadable':
     case 'key_taken':
     case 'key_running':
-      return answerOfRefusal(refusalOf(taken), requestId);
+      return responseOfRefusal(refusalOf(taken), requestId);
     case 'failed':
-      return answerOfRefusal(
+      return responseOfRefusal(
         interactionNotStored,
         requestId,
         taken.failure,
@@ -107,10 +107,10 @@ export function answerOfInteraction(
       };
       const body = refusalBody(refusal, taken.requestId);
       const summary = summaryOfInteraction(taken, watching);
-      return answerOf(refusals.bad_request.status, body, replayedHeader(taken.replayed), null, summary);
+      return responseOf(refusals.bad_request.status, body, replayedHeader(taken.replayed), null, summary);
     }
     case 'recorded':
-      return answerOf(
+      return responseOf(
         CREATED_STATUS,
         taken.interaction,
         replayedHeader(taken.replayed),

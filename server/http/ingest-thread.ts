@@ -16,7 +16,12 @@ import type { OrganisationNumber } from '../store/rows.ts';
 import { unpack } from './body/decompression.ts';
 import type { ContentEncoding } from './body/read-body.ts';
 import { isSmall, SMALL_BODY_BYTES } from './body/small-body.ts';
-import { type Answer, answerOfInteraction, answerOfRefusal, answerOfUpload } from './ingest-responses.ts';
+import {
+  type IngestResponse,
+  responseOfInteraction,
+  responseOfRefusal,
+  responseOfUpload,
+} from './ingest-responses.ts';
 import type { Refusal } from './refusals.ts';
 
 export interface IngestThreadData {
@@ -50,12 +55,12 @@ export interface IngestMessage {
 }
 
 /**
- * `answer` is null if this thread is for small requests and the body was too large for it. `bug` is the stack of the
+ * `response` is null if this thread is for small requests and the body was too large for it. `bug` is the stack of the
  * error if the job threw one, which no input should cause.
  */
 export type JobResult =
-  | readonly [id: number, answer: Answer | null]
-  | readonly [id: number, answer: null, bug: string];
+  | readonly [id: number, response: IngestResponse | null]
+  | readonly [id: number, response: null, bug: string];
 
 interface WaitingJob {
   readonly job: IngestJob;
@@ -201,7 +206,7 @@ async function resultOf({ job, packed }: WaitingJob): Promise<JobResult> {
   if (body === null) return [id, null];
   if ('refusal' in body) {
     giveBack(packed);
-    return [id, answerOfRefusal(body, requestId)];
+    return [id, responseOfRefusal(body, requestId)];
   }
   const { byteLength } = body;
   const giveBackBody = (): void => {
@@ -211,7 +216,7 @@ async function resultOf({ job, packed }: WaitingJob): Promise<JobResult> {
   waiting.charge(organisation, byteLength / BYTES_PER_MS);
   holdBytes(organisation, byteLength);
   try {
-    const made = await answer(job, body, giveBackBody);
+    const made = await respondTo(job, body, giveBackBody);
     waiting.charge(organisation, made.json.length / BYTES_PER_MS);
     return [id, made];
   } finally {
@@ -265,16 +270,16 @@ function buffersOf(results: readonly JobResult[]): ArrayBuffer[] {
   return results.flatMap(([, made]) => (made?.json instanceof Uint8Array ? [made.json.buffer] : []));
 }
 
-async function answer(job: IngestJob, body: Uint8Array, onBodyRead: () => void): Promise<Answer> {
+async function respondTo(job: IngestJob, body: Uint8Array, onBodyRead: () => void): Promise<IngestResponse> {
   const [, requestId, organisation, type, handling, dryRun, idempotency] = job;
   const work = new WorkWatch(store, writeCount);
   const watching = { work, isTraced };
   const request = { requestId, organisation, handling, idempotency, body };
   if (type === null) {
-    return answerOfInteraction(await takeInteraction(request, work, known), requestId, watching);
+    return responseOfInteraction(await takeInteraction(request, work, known), requestId, watching);
   }
   const taken = await takeUpload({ ...request, type, dryRun }, work, known, limits, onBodyRead);
-  return answerOfUpload(taken, requestId, watching);
+  return responseOfUpload(taken, requestId, watching);
 }
 
 function stackOf(error: unknown): string {

@@ -35,7 +35,7 @@ export class Watched {
    */
   isWorkedOn = false;
   isClosed = false;
-  isTold = false;
+  isReported = false;
   /** Called when the response has been sent or the connection is closed. */
   onClose: (() => void)[] = [];
 
@@ -68,7 +68,7 @@ export function watch(observer: Observer, request: FastifyRequest, reply: Fastif
     watched.isClosed = true;
     for (const giveBack of watched.onClose) giveBack();
     observer.requestsInProgress--;
-    if (!watched.isWorkedOn) tell(observer, request, reply, watched);
+    if (!watched.isWorkedOn) report(observer, request, reply, watched);
   });
 }
 
@@ -84,13 +84,13 @@ export function noteBody({ watched }: FastifyRequest, byteLength: number, readAt
   if (watched!.span !== null) watched!.bodyTimes = { readAtMs, readUntilMs: epochMs() };
 }
 
-/** Notes that an ingest thread is about to get the request. The caller must call `noteAnswer` afterwards. */
+/** Notes that an ingest thread is about to get the request. The caller must call `noteWorkDone` afterwards. */
 export function noteWork({ watched }: FastifyRequest): void {
   watched!.isWorkedOn = true;
 }
 
 /** Notes that the ingest thread is done. `summary` is null if the whole request was refused or the thread failed. */
-export function noteAnswer(
+export function noteWorkDone(
   observer: Observer,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -100,12 +100,12 @@ export function noteAnswer(
   watched.isWorkedOn = false;
   watched.summary = summary;
   if (summary !== null) observer.metrics?.taken(typeOf(request), summary);
-  if (watched.isClosed) tell(observer, request, reply, watched);
+  if (watched.isClosed) report(observer, request, reply, watched);
 }
 
-function tell(observer: Observer, request: FastifyRequest, reply: FastifyReply, watched: Watched): void {
-  if (!observer.isWatching || watched.isTold) return;
-  watched.isTold = true;
+function report(observer: Observer, request: FastifyRequest, reply: FastifyReply, watched: Watched): void {
+  if (!observer.isWatching || watched.isReported) return;
+  watched.isReported = true;
   const ended = endOf(request, reply, watched);
   observer.requestEnded(ended);
   watched.span?.end(ended, watched.bodyTimes);

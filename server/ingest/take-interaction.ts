@@ -35,12 +35,12 @@ export interface InteractionRequest {
  * The result that is stored under an idempotency key. It is complete. The stored result of an upload is not, because
  * the store adds the tallies.
  */
-type InteractionAnswer =
+type InteractionResult =
   | { readonly kind: 'recorded'; readonly interaction: ShownInteraction }
   | { readonly kind: 'refused'; readonly problems: readonly FieldProblem[]; readonly requestId: string };
 
 export type InteractionTaken =
-  | (InteractionAnswer & { readonly replayed: boolean })
+  | (InteractionResult & { readonly replayed: boolean })
   | UnreadableBody
   | { readonly kind: 'failed'; readonly failure: string }
   | KeyTaken
@@ -92,26 +92,26 @@ async function carryOut(
     checked.problems === null ? occurredAt(checked.row[eventTimestampColumn] as string) : null,
     dateTimeFromMs(nowMs),
   ];
-  const answer: InteractionAnswer =
+  const result: InteractionResult =
     checked.problems === null
       ? { kind: 'recorded', interaction: presentInteraction(row) }
       : { kind: 'refused', problems: checked.problems, requestId };
   const idempotencyRecord =
-    idempotency && idempotencyRecordOf(idempotency, organisation, fingerprint, answer);
-  if (answer.kind === 'recorded' || idempotencyRecord !== null) {
+    idempotency && idempotencyRecordOf(idempotency, organisation, fingerprint, result);
+  if (result.kind === 'recorded' || idempotencyRecord !== null) {
     const written = await store.writeInteraction({
       organisation,
-      row: answer.kind === 'recorded' ? row : null,
+      row: result.kind === 'recorded' ? row : null,
       idempotencyRecord,
     });
     if (written.kind === 'replay') return replay(matchEarlierResponse(written.stored, fingerprint));
     if (written.kind === 'running') return { kind: 'key_running' };
   }
-  return { ...answer, replayed: false };
+  return { ...result, replayed: false };
 }
 
 function replay(again: ReturnType<typeof matchEarlierResponse>): InteractionTaken {
   if (again.kind === 'key_taken') return again;
   const { stored } = again;
-  return { ...unpackResponse<InteractionAnswer>(stored.response), replayed: true };
+  return { ...unpackResponse<InteractionResult>(stored.response), replayed: true };
 }

@@ -13,7 +13,7 @@ interface Told {
   readonly values: readonly object[];
 }
 
-const ANSWER_TIMEOUT_MS = 2000;
+const RESPONSE_TIMEOUT_MS = 2000;
 
 /** Makes this worker respond to the primary's requests. Returns a function that ends the responses. */
 export function sendMetrics(values: () => Promise<readonly object[]>): () => void {
@@ -72,7 +72,7 @@ export class MergedMetrics {
         this.#lastTold.set(worker.id, values!);
         end();
       };
-      const timer = setTimeout(end, ANSWER_TIMEOUT_MS);
+      const timer = setTimeout(end, RESPONSE_TIMEOUT_MS);
       worker.on('message', onMessage).on('exit', end);
       // Sending fails if the worker is about to end. That error must not end the primary.
       worker.send({ metricsWanted: number } satisfies Question, (error) => {

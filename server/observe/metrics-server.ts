@@ -15,7 +15,7 @@ export async function serveMetrics(
   out: (line: string) => void,
 ): Promise<() => Promise<void>> {
   const server = createServer((request, response) => {
-    answer(request, response, text).catch((error: Error) => respond(response, 500, `${error.message}\n`));
+    handle(request, response, text).catch((error: Error) => respond(response, 500, `${error.message}\n`));
   });
   await once(server.listen(port, host), 'listening');
   // The metrics server alone must not keep the process alive.
@@ -29,7 +29,7 @@ export async function serveMetrics(
   };
 }
 
-async function answer(
+async function handle(
   { method, url = '' }: IncomingMessage,
   response: ServerResponse,
   text: () => Promise<string>,

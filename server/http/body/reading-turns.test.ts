@@ -43,9 +43,9 @@ test('a large body without a response delays the next body of its organisation o
   assert.equal(turns.begin(readers[1]!), false);
   assert.equal(turns.begin(readers[2]!), true, 'another organisation does not wait');
   turns.end(readers[2]!, 0);
-  turns.answered(organisationOf('a'), READ_AT_ONCE_BYTES);
+  turns.responseMade(organisationOf('a'), READ_AT_ONCE_BYTES);
   assert.deepEqual(begun, []);
-  turns.answered(organisationOf('a'), 12 * MIB);
+  turns.responseMade(organisationOf('a'), 12 * MIB);
   assert.deepEqual(begun, ['a']);
   turns.end(readers[1]!, 0);
 });

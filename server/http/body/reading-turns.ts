@@ -56,7 +56,7 @@ export class ReadingTurns {
 
   /**
    * Ends a reader's turn, or its wait for a turn. `reader` is null if the body was small and needed no turn.
-   * `readBytes` is the size of the body, which counts until `answered` is called. It is 0 if the body is not read
+   * `readBytes` is the size of the body, which counts until `responseMade` is called. It is 0 if the body is not read
    * completely.
    */
   end(reader: BodyReader | null, readBytes: number): void {
@@ -73,7 +73,7 @@ export class ReadingTurns {
    * Stops counting a body, because its response is made. Bodies that needed no turn were never counted, so that small
    * bodies cannot delay large ones.
    */
-  answered(organisation: OrganisationNumber, readBytes: number): void {
+  responseMade(organisation: OrganisationNumber, readBytes: number): void {
     if (readBytes <= READ_AT_ONCE_BYTES) return;
     this.#count(organisation, -readBytes);
     this.#startWaiting();

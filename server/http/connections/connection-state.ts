@@ -14,12 +14,12 @@ const LONGEST_STALL_MS = 5000;
 const LINGER_MS = 2000;
 
 const unfinished = Symbol('unfinished responses');
-const answeredEarly = Symbol('request that was answered before its end');
+const respondedEarly = Symbol('request that got its response before its end');
 
 interface HttpSocket extends Socket {
   /** The responses that are not sent completely. There are several if the client does not wait for responses. */
   [unfinished]?: Set<ServerResponse>;
-  [answeredEarly]?: IncomingMessage;
+  [respondedEarly]?: IncomingMessage;
 }
 
 export function responseBegan(socket: HttpSocket, response: ServerResponse): void {
@@ -30,7 +30,7 @@ export function responseBegan(socket: HttpSocket, response: ServerResponse): voi
 /** Call this when a response has been sent completely, or when its connection was closed. */
 export function responseEnded(socket: HttpSocket, response: ServerResponse): void {
   socket[unfinished]?.delete(response);
-  if (!response.req.complete) socket[answeredEarly] = response.req;
+  if (!response.req.complete) socket[respondedEarly] = response.req;
 }
 
 /** Returns the number of requests on the connection that have begun but whose response has not ended. */
@@ -54,8 +54,8 @@ export function lastResponseDue(socket: HttpSocket): ServerResponse | undefined 
 }
 
 /** Returns whether a request that is still arriving already has its response, such as a refusal. */
-export function isAnsweredEarly(socket: HttpSocket): boolean {
-  if (socket[answeredEarly]?.complete === false) return true;
+export function hasEarlyResponse(socket: HttpSocket): boolean {
+  if (socket[respondedEarly]?.complete === false) return true;
   return someResponse(socket, ({ req, writableEnded }) => !req.complete && writableEnded);
 }
 
@@ -69,7 +69,7 @@ export function endConnection(socket: Socket, lastBytes: string): void {
  * Lets a client close its side of the connection after its last request and still get the response. By default, Node
  * closes the whole connection at once, even while a handler works on the request.
  */
-export function answerHalfClosed(server: Server): void {
+export function respondToHalfClosed(server: Server): void {
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   // This is set only after the TLS handshake. Otherwise a client that leaves during it would keep a connection open.
   server.on('secureConnection', (socket: Socket) => {

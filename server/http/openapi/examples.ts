@@ -15,7 +15,7 @@ import { presenterOf } from '../../ingest/presentation.ts';
 import { unknownReference } from '../../ingest/references.ts';
 import { presentInteraction } from '../../ingest/take-interaction.ts';
 import type { Tally } from '../../store/rows.ts';
-import { type Answer, answerOfInteraction, answerOfUpload } from '../ingest-responses.ts';
+import { type IngestResponse, responseOfInteraction, responseOfUpload } from '../ingest-responses.ts';
 import type { Example } from './document-shape.ts';
 import { exampleIds, exampleInteraction, exampleRecordedAt, exampleRecords } from './example-records.ts';
 
@@ -73,8 +73,8 @@ function uploadExample(
   const batch = { batchId: exampleIds.batch, ...checked };
   const upload = { requestId: exampleIds.request, type, dryRun: false, batches: [batch] };
   const outcome = outcomeOf(upload, [tally]);
-  const answer = answerOfUpload({ kind: 'taken', outcome, replayed: false }, exampleIds.request);
-  return exampleOf(summary, { records }, answer);
+  const response = responseOfUpload({ kind: 'taken', outcome, replayed: false }, exampleIds.request);
+  return exampleOf(summary, { records }, response);
 }
 
 /**
@@ -112,12 +112,12 @@ export function interactionExamples() {
     recorded: exampleOf(
       'The interaction is recorded',
       exampleInteraction,
-      answerOfInteraction(recorded, requestId),
+      responseOfInteraction(recorded, requestId),
     ),
-    refused: exampleOf('Every problem is named', flawed, answerOfInteraction(refused, requestId)),
+    refused: exampleOf('Every problem is named', flawed, responseOfInteraction(refused, requestId)),
   };
 }
 
-function exampleOf(summary: string, body: unknown, { json }: Answer): Example {
+function exampleOf(summary: string, body: unknown, { json }: IngestResponse): Example {
   return { summary, value: JSON.parse(String(json)), 'x-request': body };
 }

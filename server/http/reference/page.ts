@@ -24,7 +24,7 @@ interface Placed {
 }
 
 /** The objects that are described once for all operations, because many responses contain them. */
-const answerObjects = [
+const responseObjects = [
   { id: 'upload-result', title: 'The upload result', schema: 'UploadResult', example: 'accepted' },
   { id: 'refusal', title: 'The refusal', schema: 'Refusal', example: 'unauthorized' },
 ];
@@ -57,7 +57,7 @@ ${opening}
 <p class="meta">Version ${info.version} · <a href="openapi.json">OpenAPI 3.1 document</a></p></div>
 <div class="beside">${glance(document, operations)}</div></div>
 ${sections.map(guideSection)}
-${answerObjects.map((object) => answerSection(document, object))}
+${responseObjects.map((object) => responseSection(document, object))}
 ${document.tags.map((tag) => tagSection(document, tag, operations))}
 </main>
 </body>
@@ -100,7 +100,7 @@ function navigation(
   };
   const wordsOf = ({ text }: Html): string[] =>
     [...text.matchAll(/ id="(?:code|status|scope)-([^"]+)"/g)].map(([, word]) => word!);
-  const answers = answerObjects.map(({ id, title, schema }) => {
+  const responses = responseObjects.map(({ id, title, schema }) => {
     const fields = nestedFields(document, document.components.schemas[schema]!, id);
     return entry(
       id,
@@ -112,7 +112,7 @@ function navigation(
 ${group(
   'Guide',
   sections.map(({ id, title, text }) => entry(id, title, wordsOf(text))),
-)}${group('Responses', answers)}${document['x-tagGroups'].map(({ name, tags }) => group(name, tags.map(entryOfTag)))}</nav>`;
+)}${group('Responses', responses)}${document['x-tagGroups'].map(({ name, tags }) => group(name, tags.map(entryOfTag)))}</nav>`;
 }
 
 function ofTag(tag: string, operations: readonly Placed[]): readonly Placed[] {
@@ -134,9 +134,9 @@ function anchored(id: string, title: string): Html {
   return html`<a class="anchor" href="#${id}">${title}</a>`;
 }
 
-function answerSection(
+function responseSection(
   document: OpenApiDocument,
-  { id, title, schema, example }: (typeof answerObjects)[number],
+  { id, title, schema, example }: (typeof responseObjects)[number],
 ): Html {
   const text = fieldList(nestedFields(document, document.components.schemas[schema]!, id));
   return guideSection({ id, title, text, code: [jsonFigure(title, exampleOf(document, example))] });
@@ -144,8 +144,8 @@ function answerSection(
 
 /** Returns the first example with this name in the responses of all operations. */
 function exampleOf(document: OpenApiDocument, name: string): unknown {
-  const answers = placedOperations(document).flatMap(({ operation }) => Object.values(operation.responses));
-  const examples = answers.map((answer) => examplesOf(followed<Response>(document, answer))[name]);
+  const responses = placedOperations(document).flatMap(({ operation }) => Object.values(operation.responses));
+  const examples = responses.map((response) => examplesOf(followed<Response>(document, response))[name]);
   return examples.find((example) => example !== undefined)!.value;
 }
 
@@ -224,8 +224,8 @@ ${paragraphs(operation.description)}
 ${scopesOf(operation)}
 ${bodyOf(document, operation)}
 ${parametersOf(document, operation)}
-${answersOf(document, operation)}</div>
-<div class="beside">${requestTabs(operation)}${answerTabs(operation)}</div></div></section>
+${responsesOf(document, operation)}</div>
+<div class="beside">${requestTabs(operation)}${responseTabs(operation)}</div></div></section>
 `;
 }
 
@@ -275,7 +275,7 @@ function boundsOf({ minimum, maximum, maxLength, enum: values }: JsonSchema): st
 }
 
 /** Returns the operation's own responses, followed by a collapsed list of the shared ones. */
-function answersOf(document: OpenApiDocument, { responses }: Operation): Html {
+function responsesOf(document: OpenApiDocument, { responses }: Operation): Html {
   const line = ([status, response]: readonly [string, Response | Reference]): Html => {
     const { description } = followed<Response>(document, response);
     return html`<li>${statusBadge(status)} <span>${inline(description)}</span></li>`;
@@ -302,7 +302,7 @@ function requestTabs(operation: Operation): Html {
 /** Examples with this status are not shown. They differ only in the scope, which is shown next to them. */
 const FORBIDDEN = '403';
 
-function answerTabs(operation: Operation): Html {
+function responseTabs(operation: Operation): Html {
   const figures = Object.entries(operation.responses).flatMap(([status, response]) => {
     if ('$ref' in response || status === FORBIDDEN) return [];
     const examples = Object.entries(examplesOf(response as Response));

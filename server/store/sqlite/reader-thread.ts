@@ -52,7 +52,7 @@ function openReader({ name, tuning, files, health }: ThreadSetup): ThreadService
     groupRows: GROUP_ROWS,
     patienceMs: tuning.readPatienceMs,
     mayBeginLarge: () => true,
-    answer(calls) {
+    run(calls) {
       try {
         return connection.read(() => calls.map(outcomeOf));
       } catch (error) {

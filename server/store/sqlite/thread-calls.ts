@@ -132,8 +132,8 @@ export function createLink<O extends Operations>(threadName: string): Link<O> {
     if (calls.length > 0) port?.postMessage(calls, buffers);
   };
 
-  const receive = (answers: readonly SentResult[]): void => {
-    for (const [id, value, failure] of answers) {
+  const receive = (results: readonly SentResult[]): void => {
+    for (const [id, value, failure] of results) {
       if (failure === undefined) pending.resolve(id, value);
       else pending.reject(id, errorOf(failure));
     }

@@ -14,7 +14,7 @@ const idle: ThreadService = {
   groupRows: 1,
   patienceMs: 1000,
   mayBeginLarge: () => true,
-  answer: () => [],
+  run: () => [],
   betweenGroups() {},
   async close() {},
 };
@@ -27,7 +27,7 @@ test('a thread that takes too long for one step is stalled, and an idle one is n
   const health = newThreadHealth();
   const service = withHealth(idle, health);
   assert.equal(stalledForS(health, nowS() + 1000), null);
-  service.answer([], () => false);
+  service.run([], () => false);
   assert.equal(stalledForS(health), null);
   assert.equal(stalledForS(health, nowS() + STALLED_AFTER_S - 1), null);
   assert.ok(stalledForS(health, nowS() + STALLED_AFTER_S + 2)! > STALLED_AFTER_S);
@@ -42,14 +42,14 @@ test('a step between groups can be stalled, too', () => {
     seen.push(stalledForS(health, nowS() + STALLED_AFTER_S + 2));
   };
   const service = withHealth({ ...idle, betweenGroups }, health);
-  service.answer([], () => false);
+  service.run([], () => false);
   service.betweenGroups();
   assert.notEqual(seen[0], null);
 });
 
 test('a restarted thread does not inherit the health of its predecessor', () => {
   const health = newThreadHealth();
-  withHealth(idle, health).answer([], () => false);
+  withHealth(idle, health).run([], () => false);
   noteFailed(health, true);
   withHealth(idle, health);
   assert.equal(hasFailed(health), false);

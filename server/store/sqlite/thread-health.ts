@@ -47,10 +47,10 @@ export function withHealth(service: ThreadService, health: ThreadHealth): Thread
   health.fill(0);
   return {
     ...service,
-    answer(calls, isOtherWaiting) {
+    run(calls, isOtherWaiting) {
       noteProgress(health);
       Atomics.store(health, IS_BUSY, 1);
-      return service.answer(calls, isOtherWaiting);
+      return service.run(calls, isOtherWaiting);
     },
     betweenGroups() {
       noteProgress(health);

@@ -46,7 +46,7 @@ export interface ThreadService {
    * and needs another turn. If `isOtherWaiting` returns true, the service may stop early: the remaining calls then have
    * no outcome and have not started. Throws only if the thread cannot continue.
    */
-  answer(calls: readonly ThreadCall[], isOtherWaiting: () => boolean): readonly (CallResult | null)[];
+  run(calls: readonly ThreadCall[], isOtherWaiting: () => boolean): readonly (CallResult | null)[];
   /** Runs maintenance after the results have been sent, so that no caller waits for it. */
   betweenGroups(): void;
   close(): Promise<void>;
@@ -103,7 +103,7 @@ function begin(service: ThreadService) {
   };
 
   const pump = (): void => {
-    const isHeld = !answerOneGroup(service.mayBeginLarge());
+    const isHeld = !runOneGroup(service.mayBeginLarge());
     service.betweenGroups();
     if (isHeld) setTimeout(pump, TRY_LARGE_AGAIN_MS);
     else {
@@ -113,33 +113,33 @@ function begin(service: ThreadService) {
   };
 
   /** Handles one group of calls. Returns false if calls are waiting but none of them may start. */
-  const answerOneGroup = (mayBeginLarge: boolean): boolean => {
+  const runOneGroup = (mayBeginLarge: boolean): boolean => {
     const group = queue.takeGroup(mayBeginLarge);
     if (group.length === 0) return queue.size === 0;
-    const answersByPort = new Map<MessagePort, SentResult[]>();
-    const answer = ({ call, port }: Taken, outcome: CallResult): void => {
-      const answers = answersByPort.get(port) ?? [];
-      answers.push(sentResultOf(call[0], outcome));
-      answersByPort.set(port, answers);
+    const resultsByPort = new Map<MessagePort, SentResult[]>();
+    const finish = ({ call, port }: Taken, outcome: CallResult): void => {
+      const results = resultsByPort.get(port) ?? [];
+      results.push(sentResultOf(call[0], outcome));
+      resultsByPort.set(port, results);
     };
     const begun = group.filter((taken) => {
       const waitedMs = taken.arrivedAtMs === null ? 0 : performance.now() - taken.arrivedAtMs;
       taken.arrivedAtMs = null;
       if (waitedMs <= service.patienceMs) return true;
       const message = `the call waited ${Math.round(waitedMs / 1000)} s for the store: try again later`;
-      answer(taken, failed(new StoreBusy(message)));
+      finish(taken, failed(new StoreBusy(message)));
       return false;
     });
-    const outcomes = service.answer(
+    const outcomes = service.run(
       begun.map(({ call }) => call),
       () => isAwaited(begun),
     );
     outcomes.forEach((outcome, position) => {
       if (outcome === null) queue.push(begun[position]!);
-      else answer(begun[position]!, outcome);
+      else finish(begun[position]!, outcome);
     });
     queue.putBack(begun.slice(outcomes.length));
-    for (const [port, answers] of answersByPort) port.postMessage(answers);
+    for (const [port, results] of resultsByPort) port.postMessage(results);
     return true;
   };
 
@@ -177,7 +177,7 @@ function begin(service: ThreadService) {
     },
 
     async close(): Promise<void> {
-      while (queue.size > 0) answerOneGroup(true);
+      while (queue.size > 0) runOneGroup(true);
       await service.close();
       for (const port of ports) port.close();
       parentPort!.close();

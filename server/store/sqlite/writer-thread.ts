@@ -62,7 +62,7 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
     groupRows: tuning.groupRows,
     patienceMs: Number.POSITIVE_INFINITY,
     mayBeginLarge: () => guard.isLost() || !wal.isBehind(),
-    answer(calls, isOtherWaiting) {
+    run(calls, isOtherWaiting) {
       const outcomes = guard.guarded(calls.length, () => commit(calls, isOtherWaiting));
       outcomes.forEach((outcome, position) => {
         if (outcome.kind === 'unavailable') noteFailed(health, true);

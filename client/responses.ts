@@ -12,18 +12,18 @@ export interface Page<Item> {
 }
 
 /** The result of one upload request or of one batch of it. Indices are positions among the records of the request. */
-interface BatchAnswer {
+interface BatchResponse {
   readonly counts: Counts;
   readonly errors: readonly UploadError[];
   readonly warnings: readonly UploadWarning[];
 }
 
-export interface UploadAnswer extends BatchAnswer {
+export interface UploadResponse extends BatchResponse {
   readonly requestId: string;
 }
 
 /** Returns the result of a call, or undefined if the response is not valid for this call. */
-export type Reader<Answer> = (status: number, body: unknown) => Answer | undefined;
+export type Reader<Result> = (status: number, body: unknown) => Result | undefined;
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -36,7 +36,7 @@ const NOT_FOUND_STATUS = 404;
  * Returns a reader for the response to an upload of `recordCount` records. It ignores the status, because responses
  * with the statuses 200, 207, 400 and 500 all contain batches if the records were checked.
  */
-export function uploadReader(recordCount: number): Reader<UploadAnswer> {
+export function uploadReader(recordCount: number): Reader<UploadResponse> {
   return (_, body) => {
     if (!isObject(body)) return undefined;
     const { request_id: requestId, batches } = body;
@@ -112,7 +112,7 @@ export function recordLimitIn({ status, message }: RefusedError): number | null 
   return null;
 }
 
-function isBatch(value: unknown): value is { readonly data: BatchAnswer } {
+function isBatch(value: unknown): value is { readonly data: BatchResponse } {
   if (!isObject(value) || !isObject(value.data)) return false;
   const { counts, errors, warnings } = value.data;
   return isCounts(counts) && isArrayOf(errors, isUploadError) && isArrayOf(warnings, isUploadWarning);
