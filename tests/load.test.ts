@@ -114,7 +114,7 @@ describe('loaded and rejected records', () => {
     assert.equal(first.exitCode, 1, first.err);
     assert.match(first.out, /^shops +3 +1 +0 +0 +2$/m);
     assert.match(first.out, /shops: 1 rejected as required\..*\n +shops\.csv:4 +name is required/);
-    assert.match(first.out, /shops\.csv:5 +region must be a country code/);
+    assert.match(first.out, /shops\.csv:5 +region must be a two-letter country code/);
     assert.match(first.out, /headgate load rejected\/shops\.ndjson/);
     assert.equal((await readAllRecords(api, 'shops'))[0]!.name, 'A, "b"\nc');
 

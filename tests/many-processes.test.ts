@@ -142,7 +142,7 @@ describe('several workers on one port', () => {
   });
 
   test('a stop disconnects a client that never finishes, and exits with 0', async () => {
-    await start({ HEADGATE_SHUTDOWN_TIMEOUT: '700ms' });
+    await start({ HEADGATE_SHUTDOWN_TIMEOUT: '3s' });
     const { key } = await headgate.newKey();
     const stuck = await connectRaw(headgate.url);
     await stuck.sendAllButTheLastByte({
