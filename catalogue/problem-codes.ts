@@ -20,27 +20,27 @@ export const problemCodes = {
     retryable: false,
   },
   wrong_type: {
-    meaning: 'The value has another JSON type than the field; nothing is converted.',
-    remedy: 'Send the JSON type that the field asks for: `1.5` rather than `"1.5"`.',
+    meaning: 'The value has the wrong JSON type. Values are not converted to another type.',
+    remedy: 'Send the JSON type that the field has: `1.5`, not `"1.5"`.',
     retryable: false,
   },
   invalid_format: {
-    meaning: 'The text is not of the form that the field asks for, or names an impossible date.',
-    remedy: 'Write the value in the documented form.',
+    meaning: 'The text does not have the required format, or is not a real date.',
+    remedy: 'Write the value in the documented format.',
     retryable: false,
   },
   out_of_range: {
-    meaning: 'The number or the moment lies outside the bounds of the field.',
-    remedy: 'Send a value within the bounds.',
+    meaning: 'The number or time is out of range.',
+    remedy: 'Send a value within the documented range.',
     retryable: false,
   },
   too_long: {
-    meaning: 'The text has more characters than the field takes.',
+    meaning: 'The text is too long.',
     remedy: 'Shorten the text.',
     retryable: false,
   },
   not_allowed: {
-    meaning: 'The value is not one of the values that the field knows.',
+    meaning: 'The value is not one of the allowed values.',
     remedy: 'Use one of the values that the message lists.',
     retryable: false,
   },
@@ -55,10 +55,10 @@ export const problemCodes = {
     retryable: false,
   },
   store_unavailable: {
-    meaning: 'The store did not confirm that the record is stored; it may be stored or not.',
+    meaning: 'The store did not confirm that the record is stored; it may or may not be stored.',
     remedy:
-      'Send it again as it is, with a growing pause between tries. That is safe for uploads, and for an interaction ' +
-      'with an `Idempotency-Key`.',
+      'Send it again unchanged, with increasing delays. That is safe for uploads, and for an interaction with an ' +
+      '`Idempotency-Key`.',
     retryable: true,
   },
 } as const satisfies Record<string, ProblemCodeDescription>;

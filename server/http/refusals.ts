@@ -56,7 +56,7 @@ export const refusals = {
     status: 409,
     error: 'Conflict',
     meaning: 'A request with the same `Idempotency-Key` is still running.',
-    remedy: 'Wait for the seconds that `Retry-After` gives, then send it again.',
+    remedy: 'Wait for the number of seconds in `Retry-After`, then send it again.',
   },
   content_too_large: {
     status: 413,
@@ -87,7 +87,7 @@ export const refusals = {
     status: 429,
     error: 'Too Many Requests',
     meaning: 'The key exceeds its limit of requests per second.',
-    remedy: 'Wait for the seconds that `Retry-After` gives. Send more records in each request.',
+    remedy: 'Wait for the number of seconds in `Retry-After`. Send more records in each request.',
   },
   header_fields_too_large: {
     status: 431,
@@ -100,14 +100,14 @@ export const refusals = {
     error: 'Internal Server Error',
     meaning: 'The store did not confirm the interaction, or something unexpected happened.',
     remedy:
-      'Send it again as it is, with a growing pause. If it keeps failing, give the operator the `request_id`.',
+      'Send it again unchanged, with increasing delays. If it keeps failing, give the operator the `request_id`.',
   },
   service_unavailable: {
     status: 503,
     error: 'Service Unavailable',
     meaning:
       'Too much is being uploaded or listed at the moment, the store does not respond, or the service is stopping.',
-    remedy: 'Wait for the seconds that `Retry-After` gives, then send it again.',
+    remedy: 'Wait for the number of seconds in `Retry-After`, then send it again.',
   },
 } as const satisfies Record<string, RefusalDescription>;
 
