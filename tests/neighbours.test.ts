@@ -144,7 +144,7 @@ describe('while another organisation attacks', () => {
       sockets.push(socket);
       socket.pause();
       // Together the responses are larger than what the kernel takes for a connection.
-      for (let request = 0; request < 2; request++) {
+      for (let request = 0; request < 6; request++) {
         socket.write(
           headOf('/v1/data/tags', greedyKey, body.byteLength, 'Content-Encoding: br\r\n'),
           'latin1',
