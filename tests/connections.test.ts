@@ -89,8 +89,23 @@ const openSockets = async (): Promise<number> => {
   return (await Promise.all(links)).filter((link) => link.startsWith('socket:')).length;
 };
 
-/** By default Node ignores all headers after the first thousand. */
-const manyHeaders = 'a:\r\n'.repeat(1500);
+const manyHeaders = 'a:\r\n'.repeat(190);
+
+describe('a head', () => {
+  test('with more than 200 headers is refused, whatever they are', async () => {
+    for (const headers of [
+      'a:\r\n'.repeat(5000),
+      `${'a:\r\n'.repeat(205)}Transfer-Encoding: gzip, chunked\r\n`,
+    ]) {
+      const connection = await connectRaw(headgate.url);
+      connection.write(Buffer.from(headWith(headers) + chunked(body), 'latin1'));
+      const answer = await connection.answer();
+      assertRefused(answer, 431, /more than 200 headers/);
+      assert.equal(answer.headers.get('connection'), 'close');
+      connection.destroy();
+    }
+  });
+});
 
 describe('a transfer coding', () => {
   const codings: Readonly<Record<string, string>> = {

@@ -33,7 +33,7 @@ import {
   unreadablePath,
 } from './fixed-refusals.ts';
 import { addGate, isGuarded, requestOwner } from './gate.ts';
-import { headProblem } from './head-validation.ts';
+import { headProblem, MOST_HEADERS } from './head-validation.ts';
 import { postInteraction, postRecords } from './ingest-handlers.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './read-handlers.ts';
 import { readinessOf } from './readiness.ts';
@@ -87,9 +87,8 @@ export function buildApp(service: AppDependencies): FastifyInstance {
     },
   }) as unknown as FastifyInstance;
 
-  // 0 means no limit. With a limit, Node would silently drop all headers beyond it, and the checks would not see them.
-  // The total size of the headers is limited anyway.
-  app.server.maxHeadersCount = 0;
+  // Node silently drops all headers beyond this limit. `headProblem` refuses such a request.
+  app.server.maxHeadersCount = MOST_HEADERS + 1;
   respondToHalfClosed(app.server);
   limitConnections(app.server, requestOwner(service));
   handleExpectations(app.server);

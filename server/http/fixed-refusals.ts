@@ -75,6 +75,12 @@ export const headersTooLarge: Refusal = {
   message: 'The headers are larger than 16 KiB.',
 };
 
+export const tooManyHeaders: Refusal = {
+  refusal: 'header_fields_too_large',
+  message: 'The request has more than 200 headers.',
+  headers: { Connection: 'close' },
+};
+
 /** This refusal closes the connection, because the rest of the request may still arrive. */
 export const requestTimedOut: Refusal = {
   refusal: 'request_timeout',

@@ -11,6 +11,12 @@ function read(text: string) {
   return readJson(Buffer.from(text), roomy);
 }
 
+function assertRefused(text: string, reason: RegExp): void {
+  const result = read(text);
+  assert.ok(result instanceof Failure);
+  assert.match(result.reason, reason);
+}
+
 function assertRepeated(text: string, key: string): void {
   const result = read(text);
   assert.ok(result instanceof Failure, `the repeated key was not found: ${text}`);
@@ -176,6 +182,29 @@ describe('reading JSON', () => {
     ]) {
       assert.deepEqual(read(text), { value: JSON.parse(text) });
     }
+  });
+
+  test('refuses many keys so long that V8 would compare each with all others', () => {
+    const body = (count: number, key: (at: number) => string): string =>
+      `{"records":[{${Array.from({ length: count }, (_, at) => `"${key(at)}":${at}`).join(',')}}]}`;
+    const long = (at: number): string => `${'k'.repeat(16_384)}${String(at).padStart(5, '0')}`;
+    const startedAtMs = performance.now();
+    assertRefused(body(2000, long), /more than 16 keys that are longer than 16383 bytes/);
+    assertRefused(
+      body(2000, (at) => `\\u006b${long(at)}`),
+      /more than 16 keys that are longer/,
+    );
+    assert.ok(performance.now() - startedAtMs < 2000);
+    assert.ok('value' in read(body(16, long)));
+    assert.ok('value' in read(body(2000, (at) => String(at).padStart(16_000, 'k'))));
+    assert.ok(
+      'value' in
+        read(
+          `{"records":[${Array(100)
+            .fill(`{"name":"${'k'.repeat(20_000)}"}`)
+            .join(',')}]}`,
+        ),
+    );
   });
 
   test('shortens a long repeated key in the message', () => {

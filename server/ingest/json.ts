@@ -29,6 +29,12 @@ const WORDS_PER_SUM = 255;
 /** The most keys with escapes. They are limited because each is decoded separately. No known field needs escapes. */
 const MOST_ESCAPED_KEYS = 20_000;
 const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
+/**
+ * V8 hashes a longer string by its length alone, so JSON.parse compares each longer key with all others of its length:
+ * 2000 of them take seconds.
+ */
+const LONGEST_HASHED_KEY_BYTES = 16_383;
+const MOST_LONG_KEYS = 16;
 const byteOrderMark = '\uFEFF';
 
 /**
@@ -50,7 +56,10 @@ export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const marks = buffer.includes(BACKSLASH) ? null : countMarks(bytes);
   const needsCloseLook =
-    marks === null || marks.openings > limits.containers || marks.commas > limits.members;
+    marks === null ||
+    marks.openings > limits.containers ||
+    marks.commas > limits.members ||
+    mayHaveLongKeys(buffer);
   const structure = needsCloseLook ? structureOf(bytes) : null;
   const surplus = structure && surplusOf(structure, limits);
   if (surplus !== null) return new Failure(`The body holds more than ${surplus}.`);
@@ -119,6 +128,17 @@ function withoutEscapes(keyJson: string): string {
   }
 }
 
+/** Returns whether two neighbouring quotes are so far apart that a long key may be between them. */
+function mayHaveLongKeys(buffer: Buffer): boolean {
+  let at = 0;
+  while (at + LONGEST_HASHED_KEY_BYTES < buffer.length) {
+    const next = buffer.lastIndexOf(QUOTE, at + LONGEST_HASHED_KEY_BYTES);
+    if (next <= at) return true;
+    at = next;
+  }
+  return false;
+}
+
 /** How often these bytes occur in the body, both outside and inside texts. */
 interface Marks {
   readonly quotes: number;
@@ -170,6 +190,9 @@ function sumOfBytes(word: number): number {
 function surplusOf(found: Structure, { containers, members, advice }: JsonLimits): string | null {
   if (found.containers > containers) return `${containers} objects and arrays; ${advice}`;
   if (found.commas > members) return `${members} keys and elements; ${advice}`;
+  if (found.longKeys > MOST_LONG_KEYS) {
+    return `${MOST_LONG_KEYS} keys that are longer than ${LONGEST_HASHED_KEY_BYTES} bytes; use shorter keys`;
+  }
   const { escapedKeys, escapedKeyBytes } = found;
   if (escapedKeys.length <= MOST_ESCAPED_KEYS && escapedKeyBytes <= MOST_ESCAPED_KEY_BYTES) return null;
   return `${MOST_ESCAPED_KEYS} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
@@ -186,6 +209,8 @@ interface Structure {
   readonly containers: number;
   readonly keys: number;
   readonly commas: number;
+  /** The number of keys that are longer than `LONGEST_HASHED_KEY_BYTES`. */
+  readonly longKeys: number;
   /** The positions of the keys with escapes. The list is incomplete if there are more than `MOST_ESCAPED_KEYS`. */
   readonly escapedKeys: readonly KeySpan[];
   readonly escapedKeyBytes: number;
@@ -194,12 +219,14 @@ interface Structure {
 function structureOf(bytes: Uint8Array): Structure {
   const escapedKeys: KeySpan[] = [];
   let escapedKeyBytes = 0;
+  let longKeys = 0;
   const counts = walk(bytes, (start, end, isEscaped) => {
+    if (end - start > LONGEST_HASHED_KEY_BYTES) longKeys++;
     if (!isEscaped) return;
     escapedKeyBytes += end - start;
     if (escapedKeys.length <= MOST_ESCAPED_KEYS) escapedKeys.push({ start, end });
   });
-  return { ...counts, escapedKeys, escapedKeyBytes };
+  return { ...counts, longKeys, escapedKeys, escapedKeyBytes };
 }
 
 /** 1 for the bytes that `walk` has to look at, which is faster than comparing each byte with all of them. */

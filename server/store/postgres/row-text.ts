@@ -25,10 +25,10 @@ function encoderOf(kind: KindName, escaped: (text: string) => string): Encode {
 }
 
 const special = /["\\]/;
-const everySpecial = /["\\]/g;
 
+/** Replaces each character with a plain string, because a pattern takes ten times as long if most characters match. */
 function escapedInArray(text: string): string {
-  return `"${special.test(text) ? text.replace(everySpecial, '\\$&') : text}"`;
+  return `"${special.test(text) ? text.replaceAll('\\', '\\\\').replaceAll('"', '\\"') : text}"`;
 }
 
 /**
@@ -48,13 +48,14 @@ export function arrayOf(rows: readonly Row[], position: number, kind: KindName):
 }
 
 const specialToCopy = /[\\\t\n\r]/;
-const everySpecialToCopy = /[\\\t\n\r]/g;
-const copyEscapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 
 function escapedInCopy(text: string): string {
-  return specialToCopy.test(text)
-    ? text.replace(everySpecialToCopy, (character) => copyEscapes[character]!)
-    : text;
+  if (!specialToCopy.test(text)) return text;
+  return text
+    .replaceAll('\\', '\\\\')
+    .replaceAll('\t', '\\t')
+    .replaceAll('\n', '\\n')
+    .replaceAll('\r', '\\r');
 }
 
 /** Returns the rows in the text format of COPY. Each row begins with the organisation. */
