@@ -94,13 +94,13 @@ const manyHeaders = 'a:\r\n'.repeat(190);
 describe('a head', () => {
   test('with more than 200 headers is refused, whatever they are', async () => {
     for (const headers of [
-      'a:\r\n'.repeat(5000),
+      'a:\r\n'.repeat(1500),
       `${'a:\r\n'.repeat(205)}Transfer-Encoding: gzip, chunked\r\n`,
     ]) {
       const connection = await connectRaw(headgate.url);
       connection.write(Buffer.from(headWith(headers) + chunked(body), 'latin1'));
       const answer = await connection.answer();
-      assertRefused(answer, 431, /more than 200 headers/);
+      assertRefused(answer, 431, /larger than 16 KiB, or there are more than 200/);
       assert.equal(answer.headers.get('connection'), 'close');
       connection.destroy();
     }

@@ -21,6 +21,7 @@ import { endStalledConnections } from './connections/stalled-connections.ts';
 import { passCrossOrigin } from './cross-origin.ts';
 import {
   headersTooLarge,
+  MOST_HEADERS,
   methodUnknown,
   noSuchPath,
   notHttp,
@@ -33,7 +34,7 @@ import {
   unreadablePath,
 } from './fixed-refusals.ts';
 import { addGate, isGuarded, requestOwner } from './gate.ts';
-import { headProblem, MOST_HEADERS } from './head-validation.ts';
+import { headProblem } from './head-validation.ts';
 import { postInteraction, postRecords } from './ingest-handlers.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './read-handlers.ts';
 import { readinessOf } from './readiness.ts';
@@ -87,8 +88,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
     },
   }) as unknown as FastifyInstance;
 
-  // Node silently drops all headers beyond this limit. `headProblem` refuses such a request.
-  app.server.maxHeadersCount = MOST_HEADERS + 1;
+  app.server.maxHeadersCount = MOST_HEADERS;
   respondToHalfClosed(app.server);
   limitConnections(app.server, requestOwner(service));
   handleExpectations(app.server);

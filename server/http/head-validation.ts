@@ -1,7 +1,7 @@
 // Checks the head of every request for violations of HTTP that Node's parser accepts.
 
 import type { IncomingMessage } from 'node:http';
-import { hostMissing, tooManyHeaders, transferCoding } from './fixed-refusals.ts';
+import { hostMissing, transferCoding } from './fixed-refusals.ts';
 import type { Refusal } from './refusals.ts';
 
 /**
@@ -11,13 +11,9 @@ import type { Refusal } from './refusals.ts';
  */
 const single = ['Host', 'Authorization', 'Content-Type', 'Idempotency-Key'];
 
-/** A head of 16 KiB has room for 16,000 headers, which would take milliseconds to read. */
-export const MOST_HEADERS = 200;
-
 /** Returns a refusal if the head is invalid, otherwise null. */
 export function headProblem(request: IncomingMessage): Refusal | null {
   const { rawHeaders, headers, httpVersion } = request;
-  if (rawHeaders.length > 2 * MOST_HEADERS) return tooManyHeaders;
   if (headers.host === undefined && httpVersion === '1.1') return hostMissing;
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked')) {
