@@ -231,7 +231,7 @@ describe('with faults between client and server', () => {
   });
 
   test('a Retry-After longer than patienceMs is not waited for', async () => {
-    const client = newClient({ retry: { ...quick, patienceMs: 50 } });
+    const client = newClient({ retry: { ...quick, patienceMs: 500 } });
     proxy.fault = () => refusal(503, { 'Retry-After': '3600' });
     const { attempts } = await rejected(client.get('shops', randomUUID()), UnreachableError);
     assert.equal(attempts, 2);
