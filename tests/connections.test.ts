@@ -89,18 +89,18 @@ const openSockets = async (): Promise<number> => {
   return (await Promise.all(links)).filter((link) => link.startsWith('socket:')).length;
 };
 
-const manyHeaders = 'a:\r\n'.repeat(190);
+const manyHeaders = 'a:\r\n'.repeat(900);
 
 describe('a head', () => {
-  test('with more than 200 headers is refused, whatever they are', async () => {
+  test('with more than 1000 headers is refused, whatever they are', async () => {
     for (const headers of [
-      'a:\r\n'.repeat(1500),
-      `${'a:\r\n'.repeat(205)}Transfer-Encoding: gzip, chunked\r\n`,
+      'a:\r\n'.repeat(5000),
+      `${'a:\r\n'.repeat(1005)}Transfer-Encoding: gzip, chunked\r\n`,
     ]) {
       const connection = await connectRaw(headgate.url);
       connection.write(Buffer.from(headWith(headers) + chunked(body), 'latin1'));
       const answer = await connection.answer();
-      assertRefused(answer, 431, /larger than 16 KiB, or there are more than 200/);
+      assertRefused(answer, 431, /larger than 16 KiB, or there are more than 1000/);
       assert.equal(answer.headers.get('connection'), 'close');
       connection.destroy();
     }

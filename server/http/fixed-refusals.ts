@@ -71,7 +71,7 @@ export const shuttingDown: Refusal = {
 };
 
 /** The parser refuses a head with more headers. In 16 KiB as it counts them, it would accept 16,000. */
-export const MOST_HEADERS = 200;
+export const MOST_HEADERS = 1000;
 export const headersTooLarge: Refusal = {
   refusal: 'header_fields_too_large',
   message: `The headers are larger than 16 KiB, or there are more than ${MOST_HEADERS}.`,

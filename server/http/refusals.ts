@@ -92,7 +92,7 @@ export const refusals = {
   header_fields_too_large: {
     status: 431,
     error: 'Request Header Fields Too Large',
-    meaning: 'The headers are larger than 16 KiB, or there are more than 200.',
+    meaning: 'The headers are larger than 16 KiB, or there are more than 1000.',
     remedy: 'Send fewer or shorter headers.',
   },
   internal_error: {
