@@ -49,7 +49,7 @@ test('a PostgreSQL database without Citus is migrated', async (t) => {
   const { url, drop } = await server.newDatabase();
   t.after(drop);
   assert.deepEqual((await migrate(url, '--json')).out, [
-    '{"database":"postgres","schema_version":1,"citus":null}',
+    '{"database":"postgres","schema_version":2,"citus":null}',
   ]);
   assert.deepEqual(await migrate(url), {
     exitCode: 0,
@@ -105,7 +105,7 @@ for (const testCluster of testClusters) {
       `It is a Citus cluster; its tables are already distributed over ${cluster.workers} nodes.`,
     ]);
     assert.deepEqual((await migrate(plain.url, '--json')).out, [
-      `{"database":"postgres","schema_version":1,"citus":{"distributed":[],"made_local":[],"nodes":${cluster.workers}}}`,
+      `{"database":"postgres","schema_version":2,"citus":{"distributed":[],"made_local":[],"nodes":${cluster.workers}}}`,
     ]);
   });
 }

@@ -1,7 +1,7 @@
 // Tests the contract of the `Store` interface with every store, independently of the database.
 
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import {
@@ -632,6 +632,20 @@ for (const { name, open } of testStores) {
           written(tally(1, 0, 0)),
         );
         assert.deepEqual(await store.interaction(ours, interactionIdOf(row)), row);
+      });
+
+      test('have interactions with the longest texts, even if these do not compress', async () => {
+        const organisation = await newOrganisation();
+        const text = randomBytes(7500).toString('base64');
+        assert.equal(text.length, 10_000);
+        const rows = ['a', 'b'].map((end) =>
+          interactionRow({ user_id: `${text.slice(0, -1)}${end}`, city: text, country: text }),
+        );
+        for (const row of rows) await store.writeInteraction({ organisation, row, idempotencyRecord: null });
+        for (const row of rows) {
+          const equal = { user_id: row[Object.keys(storedInteraction).indexOf('user_id')]! };
+          assert.deepEqual(await everyInteraction(store, organisation, { equal }), [row]);
+        }
       });
 
       test('have separate idempotency records', async () => {

@@ -25,7 +25,7 @@ export interface Listing {
   readonly order: readonly string[];
   readonly isDescending: boolean;
   /**
-   * Conditions on the field by which the index groups rows. The index has the matching entries side by side, so that no
+   * Conditions on the field by which the index groups rows. Their values are not null. The index has the matching entries side by side, so that no
    * other entries are read.
    */
   readonly inIndex: readonly Equality[];

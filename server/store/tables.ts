@@ -109,7 +109,12 @@ export function quotedList(names: readonly string[]): string {
   return names.map(quoted).join(', ');
 }
 
-export function createIndexSql(table: Table, { name, columns, onlyWith }: Index): string {
+/** `indexed` returns the SQL of what the index contains of a column. */
+export function createIndexSql(
+  table: Table,
+  { name, columns, onlyWith }: Index,
+  indexed: (column: string) => string = quoted,
+): string {
   const condition = onlyWith === null ? '' : ` WHERE ${quoted(onlyWith)} IS NOT NULL`;
-  return `CREATE INDEX ${quoted(name)} ON ${quoted(table.name)} (${quotedList(columns)})${condition}`;
+  return `CREATE INDEX ${quoted(name)} ON ${quoted(table.name)} (${columns.map(indexed).join(', ')})${condition}`;
 }

@@ -276,6 +276,20 @@ describe('a database of another version', () => {
   });
 });
 
+describe('a database of an older version whose index contains whole texts', () => {
+  test('gets an index that accepts every text', async () => {
+    await openAndClose();
+    await ask(`DROP INDEX interactions_by_user;
+      CREATE INDEX interactions_by_user ON interactions (organisation, user_id, occurred_at, interaction_id)
+        WHERE user_id IS NOT NULL;
+      UPDATE headgate_schema SET version = 1`);
+    await openAndClose();
+    const [index] = await ask(`SELECT indexdef FROM pg_indexes WHERE indexname = 'interactions_by_user'`);
+    assert.match(String(index!.indexdef), /"?left"?\(user_id, 256\)/);
+    assert.deepEqual(await ask('SELECT version FROM headgate_schema'), [{ version: SCHEMA_VERSION }]);
+  });
+});
+
 describe('a database of an older version with NOT NULL columns', () => {
   test('gets the constraints of a new database, and no table is rewritten', async () => {
     await openAndClose();

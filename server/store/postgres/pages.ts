@@ -9,6 +9,7 @@ import { codecs } from './codecs.ts';
 import type { Run, Sessions, Statement } from './connections.ts';
 import { isTimedOut } from './errors.ts';
 import { rowOf, selectedColumn } from './row-text.ts';
+import { indexedPart, isIndexedInPart } from './schema.ts';
 
 /**
  * Up to this many rows are read without measuring them first, because they make at most about one page, however long
@@ -57,13 +58,19 @@ export async function pageOf(
   try {
     return await transaction(async ({ run }) => {
       await run({ name: 'read in order', text: readInOrderSql, values: [] });
-      return pageIn(run, organisation, listing, limit);
+      return pageIn(run, organisation, withWholeTexts(listing), limit);
     });
   } catch (error) {
     if (!isTimedOut(error)) throw error;
     const message = `PostgreSQL took over ${STEP_TIMEOUT_MS / 1000} s for a part of a list: try again later`;
     throw new StoreBusy(message, { cause: error });
   }
+}
+
+/** An index contains only the beginning of a text, so the whole text is compared in the rows. */
+function withWholeTexts(listing: Listing): Listing {
+  const inPart = listing.inIndex.filter(([field]) => isIndexedInPart(listing.table, field));
+  return inPart.length === 0 ? listing : { ...listing, inRow: [...inPart, ...listing.inRow] };
 }
 
 async function pageIn(
@@ -154,7 +161,11 @@ function selection(
   const values: unknown[] = [organisation];
   const typeOf = (field: string) => codecs[table.columns.find(({ name }) => name === field)!.kind].type;
   const given = (field: string, value: unknown) => `$${values.push(value)}::${typeOf(field)}`;
-  for (const [field, value] of [...inIndex, ...inRow]) {
+  for (const [field, value] of inIndex) {
+    const indexed = isIndexedInPart(table, field) ? indexedPart : (sql: string) => sql;
+    conditions.push(`${indexed(quoted(field))} = ${indexed(given(field, value))}`);
+  }
+  for (const [field, value] of inRow) {
     conditions.push(`${quoted(field)} ${value === null ? 'IS NULL' : `= ${given(field, value)}`}`);
   }
   for (const bound of [begin, end]) {
