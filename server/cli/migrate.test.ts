@@ -24,7 +24,8 @@ async function migrate(
   return { exitCode, out, err };
 }
 
-const isUpToDate = 'The database is up to date, with version 1 of the schema.';
+const isUpToDate = (version: number): string =>
+  `The database is up to date, with version ${version} of the schema.`;
 
 test('an SQLite file is migrated, and a second migration changes nothing', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-migrate-'));
@@ -35,7 +36,7 @@ test('an SQLite file is migrated, and a second migration changes nothing', async
   for (let times = 1; times <= 2; times++) {
     assert.deepEqual(await migrate(database), {
       exitCode: 0,
-      out: [isUpToDate, 'It is an SQLite file, on this machine.'],
+      out: [isUpToDate(1), 'It is an SQLite file, on this machine.'],
       err: [],
     });
   }
@@ -53,7 +54,7 @@ test('a PostgreSQL database without Citus is migrated', async (t) => {
   ]);
   assert.deepEqual(await migrate(url), {
     exitCode: 0,
-    out: [isUpToDate, 'It is a PostgreSQL database without Citus, on one server.'],
+    out: [isUpToDate(2), 'It is a PostgreSQL database without Citus, on one server.'],
     err: [],
   });
 });
@@ -94,14 +95,14 @@ for (const testCluster of testClusters) {
     const first = await migrate(plain.url);
     assert.equal(first.exitCode, 0);
     assert.deepEqual(first.out.slice(-2), [
-      isUpToDate,
+      isUpToDate(2),
       `It is a Citus cluster; its tables are distributed over ${cluster.workers} nodes.`,
     ]);
     const lines = first.out.slice(0, -2);
     assert.ok(lines.includes('Distributed the table transactions.'));
     assert.ok(lines.every((line) => /^Distributed the table [a-z_]+\.$/.test(line)));
     assert.deepEqual((await migrate(plain.url)).out, [
-      isUpToDate,
+      isUpToDate(2),
       `It is a Citus cluster; its tables are already distributed over ${cluster.workers} nodes.`,
     ]);
     assert.deepEqual((await migrate(plain.url, '--json')).out, [
