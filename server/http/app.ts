@@ -232,10 +232,10 @@ function refuseUnparsed(
   // The parser fails again for all further data on the connection. Only the first failure gets a response.
   if (failed.has(socket)) return;
   failed.add(socket);
-  const isRefused = hasEarlyResponse(socket);
+  const hasResponse = hasEarlyResponse(socket);
   const end = (): void => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else if (isRefused) endConnection(socket, '');
+    else if (hasResponse) endConnection(socket, '');
     else refuseRaw(service, socket, unparsed(error), headers);
   };
   // If an earlier, complete request still waits for its response, that response is sent first, because the client

@@ -70,7 +70,7 @@ export const shuttingDown: Refusal = {
   headers: { 'Retry-After': '5' },
 };
 
-/** The parser refuses a head with more headers. In 16 KiB as it counts them, it would accept 16,000. */
+/** The parser refuses a head with more headers. Its limit of 16 KiB alone would admit 16,000 of them. */
 export const MOST_HEADERS = 1000;
 export const headersTooLarge: Refusal = {
   refusal: 'header_fields_too_large',

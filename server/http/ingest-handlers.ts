@@ -124,7 +124,7 @@ async function takeIn(
   try {
     const handling = preferredHandling(headers);
     const work = { requestId, organisation, type, handling, dryRun, idempotency };
-    const response = await service.ingest.ingest(work, body);
+    const response = await service.ingest.respondTo(work, body);
     summary = response.summary;
     return send(service, request, reply.headers(preferenceApplied(handling)), response);
   } finally {

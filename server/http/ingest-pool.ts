@@ -55,24 +55,26 @@ export class IngestPool {
   }
 
   /** Resolves to the response. The body's bytes are transferred to another thread and must not be used afterwards. */
-  ingest(request: IngestRequest, body: Body): Promise<IngestResponse> {
+  respondTo(request: IngestRequest, body: Body): Promise<IngestResponse> {
     const { small, large } = this.#threads;
     const { bytes, encoding } = body;
     if (encoding === null)
-      return (isSmall(bytes) ? small : large).ingest(request, body) as Promise<IngestResponse>;
+      return (isSmall(bytes) ? small : large).respondTo(request, body) as Promise<IngestResponse>;
     return bytes.byteLength <= SMALL_BODY_BYTES
-      ? this.#ingestPacked(request, body)
-      : (large.ingest(request, body) as Promise<IngestResponse>);
+      ? this.#respondToPacked(request, body)
+      : (large.respondTo(request, body) as Promise<IngestResponse>);
   }
 
   /**
    * Sends a compressed body to the thread for small requests first, because only decompression shows whether a body is
    * small. If it is not, a copy goes to the thread for large requests.
    */
-  async #ingestPacked(request: IngestRequest, body: Body): Promise<IngestResponse> {
+  async #respondToPacked(request: IngestRequest, body: Body): Promise<IngestResponse> {
     const { small, large } = this.#threads;
     const copy = { ...body, bytes: new Uint8Array(body.bytes) };
-    return (await small.ingest(request, body)) ?? (large.ingest(request, copy) as Promise<IngestResponse>);
+    return (
+      (await small.respondTo(request, body)) ?? (large.respondTo(request, copy) as Promise<IngestResponse>)
+    );
   }
 
   /** Returns the number of requests that were sent to the thread and are not finished. */
@@ -137,7 +139,7 @@ class IngestThread {
   }
 
   /** Resolves to the response, or to null if this thread is for small requests and the body is too large for it. */
-  ingest(request: IngestRequest, { bytes, encoding }: Body): Promise<IngestResponse | null> {
+  respondTo(request: IngestRequest, { bytes, encoding }: Body): Promise<IngestResponse | null> {
     const { requestId, organisation, type, handling, dryRun, idempotency } = request;
     if (this.#worker.running === null) {
       return Promise.reject(new StoreUnavailable(`the ${this.#name} is being started again`));

@@ -1,6 +1,7 @@
 // A client for tests. It sends any request and returns any response, without checking either.
 
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
+import { sumOf } from '@headgate/client/responses.ts';
 
 export interface Reply<Body = unknown> {
   readonly status: number;
@@ -130,15 +131,7 @@ export function apiOf(url: string, key: string | null): Api {
 
 /** The counts of all batches together. */
 export function totals(body: UploadBody): Counts {
-  const sum = (name: keyof Counts): number =>
-    body.batches.reduce((total, { data }) => total + data.counts[name], 0);
-  return {
-    received: sum('received'),
-    created: sum('created'),
-    updated: sum('updated'),
-    unchanged: sum('unchanged'),
-    rejected: sum('rejected'),
-  };
+  return sumOf(body.batches.map(({ data }) => data.counts));
 }
 
 export function problemsOf(body: UploadBody): readonly ReportedProblem[] {

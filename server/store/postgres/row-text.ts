@@ -26,9 +26,12 @@ function encoderOf(kind: KindName, escaped: (text: string) => string): Encode {
 
 const special = /["\\]/;
 
-/** Replaces each character with a plain string, because a pattern takes ten times as long if most characters match. */
+/**
+ * Replaces one character after the other. If most characters match, a single pattern for all of them takes about twice
+ * as long.
+ */
 function escapedInArray(text: string): string {
-  return `"${special.test(text) ? text.replaceAll('\\', '\\\\').replaceAll('"', '\\"') : text}"`;
+  return `"${special.test(text) ? text.replace(/\\/g, '\\\\').replace(/"/g, '\\"') : text}"`;
 }
 
 /**
@@ -51,11 +54,7 @@ const specialToCopy = /[\\\t\n\r]/;
 
 function escapedInCopy(text: string): string {
   if (!specialToCopy.test(text)) return text;
-  return text
-    .replaceAll('\\', '\\\\')
-    .replaceAll('\t', '\\t')
-    .replaceAll('\n', '\\n')
-    .replaceAll('\r', '\\r');
+  return text.replace(/\\/g, '\\\\').replace(/\t/g, '\\t').replace(/\n/g, '\\n').replace(/\r/g, '\\r');
 }
 
 /** Returns the rows in the text format of COPY. Each row begins with the organisation. */

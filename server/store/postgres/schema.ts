@@ -39,7 +39,7 @@ export function addColumnSql(table: Table, { name, kind, omitted }: Column): str
 const INDEXED_CHARACTERS = 256;
 
 export function isIndexedInPart({ columns }: Table, column: string): boolean {
-  return columns.some(({ name, kind }) => name === column && kind === 'text');
+  return columns.some(({ name, kind }) => name === column && codecs[kind].isLong);
 }
 
 export function indexedPart(sql: string): string {
