@@ -5,11 +5,11 @@ import type { IncomingMessage } from 'node:http';
 import type { OrganisationNumber } from '../../store/rows.ts';
 import { pauseReading } from '../connections/connection-state.ts';
 import { askForBody } from '../connections/expect-continue.ts';
-import { chunksTooSmall, hasTinyChunks, TINY_CHUNKS } from '../connections/tiny-chunks.ts';
+import { chunksReceived, chunksTooSmall, hasTinyChunks, TINY_CHUNKS } from '../connections/tiny-chunks.ts';
 import { requestTimedOut } from '../fixed-refusals.ts';
 import type { Refusal } from '../refusals.ts';
 import type { InFlight } from './in-flight-bytes.ts';
-import { type BodyReader, PIECE_COST_BYTES, READ_AT_ONCE_BYTES } from './reading-turns.ts';
+import { type BodyReader, CHUNK_COST_BYTES, READ_AT_ONCE_BYTES } from './reading-turns.ts';
 
 export const contentEncodings = ['gzip', 'br', 'zstd'] as const;
 export type ContentEncoding = (typeof contentEncodings)[number];
@@ -94,7 +94,6 @@ export function readBytes(
     let chunks: Buffer[] = [];
     let smallInARow = 0;
     let length = 0;
-    let pieces = 0;
     /** Null while the body is small, because a small body is read without a turn. */
     let reader: BodyReader | null = null;
     let isWaiting = false;
@@ -113,7 +112,7 @@ export function readBytes(
       inFlight.turns.end(reader, isWhole ? length : 0);
       resolve(result);
     };
-    const costBytes = (): number => length + pieces * PIECE_COST_BYTES;
+    const costBytes = (): number => length + chunksReceived(request) * CHUNK_COST_BYTES;
     const readOn = (): void => {
       isWaiting = false;
       // Restarts the stall timeout, so that the time for which the client had to wait for its turn does not count.
@@ -134,7 +133,6 @@ export function readBytes(
       } else {
         chunks.push(chunk);
         length += chunk.length;
-        pieces++;
         smallInARow = chunk.length < SMALL_CHUNK_BYTES ? smallInARow + 1 : 0;
         if (smallInARow === SMALL_CHUNKS_JOINED) {
           const small = chunks.splice(-SMALL_CHUNKS_JOINED);

@@ -6,8 +6,8 @@ import type { OrganisationNumber } from '../../store/rows.ts';
 
 /** A body up to this cost is read without a turn, so that small requests never wait for large ones. */
 export const READ_AT_ONCE_BYTES = 128 * 1024;
-/** What a piece of a body costs besides its bytes: a piece of one byte takes as long as a kilobyte in a large piece. */
-export const PIECE_COST_BYTES = 1024;
+/** What a chunk of a body costs besides its bytes: a chunk of one byte takes as long as a kilobyte in a large chunk. */
+export const CHUNK_COST_BYTES = 1024;
 const MOST_READ_AT_A_TIME = 2;
 /** An organisation gets no further turn while its large bodies that wait for their response have this many bytes. */
 const ENOUGH_READ_BYTES = 8 * 1024 * 1024;
@@ -22,7 +22,7 @@ const LONGEST_TURN_MS = 100;
 
 export interface BodyReader {
   readonly organisation: OrganisationNumber;
-  /** Returns the cost of what has arrived of the body: its bytes, and `PIECE_COST_BYTES` for each piece. */
+  /** Returns the cost of what has arrived of the body: its bytes, and `CHUNK_COST_BYTES` for each chunk. */
   costBytes(): number;
   /** Called when the turn of this body has come. The body may then be read until `wait` is called. */
   readOn(): void;

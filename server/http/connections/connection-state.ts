@@ -208,3 +208,21 @@ export function pauseReading(request: IncomingMessage): void {
   request.pause();
   request.socket.pause();
 }
+
+interface PausableSocket extends Socket {
+  /** Node's own sign that requests wait for responses. While it is set, a body that is read does not resume the socket. */
+  _paused?: boolean;
+  readonly parser?: { resume(): void } | null;
+}
+
+/** Stops reading from the connection after the bytes that are being parsed. */
+export function stopParsing(socket: PausableSocket): void {
+  socket._paused = true;
+  socket.pause();
+}
+
+export function continueParsing(socket: PausableSocket): void {
+  socket._paused = false;
+  socket.parser?.resume();
+  socket.resume();
+}

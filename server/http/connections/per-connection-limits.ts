@@ -7,7 +7,7 @@ import { responseBegan, responseEnded, unfinishedResponses } from './connection-
 import { Discards } from './discards.ts';
 import { ServingTurns } from './serving-turns.ts';
 import { skipReceived } from './skip-received.ts';
-import { refuseTinyChunks } from './tiny-chunks.ts';
+import { limitTinyChunks } from './tiny-chunks.ts';
 
 export const MOST_UNANSWERED_REQUESTS = 8;
 
@@ -33,7 +33,7 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
       responseEnded(socket, response);
       turns.responded(socket);
     });
-    refuseTinyChunks(request, response);
+    limitTinyChunks(request, response);
     discards.watch(request);
     turns.take(
       socket,

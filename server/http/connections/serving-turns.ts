@@ -5,7 +5,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../fair-queue.ts';
-import { unfinishedResponses } from './connection-state.ts';
+import { continueParsing, stopParsing, unfinishedResponses } from './connection-state.ts';
 
 /** The longest time for which requests are handled in one turn of the event loop. */
 const TURN_MS = 4;
@@ -39,6 +39,7 @@ export class ServingTurns {
    * Calls `handle` now, or when the owner of the request has its turn. Does not call it if the connection is closed by
    * then. The requests of one connection are handled one after the other. Otherwise a later request could hold a slot
    * for which an earlier request waits, although its own response can only be sent after that of the earlier request.
+   * Meanwhile nothing more is read from the connection, because bodies of waiting requests are counted nowhere.
    */
   take(socket: Socket, ownerOf: () => number, handle: () => void): void {
     this.#beginTurn();
@@ -46,6 +47,7 @@ export class ServingTurns {
       const behind = this.#behind.get(socket) ?? [];
       behind.push({ owner: ownerOf(), socket, handle });
       this.#behind.set(socket, behind);
+      stopParsing(socket);
     } else if (this.#waiting.size === 0 && this.#hasTime()) {
       handle();
     } else {
@@ -57,8 +59,10 @@ export class ServingTurns {
   /** Queues the next request of the connection. Call this when a response on the connection has ended. */
   responded(socket: Socket): void {
     if (socket.destroyed) return;
-    const next = this.#behind.get(socket)?.shift();
+    const behind = this.#behind.get(socket);
+    const next = behind?.shift();
     if (next === undefined) return;
+    if (behind!.length === 0) continueParsing(socket);
     this.#waiting.push(next.owner, next);
     this.#beginTurn();
   }

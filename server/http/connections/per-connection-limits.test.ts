@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
+import { limitConnections, MOST_UNANSWERED_REQUESTS } from './per-connection-limits.ts';
+import { TINY_CHUNKS } from './tiny-chunks.ts';
+
+const BODY_BYTES = 60_000;
+/** Node reads up to 64 KiB at a time. What it has read is parsed. */
+const READ_BYTES = 64 * 1024;
+const TURNS = 50;
+
+describe('one connection', { timeout: 20_000 }, () => {
+  const server = createServer();
+  const handled: [IncomingMessage, ServerResponse][] = [];
+  server.on('request', (request, response) => handled.push([request, response]));
+  limitConnections(server, () => 1);
+  let client: Socket;
+
+  before(async () => {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  afterEach(() => {
+    handled.length = 0;
+    client.destroy();
+  });
+  after(async () => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, 'close');
+  });
+
+  const post = (headers: string, body: string): string =>
+    `POST / HTTP/1.1\r\nHost: a\r\n${headers}\r\n\r\n${body}`;
+  const withLength = (bytes: number): string => post(`Content-Length: ${bytes}`, ' '.repeat(bytes));
+  const inChunks = (chunks: number): string =>
+    post('Transfer-Encoding: chunked', `${'1\r\n \r\n'.repeat(chunks)}0\r\n\r\n`);
+
+  /** Sends requests without waiting for responses, and waits until the server has had time to read all of them. */
+  const send = async (...requests: string[]): Promise<void> => {
+    const connected = once(server, 'connection');
+    client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+    client.write(requests.join(''));
+    await connected;
+    for (let turn = 0; turn < TURNS; turn++) await turnOfTheLoop();
+  };
+  const handledNext = async (count: number): Promise<void> => {
+    while (handled.length < count) await turnOfTheLoop();
+  };
+
+  test('is not read further while a request waits behind another', async () => {
+    await send(...Array.from({ length: MOST_UNANSWERED_REQUESTS }, () => withLength(BODY_BYTES)));
+    assert.equal(handled.length, 1);
+    const { bytesRead } = handled[0]![0].socket;
+    assert.ok(bytesRead <= 3 * READ_BYTES, `${bytesRead} bytes were read`);
+    for (let at = 0; at < MOST_UNANSWERED_REQUESTS; at++) {
+      await handledNext(at + 1);
+      const [request, response] = handled[at]!;
+      assert.equal(Buffer.concat(await request.toArray()).length, BODY_BYTES);
+      response.end('ok');
+    }
+  });
+
+  test('may send a body in tiny chunks, which are joined', async () => {
+    const chunks = 400;
+    await send(inChunks(chunks));
+    const pieces: Buffer[] = [];
+    handled[0]![0].on('data', (piece: Buffer) => pieces.push(piece));
+    await once(handled[0]![0], 'end');
+    assert.equal(Buffer.concat(pieces).length, chunks);
+    assert.ok(pieces.length < chunks / 4, `${pieces.length} pieces`);
+  });
+
+  test('may not send many tiny chunks in requests that it sends at once', async () => {
+    let refused = 0;
+    server.prependOnceListener('request', ({ socket }: IncomingMessage) => {
+      server.prependOnceListener('request', (second) => {
+        assert.equal(second.socket, socket);
+        second.on(TINY_CHUNKS, () => refused++);
+      });
+    });
+    await send(inChunks(400), inChunks(400));
+    assert.equal(refused, 1);
+  });
+
+  test('may send tiny chunks in requests one after the other', async () => {
+    await send(inChunks(400));
+    handled[0]![0].resume();
+    handled[0]![1].end('ok');
+    await once(client, 'data');
+    client.write(inChunks(400));
+    await handledNext(2);
+    assert.equal(Buffer.concat(await handled[1]![0].toArray()).length, 400);
+  });
+});
