@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { slowBrotli } from '../../../tests/harness/bombs.ts';
 import { unpack } from './decompression.ts';
 import type { ContentEncoding } from './read-body.ts';
 
 const LIMIT_BYTES = 1024;
+const MIB = 1024 ** 2;
 
 for (const inBackground of [false, true]) {
   describe(`unpacking ${inBackground ? 'in the background' : 'at once'}`, () => {
@@ -34,3 +37,20 @@ for (const inBackground of [false, true]) {
     }
   });
 }
+
+test('unpacking in the background ends without an error if much follows the end of Brotli', async () => {
+  const bytes = new Uint8Array(Buffer.concat([brotliCompressSync('a'), randomBytes(MIB)]));
+  assert.deepEqual(await unpack({ bytes, encoding: 'br' }, LIMIT_BYTES, true), {
+    refusal: 'bad_request',
+    message: 'The body is not valid br: something follows its end.',
+  });
+});
+
+test('unpacking in the background ends if it takes too long', { timeout: 30_000 }, async () => {
+  const bytes = new Uint8Array(slowBrotli(3 * MIB));
+  const startedAtMs = performance.now();
+  const unpacked = await unpack({ bytes, encoding: 'br' }, 32 * MIB, true);
+  assert.ok('refusal' in unpacked);
+  assert.match(unpacked.message, /takes longer than 5 s to decompress/);
+  assert.ok(performance.now() - startedAtMs < 8000);
+});
