@@ -49,6 +49,6 @@ async function keep(make: () => Content | Promise<Content>): Promise<Kept> {
  * makes its ETag weak.
  */
 function hasIt(ifNoneMatch: string | undefined, etag: string): boolean {
-  const known = (ifNoneMatch ?? '').split(',').map((entry) => entry.trim().replace(/^W\//, ''));
-  return known.includes(etag) || known.includes('*');
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch.includes(etag) || ifNoneMatch.trim() === '*';
 }

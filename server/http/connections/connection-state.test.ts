@@ -114,6 +114,20 @@ function stopSuite(certificate: Certificate | null): void {
     assert.equal(closing.cut, 1);
   });
 
+  test('cuts off a client that does not read its response, although it has sent more requests', async (t) => {
+    let requests = 0;
+    const server = await serving(t, (request, response) => {
+      if (requests++ === 0) sendsMuch(request, response);
+    });
+    const { socket } = await server.connect();
+    socket.pause().write(get + get + postOf(10));
+    await sleep(100);
+    const { closing, closed } = server.stop();
+    const tookMs = await closed;
+    assert.ok(tookMs >= STALL_MS && tookMs < LAST_CALL_MS, String(tookMs));
+    assert.equal(closing.cut, 1);
+  });
+
   test('waits for a client that reads its response slowly', async (t) => {
     const server = await serving(t, sendsMuch);
     const client = await server.connect();

@@ -124,7 +124,7 @@ export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: nu
         const hasMoved = noteProgress(connection);
         if (http === null || http.bytesRead === 0) {
           tcp.destroy();
-        } else if (someResponse(http, isAccepted) || (!isLastCall && (hasMoved || keepsWaiting(http)))) {
+        } else if (isFirst(http, isAccepted) || (!isLastCall && (hasMoved || isFirst(http, keepsWaiting)))) {
           connection.waitedMs = 0;
         } else {
           connection.waitedMs += SWEEP_EVERY_MS;
@@ -184,11 +184,14 @@ function isAccepted({ req, writableEnded, writableNeedDrain }: ServerResponse): 
 }
 
 /** Returns whether the server keeps the client waiting: it has paused the body or has not begun to read it. */
-function keepsWaiting(socket: HttpSocket): boolean {
-  return someResponse(
-    socket,
-    ({ req, writableEnded }) => !req.complete && req.readableFlowing !== true && !writableEnded,
-  );
+function keepsWaiting({ req, writableEnded }: ServerResponse): boolean {
+  return !req.complete && req.readableFlowing !== true && !writableEnded;
+}
+
+/** Checks the response that is sent next. Later ones wait for it, which the client may not read. */
+function isFirst(socket: HttpSocket, isSo: (response: ServerResponse) => boolean): boolean {
+  const [first] = socket[unfinished] ?? [];
+  return first !== undefined && isSo(first);
 }
 
 function someResponse(socket: HttpSocket, isSo: (response: ServerResponse) => boolean): boolean {

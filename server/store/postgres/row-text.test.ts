@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
-import { arrayOf } from './row-text.ts';
+import { catalogueTables, recordTable } from '../tables.ts';
+import { arrayOf, copyTextOf } from './row-text.ts';
+
+const LONGEST_STEP_MS = 250;
 
 describe('a column written as an array', () => {
-  test('quotes texts that look like array syntax', () => {
+  test('quotes texts that look like array syntax', async () => {
     const texts = ['a,b', '{}', '"', '\\', 'NULL', ' ', '', null, 'null'];
     const rows = texts.map((text) => [text]);
-    assert.equal(arrayOf(rows, 0, 'text'), '{"a,b","{}","\\"","\\\\","NULL"," ","",NULL,"null"}');
+    assert.equal(await arrayOf(rows, 0, 'text'), '{"a,b","{}","\\"","\\\\","NULL"," ","",NULL,"null"}');
   });
 
-  test('is empty for no rows', () => {
-    assert.equal(arrayOf([], 0, 'uuid'), '{}');
+  test('is empty for no rows', async () => {
+    assert.equal(await arrayOf([], 0, 'uuid'), '{}');
   });
 
   const strange = [
@@ -23,7 +27,30 @@ describe('a column written as an array', () => {
   ] as const;
   for (const [kind, value] of strange) {
     test(`refuses ${value} as a ${kind}`, () => {
-      assert.throws(() => arrayOf([[value]], 0, kind));
+      return assert.rejects(arrayOf([[value]], 0, kind));
+    });
+  }
+});
+
+describe('rows with 32 MiB of newlines', () => {
+  const text = '\n'.repeat(32 * 1024);
+  const shops = recordTable(catalogueTables, 'shops');
+  const rows = Array.from({ length: 1024 }, () =>
+    shops.columns.map(({ kind }) => (kind === 'text' ? text : null)),
+  );
+  const position = shops.columns.findIndex(({ kind }) => kind === 'text');
+
+  for (const [what, encode] of [
+    ['as an array', () => arrayOf(rows, position, 'text')],
+    ['for COPY', () => copyTextOf(shops, 1, rows)],
+  ] as const) {
+    test(`are written ${what} in steps`, async () => {
+      const delay = monitorEventLoopDelay({ resolution: 1 });
+      delay.enable();
+      await encode();
+      delay.disable();
+      const longestMs = delay.max / 1e6;
+      assert.ok(longestMs < LONGEST_STEP_MS, `${longestMs} ms`);
     });
   }
 });

@@ -44,7 +44,7 @@ export async function upsert(
     text: upsertSql(table),
     values: [
       `{${sorted.map(({ organisation }) => organisation).join(',')}}`,
-      ...table.columns.map(({ kind }, position) => arrayOf(rows, position, kind)),
+      ...(await arraysOf(table, rows)),
     ],
   });
   const outcomes = new Map<string, RowOutcome>();
@@ -84,13 +84,13 @@ export async function copyIfNew(
     name: `any of ${name}`,
     text: `SELECT 1 FROM ${quoted(name)}
       WHERE "organisation" = $1 AND ${quoted(key)} = ANY ($2::${codecs.uuid.type}[]) LIMIT 1`,
-    values: [organisation, arrayOf(rows, keyPosition, 'uuid')],
+    values: [organisation, await arrayOf(rows, keyPosition, 'uuid')],
   });
   if (known.length > 0) return false;
   // Sorts by key, as all writes do, so that two calls that copy the same rows cannot deadlock.
   const sorted = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
   const names = quotedList(['organisation', ...columns.map((column) => column.name)]);
-  const copied = Buffer.from(copyTextOf(table, organisation, sorted));
+  const copied = Buffer.from(await copyTextOf(table, organisation, sorted));
   return copy(`COPY ${quoted(name)} (${names}) FROM STDIN`, copied);
 }
 
@@ -125,6 +125,13 @@ function arraysSql({ columns }: Table): string {
   return columns.map(({ kind }, position) => `$${position + 2}::${codecs[kind].type}[]`).join(', ');
 }
 
+/** Returns the values of these parameters. */
+async function arraysOf({ columns }: Table, rows: readonly Row[]): Promise<string[]> {
+  const arrays: string[] = [];
+  for (const [position, { kind }] of columns.entries()) arrays.push(await arrayOf(rows, position, kind));
+  return arrays;
+}
+
 /** Returns SQL that is true if the incoming row, `excluded`, differs from the stored one and is not older. */
 function isReplacedSql({ key, columns }: Table): string {
   const values = columns.map(({ name }) => name).filter((name) => name !== key);
@@ -153,7 +160,7 @@ export async function outcomesOfUpsert(
       FROM unnest(${arraysSql(table)}) AS excluded (${quotedList(columns.map((column) => column.name))})
       JOIN ${quoted(name)} AS stored
         ON stored."organisation" = $1 AND stored.${quoted(key)} = excluded.${quoted(key)}`,
-    values: [organisation, ...columns.map(({ kind }, position) => arrayOf(rows, position, kind))],
+    values: [organisation, ...(await arraysOf(table, rows))],
   });
   const isReplaced = new Map(stored.map(([id, replaced]) => [id, replaced === 't']));
   const keyPosition = columns.findIndex((column) => column.name === key);
