@@ -8,7 +8,7 @@ export function jsonTextOf(record: unknown): string {
   if (typeof record === 'object' && record !== null && jsonText in record) {
     return (record as { [jsonText](): string })[jsonText]();
   }
-  // A value without JSON, such as undefined, is sent as null, so that the server rejects it at its position.
+  // A value that JSON cannot express, such as undefined, is sent as null, so that the server rejects it at its position.
   return JSON.stringify(record) ?? 'null';
 }
 

@@ -153,7 +153,7 @@ async function preparePlace(): Promise<Place> {
   }
 }
 
-/** Installs the client as published: compiled, and found by its name. */
+/** Installs the client as it is published: compiled, and importable by its package name. */
 async function installClient(target: string): Promise<void> {
   await mkdir(target, { recursive: true });
   await cp(join(root, 'client/package.json'), join(target, 'package.json'));

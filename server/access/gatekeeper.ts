@@ -161,7 +161,7 @@ export class Gatekeeper {
     const lookup: Lookup = {
       beganAtMs,
       found: this.#store
-        .findKey(keyId)
+        .findKey(keyId, this.#known.has(keyId))
         .then((key) => this.#remember(keyId, key, beganAtMs))
         .finally(() => {
           if (this.#lookups.get(keyId) === lookup) this.#lookups.delete(keyId);

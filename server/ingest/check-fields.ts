@@ -58,7 +58,7 @@ export interface ProblemRoom {
 export class DroppedFields {
   /** How often each name occurred. */
   readonly named = new Map<string, number>();
-  /** How often all further names occurred. They are counted together, because a hostile body can have very many. */
+  /** How often all other names occurred, counted together, because a hostile body can have very many. */
   others = 0;
 
   add(name: string): void {

@@ -2,7 +2,8 @@
 // request gets the same response and does not run twice.
 
 import { hash } from 'node:crypto';
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { IdempotencyRecord, StoredResponse } from '../store/idempotency-records.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
@@ -24,19 +25,24 @@ export interface KeyRunning {
 
 const STORED_FOR_MS = 24 * 60 * 60 * 1000;
 
-export function idempotencyRecordOf(
+/** From this length on, a response is compressed in the background, because this would take up to 0.2 s. */
+const BACKGROUND_LENGTH = 256 * 1024;
+const deflateInBackground = promisify(deflateRaw);
+
+export async function idempotencyRecordOf(
   { path, key }: IdempotencyKey,
   organisation: OrganisationNumber,
   fingerprint: string,
   response: unknown,
-): IdempotencyRecord {
+): Promise<IdempotencyRecord> {
+  const packed = await packResponse(response);
   const nowMs = Date.now();
   return {
     organisation,
     path,
     key,
     fingerprint,
-    response: packResponse(response),
+    response: packed,
     storedAtMs: nowMs,
     expiresAtMs: nowMs + STORED_FOR_MS,
   };
@@ -80,8 +86,9 @@ function fingerprintOf(body: Uint8Array, handling: string): string {
 }
 
 /** Compresses a response, because the errors of 5000 records are thousands of nearly identical texts. */
-function packResponse(response: unknown): Uint8Array {
-  return deflateRawSync(JSON.stringify(response));
+function packResponse(response: unknown): Uint8Array | Promise<Uint8Array> {
+  const json = JSON.stringify(response);
+  return json.length < BACKGROUND_LENGTH ? deflateRawSync(json) : deflateInBackground(json);
 }
 
 export function unpackResponse<Response>(packed: Uint8Array): Response {

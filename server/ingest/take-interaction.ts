@@ -97,7 +97,7 @@ async function carryOut(
       ? { kind: 'recorded', interaction: presentInteraction(row) }
       : { kind: 'refused', problems: checked.problems, requestId };
   const idempotencyRecord =
-    idempotency && idempotencyRecordOf(idempotency, organisation, fingerprint, result);
+    idempotency && (await idempotencyRecordOf(idempotency, organisation, fingerprint, result));
   if (result.kind === 'recorded' || idempotencyRecord !== null) {
     const written = await store.writeInteraction({
       organisation,

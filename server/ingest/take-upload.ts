@@ -163,7 +163,7 @@ async function begin(
     batch.filter((record, at) => isWritten(record, first + at)).map(({ row }): Row => row),
   );
   const idempotencyRecord =
-    idempotency && idempotencyRecordOf(idempotency, organisation, fingerprint, upload);
+    idempotency && (await idempotencyRecordOf(idempotency, organisation, fingerprint, upload));
   const isNothing = idempotencyRecord === null && batches.every((rows) => rows.length === 0);
   return {
     ...begun,

@@ -23,7 +23,8 @@ export type NewApiKey = Omit<ApiKey, 'orgId'>;
 
 export interface KeyStore {
   addKey(key: NewApiKey): Promise<void>;
-  findKey(keyId: string): Promise<ApiKey | null>;
+  /** With `isKnown`, a key that was found before does not wait behind look-ups of keys that may not exist. */
+  findKey(keyId: string, isKnown?: boolean): Promise<ApiKey | null>;
   /** Returns the organisation's keys, oldest first. */
   keysOf(organisation: OrganisationNumber): Promise<readonly ApiKey[]>;
   /**

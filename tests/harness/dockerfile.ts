@@ -70,7 +70,7 @@ export interface Building {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** Runs the stage below the root. Paths of the image in its commands become paths below the root. */
+/** Runs the stage with `root` in place of `/`. Absolute paths in the stage's commands become paths under `root`. */
 export async function buildStage(stage: Stage, root: string, building: Building): Promise<void> {
   let folder = root;
   for (const { word, text } of stage.instructions) {

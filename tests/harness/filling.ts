@@ -48,7 +48,7 @@ export async function fillDeletedTags(
   );
 }
 
-/** Inserts page views of a tag that does not exist, one a second. */
+/** Inserts page views of nonexistent tags, with timestamps one second apart. */
 export async function fillPageViews(
   store: TestStore,
   database: string,

@@ -43,7 +43,7 @@ interface SentInteraction {
 export type Judge = <Body>(reply: Promise<Reply<Body>>) => Promise<Reply<Body> | null>;
 
 export interface RunningLoad {
-  /** Resolves when all replies have been judged; rejects if the disturbance does not explain one. */
+  /** Resolves when all replies have been judged; rejects if one is missing or failed and the disturbance does not explain it. */
   readonly ended: Promise<void>;
   stop(): void;
 }

@@ -20,7 +20,7 @@ export interface FileSummary {
   readonly bytes: number;
 }
 
-/** Text of all files is collected up to this many characters before it is written. */
+/** Text is written when the buffers of all files together contain this many characters. */
 const FULL_LENGTH = 1_000_000;
 
 type Values = Readonly<Record<string, CsvValue>>;

@@ -161,7 +161,7 @@ export class Students {
     return { shop, atMs, priceCents, branch, offer };
   }
 
-  /** Returns a time from `firstDay` to `lastDay`, both included, which are counted from the start of the history. */
+  /** Returns a time between `firstDay` and `lastDay`, inclusive. Days are counted from the start of the history. */
   #momentMs({ months, weekdays, hours }: Rhythm, firstDay: number, lastDay: number): number {
     const day = this.#random.integerBy(firstDay, lastDay, (drawn) => {
       const date = new Date(this.#plan.historyMs + drawn * DAY_MS);

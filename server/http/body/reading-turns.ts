@@ -17,7 +17,7 @@ const ENOUGH_READ_BYTES = 8 * 1024 * 1024;
  */
 const PERIOD_MS = 20;
 const LEAST_COST_PER_PERIOD_BYTES = 64 * 1024;
-/** After this time a turn ends if another organisation waits. The body is read on in the next turn of its organisation. */
+/** After this time a turn ends if another organisation is waiting. Reading resumes in the organisation's next turn. */
 const LONGEST_TURN_MS = 100;
 
 export interface BodyReader {

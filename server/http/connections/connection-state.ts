@@ -38,6 +38,13 @@ export function unfinishedResponses(socket: HttpSocket): number {
   return socket[unfinished]?.size ?? 0;
 }
 
+/** Returns the number of headers of these requests. */
+export function unansweredHeaders(socket: HttpSocket): number {
+  let headers = 0;
+  for (const { req } of socket[unfinished] ?? []) headers += req.rawHeaders.length / 2;
+  return headers;
+}
+
 /** Returns whether a request on the connection has begun but its response has not ended. */
 export function isInRequest(socket: HttpSocket): boolean {
   return someResponse(socket, () => true);

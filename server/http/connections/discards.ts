@@ -27,7 +27,7 @@ export class Discards {
    * fast as the client sends.
    */
   watch(request: IncomingMessage): void {
-    // A read of nothing makes Node leave the body to its reader.
+    // After a read of zero bytes, Node no longer discards the body by itself.
     if (hasBody(request)) request.read(0);
   }
 

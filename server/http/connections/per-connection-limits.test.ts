@@ -64,6 +64,15 @@ describe('one connection', { timeout: 20_000 }, () => {
     }
   });
 
+  test('is closed if requests that it sends at once have too many headers together', async () => {
+    const headers = Array.from({ length: 600 }, (_, at) => `x${at}: a`).join('\r\n');
+    await send(post(headers, ''));
+    assert.equal(handled[0]![1].destroyed, false);
+    client.destroy();
+    await send(post(headers, ''), post(headers, ''));
+    if (!client.closed) await once(client.resume(), 'close');
+  });
+
   test('may send a body in tiny chunks, which are joined', async () => {
     const chunks = 400;
     await send(inChunks(chunks));

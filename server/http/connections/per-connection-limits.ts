@@ -3,7 +3,8 @@
 // body.
 
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
-import { responseBegan, responseEnded, unfinishedResponses } from './connection-state.ts';
+import { MOST_HEADERS } from '../fixed-refusals.ts';
+import { responseBegan, responseEnded, unansweredHeaders, unfinishedResponses } from './connection-state.ts';
 import { Discards } from './discards.ts';
 import { ServingTurns } from './serving-turns.ts';
 import { skipReceived } from './skip-received.ts';
@@ -22,7 +23,7 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
   const discards = new Discards();
   server.on('request', (request, response) => {
     const { socket } = request;
-    if (unfinishedResponses(socket) >= MOST_UNANSWERED_REQUESTS) {
+    if (isTooMuch(request)) {
       skipReceived(socket);
       socket.destroy();
       return;
@@ -41,4 +42,13 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
       () => handle.call(server, request, response),
     );
   });
+}
+
+/** Returns whether the client has sent too many requests, or requests with too many headers, without waiting. */
+function isTooMuch({ socket, rawHeaders }: IncomingMessage): boolean {
+  const requests = unfinishedResponses(socket);
+  if (requests === 0) return false;
+  return (
+    requests >= MOST_UNANSWERED_REQUESTS || unansweredHeaders(socket) + rawHeaders.length / 2 > MOST_HEADERS
+  );
 }

@@ -90,7 +90,7 @@ for (const testCluster of testClusters) {
       replacedBy: null,
     });
 
-    /** Makes the local tables reference tables, as an earlier release did. */
+    /** Turns the local tables into reference tables, as an earlier release did. */
     const copyToEveryNode = async (): Promise<void> => {
       for (const table of local) await ask(`SELECT create_reference_table('${table}')`);
     };

@@ -8,10 +8,12 @@ import {
   type ConnectionSlot,
   ConnectionSlots,
   callsOf,
+  knownKeys,
   listsOf,
+  otherKeys,
+  pings,
   type SlotLimits,
   slotLimits,
-  vital,
 } from './connection-slots.ts';
 
 const never = Number.POSITIVE_INFINITY;
@@ -82,10 +84,24 @@ describe('slots', () => {
     const slots = placesWith();
     takeAll(slots, callsOf(1), 10);
     takeAll(slots, callsOf(2), 10);
-    const [first] = [await taken(slots, vital), await taken(slots, vital)];
-    const third = slots.take(vital);
+    const [first] = [await taken(slots, otherKeys), await taken(slots, otherKeys)];
+    const third = slots.take(otherKeys);
     first!.giveBack(false);
     await third;
+  });
+
+  test('for known keys and readiness wait for few look-ups of unknown keys', async () => {
+    const slots = placesWith();
+    const unknown = takeAll(slots, otherKeys, 1000);
+    const others = [takeAll(slots, knownKeys, 1), takeAll(slots, pings, 1)];
+    let ended = 0;
+    await sleep(1);
+    while (others.some(({ begun }) => begun.length === 0)) {
+      unknown.begun.shift()!.giveBack(false);
+      ended++;
+      await sleep(1);
+    }
+    assert.ok(ended <= 6, `${ended} look-ups ended before`);
   });
 
   test('for lists are limited to one per organisation and to a part of all slots', async () => {

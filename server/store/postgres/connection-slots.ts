@@ -15,7 +15,7 @@ type Lane = 'vital' | 'ordinary' | 'list';
 /** Says for whom and in which lane a call needs a connection. */
 export interface Claim {
   readonly lane: Lane;
-  readonly owner: OrganisationNumber | 'keys' | 'upkeep' | 'mixed groups';
+  readonly owner: OrganisationNumber | 'pings' | 'known keys' | 'other keys' | 'upkeep' | 'mixed groups';
   /**
    * The call is aborted after this time, even if no other call waits. Such an abort does not count as a timeout of the
    * owner.
@@ -23,7 +23,10 @@ export interface Claim {
   readonly limitMs?: number;
 }
 
-export const vital: Claim = { lane: 'vital', owner: 'keys' };
+/** Each has its own owner, so that none waits behind thousands of look-ups of keys that do not exist. */
+export const pings: Claim = { lane: 'vital', owner: 'pings' };
+export const knownKeys: Claim = { lane: 'vital', owner: 'known keys' };
+export const otherKeys: Claim = { lane: 'vital', owner: 'other keys' };
 export const upkeep: Claim = { lane: 'ordinary', owner: 'upkeep' };
 /**
  * For calls for several organisations at once. Such a call is aborted early, because nobody can tell which organisation

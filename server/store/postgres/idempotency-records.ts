@@ -12,11 +12,8 @@ import type { Tally } from '../rows.ts';
 import { callsOf, upkeep } from './connection-slots.ts';
 import type { Connections, Run } from './connections.ts';
 
-/**
- * How many records one statement deletes. A response may be a megabyte long, and a few hundred keep the statement
- * short.
- */
-const DELETED_AT_ONCE = 200;
+/** How many records one statement deletes. Few, because a compressed response can have two megabytes. */
+const DELETED_AT_ONCE = 20;
 /** PostgreSQL outputs `bytea` values as this prefix followed by hexadecimal digits. */
 const HEX_PREFIX = '\\x';
 

@@ -2,18 +2,20 @@
 
 import { insertKeySql, keySql, keyValues } from '../key-table.ts';
 import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
-import { upkeep, vital } from './connection-slots.ts';
+import { knownKeys, otherKeys, upkeep } from './connection-slots.ts';
 import type { Connections, Run, TextRow } from './connections.ts';
 
 export function keyStore(connections: Connections): KeyStore {
-  const { run, transaction } = connections.for(vital);
+  const { run, transaction } = connections.for(otherKeys);
+  const { run: runForKnown } = connections.for(knownKeys);
   const forUpkeep = connections.for(upkeep);
   return {
     addKey: (key) => insertKey(run, key),
 
-    async findKey(keyId) {
+    async findKey(keyId, isKnown = false) {
       const text = `${keySql} WHERE key_id = $1`;
-      const [row] = await run({ name: 'find key', text, values: [keyId] });
+      const runFor = isKnown ? runForKnown : run;
+      const [row] = await runFor({ name: 'find key', text, values: [keyId] });
       return row === undefined ? null : apiKeyOf(row);
     },
 

@@ -1,11 +1,11 @@
 // Stores organisations in PostgreSQL.
 
 import type { OrganisationStore } from '../organisations.ts';
-import { vital } from './connection-slots.ts';
+import { otherKeys } from './connection-slots.ts';
 import type { Connections } from './connections.ts';
 
 export function organisationStore(connections: Connections): OrganisationStore {
-  const { run } = connections.for(vital);
+  const { run } = connections.for(otherKeys);
   return {
     async createOrganisation(name, orgId, createdAtMs) {
       const [row] = await run({

@@ -2,7 +2,7 @@
 
 import { type Store, StoreUnavailable } from '../store.ts';
 import { readAddress } from './address.ts';
-import { vital } from './connection-slots.ts';
+import { pings } from './connection-slots.ts';
 import { openConnections, type Run } from './connections.ts';
 import { idempotencyStore } from './idempotency-records.ts';
 import { interactionStore } from './interactions.ts';
@@ -40,7 +40,7 @@ export function attachPostgresStore(url: string): Store {
     ...recordStore(connections),
     ...interactionStore(connections),
     ...idempotencyStore(connections),
-    ping: () => ping(connections.for(vital).run),
+    ping: () => ping(connections.for(pings).run),
   };
   const trackedCalls = Object.entries(calls).map(([name, call]) => [name, tracked(call)]);
   return { ...(Object.fromEntries(trackedCalls) as typeof calls), close: () => (closing ??= close()) };

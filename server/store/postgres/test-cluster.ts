@@ -26,7 +26,7 @@ interface Node {
   readonly port: number;
 }
 
-/** By default, Citus hides shards from queries on a node, and passes changes of one node on to the others. */
+/** By default, Citus hides shards from queries on a node, and applies schema changes to all nodes. */
 const BY_ITSELF = '-c citus.override_table_visibility=off -c citus.enable_ddl_propagation=off';
 const IN_USE_STATE = '55006';
 const MOST_DROP_TRIES = 5;

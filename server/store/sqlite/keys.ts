@@ -7,7 +7,7 @@ import type { OrganisationNumber } from '../rows.ts';
 import type { Prepare } from './statements.ts';
 import { type Links, nobodys } from './thread-operations.ts';
 
-/** How many keys one call marks as used, so that other writes do not wait for all of them. */
+/** The most keys that one call marks as used. Other writes do not have to wait for all of them. */
 const KEYS_NOTED_AT_ONCE = 500;
 
 export function keyLookUps(prepare: Prepare) {
@@ -65,7 +65,7 @@ export function keyWrites(prepare: Prepare) {
 export function keyStore({ writer, reader }: Links): KeyStore {
   return {
     addKey: (...args) => writer.call('addKey', args, nobodys),
-    findKey: (...args) => reader.call('findKey', args, nobodys),
+    findKey: (keyId) => reader.call('findKey', [keyId], nobodys),
     keysOf: (organisation) => reader.call('keysOf', [organisation], { organisation }),
     replaceKey: (...args) => writer.call('replaceKey', args, nobodys),
     revokeKey: (...args) => writer.call('revokeKey', args, nobodys),
