@@ -83,12 +83,14 @@ async function unpackWhole(
     return invalid(encoding, `more than ${MOST_GZIP_MEMBERS} members`);
   }
   const parts: Buffer<ArrayBuffer>[] = [];
+  const endsAtMs = performance.now() + LONGEST_UNPACKING_MS;
   let from = 0;
   let unpackedBytes = 0;
   do {
     if (parts.length === MOST_ZSTD_FRAMES) return invalid(encoding, `more than ${MOST_ZSTD_FRAMES} frames`);
     const unpackPart = inBackground ? unpackInSteps : unpackAtOnce;
-    const { buffer, inputBytes } = await unpackPart(bytes.subarray(from), encoding, maxBytes - unpackedBytes);
+    const rest = bytes.subarray(from);
+    const { buffer, inputBytes } = await unpackPart(rest, encoding, maxBytes - unpackedBytes, endsAtMs);
     parts.push(buffer);
     unpackedBytes += buffer.byteLength;
     from += inputBytes;
@@ -113,10 +115,11 @@ async function unpackInSteps(
   bytes: Uint8Array,
   encoding: ContentEncoding,
   maxBytes: number,
+  endsAtMs: number,
 ): Promise<Unpacked> {
   // The loop below throws the stream's errors. Those of steps that are written after its end do not matter.
   const stream = streams[encoding]({ chunkSize: PIECE_BYTES }).on('error', () => {});
-  const steps = Readable.from(stepsOf(bytes)).on('error', (error) => stream.destroy(error));
+  const steps = Readable.from(stepsOf(bytes, endsAtMs)).on('error', (error) => stream.destroy(error));
   const pieces: Buffer[] = [];
   let unpackedBytes = 0;
   for await (const piece of steps.pipe(stream) as AsyncIterable<Buffer>) {
@@ -129,12 +132,12 @@ async function unpackInSteps(
   return { buffer: Buffer.concat(pieces), inputBytes: stream.bytesWritten };
 }
 
-/** Throws if the steps take too long together. */
-function* stepsOf(bytes: Uint8Array): Generator<Uint8Array> {
-  const endsAtMs = performance.now() + LONGEST_UNPACKING_MS;
+/** Throws if the steps take until `endsAtMs`. */
+function* stepsOf(bytes: Uint8Array, endsAtMs: number): Generator<Uint8Array> {
   for (let from = 0; from < bytes.byteLength; from += STEP_BYTES) {
     if (performance.now() > endsAtMs) throw new UnpackingError(takesTooLong);
-    yield bytes.subarray(from, from + STEP_BYTES);
+    // A copy, because the caller may free the bytes after an error, while the thread pool still reads the last step.
+    yield new Uint8Array(bytes.subarray(from, from + STEP_BYTES));
   }
 }
 

@@ -38,10 +38,11 @@ export function unfinishedResponses(socket: HttpSocket): number {
   return socket[unfinished]?.size ?? 0;
 }
 
-/** Returns the number of headers of these requests. */
+/** Returns the number of headers and trailers of these requests. */
 export function unansweredHeaders(socket: HttpSocket): number {
   let headers = 0;
-  for (const { req } of socket[unfinished] ?? []) headers += req.rawHeaders.length / 2;
+  for (const { req } of socket[unfinished] ?? [])
+    headers += (req.rawHeaders.length + req.rawTrailers.length) / 2;
   return headers;
 }
 
@@ -222,12 +223,15 @@ export function pauseReading(request: IncomingMessage): void {
 interface PausableSocket extends Socket {
   /** Node's own sign that requests wait for responses. While it is set, a body that is read does not resume the socket. */
   _paused?: boolean;
-  readonly parser?: { resume(): void } | null;
+  readonly parser?: { pause(): void; resume(): void } | null;
 }
 
-/** Stops reading from the connection after the bytes that are being parsed. */
+/** Stops reading from the connection after the bytes that were received already. */
 export function stopParsing(socket: PausableSocket): void {
   socket._paused = true;
+  // Node would pause the parser, too. Over TLS, several records can have been received at once, and a paused parser
+  // refuses the next one as invalid.
+  if (socket.parser) socket.parser.pause = () => {};
   socket.pause();
 }
 

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
+import { newCertificate, withoutOpenssl } from '../test-certificate.ts';
 import { limitConnections, MOST_UNANSWERED_REQUESTS } from './per-connection-limits.ts';
 import { TINY_CHUNKS } from './tiny-chunks.ts';
 
@@ -73,6 +76,13 @@ describe('one connection', { timeout: 20_000 }, () => {
     if (!client.closed) await once(client.resume(), 'close');
   });
 
+  test('is closed if requests that it sends at once have too many trailers together', async () => {
+    const trailers = 'a: b\r\n'.repeat(600);
+    const request = post('Transfer-Encoding: chunked', `1\r\n \r\n0\r\n${trailers}\r\n`);
+    await send(request, request, request);
+    if (!client.closed) await once(client.resume(), 'close');
+  });
+
   test('may send a body in tiny chunks, which are joined', async () => {
     const chunks = 400;
     await send(inChunks(chunks));
@@ -104,4 +114,33 @@ describe('one connection', { timeout: 20_000 }, () => {
     await handledNext(2);
     assert.equal(Buffer.concat(await handled[1]![0].toArray()).length, 400);
   });
+});
+
+test('requests that arrive at once over TLS get their responses', {
+  skip: withoutOpenssl,
+  timeout: 20_000,
+}, async (t) => {
+  const server = createTlsServer(newCertificate(), (request, response) => {
+    request.resume().on('end', () => setTimeout(() => response.end('ok'), 5));
+  });
+  limitConnections(server, () => 1);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const client = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+  t.after(() => client.destroy());
+  await once(client, 'secureConnect');
+  let received = '';
+  client.on('data', (data: Buffer) => {
+    received += data;
+  });
+  // Each write becomes a TLS record. All of them are received together.
+  client.cork();
+  for (let at = 0; at < 4; at++) client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  client.write(
+    `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${BODY_BYTES}\r\n\r\n${' '.repeat(BODY_BYTES)}`,
+  );
+  client.uncork();
+  while (received.split('HTTP/1.1 ').length < 6) await once(client, 'data');
+  assert.deepEqual(received.match(/HTTP\/1.1 \d+/g), Array(5).fill('HTTP/1.1 200'));
 });

@@ -12,6 +12,7 @@ const FREE_CHUNKS = 500;
 const LEAST_CHUNK_BYTES = 64;
 /** Smaller chunks that arrive in the same turn of the event loop are joined into one. */
 const LEAST_UNJOINED_BYTES = 1024;
+const MOST_JOINED_BYTES = 32 * 1024;
 
 export const chunksTooSmall: Refusal = {
   refusal: 'bad_request',
@@ -48,11 +49,15 @@ export function limitTinyChunks(request: IncomingMessage, response: ServerRespon
   const received = receivedBefore(socket);
   const push = request.push.bind(request);
   let tiny: Buffer[] = [];
-  const pushTiny = (): void => {
-    if (tiny.length === 0 || refused.has(request)) return;
+  let tinyBytes = 0;
+  const pushTiny = (): boolean => {
+    if (tiny.length === 0 || refused.has(request)) return true;
     const joined = Buffer.concat(tiny);
     tiny = [];
-    if (!push(joined)) socket.pause();
+    tinyBytes = 0;
+    const isMoreWanted = push(joined);
+    if (!isMoreWanted) socket.pause();
+    return isMoreWanted;
   };
   request.push = (chunk: Buffer | null): boolean => {
     // Returning false makes Node stop reading from the connection.
@@ -73,7 +78,9 @@ export function limitTinyChunks(request: IncomingMessage, response: ServerRespon
       setImmediate(pushTiny);
     }
     tiny.push(chunk);
-    return true;
+    tinyBytes += chunk.length;
+    // The reader must get the chunks in time to pause, because Node reads up to 2 MiB from a connection in one turn.
+    return tinyBytes < MOST_JOINED_BYTES || pushTiny();
   };
 }
 
