@@ -25,8 +25,8 @@ export interface Listing {
   readonly order: readonly string[];
   readonly isDescending: boolean;
   /**
-   * Conditions on the field by which the index groups rows. Their values are not null. The index has the matching entries side by side, so that no
-   * other entries are read.
+   * Conditions on the field by which the index groups rows. Their values are not null. The index has the matching
+   * entries side by side, so that no other entries are read.
    */
   readonly inIndex: readonly Equality[];
   /**

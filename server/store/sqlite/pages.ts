@@ -134,13 +134,19 @@ function selection(selected: string, organisation: OrganisationNumber, listing: 
     conditions.push(boundSql(bound));
     parameters.push(...bound.columns.map((column, at) => given(column, bound.values[at]!)));
   }
-  // Names the index, because SQLite could choose another one with many more entries between the bounds.
-  const source = `${quoted(table.name)}${index === null ? '' : ` INDEXED BY ${quoted(index.name)}`}`;
+  // Names the index, because SQLite could choose another one with many more entries between the bounds, or read the whole
+  // table.
+  const source = `${quoted(table.name)} INDEXED BY ${quoted(index?.name ?? keyIndexName(table))}`;
   const ordered = order.map((column) => `${quoted(column)} ${isDescending ? 'DESC' : 'ASC'}`);
   return {
     sql: `SELECT ${selected} FROM ${source} WHERE ${conditions.join(' AND ')} ORDER BY ${ordered.join(', ')}`,
     parameters,
   };
+}
+
+/** Returns the name that SQLite gives to the index of the primary key. */
+function keyIndexName({ name }: Table): string {
+  return `sqlite_autoindex_${name}_1`;
 }
 
 function boundSql({ columns, test, values }: Bound): string {

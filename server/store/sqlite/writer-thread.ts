@@ -7,6 +7,7 @@ import { sleep } from './lock-waiting.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
 import { giveBackRows } from './packed-rows.ts';
 import type { PackedUpload } from './records.ts';
+import { keepStatistics } from './statistics.ts';
 import type { CallResult, ThreadCall } from './thread-calls.ts';
 import { hasFailed, noteFailed, noteProgress, withHealth } from './thread-health.ts';
 import { runThread, type ThreadService, type ThreadSetup } from './thread-loop.ts';
@@ -27,6 +28,7 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
   const database = watch.open(() => openForWriting(path));
   const wal = keepWal(database, files, tuning, reportTrouble);
   const guard = guardFiles(watch, wal, reportTrouble);
+  const statistics = keepStatistics(database, reportTrouble);
   let lastRestMs = performance.now();
   let lastCommitMs = 0;
 
@@ -54,7 +56,9 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
   const commit = (calls: readonly ThreadCall[], isOtherWaiting: () => boolean): readonly CallResult[] => {
     restIfDue();
     const outcomes = commitTogether(database, calls.map(jobOf), isOtherWaiting);
-    wal.noteCommitted(calls.slice(0, outcomes.length).reduce((rows, call) => rows + call[4], 0));
+    const rows = calls.slice(0, outcomes.length).reduce((sum, call) => sum + call[4], 0);
+    wal.noteCommitted(rows);
+    statistics.noteCommitted(rows);
     return outcomes;
   };
 
@@ -75,7 +79,9 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
       return outcomes;
     },
     betweenGroups() {
-      if (!guard.isLost()) wal.keepInBounds();
+      if (guard.isLost()) return;
+      wal.keepInBounds();
+      statistics.keepUpToDate();
     },
     // Closes the checkpointer's connection before the writer's: the last connection to close copies the log into the
     // database file and deletes the log.
