@@ -16,6 +16,10 @@ export interface Weighed {
 /** A call counts as small up to this weight. A group of calls up to this total weight takes a few milliseconds. */
 const LIGHT_WEIGHT = 200;
 
+export function isLarge({ weight }: Weighed): boolean {
+  return weight > LIGHT_WEIGHT;
+}
+
 export class CallQueue<Item extends Weighed> {
   readonly #groupWeight: number;
   #ofNobody: Item[] = [];
@@ -45,21 +49,25 @@ export class CallQueue<Item extends Weighed> {
   /**
    * Returns the next group, which holds either small or large calls, so that small calls never wait for a large call in
    * the same group. Calls of no organisation go first, but not twice before a large call whose turn has come. If
-   * `mayTakeLarge` is false, large calls stay in the queue. The calls of an organisation keep their order.
+   * `mayTakeLarge` is false for an organisation, its large calls stay in the queue. The calls of an organisation keep
+   * their order.
    */
-  takeGroup(mayTakeLarge = true): Item[] {
+  takeGroup(mayTakeLarge: (organisation: OrganisationNumber) => boolean = () => true): Item[] {
     const fullWeight = this.#fullWeight();
-    const isLarge = (_: OrganisationNumber, { weight }: Item): boolean => weight > LIGHT_WEIGHT;
-    const isSmall = (_: OrganisationNumber, { weight }: Item): boolean => weight <= LIGHT_WEIGHT;
-    const next = this.#ofOrganisations.peek(mayTakeLarge ? undefined : isSmall);
-    const isLargeNext = next !== undefined && next.weight > LIGHT_WEIGHT;
+    const mayBeLarge = (organisation: OrganisationNumber, item: Item): boolean =>
+      isLarge(item) && mayTakeLarge(organisation);
+    const isSmall = (_: OrganisationNumber, item: Item): boolean => !isLarge(item);
+    const next = this.#ofOrganisations.peek(
+      (organisation, item) => !isLarge(item) || mayTakeLarge(organisation),
+    );
+    const isLargeNext = next !== undefined && isLarge(next);
     const isForLarge = isLargeNext && (this.#ofNobody.length === 0 || this.#hasDeferred);
     this.#hasDeferred = isLargeNext && !isForLarge;
     const group = isForLarge ? [] : this.#ofNobody;
     if (!isForLarge) this.#ofNobody = [];
     let weight = 0;
     while (weight < fullWeight) {
-      const item = this.#ofOrganisations.shift(isForLarge ? isLarge : isSmall);
+      const item = this.#ofOrganisations.shift(isForLarge ? mayBeLarge : isSmall);
       if (item === undefined) break;
       // Charges the call at once, so that the next call comes from an organisation that was served less, if one is
       // waiting.
@@ -92,7 +100,7 @@ export class CallQueue<Item extends Weighed> {
     return (
       this.#ofNobody.length > 0 ||
       this.#ofOrganisations.someNext(
-        (organisation, { weight }) => weight <= LIGHT_WEIGHT && !organisations.has(organisation),
+        (organisation, item) => !isLarge(item) && !organisations.has(organisation),
       )
     );
   }

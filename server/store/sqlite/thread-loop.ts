@@ -2,10 +2,12 @@
 // ports, handles the calls in groups, and finishes all accepted calls before it ends.
 
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy } from '../store.ts';
 import { CallQueue, type Weighed } from './call-queue.ts';
 import { asOpeningError } from './errors.ts';
 import type { OpenedFiles } from './file-identity.ts';
+import { LongCallPauses } from './long-call-pauses.ts';
 import { type CallResult, failed, type SentResult, sentResultOf, type ThreadCall } from './thread-calls.ts';
 import type { ThreadHealth } from './thread-health.ts';
 import type { Tuning } from './tuning.ts';
@@ -91,6 +93,7 @@ function tell(news: ThreadNews): void {
 function begin(service: ThreadService) {
   const ports = new Set<MessagePort>();
   const queue = new CallQueue<Taken>(service.groupRows);
+  const pauses = new LongCallPauses();
   let isPumpDue = false;
   let lookedAtMs = 0;
 
@@ -103,7 +106,10 @@ function begin(service: ThreadService) {
   };
 
   const pump = (): void => {
-    const isHeld = !runOneGroup(service.mayBeginLarge());
+    const mayBeginLarge = service.mayBeginLarge();
+    const isHeld = !runOneGroup(
+      (organisation) => mayBeginLarge && !pauses.isPausing(organisation, performance.now()),
+    );
     service.betweenGroups();
     if (isHeld) setTimeout(pump, TRY_LARGE_AGAIN_MS);
     else {
@@ -113,9 +119,10 @@ function begin(service: ThreadService) {
   };
 
   /** Handles one group of calls. Returns false if calls are waiting but none of them may start. */
-  const runOneGroup = (mayBeginLarge: boolean): boolean => {
+  const runOneGroup = (mayBeginLarge: (organisation: OrganisationNumber) => boolean): boolean => {
     const group = queue.takeGroup(mayBeginLarge);
     if (group.length === 0) return queue.size === 0;
+    const startedAtMs = performance.now();
     const resultsByPort = new Map<MessagePort, SentResult[]>();
     const finish = ({ call, port }: Taken, outcome: CallResult): void => {
       const results = resultsByPort.get(port) ?? [];
@@ -140,6 +147,8 @@ function begin(service: ThreadService) {
     });
     queue.putBack(begun.slice(outcomes.length));
     for (const [port, results] of resultsByPort) port.postMessage(results);
+    const nowMs = performance.now();
+    pauses.groupEnded(group, nowMs - startedAtMs, nowMs);
     return true;
   };
 
@@ -177,7 +186,7 @@ function begin(service: ThreadService) {
     },
 
     async close(): Promise<void> {
-      while (queue.size > 0) runOneGroup(true);
+      while (queue.size > 0) runOneGroup(() => true);
       await service.close();
       for (const port of ports) port.close();
       parentPort!.close();
