@@ -132,7 +132,10 @@ export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: nu
         const hasMoved = noteProgress(connection);
         if (http === null || http.bytesRead === 0) {
           tcp.destroy();
-        } else if (isFirst(http, isAccepted) || (!isLastCall && (hasMoved || isFirst(http, keepsWaiting)))) {
+        } else if (
+          nextResponse(http, isAccepted) ||
+          (!isLastCall && (hasMoved || nextResponse(http, keepsWaiting)))
+        ) {
           connection.waitedMs = 0;
         } else {
           connection.waitedMs += SWEEP_EVERY_MS;
@@ -196,8 +199,8 @@ function keepsWaiting({ req, writableEnded }: ServerResponse): boolean {
   return !req.complete && req.readableFlowing !== true && !writableEnded;
 }
 
-/** Checks the response that is sent next. Later ones wait for it, which the client may not read. */
-function isFirst(socket: HttpSocket, isSo: (response: ServerResponse) => boolean): boolean {
+/** Returns whether the response that is sent next meets the condition. Later ones wait until the client has read it. */
+function nextResponse(socket: HttpSocket, isSo: (response: ServerResponse) => boolean): boolean {
   const [first] = socket[unfinished] ?? [];
   return first !== undefined && isSo(first);
 }
@@ -221,7 +224,7 @@ export function pauseReading(request: IncomingMessage): void {
 }
 
 interface PausableSocket extends Socket {
-  /** Node's own sign that requests wait for responses. While it is set, a body that is read does not resume the socket. */
+  /** Node sets this while too many responses wait to be sent. While it is set, reading a body does not resume the socket. */
   _paused?: boolean;
   readonly parser?: { pause(): void; resume(): void } | null;
 }
