@@ -29,6 +29,7 @@ import {
   requestTimedOut,
   shuttingDown,
   storeSilent,
+  transferCoding,
   unexpected,
   unmetExpectation,
   unreadablePath,
@@ -266,6 +267,8 @@ function unparsed({ code, rawPacket }: NodeJS.ErrnoException & { readonly rawPac
       return requestTimedOut;
     case 'HPE_INVALID_EOF_STATE':
       return requestCutOff;
+    case 'HPE_INVALID_TRANSFER_ENCODING':
+      return transferCoding;
     default: {
       // The parser reports HPE_INVALID_METHOD both for an unknown method and for data that is not HTTP. The first line
       // of the data shows which of the two it is.

@@ -36,8 +36,8 @@ export class ServingTurns {
   }
 
   /**
-   * Calls `handle` now, or when the owner of the request has its turn. Does not call it if the connection is closed by
-   * then. The requests of one connection are handled one after the other. Otherwise a later request could hold a slot
+   * Calls `handle` now, or when the owner of the request has its turn. Does not call it if the connection cannot send
+   * a response by then. The requests of one connection are handled one after the other. Otherwise a later request could hold a slot
    * for which an earlier request waits, although its own response can only be sent after that of the earlier request.
    * Meanwhile nothing more is read from the connection, because bodies of waiting requests are counted nowhere.
    */
@@ -90,10 +90,10 @@ export class ServingTurns {
     if (this.#isTurnEndDue) setImmediate(() => this.#endTurn());
   }
 
-  /** Handles the next waiting request. Returns false if the connection of the request is closed. */
+  /** Handles the next waiting request. Returns false if the connection of the request can send no response. */
   #handleNext(): boolean {
     const { owner, socket, handle } = this.#waiting.shift()!;
-    if (socket.destroyed) return false;
+    if (!socket.writable) return false;
     const startedAtMs = performance.now();
     handle();
     this.#waiting.charge(owner, performance.now() - startedAtMs);
