@@ -296,6 +296,32 @@ describe('reading JSON', () => {
     assert.ok('value' in read(`{"a":"${'\\n'.repeat(600_000)}"}`));
   });
 
+  test('limits numbers of more than 25 characters to 10,000, without counting digits in texts', () => {
+    const longest = `-${'1'.repeat(24)}`;
+    const list = (element: string, count: number): string => `[${new Array(count).fill(element).join()}]`;
+    for (const [shape, long] of Object.entries({
+      bare: `${longest}0`,
+      'with an exponent': '1.123456789012345678901e-10',
+      'in arrays': `[ ${longest}5 ]`,
+      'in objects': `{"a": ${longest}.5}`,
+      'after keys with escapes': `{"a":"\\n","b":${longest}0}`,
+    })) {
+      assert.ok('value' in read(list(long, 10_000)), shape);
+      assertRefused(
+        list(long, 10_001),
+        /^The body holds more than 10000 numbers that are longer than 25 characters; round them\.$/,
+      );
+    }
+    for (const short of [
+      longest,
+      `"${longest}00"`,
+      `"\\n${longest}00"`,
+      `${' '.repeat(30)}1${' '.repeat(30)}`,
+    ]) {
+      assert.ok('value' in read(list(short, 20_000)), short);
+    }
+  });
+
   test('reports the position of an error in the original body, also after keys with escapes', () => {
     for (const text of ['{"\\u0061\\u0062":1 "b":1}', '{"\\u00e9é":1,\n"\\n":"\\n" 2}']) {
       assert.throws(

@@ -35,6 +35,12 @@ const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
  */
 const LONGEST_HASHED_KEY_BYTES = 16_383;
 const MOST_LONG_KEYS = 16;
+/**
+ * A longer number can take JSON.parse 5 µs, which is 20 times as long as a shorter one. No number needs more characters
+ * to be exact.
+ */
+const LONGEST_QUICK_NUMBER_CHARACTERS = 25;
+const MOST_LONG_NUMBERS = 10_000;
 const byteOrderMark = '\uFEFF';
 
 /**
@@ -59,7 +65,8 @@ export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
     marks === null ||
     marks.openings > limits.containers ||
     marks.commas > limits.members ||
-    mayHaveLongKeys(buffer);
+    mayHaveLongKeys(buffer) ||
+    countLongNumbers(bytes, 0, bytes.length) > MOST_LONG_NUMBERS;
   const structure = needsCloseLook ? structureOf(bytes) : null;
   const surplus = structure && surplusOf(structure, limits);
   if (surplus !== null) return new Failure(`The body holds more than ${surplus}.`);
@@ -193,6 +200,9 @@ function surplusOf(found: Structure, { containers, members, advice }: JsonLimits
   if (found.longKeys > MOST_LONG_KEYS) {
     return `${MOST_LONG_KEYS} keys that are longer than ${LONGEST_HASHED_KEY_BYTES} bytes; use shorter keys`;
   }
+  if (found.longNumbers > MOST_LONG_NUMBERS) {
+    return `${MOST_LONG_NUMBERS} numbers that are longer than ${LONGEST_QUICK_NUMBER_CHARACTERS} characters; round them`;
+  }
   const { escapedKeys, escapedKeyBytes } = found;
   if (escapedKeys.length <= MOST_ESCAPED_KEYS && escapedKeyBytes <= MOST_ESCAPED_KEY_BYTES) return null;
   return `${MOST_ESCAPED_KEYS} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
@@ -211,6 +221,8 @@ interface Structure {
   readonly commas: number;
   /** The number of keys that are longer than `LONGEST_HASHED_KEY_BYTES`. */
   readonly longKeys: number;
+  /** The number of numbers that are longer than `LONGEST_QUICK_NUMBER_CHARACTERS`. */
+  readonly longNumbers: number;
   /** The positions of the keys with escapes. The list is incomplete if there are more than `MOST_ESCAPED_KEYS`. */
   readonly escapedKeys: readonly KeySpan[];
   readonly escapedKeyBytes: number;
@@ -233,26 +245,53 @@ function structureOf(bytes: Uint8Array): Structure {
 const isMark = new Uint8Array(256);
 for (const mark of '"{}[:,') isMark[mark.charCodeAt(0)] = 1;
 
+const isInNumbers = new Uint8Array(256);
+for (const character of '0123456789+-.eE') isInNumbers[character.charCodeAt(0)] = 1;
+
 /**
- * Counts the objects, arrays, keys and commas outside of texts. Calls `onKey` for every key and `onBrace` for every
- * brace. A text is a key if a colon follows it. Does not throw if the bytes are not valid JSON.
+ * Counts the numbers that are longer than `LONGEST_QUICK_NUMBER_CHARACTERS`, also inside texts, until there are too
+ * many. It looks only at every 26th byte, because each of these numbers contains such a byte.
+ */
+function countLongNumbers(bytes: Uint8Array, from: number, to: number): number {
+  let count = 0;
+  let at = from + LONGEST_QUICK_NUMBER_CHARACTERS;
+  while (at < to && count <= MOST_LONG_NUMBERS) {
+    let end = at;
+    if (isInNumbers[bytes[at]!] === 1) {
+      let start = at;
+      while (start > from && isInNumbers[bytes[start - 1]!] === 1) start--;
+      while (end < to && isInNumbers[bytes[end]!] === 1) end++;
+      if (end - start > LONGEST_QUICK_NUMBER_CHARACTERS) count++;
+    }
+    at = end + LONGEST_QUICK_NUMBER_CHARACTERS + 1;
+  }
+  return count;
+}
+
+/**
+ * Counts the objects, arrays, keys, commas and long numbers outside of texts, until there are too many long numbers.
+ * Calls `onKey` for every key and `onBrace` for every brace. A text is a key if a colon follows it. Does not throw if the bytes are not valid JSON.
  */
 function walk(
   bytes: Uint8Array,
   onKey: (start: number, end: number, isEscaped: boolean) => void,
   onBrace: (brace: number) => void = () => {},
-): { containers: number; keys: number; commas: number } {
+): { containers: number; keys: number; commas: number; longNumbers: number } {
   const { length } = bytes;
   let containers = 0;
   let keys = 0;
   let commas = 0;
+  let longNumbers = 0;
   let start = 0;
   let end = 0;
   let isEscaped = false;
   let at = 0;
-  while (at < length) {
+  let afterMark = 0;
+  while (at < length && longNumbers <= MOST_LONG_NUMBERS) {
     const byte = bytes[at++]!;
     if (isMark[byte] === 0) continue;
+    if (at - afterMark > LONGEST_QUICK_NUMBER_CHARACTERS)
+      longNumbers += countLongNumbers(bytes, afterMark, at - 1);
     if (byte === QUOTE) {
       start = at - 1;
       isEscaped = false;
@@ -275,8 +314,10 @@ function walk(
     } else if (byte === CLOSING_BRACE) {
       onBrace(byte);
     }
+    afterMark = at;
   }
-  return { containers, keys, commas };
+  longNumbers += countLongNumbers(bytes, afterMark, length);
+  return { containers, keys, commas, longNumbers };
 }
 
 /** Counts the keys and texts of an object and of the objects in its arrays. A valid request has no deeper objects. */
