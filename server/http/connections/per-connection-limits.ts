@@ -6,6 +6,7 @@ import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { MOST_HEADERS } from '../fixed-refusals.ts';
 import { responseBegan, responseEnded, unansweredHeaders, unfinishedResponses } from './connection-state.ts';
 import { Discards } from './discards.ts';
+import { ReadLimit } from './read-limit.ts';
 import { ServingTurns } from './serving-turns.ts';
 import { skipReceived } from './skip-received.ts';
 import { limitTinyChunks } from './tiny-chunks.ts';
@@ -19,10 +20,12 @@ export const MOST_UNANSWERED_REQUESTS = 8;
 export function limitConnections(server: Server, ownerOf: (request: IncomingMessage) => number): void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);
+  const readLimit = new ReadLimit(server);
   const turns = new ServingTurns(server);
   const discards = new Discards();
   server.on('request', (request, response) => {
     const { socket } = request;
+    readLimit.dataArrived();
     if (isTooMuch(request)) {
       skipReceived(socket);
       socket.destroy();
@@ -32,9 +35,10 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
     response.on('finish', () => discards.begin(request, ownerOf));
     response.on('close', () => {
       responseEnded(socket, response);
+      readLimit.responded(socket, ownerOf(request));
       turns.responded(socket);
     });
-    limitTinyChunks(request, response);
+    limitTinyChunks(request, response, () => readLimit.dataArrived());
     discards.watch(request);
     turns.take(
       socket,

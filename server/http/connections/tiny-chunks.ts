@@ -42,8 +42,15 @@ export function chunksReceived({ socket }: IncomingMessage): number {
   return receivedBy.get(socket)?.chunks ?? 0;
 }
 
-/** Counts the chunks of a body, joins tiny ones and refuses too many. Call this before the first chunk arrives. */
-export function limitTinyChunks(request: IncomingMessage, response: ServerResponse): void {
+/**
+ * Counts the chunks of a body, joins tiny ones and refuses too many. Call this before the first chunk arrives. Calls
+ * `onChunk` for every chunk.
+ */
+export function limitTinyChunks(
+  request: IncomingMessage,
+  response: ServerResponse,
+  onChunk: () => void,
+): void {
   if (!hasBody(request)) return;
   const { socket } = request;
   const received = receivedBefore(socket);
@@ -66,6 +73,7 @@ export function limitTinyChunks(request: IncomingMessage, response: ServerRespon
       pushTiny();
       return push(null);
     }
+    onChunk();
     received.chunks++;
     received.bytes += chunk.length;
     if (received.chunks > FREE_CHUNKS && received.bytes < received.chunks * LEAST_CHUNK_BYTES) {
