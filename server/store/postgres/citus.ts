@@ -93,10 +93,34 @@ export async function makeLocal(client: ClientBase, schema: string, table: strin
   }
 }
 
-/**
- * Returns the tables that should be distributed but are only on the coordinator. A table that an operator has
- * distributed in another way is not returned.
- */
+interface DistributedTable {
+  readonly table: string;
+  readonly column: string;
+}
+
+/** Returns a table that is distributed by another column than the organisation, or null if there is none. */
+export async function wronglyDistributed(
+  client: ClientBase,
+  schema: string,
+  tables: readonly string[],
+): Promise<DistributedTable | null> {
+  const { rows } = await client.query<DistributedTable>(
+    `SELECT relname AS table, column_to_column_name(logicalrelid, partkey) AS column
+      FROM pg_class JOIN pg_dist_partition ON logicalrelid = pg_class.oid
+      WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relname = ANY ($2)
+        AND partmethod <> 'n' AND column_to_column_name(logicalrelid, partkey) <> $3
+      ORDER BY relname LIMIT 1`,
+    [schema, tables, DISTRIBUTION_COLUMN],
+  );
+  return rows[0] ?? null;
+}
+
+/** Returns the statement that distributes a table by organisation, on the same nodes as the other tables. */
+export function redistributeSql(table: string): string {
+  return `SELECT alter_distributed_table('${table}', distribution_column := '${DISTRIBUTION_COLUMN}', colocate_with := 'idempotency_answers')`;
+}
+
+/** Returns the tables that should be distributed but are only on the coordinator. */
 export async function undistributed(
   client: ClientBase,
   schema: string,

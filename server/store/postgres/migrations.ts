@@ -15,7 +15,9 @@ import {
   isCitusWorker,
   lockTable,
   makeLocal,
+  redistributeSql,
   undistributed,
+  wronglyDistributed,
 } from './citus.ts';
 import { codecs } from './codecs.ts';
 import {
@@ -97,6 +99,7 @@ export const SCHEMA_VERSION = migrations.length;
 export async function prepareDatabase(migrator: Migrator, tables: Tables): Promise<Server> {
   const { client, address } = migrator;
   const server = await readServer(client, address);
+  if (server.hasCitus) await refuseWrongDistribution(client, address, server, tables);
   if ((await missingSteps(client, address, server, tables)).length === 0) return server;
   await inTurn(client, async () => {
     // Determines the steps again, because another process may have run all of them in the meantime.
@@ -218,6 +221,21 @@ async function readServer(client: ClientBase, { shown }: Address): Promise<Serve
     throw new StoreUnusable(`${shown} is a worker of a Citus cluster: name the coordinator`);
   }
   return { schema, hasCitus: has_citus };
+}
+
+/** An organisation's rows must be on one worker, because only one worker can commit them at one moment. */
+async function refuseWrongDistribution(
+  client: ClientBase,
+  { shown }: Address,
+  { schema }: Server,
+  tables: Tables,
+): Promise<void> {
+  const wrong = await wronglyDistributed(client, schema, workingTables(tables));
+  if (wrong === null) return;
+  throw new StoreUnusable(
+    `${shown} has its table ${wrong.table} distributed by ${wrong.column}, but Headgate needs it distributed by ` +
+      `organisation: stop all uploads, and run ${redistributeSql(wrong.table)}`,
+  );
 }
 
 async function missingSteps(
