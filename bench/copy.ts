@@ -1,15 +1,15 @@
 // Writes rows to PostgreSQL with a plain COPY.
 
 import { once } from 'node:events';
-import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Row } from '../server/store/rows.ts';
-import { catalogueTables, quoted, quotedList, recordTable } from '../server/store/tables.ts';
+import { catalogueTables, quoted, quotedList, tableOf } from '../server/store/tables.ts';
 import { ORGANISATION } from './rows.ts';
 
 /** Runs one COPY for each batch of rows, so each batch is one commit. */
-export async function copyInto(url: string, type: RecordTypeName, batches: Iterable<Row[]>): Promise<void> {
+export async function copyInto(url: string, type: UploadTypeName, batches: Iterable<Row[]>): Promise<void> {
   const client = new pg.Client(url);
   await client.connect();
   try {
@@ -19,8 +19,8 @@ export async function copyInto(url: string, type: RecordTypeName, batches: Itera
   }
 }
 
-export function copySql(type: RecordTypeName): string {
-  const { name, columns } = recordTable(catalogueTables, type);
+export function copySql(type: UploadTypeName): string {
+  const { name, columns } = tableOf(catalogueTables, type);
   return `COPY ${quoted(name)} (${quotedList(['organisation', ...columns.map((column) => column.name)])}) FROM STDIN`;
 }
 

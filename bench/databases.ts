@@ -13,7 +13,7 @@ import { openStore } from '../server/store/open-store.ts';
 import { startTestServer, type TestServer } from '../server/store/postgres/test-server.ts';
 import type { Row } from '../server/store/rows.ts';
 import { openForWriting } from '../server/store/sqlite/writing-connection.ts';
-import { catalogueTables, quoted, quotedList, recordTable } from '../server/store/tables.ts';
+import { catalogueTables, quoted, quotedList, tableOf } from '../server/store/tables.ts';
 import { copyInto } from './copy.ts';
 import { bindable, ORGANISATION, rowsOf, upsertSql } from './rows.ts';
 import { recordsOf, referencedShops } from './workloads.ts';
@@ -53,7 +53,7 @@ async function furnish(database: string): Promise<string> {
   }
 }
 
-const filled = recordTable(catalogueTables, 'transactions');
+const filled = tableOf(catalogueTables, 'transactions');
 
 function firstFilling(rows: number): Row[] {
   const count = Math.min(rows, FILLING_ROWS);

@@ -46,6 +46,11 @@ export const claims = {
     unit: 'ratio',
     bound: { atLeast: 0.9 },
   },
+  interactionsInBulk: {
+    title: 'Uploads of interactions against uploads of transactions, both to SQLite',
+    unit: 'ratio',
+    bound: { atLeast: 0.6 },
+  },
   uploadAgain: {
     title: 'Identical upload again against the first, into an empty table',
     unit: 'ratio',

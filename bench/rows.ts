@@ -1,7 +1,7 @@
 // Converts records to rows in their stored form, and builds the plain upsert that writes a row to SQLite.
 
 import type { SQLInputValue } from 'node:sqlite';
-import { recordTypes } from '@headgate/catalogue/record-types.ts';
+import { uploadTypes } from '@headgate/catalogue/record-types.ts';
 import { checkFields, planOf } from '../server/ingest/check-fields.ts';
 import type { Row } from '../server/store/rows.ts';
 import { quoted, quotedList, type Table } from '../server/store/tables.ts';
@@ -11,7 +11,7 @@ import { type BenchRecord, type WorkloadName, workloads } from './workloads.ts';
 export const ORGANISATION = 1;
 
 export function rowsOf(name: WorkloadName, records: readonly BenchRecord[]): Row[] {
-  const plan = planOf(recordTypes[workloads[name].type].fields);
+  const plan = planOf(uploadTypes[workloads[name].type].fields);
   return records.map((record) => checkFields(plan, record, null).row);
 }
 

@@ -1,14 +1,14 @@
 // The workloads. Their records are generated from a seed, so that every contender gets the same records and the same
 // upload can be sent again.
 
-import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import { Random } from '../tests/harness/random.ts';
 
-export type WorkloadName = 'transactions' | 'shops' | 'mixed';
+export type WorkloadName = 'transactions' | 'shops' | 'mixed' | 'interactions';
 export type BenchRecord = Record<string, string | number | boolean>;
 
 export interface Workload {
-  readonly type: RecordTypeName;
+  readonly type: UploadTypeName;
   make(random: Random): BenchRecord;
 }
 
@@ -40,7 +40,7 @@ function shop(random: Random, shopId: string): BenchRecord {
   };
 }
 
-/** The shops that transactions refer to. They are stored before the measurement. */
+/** The shops that transactions and interactions refer to. They are stored before the measurement. */
 export const referencedShops: readonly BenchRecord[] = (() => {
   const random = new Random(SHOPS_SEED);
   return Array.from({ length: SHOPS }, () => shop(random, randomUuid(random)));
@@ -67,6 +67,23 @@ function transaction(random: Random): BenchRecord {
   };
 }
 
+/** Returns an interaction with all fields that an upload may contain, except for the time of recording. */
+function interaction(random: Random): BenchRecord {
+  return {
+    interaction_type: 'PAGE_VIEW',
+    user_id: `user-${random.integer(1, 99_999)}`,
+    item_type: 'SHOP',
+    item_id: random.oneOf(referencedShops).shop_id!,
+    city: 'Cambridge',
+    country: 'GB',
+    platform: 'WEB',
+    event_timestamp: dateTime(random),
+    source: 'SERVICE',
+    recommendation_id: randomUuid(random),
+    interaction_id: randomUuid(random),
+  };
+}
+
 const spoilings: readonly ((record: BenchRecord, random: Random) => void)[] = [
   (record) => delete record.amount,
   (record) => (record.amount = 'twelve'),
@@ -76,6 +93,7 @@ const spoilings: readonly ((record: BenchRecord, random: Random) => void)[] = [
 
 export const workloads: Readonly<Record<WorkloadName, Workload>> = {
   transactions: { type: 'transactions', make: transaction },
+  interactions: { type: 'interactions', make: interaction },
   shops: { type: 'shops', make: (random) => shop(random, randomUuid(random)) },
   mixed: {
     type: 'transactions',

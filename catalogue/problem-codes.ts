@@ -57,8 +57,8 @@ export const problemCodes = {
   store_unavailable: {
     meaning: 'The store did not confirm that the record is stored; it may or may not be stored.',
     remedy:
-      'Send it again unchanged, with increasing delays. That is safe for uploads, and for an interaction with an ' +
-      '`Idempotency-Key`.',
+      'Send it again unchanged, with increasing delays. That is safe for records, and for an interaction with an ' +
+      '`interaction_id` or an `Idempotency-Key`.',
     retryable: true,
   },
 } as const satisfies Record<string, ProblemCodeDescription>;

@@ -171,23 +171,46 @@ export const interaction = {
 
 /** The fields that Headgate adds to an interaction when it stores it. */
 export const assignedToInteraction = {
-  interaction_id: required(uuid, { note: 'a UUIDv7, so ids sort by creation time' }),
+  interaction_id: required(uuid, { note: 'a UUIDv7, unless an upload has given it another id' }),
   occurred_at: required(dateTime, { note: 'event_timestamp as a UTC date-time' }),
   created: required(dateTime, { note: 'when Headgate recorded it' }),
 };
 
 export const storedInteraction = { ...interaction, ...assignedToInteraction };
 
+/** The name under which many interactions are uploaded at once. */
+export const INTERACTIONS = 'interactions' as const;
+
+/** The fields of an interaction that only an upload of many may contain. */
+export const uploadedWithInteraction = {
+  interaction_id: optional(uuid, {
+    note: 'if omitted, Headgate assigns one; an interaction that is stored with this id is never changed',
+  }),
+  created: optional(dateTime, { note: 'when it was recorded; if omitted, now' }),
+};
+
+/** Everything that can be uploaded in batches: records of all types, and interactions. */
+export const uploadTypes = {
+  ...recordTypes,
+  [INTERACTIONS]: recordType('Interaction', 'interaction_id', { ...interaction, ...uploadedWithInteraction }),
+};
+
 export type RecordTypeName = keyof typeof recordTypes;
 export type SentRecord<T extends RecordTypeName = RecordTypeName> = Sent<(typeof recordTypes)[T]['fields']>;
 export type ShownRecord<T extends RecordTypeName = RecordTypeName> = Shown<(typeof recordTypes)[T]['fields']>;
 export type SentInteraction = Sent<typeof interaction>;
+export type UploadTypeName = keyof typeof uploadTypes;
 export type ShownInteraction = Shown<typeof storedInteraction>;
 
 export const recordTypeNames = Object.keys(recordTypes) as readonly RecordTypeName[];
+export const uploadTypeNames = Object.keys(uploadTypes) as readonly UploadTypeName[];
 
 export function isRecordTypeName(name: string): name is RecordTypeName {
   return Object.hasOwn(recordTypes, name);
+}
+
+export function isUploadTypeName(name: string): name is UploadTypeName {
+  return Object.hasOwn(uploadTypes, name);
 }
 
 checkDeclarations(recordTypes, interaction);

@@ -4,7 +4,14 @@
 import type { Field, Fields } from './declaration.ts';
 import type { Kind } from './kinds/kind.ts';
 import { problemCodes } from './problem-codes.ts';
-import { interaction, type RecordTypeName, recordTypes, storedInteraction } from './record-types.ts';
+import {
+  INTERACTIONS,
+  interaction,
+  type RecordTypeName,
+  recordTypes,
+  storedInteraction,
+  uploadTypes,
+} from './record-types.ts';
 import { requirementOf, uploadOrder } from './references.ts';
 
 /** Returns the code of a module with the interfaces of all records and interactions, as sent and as returned. */
@@ -24,6 +31,11 @@ export function clientTypes(): string {
       ];
     }),
     declaration('An interaction as it is recorded.', 'SentInteraction', sentFields(interaction)),
+    declaration(
+      'An interaction as it is uploaded together with others.',
+      'UploadedInteraction',
+      sentFields(uploadTypes[INTERACTIONS].fields),
+    ),
     declaration('An interaction as it is read back.', 'ShownInteraction', shownFields(storedInteraction)),
     declaration(
       'Maps each record type to its records as they are uploaded.',
@@ -36,14 +48,20 @@ export function clientTypes(): string {
       members((type) => `${shownName(recordTypes[type].title)};`),
     ),
     'export type RecordTypeName = keyof SentRecords;\n',
+    '/** Everything that can be uploaded: records of all types, and interactions. */\n' +
+      'export interface SentUploads extends SentRecords {\n' +
+      `  ${INTERACTIONS}: UploadedInteraction;\n}\n`,
+    'export type UploadTypeName = keyof SentUploads;\n',
+    'export type SentUpload<T extends UploadTypeName = UploadTypeName> = SentUploads[T];\n',
     'export type SentRecord<T extends RecordTypeName = RecordTypeName> = SentRecords[T];\n',
     'export type ShownRecord<T extends RecordTypeName = RecordTypeName> = ShownRecords[T];\n',
     '/** Why a record, or a field of it, is not accepted. */\n' +
       `export type ProblemCode =${codes.map((code) => `\n  | '${code}'`).join('')};\n`,
     '/** All record types in dependency order: each comes after the types that it refers to. */\n' +
       `export const uploadOrder = [\n${order.map((type) => `  '${type}',\n`).join('')}] as const;\n`,
-    '/** Maps each record type to the field that identifies a record. */\n' +
-      `export const keyFields = {\n${members((type) => `'${recordTypes[type].key}',`).join('')}} as const;\n`,
+    '/** Maps everything that can be uploaded to the field that identifies it. */\n' +
+      `export const keyFields = {\n${members((type) => `'${recordTypes[type].key}',`).join('')}` +
+      `  ${INTERACTIONS}: '${uploadTypes[INTERACTIONS].key}',\n} as const;\n`,
   ].join('\n');
 }
 

@@ -12,9 +12,10 @@ import {
   keyFields,
   type RecordTypeName,
   type SentInteraction,
-  type SentRecord,
+  type SentUpload,
   type ShownInteraction,
   type ShownRecord,
+  type UploadTypeName,
   uploadOrder,
 } from './records.ts';
 import { itemReader, type Page, pageReader, readRecorded } from './responses.ts';
@@ -110,13 +111,14 @@ export class HeadgateClient {
   }
 
   /**
-   * Uploads any number of records in as many requests as needed. If several records have the same id, the last one is
-   * stored. Rejected records do not stop the upload; they are listed in the result. Throws an UploadInterruptedError if
-   * the upload cannot continue.
+   * Uploads any number of records or interactions in as many requests as needed. If several records have the same id,
+   * the last one is stored; of several interactions, the first. An interaction without an id gets one, so that it is
+   * recorded only once even after retries. Rejected records do not stop the upload; they are listed in the result.
+   * Throws an UploadInterruptedError if the upload cannot continue.
    */
-  async upload<T extends RecordTypeName>(
+  async upload<T extends UploadTypeName>(
     type: T,
-    records: Iterable<SentRecord<T>> | AsyncIterable<SentRecord<T>>,
+    records: Iterable<SentUpload<T>> | AsyncIterable<SentUpload<T>>,
     options: UploadOptions<T> = {},
   ): Promise<UploadResult> {
     const concurrency = countFrom('concurrency', options.concurrency, this.#limits.concurrency);

@@ -220,7 +220,18 @@ export class Connection {
  * plain HTTP.
  */
 export function randomKey(): string {
+  return hexOf(crypto.getRandomValues(new Uint8Array(16)));
+}
+
+/** Returns a random UUID of version 4. */
+export function randomUuid(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  return hexOf(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+function hexOf(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 

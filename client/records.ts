@@ -533,6 +533,36 @@ export interface SentInteraction {
   recommendation_id?: string | null;
 }
 
+/** An interaction as it is uploaded together with others. */
+export interface UploadedInteraction {
+  /** One of FILTER_CLICK, SHARE, PAGE_VIEW, DISCOUNT_CODE. */
+  interaction_type: 'FILTER_CLICK' | 'SHARE' | 'PAGE_VIEW' | 'DISCOUNT_CODE';
+  /** Pseudonymous user identifier. Text of at most 10000 characters, without NUL or lone surrogates. */
+  user_id?: string | null;
+  /** A customer's customer_id. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type customers. */
+  student_id?: string | null;
+  /** One of TAG, OFFER, SHOP, KEYWORD. */
+  item_type: 'TAG' | 'OFFER' | 'SHOP' | 'KEYWORD';
+  /** An item of the type that item_type names. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type tags, offers, shops, or keywords. */
+  item_id: string;
+  /** Where the interaction occurred. Text of at most 10000 characters, without NUL or lone surrogates. */
+  city?: string | null;
+  /** Where the interaction occurred. Text of at most 10000 characters, without NUL or lone surrogates. */
+  country?: string | null;
+  /** One of ANDROID, IOS, WEB, OTHER. */
+  platform?: 'ANDROID' | 'IOS' | 'WEB' | 'OTHER' | null;
+  /** When it occurred. A positive integer (seconds or milliseconds since 1970) or an ISO 8601 date-time. */
+  event_timestamp: string | number;
+  /** SERVICE when it came from a recommendation response, null for normal browsing. SERVICE. */
+  source?: 'SERVICE' | null;
+  /** The recommendation it came from. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
+  recommendation_id?: string | null;
+  /** If omitted, Headgate assigns one; an interaction that is stored with this id is never changed. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
+  interaction_id?: string | null;
+  /** When it was recorded; if omitted, now. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */
+  created?: string | null;
+}
+
 /** An interaction as it is read back. */
 export interface ShownInteraction {
   interaction_type: 'FILTER_CLICK' | 'SHARE' | 'PAGE_VIEW' | 'DISCOUNT_CODE';
@@ -554,7 +584,7 @@ export interface ShownInteraction {
   source: 'SERVICE' | null;
   /** The recommendation it came from. */
   recommendation_id: string | null;
-  /** A UUIDv7, so ids sort by creation time. */
+  /** A UUIDv7, unless an upload has given it another id. */
   interaction_id: string;
   /** Event_timestamp as a UTC date-time. */
   occurred_at: string;
@@ -600,6 +630,15 @@ export interface ShownRecords {
 
 export type RecordTypeName = keyof SentRecords;
 
+/** Everything that can be uploaded: records of all types, and interactions. */
+export interface SentUploads extends SentRecords {
+  interactions: UploadedInteraction;
+}
+
+export type UploadTypeName = keyof SentUploads;
+
+export type SentUpload<T extends UploadTypeName = UploadTypeName> = SentUploads[T];
+
 export type SentRecord<T extends RecordTypeName = RecordTypeName> = SentRecords[T];
 
 export type ShownRecord<T extends RecordTypeName = RecordTypeName> = ShownRecords[T];
@@ -635,7 +674,7 @@ export const uploadOrder = [
   'student-favourites',
 ] as const;
 
-/** Maps each record type to the field that identifies a record. */
+/** Maps everything that can be uploaded to the field that identifies it. */
 export const keyFields = {
   customers: 'customer_id',
   shops: 'shop_id',
@@ -651,4 +690,5 @@ export const keyFields = {
   keywords: 'keyword_id',
   'shop-keywords': 'shop_keyword_id',
   'student-favourites': 'student_favourite_id',
+  interactions: 'interaction_id',
 } as const;

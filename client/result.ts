@@ -1,6 +1,6 @@
 // The result of an upload.
 
-import type { ProblemCode, RecordTypeName } from './records.ts';
+import type { ProblemCode, UploadTypeName } from './records.ts';
 
 export interface Counts {
   readonly received: number;
@@ -33,7 +33,7 @@ export interface UploadWarning {
 }
 
 export interface UploadResult {
-  readonly type: RecordTypeName;
+  readonly type: UploadTypeName;
   readonly dryRun: boolean;
   readonly counts: Counts;
   /** The errors in the order of the input. If a request has thousands, not all errors of each record are listed. */

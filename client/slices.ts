@@ -134,6 +134,7 @@ export interface SliceLimits {
 export class Slicer<Item> {
   readonly #iterator: Iterator<Item> | AsyncIterator<Item>;
   readonly #limits: SliceLimits;
+  readonly #textOf: (record: Item) => string;
   #index = 0;
   #capacityBytes = FIRST_CAPACITY_BYTES;
   #carried: { readonly record: Item; readonly json: Uint8Array } | null = null;
@@ -141,7 +142,11 @@ export class Slicer<Item> {
   #hasEnded = false;
   #failure: { readonly error: unknown } | null = null;
 
-  constructor(input: Iterable<Item> | AsyncIterable<Item>, limits: SliceLimits) {
+  constructor(
+    input: Iterable<Item> | AsyncIterable<Item>,
+    limits: SliceLimits,
+    textOf: (record: Item) => string = jsonTextOf,
+  ) {
     const { [Symbol.asyncIterator]: beginAsync, [Symbol.iterator]: begin } = Object(input) as Partial<
       AsyncIterable<Item> & Iterable<Item>
     >;
@@ -150,6 +155,7 @@ export class Slicer<Item> {
     }
     this.#iterator = beginAsync?.call(input) ?? begin!.call(input);
     this.#limits = limits;
+    this.#textOf = textOf;
   }
 
   /**
@@ -201,7 +207,7 @@ export class Slicer<Item> {
         this.#hasEnded = true;
         throw error;
       }
-      writer.addText(jsonTextOf(value));
+      writer.addText(this.#textOf(value));
       if (writer.length > this.#limits.bytes && records.length > 0) {
         this.#carried = { record: value, json: writer.takeLast() };
         return;

@@ -1,22 +1,22 @@
 // Uploads an input of any length: cuts the input into slices, sends a few slices at the same time, and reports their
 // results in the order of the input.
 
-import { type Connection, type Control, randomKey } from './connection.ts';
+import { type Connection, type Control, randomKey, randomUuid } from './connection.ts';
 import { AbortedError, HeadgateError, RefusedError, UploadInterruptedError } from './errors.ts';
 import type { Patience, RetryNotice } from './patience.ts';
-import { keyFields, type RecordTypeName, type SentRecord } from './records.ts';
+import { keyFields, type SentUpload, type UploadTypeName } from './records.ts';
 import { recordLimitIn, sumOf, type UploadResponse, uploadReader } from './responses.ts';
 import type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
-import { type Slice, type SliceLimits, Slicer } from './slices.ts';
+import { jsonTextOf, type Slice, type SliceLimits, Slicer } from './slices.ts';
 
-export interface RejectedRecord<T extends RecordTypeName> {
+export interface RejectedRecord<T extends UploadTypeName> {
   readonly index: number;
   /** The same object that the caller passed in. */
-  readonly record: SentRecord<T>;
+  readonly record: SentUpload<T>;
   readonly errors: readonly UploadError[];
 }
 
-export interface UploadedSlice<T extends RecordTypeName> {
+export interface UploadedSlice<T extends UploadTypeName> {
   /** The position in the input of the slice's first record. */
   readonly firstIndex: number;
   readonly count: number;
@@ -34,7 +34,7 @@ export interface UploadProgress extends Counts {
   readonly retries: number;
 }
 
-export interface UploadOptions<T extends RecordTypeName = RecordTypeName> {
+export interface UploadOptions<T extends UploadTypeName = UploadTypeName> {
   /** Stores nothing. The result shows what an upload would have done. */
   dryRun?: boolean | undefined;
   /** Drops unknown fields and reports them as warnings, instead of rejecting the record. */
@@ -67,8 +67,8 @@ interface Outcome {
 }
 
 /** A slice that is being sent. */
-interface Sending<T extends RecordTypeName> {
-  readonly slice: Slice<SentRecord<T>>;
+interface Sending<T extends UploadTypeName> {
+  readonly slice: Slice<SentUpload<T>>;
   readonly signal: AbortSignal;
   readonly outcome: Outcome;
 }
@@ -83,10 +83,10 @@ const HELD_PER_REQUEST = 2;
 const CONTENT_TOO_LARGE_STATUS = 413;
 
 /** One upload. */
-export class Upload<T extends RecordTypeName> {
+export class Upload<T extends UploadTypeName> {
   readonly #connection: Connection;
   readonly #type: T;
-  readonly #slicer: Slicer<SentRecord<T>>;
+  readonly #slicer: Slicer<SentUpload<T>>;
   /** `records` and `bytes` are reduced if the server refuses a request as too large. */
   readonly #limits: { readonly concurrency: number; records: number; bytes: number };
   readonly #compression: 'gzip' | null;
@@ -113,7 +113,7 @@ export class Upload<T extends RecordTypeName> {
   constructor(
     connection: Connection,
     type: T,
-    records: Iterable<SentRecord<T>> | AsyncIterable<SentRecord<T>>,
+    records: Iterable<SentUpload<T>> | AsyncIterable<SentUpload<T>>,
     limits: UploadLimits,
     compression: 'gzip' | null,
     options: UploadOptions<T>,
@@ -121,7 +121,7 @@ export class Upload<T extends RecordTypeName> {
     this.#connection = connection;
     this.#type = type;
     this.#limits = { ...limits };
-    this.#slicer = new Slicer(records, this.#limits);
+    this.#slicer = new Slicer(records, this.#limits, type === 'interactions' ? identifiedTextOf : jsonTextOf);
     this.#compression = compression;
     this.#options = options;
   }
@@ -178,7 +178,7 @@ export class Upload<T extends RecordTypeName> {
   }
 
   /** Resolves to the next slice. A stop resolves it to 'stopped' at once, because the input may never yield again. */
-  #read(): Promise<Slice<SentRecord<T>> | null | 'stopped'> {
+  #read(): Promise<Slice<SentUpload<T>> | null | 'stopped'> {
     return new Promise((resolve, reject) => {
       this.#wake = () => {
         if (this.#isStopped) resolve('stopped');
@@ -187,7 +187,7 @@ export class Upload<T extends RecordTypeName> {
     });
   }
 
-  #idsOf({ records }: Slice<SentRecord<T>>): readonly string[] {
+  #idsOf({ records }: Slice<SentUpload<T>>): readonly string[] {
     if (this.#options.dryRun) return [];
     const ids: string[] = [];
     for (const record of records) {
@@ -203,7 +203,7 @@ export class Upload<T extends RecordTypeName> {
     return typeof id === 'string' ? id : null;
   }
 
-  #start(slice: Slice<SentRecord<T>>, ids: readonly string[]): void {
+  #start(slice: Slice<SentUpload<T>>, ids: readonly string[]): void {
     const { firstIndex, records } = slice;
     const controller = new AbortController();
     this.#underway.set(firstIndex, controller);
@@ -242,7 +242,7 @@ export class Upload<T extends RecordTypeName> {
     this.#wake();
   }
 
-  async #send(slice: Slice<SentRecord<T>>, signal: AbortSignal): Promise<Outcome> {
+  async #send(slice: Slice<SentUpload<T>>, signal: AbortSignal): Promise<Outcome> {
     const outcome = newOutcome();
     await this.#sendPart({ slice, signal, outcome }, [...slice.records.keys()]);
     outcome.errors.sort((one, other) => one.index - other.index);
@@ -367,7 +367,7 @@ export class Upload<T extends RecordTypeName> {
   }
 
   async #handOver(
-    slice: Slice<SentRecord<T>>,
+    slice: Slice<SentUpload<T>>,
     { counts, errors, warnings, requestIds }: Outcome,
   ): Promise<void> {
     const { firstIndex, records } = slice;
@@ -400,9 +400,18 @@ function newOutcome(): Outcome {
   return { counts: { ...noCounts }, errors: [], warnings: [], requestIds: [] };
 }
 
+/** Returns the JSON of an interaction with an id, so that it is recorded only once even if it is sent several times. */
+function identifiedTextOf(interaction: unknown): string {
+  const text = jsonTextOf(interaction);
+  const id = (interaction as Readonly<Record<string, unknown>> | null | undefined)?.interaction_id ?? null;
+  if (id !== null || !text.startsWith('{')) return text;
+  const value = JSON.parse(text) as Record<string, unknown>;
+  return JSON.stringify({ ...value, interaction_id: value.interaction_id ?? randomUuid() });
+}
+
 /** Returns the rejected records of a slice with their errors, which are sorted by index. */
-function rejectedOf<T extends RecordTypeName>(
-  { firstIndex, records }: Slice<SentRecord<T>>,
+function rejectedOf<T extends UploadTypeName>(
+  { firstIndex, records }: Slice<SentUpload<T>>,
   errors: readonly UploadError[],
 ): readonly RejectedRecord<T>[] {
   const rejected: (RejectedRecord<T> & { readonly errors: UploadError[] })[] = [];

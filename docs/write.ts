@@ -10,6 +10,7 @@ import {
   recordTypeNames,
   recordTypes,
   storedInteraction,
+  uploadedWithInteraction,
 } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, requirementOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
@@ -20,7 +21,7 @@ import { metricTable } from '../server/observe/metric-table.ts';
 import { readSettings, settingDescriptions } from '../server/settings.ts';
 import { codecs as postgresCodecs } from '../server/store/postgres/codecs.ts';
 import { codecs as sqliteCodecs } from '../server/store/sqlite/codecs.ts';
-import { catalogueTables, recordTable, type Table } from '../server/store/tables.ts';
+import { catalogueTables, type Table, tableOf } from '../server/store/tables.ts';
 
 const root = new URL('..', import.meta.url);
 
@@ -102,6 +103,8 @@ function recordTypesPage(): string {
     '## Interaction: `POST /user-interactions`\n',
     'Below 100,000,000,000 an integer `event_timestamp` counts seconds, from there on milliseconds.\n',
     fieldsTable(interaction),
+    'To record many at once, upload them like records to `POST /v1/data/interactions`. There they may also have:\n',
+    fieldsTable(uploadedWithInteraction),
     'Headgate adds:\n',
     fieldsTable(assignedToInteraction),
   ].join('\n');
@@ -154,7 +157,7 @@ function columnTables(): string {
     return head + table(['Column', 'SQLite', 'PostgreSQL', 'May be null'], rows);
   };
   return [
-    ...recordTypeNames.map((type) => section(recordTable(catalogueTables, type), recordTypes[type].fields)),
+    ...recordTypeNames.map((type) => section(tableOf(catalogueTables, type), recordTypes[type].fields)),
     section(catalogueTables.interactions, storedInteraction),
   ].join('\n');
 }

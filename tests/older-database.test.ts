@@ -8,7 +8,7 @@ import { openStore } from '../server/store/open-store.ts';
 import { codecs as postgresCodecs } from '../server/store/postgres/codecs.ts';
 import type { Row } from '../server/store/rows.ts';
 import { codecs as sqliteCodecs } from '../server/store/sqlite/codecs.ts';
-import { catalogueTables, quoted, recordTable } from '../server/store/tables.ts';
+import { catalogueTables, quoted, tableOf } from '../server/store/tables.ts';
 import { type TestDatabases, testDatabases } from '../server/store/test-databases.ts';
 import { everyRecord } from '../server/store/test-lists.ts';
 import { recordRow } from '../server/store/test-rows.ts';
@@ -53,7 +53,7 @@ async function olderDatabase(kind: TestDatabases): Promise<Owned> {
   const isSqlite = owned.database.startsWith('sqlite:');
   const codecs = isSqlite ? sqliteCodecs : postgresCodecs;
   const wasRequired = ['customer_id', 'gender', 'is_deleted'];
-  const columns = recordTable(catalogueTables, 'customers')
+  const columns = tableOf(catalogueTables, 'customers')
     .columns.filter(({ name }) => name !== 'region')
     .map(
       ({ name, kind }) =>

@@ -289,7 +289,7 @@ forEachStore((store) => {
         );
         assert.deepEqual(body, exampleOf(api, described!, 200, 'page') as RecordsBody);
       }
-      assert.equal((await reader.interactions()).body.interactions.length, 1);
+      assert.equal((await reader.interactions()).body.interactions.length, 2, 'one recorded, one uploaded');
     });
 
     const writeSamples = async (folder: string): Promise<string[]> => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
-import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import { recordTypeNames, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { apiRoutes, routes } from '../server/http/routes.ts';
 import packageJson from '../server/package.json' with { type: 'json' };
@@ -52,7 +52,9 @@ describe('the API description', () => {
     const described = operations.map(({ path, method }) => `${method.toUpperCase()} ${path}`);
     const wanted = Object.values(apiRoutes).flatMap(({ method, path }) =>
       path.includes(':type')
-        ? recordTypeNames.map((type) => `${method} ${path.replace(':type', type).replace(':id', '{id}')}`)
+        ? (method === 'POST' ? uploadTypeNames : recordTypeNames).map(
+            (type) => `${method} ${path.replace(':type', type).replace(':id', '{id}')}`,
+          )
         : [`${method} ${path.replace(':id', '{id}')}`],
     );
     assert.deepEqual(described.toSorted(), wanted.toSorted());

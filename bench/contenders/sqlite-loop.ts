@@ -7,7 +7,7 @@ import { newOpenedFiles } from '../../server/store/sqlite/file-identity.ts';
 import { defaultTuning } from '../../server/store/sqlite/tuning.ts';
 import { keepWal } from '../../server/store/sqlite/wal.ts';
 import { openForWriting } from '../../server/store/sqlite/writing-connection.ts';
-import { catalogueTables, recordTable } from '../../server/store/tables.ts';
+import { catalogueTables, tableOf } from '../../server/store/tables.ts';
 import { prepareChild, takeOrder } from '../../tests/harness/prepared-child.ts';
 import type { SqliteDatabases } from '../databases.ts';
 import { keptRecords, makeRecordTexts, type RecordsOrder } from '../load/record-texts.ts';
@@ -46,7 +46,7 @@ if (import.meta.main) {
     const wal = keepWal(database, newOpenedFiles(path), defaultTuning, (trouble) => {
       throw new Error(trouble);
     });
-    const upsert = database.prepare(upsertSql(recordTable(catalogueTables, workloads[workload].type)));
+    const upsert = database.prepare(upsertSql(tableOf(catalogueTables, workloads[workload].type)));
     const batches = Array.from(keptRecords(order), (records) => rowsOf(workload, records).map(bindable));
     const write = (rows: readonly SQLInputValue[][], end: 'COMMIT' | 'ROLLBACK'): void => {
       database.exec('BEGIN IMMEDIATE');

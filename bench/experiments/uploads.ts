@@ -17,10 +17,11 @@ export const uploadsToSqlite: Experiment = async ({ plan, sqlite, say }) => {
     uploadTurn(sqliteLoop(sqlite), 0, orderOf(plan, 'transactions')),
     uploadTurn(ours, 0, orderOf(plan, 'transactions'), again),
     { ...uploadTurn(ours, 0, orderOf(plan, 'mixed')), contender: `${ours.name}, 2 % bad` },
+    { ...uploadTurn(ours, 0, orderOf(plan, 'interactions')), contender: `${ours.name}, interactions` },
     { ...uploadTurn(ours, 0, orderOf(plan, 'shops')), contender: `${ours.name}, shops` },
   ];
   const series = await inRounds(plan.rounds, turns, say);
-  const [ceiling, first, mixed] = series as [Series, Series, Series];
+  const [ceiling, first, mixed, interactions] = series as [Series, Series, Series, Series];
   const repeated: Series = { contender: `${ours.name}, the same again`, unit: 'records/s', values: again };
   return {
     comparisons: [
@@ -34,6 +35,7 @@ export const uploadsToSqlite: Experiment = async ({ plan, sqlite, say }) => {
     figures: [
       figure('sqliteToCeiling', ratioPerRound(first, ceiling)),
       figure('badRecords', ratioPerRound(mixed, first)),
+      figure('interactionsInBulk', ratioPerRound(interactions, first)),
       figure('uploadAgain', ratioPerRound(repeated, first)),
     ],
   };

@@ -147,7 +147,7 @@ async function* piecesOf(
   let total = 0;
   for await (const record of records) {
     const values = record as Readonly<Record<string, CsvValue>>;
-    // Only the declared fields are written, so the fields that the server assigns to an interaction are omitted.
+    // Only the fields that `load` accepts are written. `occurred_at` is not, because it follows from event_timestamp.
     piece +=
       format === 'csv'
         ? csvLine(names.map((name) => cellOf(values[name] ?? null)))

@@ -1,6 +1,7 @@
 // Handles POST /v1/data/{type} and POST /user-interactions: reads the request, passes it to an ingest thread and sends
 // the response.
 
+import { INTERACTIONS } from '@headgate/catalogue/record-types.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IdempotencyKey } from '../ingest/idempotency.ts';
 import type { IngestSummary } from '../observe/ended-request.ts';
@@ -13,7 +14,7 @@ import { lacksScope, unauthorized } from './gate.ts';
 import { idempotencyKey, preferenceApplied, preferredHandling, presentedKey } from './header-values.ts';
 import type { IngestRequest } from './ingest-pool.ts';
 import { type IngestResponse, keyRunning } from './ingest-responses.ts';
-import { recordTypeOf } from './path-parameters.ts';
+import { uploadTypeOf } from './path-parameters.ts';
 import { readFlag, readQuery } from './query.ts';
 import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
 import { noteBody, noteWork, noteWorkDone, whenClosed } from './request-observation.ts';
@@ -30,9 +31,12 @@ type Wanted = Pick<IngestRequest, 'type' | 'dryRun'> & { readonly path: string }
 
 export function postRecords(service: AppDependencies) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const type = recordTypeOf(request);
+    const type = uploadTypeOf(request);
     if (isRefusal(type)) return refuse(reply, type);
-    const lack = lacksScope(request.caller!, 'data:write', type);
+    const lack =
+      type === INTERACTIONS
+        ? lacksScope(request.caller!, 'interactions:write')
+        : lacksScope(request.caller!, 'data:write', type);
     if (lack !== null) return refuse(reply, lack);
     const query = readQuery(request, ['dry_run']);
     if (isRefusal(query)) return refuse(reply, query);

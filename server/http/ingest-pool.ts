@@ -3,7 +3,7 @@
 // message for each small request would cost more than the work for the request, so the small requests of one event-loop
 // turn are sent together.
 
-import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Handling } from '../ingest/check-fields.ts';
 import type { IdempotencyKey } from '../ingest/idempotency.ts';
 import type { UploadLimits } from '../ingest/take-upload.ts';
@@ -24,7 +24,7 @@ export interface IngestRequest {
   readonly requestId: string;
   readonly organisation: OrganisationNumber;
   /** The type of the uploaded records; null for an interaction. */
-  readonly type: RecordTypeName | null;
+  readonly type: UploadTypeName | null;
   readonly handling: Handling;
   readonly dryRun: boolean;
   readonly idempotency: IdempotencyKey | null;

@@ -1,9 +1,10 @@
 // Converts the result of ingesting a request into the HTTP response: status, headers and body.
 
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
+import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import type { KeyRunning, KeyTaken } from '../ingest/idempotency.ts';
 import type { UnreadableBody } from '../ingest/json.ts';
-import type { BatchOutcome, BatchResult, Outcome } from '../ingest/outcome.ts';
+import { type BatchOutcome, type BatchResult, howToSendAgain, type Outcome } from '../ingest/outcome.ts';
 import type { InteractionTaken } from '../ingest/take-interaction.ts';
 import type { UploadTaken } from '../ingest/take-upload.ts';
 import type { IngestSummary } from '../observe/ended-request.ts';
@@ -154,10 +155,10 @@ function renderOutcome({ requestId, type, dryRun, batches: outcomes }: Outcome):
     data: {
       status: batchStatuses[batch.result].word,
       type,
-      message: summaryOf(batch, dryRun),
+      message: summaryOf(batch, type, dryRun),
       request_id: requestId,
       batch_id: batch.batchId,
-      error: errorOf(batch),
+      error: errorOf(batch, type),
       counts: batch.counts,
       errors: batch.problems,
       ...(batch.omittedProblems === 0 ? {} : { errors_omitted: batch.omittedProblems }),
@@ -169,20 +170,22 @@ function renderOutcome({ requestId, type, dryRun, batches: outcomes }: Outcome):
   return { status, body: { request_id: requestId, type, ...(dryRun ? { dry_run: true } : {}), batches } };
 }
 
-function summaryOf({ result, counts }: BatchOutcome, dryRun: boolean): string {
+function summaryOf({ result, counts }: BatchOutcome, type: UploadTypeName, dryRun: boolean): string {
   const { received, created, updated, unchanged, rejected } = counts;
   const records = `${received} ${received === 1 ? 'record' : 'records'} received`;
-  if (result === 'failed')
-    return `${records}; the store did not confirm the batch. Send it again as it is; that is safe.`;
+  if (result === 'failed') return `${records}; the store did not confirm the batch. ${howToSendAgain(type)}.`;
   const done = `${created} created, ${updated} updated, ${unchanged} unchanged, ${rejected} rejected`;
   return dryRun ? `${records}; an upload would give: ${done}. Nothing was stored.` : `${records}: ${done}.`;
 }
 
-function errorOf({ result, counts, problems, omittedProblems }: BatchOutcome): string | null {
+function errorOf(
+  { result, counts, problems, omittedProblems }: BatchOutcome,
+  type: UploadTypeName,
+): string | null {
   const [first] = problems;
   if (first === undefined) return null;
   if (result === 'failed') {
-    return 'The store did not confirm this batch. Send it again as it is; that is safe.';
+    return `The store did not confirm this batch. ${howToSendAgain(type)}.`;
   }
   const byCode = new Map<string, number>();
   for (const { code } of problems) byCode.set(code, (byCode.get(code) ?? 0) + 1);

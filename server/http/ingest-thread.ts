@@ -2,7 +2,7 @@
 // the serving thread. Organisations share the thread's time fairly.
 
 import { parentPort, workerData } from 'node:worker_threads';
-import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import { FairQueue } from '../fair-queue.ts';
 import type { Handling } from '../ingest/check-fields.ts';
 import type { IdempotencyKey } from '../ingest/idempotency.ts';
@@ -38,7 +38,7 @@ export type IngestJob = readonly [
   requestId: string,
   organisation: OrganisationNumber,
   /** Null for an interaction. */
-  type: RecordTypeName | null,
+  type: UploadTypeName | null,
   handling: Handling,
   dryRun: boolean,
   idempotency: IdempotencyKey | null,

@@ -2,7 +2,7 @@
 // once.
 
 import type { Socket } from 'node:net';
-import { isRecordTypeName } from '@headgate/catalogue/record-types.ts';
+import { isUploadTypeName } from '@headgate/catalogue/record-types.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { EndedRequest, IngestSummary } from '../observe/ended-request.ts';
 import { epochMs } from '../observe/epoch-ms.ts';
@@ -170,5 +170,5 @@ export function shownRoute(path: string): string {
 
 function typeOf({ params }: FastifyRequest): EndedRequest['type'] {
   const type = (params as { readonly type?: string } | null)?.type;
-  return type !== undefined && isRecordTypeName(type) ? type : null;
+  return type !== undefined && isUploadTypeName(type) ? type : null;
 }

@@ -1,7 +1,7 @@
 // Describes the outcome of an upload by batch and record, independent of HTTP.
 
 import { type ProblemCode, problemCodes } from '@headgate/catalogue/problem-codes.ts';
-import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import { INTERACTIONS, type UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Tally } from '../store/rows.ts';
 
 export interface Problem {
@@ -49,7 +49,7 @@ export interface BatchOutcome extends Batch {
 
 interface UploadOf<B extends Batch> {
   readonly requestId: string;
-  readonly type: RecordTypeName;
+  readonly type: UploadTypeName;
   readonly dryRun: boolean;
   readonly batches: readonly B[];
 }
@@ -68,6 +68,13 @@ export interface CheckedBatch extends Batch {
 }
 
 export type CheckedUpload = UploadOf<CheckedBatch>;
+
+/** Returns what a client should do if the store did not confirm what it sent. */
+export function howToSendAgain(type: UploadTypeName): string {
+  return type === INTERACTIONS
+    ? 'Send it again as it is; with an interaction_id or an Idempotency-Key that is safe'
+    : 'Send it again as it is; that is safe';
+}
 
 export function problem(
   index: number,

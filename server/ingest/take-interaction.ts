@@ -3,6 +3,7 @@
 
 import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
+import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import { interaction, type ShownInteraction, storedInteraction } from '@headgate/catalogue/record-types.ts';
 import { Failure } from '../failure.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
@@ -57,6 +58,19 @@ const plan = planOf(interaction);
 const eventTimestampColumn = plan.columnOf.get('event_timestamp')!;
 export const presentInteraction = presenterOf<ShownInteraction>(storedInteraction);
 
+/**
+ * Completes the values of a valid interaction in place, so that they are in the order of the catalogue's
+ * `storedInteraction`. An interaction in an upload may already have an id and a time of recording.
+ */
+export function completeInteraction(row: ColumnValue[], nowMs: number): void {
+  const [id, created] = row.splice(plan.fields.length);
+  row.push(
+    id ?? uuidV7(nowMs),
+    occurredAt(row[eventTimestampColumn] as string),
+    created ?? dateTimeFromMs(nowMs),
+  );
+}
+
 export async function takeInteraction(
   request: InteractionRequest,
   store: Pick<Store, 'storedResponse' | 'writeInteraction'>,
@@ -82,16 +96,10 @@ async function carryOut(
   store: Pick<Store, 'storedResponse' | 'writeInteraction'>,
   known: KnownRecords,
 ): Promise<InteractionTaken> {
-  const nowMs = Date.now();
   const checked = checkFields(plan, value, handling === 'lenient' ? new DroppedFields() : null);
+  const { row } = checked;
   await resolveReferences(plan, [checked], organisation, known);
-  // These three values must be in the order of the fields that the catalogue adds after the client's fields.
-  const row = [
-    ...checked.row,
-    uuidV7(nowMs),
-    checked.problems === null ? occurredAt(checked.row[eventTimestampColumn] as string) : null,
-    dateTimeFromMs(nowMs),
-  ];
+  if (checked.problems === null) completeInteraction(row, Date.now());
   const result: InteractionResult =
     checked.problems === null
       ? { kind: 'recorded', interaction: presentInteraction(row) }

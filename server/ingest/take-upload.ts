@@ -3,7 +3,12 @@
 // the decision between records with the same id holds for the whole upload, even if the store fails.
 
 import { quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
-import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
+import {
+  INTERACTIONS,
+  type UploadTypeName,
+  uploadTypeNames,
+  uploadTypes,
+} from '@headgate/catalogue/record-types.ts';
 import { Failure } from '../failure.ts';
 import type { Written } from '../store/idempotency-records.ts';
 import type { OrganisationNumber, Row, Tally } from '../store/rows.ts';
@@ -34,6 +39,7 @@ import {
   type BatchOutcome,
   type CheckedBatch,
   type CheckedUpload,
+  howToSendAgain,
   type Outcome,
   outcomeOf,
   type Problem,
@@ -41,6 +47,7 @@ import {
   type Warning,
 } from './outcome.ts';
 import { resolveReferences } from './references.ts';
+import { completeInteraction } from './take-interaction.ts';
 
 export interface UploadLimits {
   readonly batchSize: number;
@@ -50,7 +57,7 @@ export interface UploadLimits {
 export interface UploadRequest {
   readonly requestId: string;
   readonly organisation: OrganisationNumber;
-  readonly type: RecordTypeName;
+  readonly type: UploadTypeName;
   readonly body: Uint8Array;
   readonly handling: Handling;
   readonly dryRun: boolean;
@@ -65,7 +72,8 @@ export type UploadTaken =
 
 interface UploadPlan extends FieldPlan {
   readonly keyColumn: number;
-  readonly updatedColumn: number;
+  /** Undefined for interactions, of which the first one with an id is stored. */
+  readonly updatedColumn: number | undefined;
 }
 
 /**
@@ -81,15 +89,14 @@ const MEMBERS_PER_RECORD = 40;
  */
 const MOST_FURTHER_PROBLEMS = 5000;
 const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
-const STORE_UNAVAILABLE = 'was not confirmed by the store. Send it again as it is; that is safe';
 
 const plans = Object.fromEntries(
-  recordTypeNames.map((type) => {
-    const plan = planOf(recordTypes[type].fields);
-    const keyColumn = plan.columnOf.get(recordTypes[type].key)!;
-    return [type, { ...plan, keyColumn, updatedColumn: plan.columnOf.get('updated')! }];
+  uploadTypeNames.map((type) => {
+    const plan = planOf(uploadTypes[type].fields);
+    const keyColumn = plan.columnOf.get(uploadTypes[type].key)!;
+    return [type, { ...plan, keyColumn, updatedColumn: plan.columnOf.get('updated') }];
   }),
-) as Record<RecordTypeName, UploadPlan>;
+) as Record<UploadTypeName, UploadPlan>;
 
 /** Resolves to the outcome of an upload. Calls `onBodyRead` when the body's bytes are no longer needed. */
 export async function takeUpload(
@@ -152,6 +159,7 @@ async function begin(
     earlier.kind === 'unavailable'
       ? failedBecause(earlier.reason)
       : await unlessUnavailable(resolveReferences(plan, checked, organisation, known));
+  if (type === INTERACTIONS) completeInteractions(checked);
   const superseded = findSuperseded(plan, checked);
   const upload = describe(request, plan, checked, superseded, dropped, limits.batchSize);
   const fingerprint = earlier.kind === 'first' ? earlier.fingerprint : '';
@@ -248,10 +256,15 @@ function checkRecords(
   return { checked, dropped };
 }
 
+function completeInteractions(checked: readonly Checked[]): void {
+  const nowMs = Date.now();
+  for (const { row, problems } of checked) if (problems === null) completeInteraction(row, nowMs);
+}
+
 /**
  * Returns the indexes of the valid records that are replaced by another record of the request with the same id. If both
  * records have `updated` and the values differ, the record with the older value is replaced. Otherwise the record that
- * comes first in the request is replaced.
+ * comes first in the request is replaced. Interactions are never replaced, so the first one with an id is kept.
  */
 function findSuperseded(
   { keyColumn, updatedColumn }: UploadPlan,
@@ -268,13 +281,17 @@ function findSuperseded(
       winners.set(id, index);
       continue;
     }
-    const updated = row[updatedColumn] as string | null;
-    const rivalUpdated = checked[rival]!.row[updatedColumn] as string | null;
-    const isOlder = updated !== null && rivalUpdated !== null && updated < rivalUpdated;
-    superseded.add(isOlder ? index : rival);
-    if (!isOlder) winners.set(id, index);
+    const isReplaced = updatedColumn === undefined || isOlder(row, checked[rival]!.row, updatedColumn);
+    superseded.add(isReplaced ? index : rival);
+    if (!isReplaced) winners.set(id, index);
   }
   return superseded;
+}
+
+function isOlder(row: Row, rival: Row, updatedColumn: number): boolean {
+  const updated = row[updatedColumn]!;
+  const rivalUpdated = rival[updatedColumn]!;
+  return updated !== null && rivalUpdated !== null && updated < rivalUpdated;
 }
 
 function describe(
@@ -310,6 +327,7 @@ function failedOutcome(
   ids: Begun['ids'],
   failure: string,
 ): Outcome {
+  const unavailable = `was not confirmed by the store. ${howToSendAgain(type)}`;
   let next = 0;
   return {
     requestId,
@@ -329,7 +347,7 @@ function failedOutcome(
             .flatMap(
               (id, at) =>
                 ownProblems.get(first + at) ?? [
-                  problem(first + at, id, null, 'store_unavailable', STORE_UNAVAILABLE),
+                  problem(first + at, id, null, 'store_unavailable', unavailable),
                 ],
             ),
           omittedProblems,

@@ -2,7 +2,7 @@
 // can choose freely: no key, body or header. Of the path it contains only the route's pattern and a known record type.
 
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
-import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 
 export const uploadOutcomes = [
   'accepted',
@@ -64,7 +64,7 @@ export interface EndedRequest {
   readonly isProbe: boolean;
   readonly orgId: string | null;
   readonly keyId: string | null;
-  readonly type: RecordTypeName | null;
+  readonly type: UploadTypeName | null;
   readonly summary: IngestSummary | null;
   /** The name of the refusal if the whole request was refused, otherwise null. */
   readonly code: string | null;

@@ -2,7 +2,7 @@
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
-import { type RecordTypeName, recordTypeNames } from '@headgate/catalogue/record-types.ts';
+import { recordTypeNames, type UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
   type EndedRequest,
@@ -79,7 +79,7 @@ export class Metrics {
   }
 
   /** Counts an upload or interaction. `type` is null for an interaction. */
-  taken(type: RecordTypeName | null, summary: IngestSummary): void {
+  taken(type: UploadTypeName | null, summary: IngestSummary): void {
     const { outcome, writeMs, codes } = summary;
     const kind = type === null ? 'interaction' : 'upload';
     if (type === null) this.#interactions.inc({ outcome });
@@ -112,7 +112,7 @@ export class Metrics {
     this.#registry.clear();
   }
 
-  #countUpload(type: RecordTypeName, { outcome, counts, codes }: IngestSummary): void {
+  #countUpload(type: UploadTypeName, { outcome, counts, codes }: IngestSummary): void {
     this.#uploads.inc({ type, outcome });
     if (counts === undefined || outcome === 'replayed' || outcome === 'dry_run') return;
     for (const fate of recordFates) this.#records.inc({ type, outcome: fate }, counts[fate]);

@@ -98,7 +98,7 @@ for (const { name, open } of testStores) {
 
     const write = (
       organisation: OrganisationNumber,
-      type: RecordTypeName,
+      type: Upload['type'],
       batches: readonly (readonly Row[])[],
       options: Partial<Upload> = {},
     ): Promise<Written> => store.write({ organisation, type, batches, idempotencyRecord: null, ...options });
@@ -632,6 +632,26 @@ for (const { name, open } of testStores) {
           written(tally(1, 0, 0)),
         );
         assert.deepEqual(await store.interaction(ours, interactionIdOf(row)), row);
+      });
+
+      test('upload interactions, which are never changed afterwards', async () => {
+        const organisation = await newOrganisation();
+        const rows = Array.from({ length: 150 }, () => interactionRow({ user_id: 'first' }));
+        assert.deepEqual(
+          await upload(organisation, 'interactions', [rows.slice(0, 100), rows.slice(100)]),
+          written(tally(100, 0, 0), tally(50, 0, 0)),
+        );
+        const changed = rows.map((row) =>
+          interactionRow({ user_id: 'second', interaction_id: interactionIdOf(row) }),
+        );
+        const more = interactionRow();
+        assert.deepEqual(
+          await upload(organisation, 'interactions', [[...changed, more]]),
+          written(tally(1, 0, 150)),
+        );
+        for (const row of [rows[0]!, rows[149]!, more]) {
+          assert.deepEqual(await store.interaction(organisation, interactionIdOf(row)), row);
+        }
       });
 
       test('have interactions with the longest texts, even if these do not compress', async () => {

@@ -1,12 +1,12 @@
-// The store interface for records of all types.
+// The store interface for records of all types, and for uploads of many interactions.
 
-import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { RecordTypeName, UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import type { IdempotencyRecord, Written } from './idempotency-records.ts';
 import type { OrganisationNumber, Page, Row, Tally } from './rows.ts';
 
 export interface UploadedRows {
   readonly organisation: OrganisationNumber;
-  readonly type: RecordTypeName;
+  readonly type: UploadTypeName;
   /** The rows to upsert, grouped by batch. No id occurs twice in an upload. */
   readonly batches: readonly (readonly Row[])[];
 }
@@ -34,8 +34,8 @@ export interface RecordStore {
     ids: readonly string[],
   ): Promise<ReadonlySet<string>>;
   /**
-   * Upserts all batches in one transaction. A stored row stays as it is if the incoming row is identical. It also stays
-   * if both rows have a value in `updated` and the incoming row is older.
+   * Upserts all batches in one transaction. A stored row stays as it is if the incoming row is identical, or if both
+   * rows have a value in `updated` and the incoming row is older. A stored interaction always stays as it is.
    */
   write(upload: Upload): Promise<Written>;
   /** Returns the counts that `write` would return, and stores nothing. */

@@ -3,7 +3,12 @@
 
 import type { Catalogue, Fields } from '@headgate/catalogue/declaration.ts';
 import type { ColumnValue, KindName } from '@headgate/catalogue/kinds/kind.ts';
-import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
+import {
+  INTERACTIONS,
+  recordTypes,
+  storedInteraction,
+  type UploadTypeName,
+} from '@headgate/catalogue/record-types.ts';
 
 export interface Column {
   readonly name: string;
@@ -27,6 +32,8 @@ export interface Table {
   readonly key: string;
   /** The declared fields in the order of their declaration. Every table has the column `organisation` before them. */
   readonly columns: readonly Column[];
+  /** Whether stored rows never change. A row whose key is stored is then skipped, even if it differs. */
+  readonly isInsertOnly: boolean;
   readonly indexes: readonly Index[];
 }
 
@@ -40,13 +47,20 @@ export function tablesOf(types: Catalogue, interaction: Fields): Tables {
     records: new Map(
       Object.entries(types).map(([type, { key, fields }]) => [
         type,
-        { name: type.replaceAll('-', '_'), key, columns: columnsOf(fields), indexes: [] },
+        {
+          name: type.replaceAll('-', '_'),
+          key,
+          columns: columnsOf(fields),
+          isInsertOnly: false,
+          indexes: [],
+        },
       ]),
     ),
     interactions: {
       name: 'interactions',
       key: 'interaction_id',
       columns: columnsOf(interaction),
+      isInsertOnly: true,
       indexes: [
         interactionIndex('time', null),
         interactionIndex('student', 'student_id'),
@@ -82,8 +96,8 @@ export function tablesIn(tables: Tables): readonly Table[] {
   return [...tables.records.values(), tables.interactions];
 }
 
-export function recordTable(tables: Tables, type: RecordTypeName): Table {
-  const table = tables.records.get(type);
+export function tableOf(tables: Tables, type: UploadTypeName): Table {
+  const table = type === INTERACTIONS ? tables.interactions : tables.records.get(type);
   if (table === undefined) throw new Error(`there is no record type ${type}`);
   return table;
 }

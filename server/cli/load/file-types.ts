@@ -3,11 +3,13 @@
 import type { Fields } from '@headgate/catalogue/declaration.ts';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
-  interaction,
   isRecordTypeName,
   type RecordTypeName,
   recordTypeNames,
   recordTypes,
+  INTERACTIONS as UPLOADED_INTERACTIONS,
+  type UploadTypeName,
+  uploadTypes,
 } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
 import { nearName } from '../../near-name.ts';
@@ -24,13 +26,22 @@ export type Format = (typeof formats)[keyof typeof formats];
 /** All types in dependency order: each comes after the types that it refers to. */
 export const loadOrder: readonly LoadType[] = [...uploadOrder(recordTypes), INTERACTIONS];
 
-export function fieldsOf(type: LoadType): Fields {
-  return type === INTERACTIONS ? interaction : recordTypes[type].fields;
+/** Returns the name of the type in the path of an upload. */
+export function uploadTypeOf(type: LoadType): UploadTypeName {
+  return type === INTERACTIONS ? UPLOADED_INTERACTIONS : type;
 }
 
-/** Returns the type with this name, or null if there is none. Both `shop_tags` and `Shop-Tags` mean shop-tags. */
+export function fieldsOf(type: LoadType): Fields {
+  return uploadTypes[uploadTypeOf(type)].fields;
+}
+
+/**
+ * Returns the type with this name, or null if there is none. Both `shop_tags` and `Shop-Tags` mean shop-tags, and
+ * `interactions` means user-interactions.
+ */
 export function typeNamed(word: string): LoadType | null {
   const name = word.toLowerCase().replaceAll('_', '-');
+  if (name === UPLOADED_INTERACTIONS) return INTERACTIONS;
   return name === INTERACTIONS || isRecordTypeName(name) ? name : null;
 }
 

@@ -2,16 +2,16 @@
 
 import { dependenciesOf } from '@headgate/catalogue/references.ts';
 import {
-  type RecordTypeName,
-  type SentRecord,
+  type SentUpload,
   type UploadedSlice,
   UploadInterruptedError,
+  type UploadTypeName,
 } from '@headgate/client/client.ts';
 import type { RetryNotice } from '@headgate/client/patience.ts';
 import { type Server, whyFailed } from '../connect.ts';
 import { Feed, passOver, type Settled } from './feed.ts';
-import { fieldsOf, INTERACTIONS, type LoadType } from './file-types.ts';
-import { type SentGroup, sendInteractions } from './interactions.ts';
+import { fieldsOf, INTERACTIONS, type LoadType, uploadTypeOf } from './file-types.ts';
+import { identified } from './identified.ts';
 import type { Confirmed } from './journal.ts';
 import { openFile, type PlannedFile, readerOf } from './plan.ts';
 import type { Rejected, RejectedProblem } from './rejected-form.ts';
@@ -60,8 +60,7 @@ export async function loadFile(loading: LoadingFile): Promise<Unreadable | null>
     loading.isStopping,
   );
   try {
-    if (file.type === INTERACTIONS) await recordInteractions(loading, feed);
-    else await uploadRecords(loading, feed, file.type);
+    await uploadRecords(loading, feed);
   } catch (error) {
     const cause = error instanceof UploadInterruptedError ? error.cause : error;
     return new Unreadable(whyFailed(cause, server.url));
@@ -92,10 +91,10 @@ async function begin(file: PlannedFile, confirmed: Confirmed | null) {
   return { source, ...passed };
 }
 
-async function uploadRecords(loading: LoadingFile, feed: Feed, type: RecordTypeName): Promise<void> {
-  const { server, isDryRun, isLenient, concurrency, signal } = loading;
-  const records = feed.records() as AsyncIterable<SentRecord<RecordTypeName>>;
-  await server.client.upload(type, records, {
+async function uploadRecords(loading: LoadingFile, feed: Feed): Promise<void> {
+  const { server, file, isDryRun, isLenient, concurrency, signal } = loading;
+  const records = file.type === INTERACTIONS ? identified(feed, file.path) : feed.records();
+  await server.client.upload(uploadTypeOf(file.type), records as AsyncIterable<SentUpload>, {
     dryRun: isDryRun,
     lenient: isLenient,
     signal,
@@ -106,7 +105,7 @@ async function uploadRecords(loading: LoadingFile, feed: Feed, type: RecordTypeN
 }
 
 function outcomeOf(
-  { firstIndex, count, counts, rejected, warnings }: UploadedSlice<RecordTypeName>,
+  { firstIndex, count, counts, rejected, warnings }: UploadedSlice<UploadTypeName>,
   feed: Feed,
   { file, notStored }: LoadingFile,
 ): FileOutcome {
@@ -143,31 +142,4 @@ function unstoredReferences(
     field !== null &&
     Object.hasOwn(fields, field) &&
     dependenciesOf({ [field]: fields[field]! }).some((target) => notStored.has(target as LoadType));
-}
-
-async function recordInteractions(loading: LoadingFile, feed: Feed): Promise<void> {
-  const { isDryRun } = loading;
-  const onGroup = (nextIndex: number, { count, unchanged, rejected }: SentGroup): void =>
-    loading.onOutcome({
-      counts: {
-        ...noCounts(),
-        received: count,
-        unchanged,
-        rejected: rejected.length,
-        [isDryRun ? 'unchecked' : 'created']: count - unchanged - rejected.length,
-      },
-      rejected,
-      dropped: [],
-      settled: feed.settle(nextIndex),
-    });
-  if (isDryRun) {
-    // The server has no dry run for interactions, so this checks only that the file can be read to its end.
-    let nextIndex = 0;
-    for (let records = await feed.nextRecords(); records !== null; records = await feed.nextRecords()) {
-      nextIndex += records.length;
-      onGroup(nextIndex, { count: records.length, unchanged: 0, rejected: [] });
-    }
-    return;
-  }
-  await sendInteractions(loading, feed, onGroup);
 }

@@ -5,7 +5,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
-import { recordTypes } from '@headgate/catalogue/record-types.ts';
+import { uploadTypes } from '@headgate/catalogue/record-types.ts';
 import { type Column, CsvReader, columnsOf, readHeader } from './csv.ts';
 import {
   type Format,
@@ -18,6 +18,7 @@ import {
   nearType,
   readFileName,
   typeNamed,
+  uploadTypeOf,
 } from './file-types.ts';
 import { firstRecordProblem, headerProblems } from './header.ts';
 import { jsonAsLines } from './json-lines.ts';
@@ -233,5 +234,5 @@ export function readerOf(
   place: FilePosition,
 ): LineReader {
   if (format !== 'csv') return new NdjsonReader(source, place);
-  return new CsvReader(source, place, columns, type === INTERACTIONS ? null : recordTypes[type].key);
+  return new CsvReader(source, place, columns, uploadTypes[uploadTypeOf(type)].key);
 }

@@ -4,7 +4,6 @@ import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import { shellWord } from '../../shell-word.ts';
 import { columns, wrap } from '../columns.ts';
 import { shown } from './display.ts';
-import { INTERACTIONS } from './file-types.ts';
 import type { Finished } from './rejected-files.ts';
 import { type Counts, type Tally, totalOf, typesIn } from './tally.ts';
 
@@ -67,10 +66,7 @@ function cells(counts: Counts): readonly string[] {
 function uncheckedLines(tally: Tally): readonly string[] {
   return typesIn(tally).flatMap(({ type, counts: { unchecked } }) => {
     if (unchecked === 0) return [];
-    const why =
-      type === INTERACTIONS
-        ? 'interactions are only read in a dry run, not sent'
-        : 'they refer to records of this run, which a dry run does not store';
+    const why = 'they refer to records of this run, which a dry run does not store';
     return ['', ...wrap(`${shown(unchecked)} ${type} could not be checked: ${why}.`)];
   });
 }

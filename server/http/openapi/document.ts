@@ -1,12 +1,12 @@
 // Builds the OpenAPI 3.1 document of the API from the catalogue, the routes and their descriptions.
 
-import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
+import { INTERACTIONS, type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { type ApiRouteName, apiRoutes } from '../routes.ts';
 import type { Operation, Tag } from './document-shape.ts';
 import { guide } from './guide.ts';
-import { INTERACTIONS_TAG, otherOperations, recordOperations, SERVICE_TAG } from './operations.ts';
+import { otherOperations, recordOperations, SERVICE_TAG, uploadInteractions } from './operations.ts';
 import { parameters } from './parameters.ts';
 import { headers, sharedResponses } from './responses.ts';
 import { componentSchemas, schemaNameOf } from './schemas.ts';
@@ -36,7 +36,7 @@ export function openApiDocument(limits: ApiLimits) {
     tags: tags(),
     'x-tagGroups': [
       { name: 'Records', tags: uploadOrder(recordTypes) },
-      { name: 'Interactions', tags: [INTERACTIONS_TAG] },
+      { name: 'Interactions', tags: [INTERACTIONS] },
       { name: 'Service', tags: [SERVICE_TAG] },
     ],
     paths: paths(),
@@ -61,12 +61,12 @@ function tags(): Tag[] {
   return [
     ...uploadOrder(recordTypes).map((type) => tagOf(type)),
     {
-      name: INTERACTIONS_TAG,
+      name: INTERACTIONS,
       'x-displayName': 'Interactions',
       'x-object': 'Interaction',
       description:
-        'What users do with tags, offers, shops and keywords, one at a time. `source` distinguishes interactions ' +
-        'that began with a recommendation from normal browsing.',
+        'What users do with tags, offers, shops and keywords. `source` distinguishes interactions that began with a ' +
+        'recommendation from normal browsing.',
     },
     {
       name: SERVICE_TAG,
@@ -104,5 +104,6 @@ function paths(): Record<string, PathItem> {
     for (const [route, describe] of Object.entries(recordOperations)) add(route, describe(type), type);
   }
   for (const [route, describe] of Object.entries(otherOperations)) add(route, describe());
+  add('uploadRecords', uploadInteractions(), INTERACTIONS);
   return all;
 }

@@ -2,7 +2,12 @@
 // samples and the reference page show them. The records refer to each other, and all are accepted if they are uploaded
 // in the upload order.
 
-import type { RecordTypeName, SentInteraction, SentRecord } from '@headgate/catalogue/record-types.ts';
+import type {
+  RecordTypeName,
+  SentInteraction,
+  SentRecord,
+  UploadTypeName,
+} from '@headgate/catalogue/record-types.ts';
 
 type FullRecord<T extends RecordTypeName> = Required<SentRecord<T>>;
 
@@ -113,12 +118,23 @@ export const exampleInteraction: Required<SentInteraction> = {
   recommendation_id: 'f3a8c5d1-7e62-4b09-9d4f-0b5c8e1a2d76',
 };
 
-/** Ids for examples. Except for `missing`, each stands for an id that the server makes. */
+/** Ids for examples. Except for the last two, each stands for an id that the server makes. */
 export const exampleIds = {
   request: '019a4b3c-7d20-7000-8f31-5c2e9a6b0d14',
   batch: '019a4b3c-7d24-7000-a6d2-8b0f3e7c1a59',
   interaction: '019a4b3c-81f6-7000-b94e-2d7a5c0f8e63',
+  uploadedInteraction: '5b1e7d0c-94a2-4f38-8c6b-2e0d7f9a1b43',
   /** The id of a record that does not exist. */
   missing: '00000000-0000-4000-8000-000000000000',
 };
 export const exampleRecordedAt = '2026-11-02T09:30:01.250Z';
+
+/** One object of everything that can be uploaded in batches. */
+export const exampleUploads: Readonly<Record<UploadTypeName, Readonly<Record<string, unknown>>>> = {
+  ...exampleRecords,
+  interactions: {
+    ...exampleInteraction,
+    interaction_id: exampleIds.uploadedInteraction,
+    created: exampleRecordedAt,
+  },
+};

@@ -8,6 +8,8 @@ import {
   recordTypes,
   type ShownInteraction,
   type ShownRecord,
+  type UploadTypeName,
+  uploadTypes,
 } from '@headgate/catalogue/record-types.ts';
 import { checkFields, type FieldProblem, planOf } from '../../ingest/check-fields.ts';
 import { outcomeOf, problem } from '../../ingest/outcome.ts';
@@ -17,7 +19,13 @@ import { presentInteraction } from '../../ingest/take-interaction.ts';
 import type { Tally } from '../../store/rows.ts';
 import { type IngestResponse, responseOfInteraction, responseOfUpload } from '../ingest-responses.ts';
 import type { Example } from './document-shape.ts';
-import { exampleIds, exampleInteraction, exampleRecordedAt, exampleRecords } from './example-records.ts';
+import {
+  exampleIds,
+  exampleInteraction,
+  exampleRecordedAt,
+  exampleRecords,
+  exampleUploads,
+} from './example-records.ts';
 
 /** A text in the form of a date-time whose date does not exist. */
 const IMPOSSIBLE_DATE_TIME = '2026-02-30T09:00:00Z';
@@ -36,17 +44,16 @@ export const shownInteractionExample: ShownInteraction = presentInteraction([
   exampleRecordedAt,
 ]);
 
-export function idOfExample(type: RecordTypeName): string {
-  const record: Readonly<Record<string, unknown>> = exampleRecords[type];
-  return record[recordTypes[type].key] as string;
+export function idOfExample(type: UploadTypeName): string {
+  return exampleUploads[type][uploadTypes[type].key] as string;
 }
 
 /**
  * Returns the responses to three uploads. If the uploads are sent in this order, the first is accepted, the second
  * partly accepted and the third refused.
  */
-export function uploadExamples(type: RecordTypeName) {
-  const good = exampleRecords[type];
+export function uploadExamples(type: UploadTypeName) {
+  const good = exampleUploads[type];
   const { record: bad, problems } = flawedExample(type);
   const existing = 'The first is there already, the second is rejected';
   return {
@@ -58,7 +65,7 @@ export function uploadExamples(type: RecordTypeName) {
 
 /** Returns the response to an upload. The problems are those of its last record. */
 function uploadExample(
-  type: RecordTypeName,
+  type: UploadTypeName,
   summary: string,
   records: readonly unknown[],
   found: readonly FieldProblem[],
@@ -81,9 +88,9 @@ function uploadExample(
  * Returns a record with a typical mistake: a reference to a record that does not exist. If the type has no references,
  * the mistake is an impossible date.
  */
-function flawedExample(type: RecordTypeName): { record: unknown; problems: readonly FieldProblem[] } {
-  const fields: Fields = recordTypes[type].fields;
-  const good = exampleRecords[type];
+function flawedExample(type: UploadTypeName): { record: unknown; problems: readonly FieldProblem[] } {
+  const fields: Fields = uploadTypes[type].fields;
+  const good = exampleUploads[type];
   const reference = Object.entries(fields).find(([, field]) => typeof field.references === 'string');
   if (reference === undefined) {
     const record = { ...good, updated: IMPOSSIBLE_DATE_TIME };

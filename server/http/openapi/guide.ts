@@ -105,7 +105,8 @@ ${table(
     ['400', 'no record was accepted'],
     [
       '500',
-      'the store did not confirm the request: all of it is stored, or nothing. Send it again as it is; that is safe',
+      'the store did not confirm the request: all of it is stored, or nothing. Send it again as it is; that is safe, ' +
+        'except for interactions that have neither an `interaction_id` nor an `Idempotency-Key`',
     ],
   ],
 )}
@@ -114,6 +115,8 @@ The HTTP status is the status of the batches if all have the same, otherwise 207
 
 - An upload contains the whole record and replaces a stored record with the same id. If both have \`updated\`, an older
   record never replaces a newer one.
+- Interactions are uploaded in the same way, to \`POST /v1/data/interactions\`. A stored interaction is never changed: an
+  upload with the same \`interaction_id\` counts as \`unchanged\`.
 - \`is_deleted\` marks a record as deleted. Lists leave it out, but it can still be read by its id and referred to.
 - An optional field that is missing or null is stored as null, and \`is_deleted\` as false.
 - Values are not converted: \`"1"\` is not a number. Ids are stored in lower case, regions in upper case, date-times in
@@ -146,8 +149,9 @@ A student is a customer: \`student_id\` is a \`customer_id\`.
 const idempotency = `
 ## Idempotency and retries
 
-Every upload can be repeated safely. To record an interaction only once even if it is sent several times, and to get the
-same response each time, give the request an \`Idempotency-Key\` of 1 to 255 visible ASCII characters, such as a UUID.
+Uploads of records can be repeated safely, and so can uploads of interactions that have an \`interaction_id\`. To record
+other interactions only once even if they are sent several times, and to get the same response each time, give the
+request an \`Idempotency-Key\` of 1 to 255 visible ASCII characters, such as a UUID.
 For 24 hours, requests with the same key, path and body get the first response, with \`Idempotency-Replayed: true\`. The
 same key with another body gets a 422. While the first request is still running, the response is 409.
 

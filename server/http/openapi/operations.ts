@@ -1,8 +1,14 @@
 // Describes every operation of the API: its purpose, parameters and responses.
 
-import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
+import {
+  INTERACTIONS,
+  type RecordTypeName,
+  recordTypes,
+  type UploadTypeName,
+} from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf } from '@headgate/catalogue/references.ts';
 import type { Action } from '../../access/scopes.ts';
+import { howToSendAgain } from '../../ingest/outcome.ts';
 import { hostMissing, shuttingDown } from '../fixed-refusals.ts';
 import { lacksScope } from '../gate.ts';
 import { readLimit } from '../query.ts';
@@ -10,7 +16,7 @@ import { isRefusal, type Refusal } from '../refusals.ts';
 import { type Access, type ApiRouteName, apiRoutes } from '../routes.ts';
 import { codeSamples, curlOf, literal } from './code-samples.ts';
 import { type Example, type Operation, type Response, refTo } from './document-shape.ts';
-import { exampleInteraction, exampleRecords } from './example-records.ts';
+import { exampleInteraction, exampleUploads } from './example-records.ts';
 import {
   idOfExample,
   interactionExamples,
@@ -34,7 +40,6 @@ import {
 } from './responses.ts';
 import { linkTo, pascalCase, schemaNameOf } from './schemas.ts';
 
-export const INTERACTIONS_TAG = 'interactions';
 export const SERVICE_TAG = 'service';
 
 const interactionsPath = apiRoutes.listInteractions.path;
@@ -68,7 +73,7 @@ function keyed(action: Action, type: RecordTypeName | undefined, own: Own): Oper
   const security = scopes.map((scope) => ({ apiKey: [scope] }));
   const forbidden = refused(refusalFrom(lacksScope({ scopes: [] }, action, type)));
   const responses = { ...own.responses, 403: forbidden };
-  return describe('key', type ?? INTERACTIONS_TAG, security, { ...own, responses });
+  return describe('key', type ?? INTERACTIONS, security, { ...own, responses });
 }
 
 function describe(access: Access, tag: string, security: Operation['security'], own: Own): Operation {
@@ -94,44 +99,67 @@ function describe(access: Access, tag: string, security: Operation['security'], 
 }
 
 function uploadRecords(type: RecordTypeName): Operation {
-  const { accepted, partly_accepted, refused: rejected } = uploadExamples(type);
-  const result = refTo('schemas', 'UploadResult');
-  const resultOrRefusal = { oneOf: [result, refTo('schemas', 'Refusal')] };
-  const unreadable = { ...refusalExample(noRecords), 'x-request': { records: [] } };
-  const upload = (description: string, examples: Record<string, Example>): Response =>
-    answered(description, jsonContent(result, examples), writeHeaders);
   const needed = dependenciesOf(recordTypes[type].fields);
   const order =
     needed.length === 0
       ? 'They refer to no other type, so they can be uploaded at any time.'
       : `They refer to ${needed.map(linkTo).join(' and ')}: upload these first.`;
-  return keyed('data:write', type, {
+  return keyed(
+    'data:write',
+    type,
+    upload(type, schemaNameOf(type), `Creates new records and replaces existing ones. ${order}`),
+  );
+}
+
+/** Describes the upload of interactions, which has the path of a record type, but other scopes. */
+export function uploadInteractions(): Operation {
+  return keyed(
+    'interactions:write',
+    undefined,
+    upload(
+      INTERACTIONS,
+      'Interaction',
+      'Records many interactions. Give each an `interaction_id`, or the request an `Idempotency-Key`, so that they ' +
+        'are recorded only once even if they are sent several times.',
+    ),
+  );
+}
+
+/** Describes what the uploads of all types have in common. */
+function upload(type: UploadTypeName, schemaName: string, description: string): Own {
+  const { accepted, partly_accepted, refused: rejected } = uploadExamples(type);
+  const result = refTo('schemas', 'UploadResult');
+  const resultOrRefusal = { oneOf: [result, refTo('schemas', 'Refusal')] };
+  const unreadable = { ...refusalExample(noRecords), 'x-request': { records: [] } };
+  const withResult = (description: string, examples: Record<string, Example>): Response =>
+    answered(description, jsonContent(result, examples), writeHeaders);
+  return {
     operationId: `upload${pascalCase(type)}`,
     summary: `Upload ${wordsOf(type)}`,
-    description:
-      'Creates new records and replaces existing ones. Returns an ' +
-      `[upload result](#upload-result). ${order}`,
+    description: `${description} Returns an [upload result](#upload-result).`,
     parameters: parameterRefs('DryRun', 'IdempotencyKey', 'Prefer', 'ContentEncoding'),
-    body: { schema: `${schemaNameOf(type)}Upload`, name: 'accepted', example: accepted },
+    body: { schema: `${schemaName}Upload`, name: 'accepted', example: accepted },
     responses: {
       ...statusesOfBodies,
-      200: upload('Every record was accepted.', { accepted }),
-      207: upload('Some records were accepted and stored; `errors` lists the others.', { partly_accepted }),
+      200: withResult('Every record was accepted.', { accepted }),
+      207: withResult('Some records were accepted and stored; `errors` lists the others.', {
+        partly_accepted,
+      }),
       400: answered(
         `No record was accepted, and \`errors\` gives the reasons. Or: ${describeRefusal('bad_request')}`,
         jsonContent(resultOrRefusal, { refused: rejected, unreadable }),
         writeHeaders,
       ),
       500: answered(
-        'The store did not confirm the upload, which may be stored or not: send it again as it is; that is safe. ' +
+        `The store did not confirm the upload, which may be stored or not. ${howToSendAgain(type)}. ` +
           'Or something unexpected happened: give the operator the `request_id`.',
         jsonContent(resultOrRefusal),
       ),
     },
     path: `/v1/data/${type}`,
-    typescript: `const result = await client.upload('${type}', ${literal([exampleRecords[type]])});\nconsole.log(result.counts, result.errors);`,
+    typescript: `const result = await client.upload('${type}', ${literal([exampleUploads[type]])});\nconsole.log(result.counts, result.errors);`,
     anchor: 'upload',
-  });
+  };
 }
 
 function listRecords(type: RecordTypeName): Operation {
@@ -331,7 +359,7 @@ function refusalFrom(value: unknown): Refusal {
   return value;
 }
 
-function wordsOf(type: RecordTypeName): string {
+function wordsOf(type: UploadTypeName): string {
   return type.replaceAll('-', ' ');
 }
 

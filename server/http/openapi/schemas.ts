@@ -7,14 +7,15 @@ import { problemCodes } from '@headgate/catalogue/problem-codes.ts';
 import {
   interaction,
   type RecordTypeName,
-  recordTypeNames,
   recordTypes,
   storedInteraction,
+  uploadTypeNames,
+  uploadTypes,
 } from '@headgate/catalogue/record-types.ts';
 import { referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { ApiLimits } from './document.ts';
 import { refTo } from './document-shape.ts';
-import { exampleIds } from './example-records.ts';
+import { exampleIds, exampleUploads } from './example-records.ts';
 import { shownExample, shownInteractionExample } from './examples.ts';
 
 /** Returns `ShopCategories` for shop-categories, and `ShopCategory` for "Shop category". */
@@ -37,12 +38,18 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
   return {
     ...Object.fromEntries(ofTypes),
     InteractionInput: sentSchema('Interaction', interaction, shownInteractionExample),
+    UploadedInteraction: sentSchema(
+      'Interaction',
+      uploadTypes.interactions.fields,
+      exampleUploads.interactions,
+    ),
+    InteractionUpload: uploadSchema('Interaction', 'UploadedInteraction', limits),
     Interaction: shownSchema('Interaction', storedInteraction, shownInteractionExample),
     InteractionList: object(
       { interactions: listOf('Interaction', `Newest first. ${MAY_BE_EMPTY}`), next_cursor: nextCursor },
       { title: 'A page of interactions' },
     ),
-    RecordTypeName: oneOf(recordTypeNames, 'A record type, as paths name it.'),
+    UploadType: oneOf(uploadTypeNames, 'A record type or `interactions`, as paths name it.'),
     ProblemCode: problemCodeSchema,
     UploadResult: uploadResult,
     UploadProblem: uploadProblem,
@@ -97,17 +104,13 @@ const nextCursor = textOrNull(
   'The `cursor` of the next page, or null at the end. Earlier pages may have fewer entries than `limit`, or none.',
 );
 
-function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<string, JsonSchema> {
+function schemasOfType(type: RecordTypeName, limits: ApiLimits): Record<string, JsonSchema> {
   const { title, fields } = recordTypes[type];
   const name = schemaNameOf(type);
   const example = shownExample(type);
-  const bounds = { minItems: 1, maxItems: maxRecords };
   return {
     [`${name}Input`]: sentSchema(title, fields, example),
-    [`${name}Upload`]: object(
-      { records: listOf(`${name}Input`, `The records, at most ${maxRecords}.`, bounds) },
-      { title: `${title}: an upload` },
-    ),
+    [`${name}Upload`]: uploadSchema(title, `${name}Input`, limits),
     [name]: shownSchema(title, fields, example),
     [`${name}List`]: object(
       {
@@ -118,6 +121,14 @@ function schemasOfType(type: RecordTypeName, { maxRecords }: ApiLimits): Record<
       { title: `${title}: a page` },
     ),
   };
+}
+
+function uploadSchema(title: string, recordSchema: string, { maxRecords }: ApiLimits): JsonSchema {
+  const bounds = { minItems: 1, maxItems: maxRecords };
+  return object(
+    { records: listOf(recordSchema, `The records, at most ${maxRecords}.`, bounds) },
+    { title: `${title}: an upload` },
+  );
 }
 
 type Values = Readonly<Record<string, unknown>>;
@@ -240,7 +251,7 @@ const batchData = object(
       ['success', 'partial', 'error'],
       '`success` for 200, `partial` for 207, `error` for 400 and 500.',
     ),
-    type: refTo('schemas', 'RecordTypeName'),
+    type: refTo('schemas', 'UploadType'),
     message: text('A summary of the batch.'),
     request_id: requestId,
     batch_id: { type: 'string', format: 'uuid', description: 'The id of the batch.' },
@@ -270,7 +281,7 @@ const batch = object({
 const uploadResult = object(
   {
     request_id: requestId,
-    type: refTo('schemas', 'RecordTypeName'),
+    type: refTo('schemas', 'UploadType'),
     dry_run: { type: 'boolean', const: true, description: 'True for a dry run, otherwise absent.' },
     batches: {
       type: 'array',

@@ -1,10 +1,9 @@
 // Stores records of all types in PostgreSQL.
 
-import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
 import { recordListing } from '../listing.ts';
 import type { RecordStore, Upload } from '../records.ts';
 import type { Tally } from '../rows.ts';
-import { catalogueTables, quoted, recordTable, type Table } from '../tables.ts';
+import { catalogueTables, quoted, tableOf } from '../tables.ts';
 import { callsOf, listsOf } from './connection-slots.ts';
 import type { Connections, Run, Session } from './connections.ts';
 import { writeOnce } from './idempotency-records.ts';
@@ -19,13 +18,11 @@ import {
   upsert,
 } from './upserts.ts';
 
-const tableOf = (type: RecordTypeName): Table => recordTable(catalogueTables, type);
-
 export function recordStore(connections: Connections): RecordStore {
   return {
     async existing(organisation, type, ids) {
       if (ids.length === 0) return new Set();
-      const { name, key } = tableOf(type);
+      const { name, key } = tableOf(catalogueTables, type);
       const rows = await connections.for(callsOf(organisation)).run({
         name: `existing ${name}`,
         text: `SELECT ${quoted(key)} FROM ${quoted(name)}
@@ -36,7 +33,7 @@ export function recordStore(connections: Connections): RecordStore {
     },
 
     async write({ organisation, type, batches, idempotencyRecord }) {
-      const table = tableOf(type);
+      const table = tableOf(catalogueTables, type);
       const sessions = connections.for(callsOf(organisation));
       const rows = batches.flat();
       const mayCopy = rows.length >= COPIED_FROM_ROWS;
@@ -60,21 +57,24 @@ export function recordStore(connections: Connections): RecordStore {
 
     async dryRun({ organisation, type, batches }) {
       const { run } = connections.for(callsOf(organisation));
-      return talliesOf(batches, await outcomesOfUpsert(run, tableOf(type), organisation, batches.flat()));
+      return talliesOf(
+        batches,
+        await outcomesOfUpsert(run, tableOf(catalogueTables, type), organisation, batches.flat()),
+      );
     },
 
     record: (organisation, type, id) =>
-      rowByKey(connections.for(callsOf(organisation)).run, tableOf(type), organisation, id),
+      rowByKey(connections.for(callsOf(organisation)).run, tableOf(catalogueTables, type), organisation, id),
 
     async records(organisation, type, page) {
-      const listing = recordListing(tableOf(type), page);
+      const listing = recordListing(tableOf(catalogueTables, type), page);
       const sessions = connections.for(listsOf(organisation));
       const { rows, next } = await pageOf(sessions, organisation, listing, page.limit);
       return { rows, next: next === null ? null : next[0]! };
     },
 
     countRecords: (organisation, type) =>
-      countOf(connections.for(listsOf(organisation)).run, tableOf(type), organisation),
+      countOf(connections.for(listsOf(organisation)).run, tableOf(catalogueTables, type), organisation),
   };
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
-import { catalogueTables, recordTable } from '../tables.ts';
+import { catalogueTables, tableOf } from '../tables.ts';
 import { arrayOf, copyTextOf } from './row-text.ts';
 
 const LONGEST_STEP_MS = 250;
@@ -34,7 +34,7 @@ describe('a column written as an array', () => {
 
 describe('rows with 32 MiB of newlines', () => {
   const text = '\n'.repeat(32 * 1024);
-  const shops = recordTable(catalogueTables, 'shops');
+  const shops = tableOf(catalogueTables, 'shops');
   const rows = Array.from({ length: 1024 }, () =>
     shops.columns.map(({ kind }) => (kind === 'text' ? text : null)),
   );

@@ -103,7 +103,8 @@ function upsertSql(table: Table): string {
 }
 
 /**
- * Returns the statement that upserts rows. It changes a stored row only if the incoming row differs and is not older.
+ * Returns the statement that upserts rows. It changes a stored row only if the incoming row differs and is not older,
+ * and never in a table that is insert-only.
  * It does not return unchanged rows. In a returned row, `xmax` is 0 if the statement has inserted the row. Citus
  * supports all of this for distributed tables.
  */
@@ -112,11 +113,12 @@ function buildUpsertSql(table: Table): string {
   const names = columns.map((column) => column.name);
   const values = names.filter((column) => column !== key);
   const all = quotedList(['organisation', ...names]);
+  const update = `UPDATE
+      SET ${values.map((column) => `${quoted(column)} = excluded.${quoted(column)}`).join(', ')}
+      WHERE ${isReplacedSql(table)}`;
   return `INSERT INTO ${quoted(name)} AS stored (${all})
     SELECT ${all} FROM unnest($1::${ORGANISATION_TYPE}[], ${arraysSql(table)}) AS sent (${all})
-    ON CONFLICT ("organisation", ${quoted(key)}) DO UPDATE
-      SET ${values.map((column) => `${quoted(column)} = excluded.${quoted(column)}`).join(', ')}
-      WHERE ${isReplacedSql(table)}
+    ON CONFLICT ("organisation", ${quoted(key)}) DO ${table.isInsertOnly ? 'NOTHING' : update}
     RETURNING "organisation", ${quoted(key)}, xmax = 0`;
 }
 
@@ -132,8 +134,9 @@ async function arraysOf({ columns }: Table, rows: readonly Row[]): Promise<strin
   return arrays;
 }
 
-/** Returns SQL that is true if the incoming row, `excluded`, differs from the stored one and is not older. */
-function isReplacedSql({ key, columns }: Table): string {
+/** Returns SQL that is true if the incoming row, `excluded`, replaces the stored one. */
+function isReplacedSql({ key, columns, isInsertOnly }: Table): string {
+  if (isInsertOnly) return 'false';
   const values = columns.map(({ name }) => name).filter((name) => name !== key);
   const stored = (column: string): string => `stored.${quoted(column)}`;
   const incoming = (column: string): string => `excluded.${quoted(column)}`;

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { type RecordTypeName, recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
 import fc from 'fast-check';
 import type { Row, Tally } from '../rows.ts';
-import { catalogueTables, recordTable } from '../tables.ts';
+import { catalogueTables, tableOf } from '../tables.ts';
 import { anyRow, recordRow } from '../test-rows.ts';
 import { DifferingRows } from './differing-rows.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
@@ -34,12 +34,8 @@ function packed(rows: readonly Row[]): PackedSlice {
   return packedSlices(packRows([rows]))[0]![0]!;
 }
 
-function tableOf(type: RecordTypeName) {
-  return recordTable(catalogueTables, type);
-}
-
 function rowsIn(database: DatabaseSync, type: RecordTypeName): unknown[] {
-  const { name, key } = tableOf(type);
+  const { name, key } = tableOf(catalogueTables, type);
   return database.prepare(`SELECT * FROM "${name}" ORDER BY "organisation", "${key}"`).all();
 }
 
@@ -47,7 +43,7 @@ test('rows that are stored already do not differ, whatever their type', async (t
   const database = await newDatabase(t);
   const upserts = createUpserts(database);
   for (const type of recordTypeNames) {
-    const table = tableOf(type);
+    const table = tableOf(catalogueTables, type);
     const rows = [recordRow(type), recordRow(type)];
     upserts.slice(table, ONE, packed(rows));
     const differing = new DifferingRows(database, table);
@@ -59,7 +55,7 @@ test('rows that are stored already do not differ, whatever their type', async (t
 
 test('long stored texts are not read to find that a short row differs', async (t) => {
   const database = await newDatabase(t);
-  const table = tableOf('offers');
+  const table = tableOf(catalogueTables, 'offers');
   const differing = new DifferingRows(database, table);
   const upserts = createUpserts(database);
   const timeMs = (text: string): number => {
@@ -82,7 +78,7 @@ test('long stored texts are not read to find that a short row differs', async (t
 
 test('stored rows with usual numbers, booleans, texts and nulls do not differ', async (t) => {
   const database = await newDatabase(t);
-  const table = tableOf('transactions');
+  const table = tableOf(catalogueTables, 'transactions');
   const values = [
     { amount: 0, is_deleted: true },
     { amount: 19.99, is_deleted: false, branch_id: null },
@@ -97,7 +93,7 @@ test('stored rows with usual numbers, booleans, texts and nulls do not differ', 
 
 test('a boolean that another program has set to 2 differs from true, false and null', async (t) => {
   const database = await newDatabase(t);
-  const table = tableOf('offers');
+  const table = tableOf(catalogueTables, 'offers');
   const row = recordRow('offers', { is_enabled: true });
   createUpserts(database).slice(table, ONE, packed([row]));
   database.exec('UPDATE offers SET is_enabled = 2');
@@ -111,7 +107,7 @@ test('a boolean that another program has set to 2 differs from true, false and n
 test('a row that differs in one value is found, even if two numbers are adjacent', async (t) => {
   const database = await newDatabase(t);
   const upserts = createUpserts(database);
-  const table = tableOf('transactions');
+  const table = tableOf(catalogueTables, 'transactions');
   const differing = new DifferingRows(database, table);
   const column = table.columns.findIndex(({ name }) => name === 'amount');
   const differ = (stored: Row, given: Row): boolean => {
@@ -158,7 +154,7 @@ for (const type of ['offers', 'transactions'] as const) {
     const [bySlice, byRow] = [await newDatabase(t), await newDatabase(t)];
     const [slices, rows] = [createUpserts(bySlice), createUpserts(byRow)];
     const { fields } = recordTypes[type];
-    const table = tableOf(type);
+    const table = tableOf(catalogueTables, type);
     const [keyColumn, updatedColumn] = [table.key, 'updated'].map((column) =>
       table.columns.findIndex(({ name }) => name === column),
     ) as [number, number];

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { InteractionPage } from '../interactions.ts';
 import { behind, interactionListing, type Listing, recordListing, upTo } from '../listing.ts';
-import { catalogueTables, recordTable } from '../tables.ts';
+import { catalogueTables, tableOf } from '../tables.ts';
 import { prepareDatabase } from './migrations.ts';
 import { type Query, rowsQuery, stepEndQuery } from './pages.ts';
 import { testFolder } from './test-folder.ts';
@@ -49,7 +49,7 @@ for (const hasStatistics of [false, true]) {
       `interactions USING INDEX ${index} `,
       '(?:occurred_at|interaction_id)',
     ]);
-    const tags = recordTable(catalogueTables, 'tags');
+    const tags = tableOf(catalogueTables, 'tags');
     for (const includeDeleted of [true, false]) {
       const listing = recordListing(tags, { afterId: null, limit: 100, includeDeleted });
       ways.push([listing, 'tags USING INDEX sqlite_autoindex_tags_1 ', 'tag_id']);

@@ -1,13 +1,13 @@
 // Stores records of all types in SQLite.
 
-import type { RecordTypeName } from '@headgate/catalogue/record-types.ts';
+import type { RecordTypeName, UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import { FairQueue } from '../../fair-queue.ts';
 import type { Written } from '../idempotency-records.ts';
 import { recordListing } from '../listing.ts';
 import { STEP_ENTRIES } from '../page-limits.ts';
 import type { RecordPage, RecordStore, Upload } from '../records.ts';
 import type { OrganisationNumber, Row, Tally } from '../rows.ts';
-import { catalogueTables, quoted, recordTable } from '../tables.ts';
+import { catalogueTables, quoted, tableOf } from '../tables.ts';
 import { packIdempotencyRecord, responseBytes, writeOnce } from './idempotency-records.ts';
 import { type PackedRows, packedSlices, packRows } from './packed-rows.ts';
 import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
@@ -31,33 +31,33 @@ export function recordLookUps(prepare: Prepare) {
       type: RecordTypeName,
       ids: readonly string[],
     ): ReadonlySet<string> {
-      const { name, key } = recordTable(catalogueTables, type);
+      const { name, key } = tableOf(catalogueTables, type);
       const find = prepare(`SELECT 1 FROM ${quoted(name)} WHERE "organisation" = ? AND ${quoted(key)} = ?`);
       return new Set(ids.filter((id) => find.get(organisation, id) !== undefined));
     },
 
-    dryRun: (organisation: OrganisationNumber, type: RecordTypeName, rows: readonly Row[]): Tally =>
-      upsertTally(prepare, recordTable(catalogueTables, type), organisation, rows),
+    dryRun: (organisation: OrganisationNumber, type: UploadTypeName, rows: readonly Row[]): Tally =>
+      upsertTally(prepare, tableOf(catalogueTables, type), organisation, rows),
 
     record: (organisation: OrganisationNumber, type: RecordTypeName, id: string): string =>
-      rowByKey(prepare, recordTable(catalogueTables, type), organisation, id),
+      rowByKey(prepare, tableOf(catalogueTables, type), organisation, id),
   };
 }
 
 export function recordLists(prepare: Prepare) {
   return {
     records: (organisation: OrganisationNumber, type: RecordTypeName, page: RecordPage): Steps<PackedPage> =>
-      pageOf(prepare, organisation, recordListing(recordTable(catalogueTables, type), page), page.limit),
+      pageOf(prepare, organisation, recordListing(tableOf(catalogueTables, type), page), page.limit),
 
     countRecords: (organisation: OrganisationNumber, type: RecordTypeName): Steps<number> =>
-      countOf(prepare, recordTable(catalogueTables, type), organisation),
+      countOf(prepare, tableOf(catalogueTables, type), organisation),
   };
 }
 
 export function recordWrites(prepare: Prepare, upserts: Upserts) {
   return {
     write({ organisation, type, rows, idempotencyRecord }: PackedUpload): Written {
-      const table = recordTable(catalogueTables, type);
+      const table = tableOf(catalogueTables, type);
       const upsertBatches = (): readonly Tally[] =>
         packedSlices(rows).map((slices) =>
           sumOf(slices.map((slice) => upserts.slice(table, organisation, slice))),
@@ -113,7 +113,7 @@ export function recordWriter({ writer }: Pick<Links, 'writer'>): RecordStore['wr
  * the thread can do other work in between.
  */
 export function dryRunInSteps(
-  tallyOf: (organisation: OrganisationNumber, type: RecordTypeName, rows: readonly Row[]) => Promise<Tally>,
+  tallyOf: (organisation: OrganisationNumber, type: UploadTypeName, rows: readonly Row[]) => Promise<Tally>,
 ): RecordStore['dryRun'] {
   const waiting = new FairQueue<() => void>();
   let isPumpDue = false;

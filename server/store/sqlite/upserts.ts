@@ -1,5 +1,5 @@
 // Writes rows to a table. A new row is inserted. A row that differs from the stored one and is not older replaces the
-// stored values. Any other row is skipped.
+// stored values, unless the table is insert-only. Any other row is skipped.
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
@@ -140,14 +140,16 @@ function insertSql({ name, columns }: Table): string {
 }
 
 function mergeSql(table: Table): string {
+  if (table.isInsertOnly) return 'ON CONFLICT DO NOTHING';
   const values = valueColumns(table).map(({ name }) => quoted(name));
   return `ON CONFLICT ("organisation", ${quoted(table.key)}) DO UPDATE
     SET ${values.map((column) => `${column} = excluded.${column}`).join(', ')}
     WHERE ${isReplacedSql(table)}`;
 }
 
-/** Returns SQL that is true if the incoming row, `excluded`, differs from the stored one and is not older. */
+/** Returns SQL that is true if the incoming row, `excluded`, replaces the stored one. */
 function isReplacedSql(table: Table): string {
+  if (table.isInsertOnly) return 'false';
   const stored = (name: string): string => `${quoted(table.name)}.${quoted(name)}`;
   const given = (name: string): string => `excluded.${quoted(name)}`;
   const columns = valueColumns(table);
