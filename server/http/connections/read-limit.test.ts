@@ -6,6 +6,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
+import { Worker } from 'node:worker_threads';
 import { newCertificate, withoutOpenssl } from '../test-certificate.ts';
 import { limitConnections } from './per-connection-limits.ts';
 
@@ -17,6 +18,25 @@ function headOf(owner: number, more = ''): string {
 }
 
 const smallChunks = `${headOf(1, 'Transfer-Encoding: chunked\r\n')}${`48\r\n${' '.repeat(72)}\r\n`.repeat(800)}`;
+
+/** Sends bodies without end on four connections, from a thread of its own. */
+const SEND_WITHOUT_PAUSE = `
+  const { connect } = require('node:net');
+  const { parentPort, workerData: { port, first, head, chunks } } = require('node:worker_threads');
+  for (let opened = 0; opened < 4; opened++) {
+    const socket = connect(port);
+    const send = () => {
+      while (socket.write(chunks));
+      socket.once('drain', send);
+    };
+    socket.on('error', () => {}).write(first);
+    socket.once('data', () => {
+      socket.resume().write(head);
+      send();
+    });
+  }
+  setTimeout(() => parentPort.postMessage('sending'), 500);
+`;
 
 interface Transport {
   newServer(handle: RequestListener): Server;
@@ -34,6 +54,7 @@ const https: Transport = {
 };
 
 interface Ground {
+  readonly port: number;
   /** The server's side of all connections. */
   readonly accepted: readonly Socket[];
   /** Resolves when the connection is open. */
@@ -47,9 +68,9 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
   const sockets: Socket[] = [];
   let bytesAtHandling = 0;
   const bytesRead = (): number => accepted.reduce((sum, tcp) => sum + tcp.bytesRead, 0);
-  const server: Server = newServer(({ headers }, response) => {
-    if (headers['x-owner'] === String(OTHER)) bytesAtHandling = bytesRead();
-    response.end('ok');
+  const server: Server = newServer((request, response) => {
+    if (request.headers['x-owner'] === String(OTHER)) bytesAtHandling = bytesRead();
+    request.resume().on('end', () => response.end('ok'));
   });
   server.on('connection', (tcp: Socket) => accepted.push(tcp));
   const noteUnparsed = limitConnections(server, ({ headers }) => Number(headers['x-owner']));
@@ -62,10 +83,12 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
     for (const socket of sockets) socket.destroy();
     server.close();
   });
+  const { port } = server.address() as AddressInfo;
   return {
+    port,
     accepted,
     async connected() {
-      const socket = open((server.address() as AddressInfo).port);
+      const socket = open(port);
       sockets.push(socket.on('error', () => {}));
       await once(socket, opened);
       return socket;
@@ -116,19 +139,18 @@ test('a new connection does not wait for all others', async (t) => {
 });
 
 test('a used connection is read again and again while others send without pause', async (t) => {
-  const { connected, ask } = await groundOf(t, http);
+  const { port, connected, ask } = await groundOf(t, http);
   const other = await connected();
   await ask(other);
-  const busy = await Promise.all(Array.from({ length: 4 }, connected));
+  const head = headOf(1, 'Transfer-Encoding: chunked\r\n');
   const chunks = `48\r\n${' '.repeat(72)}\r\n`.repeat(800);
-  for (const socket of busy) {
-    const send = (): void => {
-      while (!socket.destroyed && socket.write(chunks));
-    };
-    socket.on('drain', send).write(smallChunks);
-    send();
-  }
-  for (let times = 0; times < 10; times++) {
+  const sender = new Worker(SEND_WITHOUT_PAUSE, {
+    eval: true,
+    workerData: { port, first: headOf(1), head, chunks },
+  });
+  t.after(() => sender.terminate());
+  await once(sender, 'message');
+  for (let times = 0; times < 40; times++) {
     const startedAtMs = performance.now();
     await ask(other);
     const tookMs = performance.now() - startedAtMs;

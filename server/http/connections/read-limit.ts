@@ -16,9 +16,13 @@ const CONNECTIONS_PER_TURN = 6;
  */
 const MOST_ACCEPTED_IN_A_ROW = 50;
 
+/** The owner of connections that have had no response yet. It is negative, because organisations have positive numbers. */
+const NO_OWNER_YET = -3;
+
 const owner = Symbol('owner');
 
 interface HttpSocket extends Socket {
+  /** The organisation that has sent the last request. Undefined if the connection was never read. */
   [owner]?: number;
   /** Node's handle. `reading` is false while the connection is paused for another reason. */
   readonly _handle?: { readonly reading: boolean; readStart(): void; readStop(): void } | null;
@@ -27,7 +31,7 @@ interface HttpSocket extends Socket {
 export class ReadLimit {
   readonly #notWaiting = new Set<HttpSocket>();
   readonly #waiting = new FairQueue<HttpSocket>();
-  /** The connections that wait and have had no response yet, the oldest first. Their organisations are not known. */
+  /** The connections that wait and were never read, the oldest first. */
   readonly #newWaiting: HttpSocket[] = [];
   /** The connections that were resumed for this turn and are not read yet. They must not wait again before that. */
   readonly #unread = new Set<HttpSocket>();
@@ -55,11 +59,12 @@ export class ReadLimit {
    * later request without an organisation, such as a health check, does not change that.
    */
   responded(socket: HttpSocket, organisation: number): void {
-    if (organisation > 0 || socket[owner] === undefined) socket[owner] = organisation;
+    if (organisation > 0 || (socket[owner] ?? 0) <= 0) socket[owner] = organisation;
   }
 
   /** Call this for every request whose head has arrived, for every piece of a body, and for data that is not HTTP. */
   dataArrived(from: HttpSocket): void {
+    from[owner] ??= NO_OWNER_YET;
     this.#unread.delete(from);
     if (!this.#isTurnEndDue) this.#beginTurn();
     if (!this.#isTimeOver && performance.now() - this.#turnStartedAtMs > TURN_MS) {
