@@ -78,6 +78,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
     // so that the response looks like every other refusal.
     return503OnClosing: false,
     clientErrorHandler(error, socket) {
+      noteUnparsed(socket);
       refuseUnparsed(service, error, socket, securityHeaders);
     },
     // Fastify calls this if it cannot decode the path. The request is then routed again, to a path that does not exist,
@@ -91,7 +92,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
 
   app.server.maxHeadersCount = MOST_HEADERS;
   respondToHalfClosed(app.server);
-  limitConnections(app.server, requestOwner(service));
+  const noteUnparsed = limitConnections(app.server, requestOwner(service));
   handleExpectations(app.server);
   app.server.on('connect', (_, socket) => {
     // After CONNECT, Node no longer handles the errors and the end of the connection, so these listeners do.

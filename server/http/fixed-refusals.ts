@@ -11,7 +11,7 @@ export const hostMissing: Refusal = {
 export const transferCoding: Refusal = {
   refusal: 'bad_request',
   message:
-    'Transfer-Encoding must be chunked, and needs HTTP/1.1; to compress a body use Content-Encoding instead.',
+    'Transfer-Encoding must be chunked, needs HTTP/1.1 and excludes Content-Length; to compress a body use Content-Encoding.',
   headers: { Connection: 'close' },
 };
 

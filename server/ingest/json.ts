@@ -270,7 +270,8 @@ function countLongNumbers(bytes: Uint8Array, from: number, to: number): number {
 
 /**
  * Counts the objects, arrays, keys, commas and long numbers outside of texts, until there are too many long numbers.
- * Calls `onKey` for every key and `onBrace` for every brace. A text is a key if a colon follows it. Does not throw if the bytes are not valid JSON.
+ * Calls `onKey` for every key and `onBrace` for every brace. A text is a key if a colon follows it. Does not throw if the
+ * bytes are not valid JSON.
  */
 function walk(
   bytes: Uint8Array,

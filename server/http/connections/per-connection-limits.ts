@@ -3,6 +3,7 @@
 // body.
 
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { MOST_HEADERS } from '../fixed-refusals.ts';
 import { responseBegan, responseEnded, unansweredHeaders, unfinishedResponses } from './connection-state.ts';
 import { Discards } from './discards.ts';
@@ -15,9 +16,13 @@ export const MOST_UNANSWERED_REQUESTS = 8;
 
 /**
  * Wraps the server's request listener with the limits. Call it once per server. Organisations take turns: the time for
- * a request is charged to the organisation whose number `ownerOf` returns.
+ * a request is charged to the organisation whose number `ownerOf` returns. Call the returned function if the parser
+ * refuses the data of a connection, which takes time, too.
  */
-export function limitConnections(server: Server, ownerOf: (request: IncomingMessage) => number): void {
+export function limitConnections(
+  server: Server,
+  ownerOf: (request: IncomingMessage) => number,
+): (socket: Socket) => void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);
   const readLimit = new ReadLimit(server);
@@ -25,7 +30,7 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
   const discards = new Discards();
   server.on('request', (request, response) => {
     const { socket } = request;
-    readLimit.dataArrived();
+    readLimit.dataArrived(socket);
     if (isTooMuch(request)) {
       skipReceived(socket);
       socket.destroy();
@@ -38,7 +43,7 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
       readLimit.responded(socket, ownerOf(request));
       turns.responded(socket);
     });
-    limitTinyChunks(request, response, () => readLimit.dataArrived());
+    limitTinyChunks(request, response, () => readLimit.dataArrived(socket));
     discards.watch(request);
     turns.take(
       socket,
@@ -46,6 +51,7 @@ export function limitConnections(server: Server, ownerOf: (request: IncomingMess
       () => handle.call(server, request, response),
     );
   });
+  return (socket) => readLimit.dataArrived(socket);
 }
 
 /** Returns whether the client has sent too many requests, or requests with too many headers, without waiting. */

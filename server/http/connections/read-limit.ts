@@ -9,29 +9,35 @@ import { FairQueue } from '../../fair-queue.ts';
 
 const TURN_MS = 10;
 /** Few, because the cost of reading from a connection is known only afterwards. */
-const CONNECTIONS_PER_TURN = 10;
+const CONNECTIONS_PER_TURN = 6;
 /**
  * Node accepts one connection in each turn. Waiting connections are not read before all new ones are accepted, or this
  * many. Otherwise a new connection would wait until all that were opened before it are read.
  */
 const MOST_ACCEPTED_IN_A_ROW = 50;
 
+/** The owner of connections that have had no response yet. It is negative, because organisations have positive numbers. */
+const NO_OWNER_YET = -3;
+
 const owner = Symbol('owner');
 
 interface HttpSocket extends Socket {
+  /** The organisation that has sent the last request. Undefined if the connection was never read. */
   [owner]?: number;
   /** Node's handle. `reading` is false while the connection is paused for another reason. */
   readonly _handle?: { readonly reading: boolean; readStart(): void; readStop(): void } | null;
 }
 
 export class ReadLimit {
-  /** The connections that do not wait. */
-  readonly #reading = new Set<HttpSocket>();
+  readonly #notWaiting = new Set<HttpSocket>();
   readonly #waiting = new FairQueue<HttpSocket>();
-  /** The connections that wait and have had no response yet, the oldest first. Their organisations are not known. */
+  /** The connections that wait and were never read, the oldest first. */
   readonly #newWaiting: HttpSocket[] = [];
+  /** The connections that were resumed for this turn and are not read yet. They must not wait again before that. */
+  readonly #unread = new Set<HttpSocket>();
   #isTurnEndDue = false;
   #turnStartedAtMs = 0;
+  #isTimeOver = false;
   #hasAccepted = false;
   #acceptedInARow = 0;
 
@@ -41,34 +47,43 @@ export class ReadLimit {
       this.#acceptedInARow++;
     });
     server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: HttpSocket) => {
-      this.#reading.add(socket);
-      socket.once('close', () => this.#reading.delete(socket));
+      this.#notWaiting.add(socket);
+      socket.once('close', () => this.#notWaiting.delete(socket));
       this.#stop(socket);
       if (!this.#isTurnEndDue) this.#beginTurn();
     });
   }
 
-  /** Call this after a response. The connection then waits in the line of the organisation that has sent the request. */
+  /**
+   * Call this after a response. The connection then waits in the line of the organisation that has sent the request. A
+   * later request without an organisation, such as a health check, does not change that.
+   */
   responded(socket: HttpSocket, organisation: number): void {
-    socket[owner] = organisation;
+    if (organisation > 0 || (socket[owner] ?? 0) <= 0) socket[owner] = organisation;
   }
 
-  /** Call this for every request whose head has arrived, and for every piece of a body. */
-  dataArrived(): void {
+  /** Call this for every request whose head has arrived, for every piece of a body, and for data that is not HTTP. */
+  dataArrived(from: HttpSocket): void {
+    from[owner] ??= NO_OWNER_YET;
+    this.#unread.delete(from);
     if (!this.#isTurnEndDue) this.#beginTurn();
-    else if (performance.now() - this.#turnStartedAtMs > TURN_MS) {
-      for (const socket of this.#reading) this.#stop(socket);
+    if (!this.#isTimeOver && performance.now() - this.#turnStartedAtMs > TURN_MS) {
+      this.#isTimeOver = true;
+      for (const socket of this.#notWaiting) if (!this.#unread.has(socket)) this.#stop(socket);
     }
+    if (this.#isTimeOver && this.#notWaiting.has(from)) this.#stop(from);
   }
 
   #beginTurn(): void {
     this.#isTurnEndDue = true;
+    this.#isTimeOver = false;
     this.#turnStartedAtMs = performance.now();
     setImmediate(() => this.#endTurn());
   }
 
   #endTurn(): void {
     this.#isTurnEndDue = false;
+    this.#unread.clear();
     const isAccepting = this.#hasAccepted && this.#acceptedInARow < MOST_ACCEPTED_IN_A_ROW;
     this.#hasAccepted = false;
     if (!isAccepting) {
@@ -81,15 +96,15 @@ export class ReadLimit {
   #stop(socket: HttpSocket): void {
     if (!socket._handle?.reading) return;
     socket._handle.readStop();
-    this.#reading.delete(socket);
+    this.#notWaiting.delete(socket);
     const { [owner]: known } = socket;
     if (known === undefined) this.#newWaiting.push(socket);
     else this.#waiting.push(known, socket);
   }
 
   /**
-   * Resumes an organisation's connection, the newest of the new ones, or the oldest, in turn. The newest usually waits
-   * for nobody, and the oldest wait no longer than until those before them are read.
+   * Resumes one connection. By place, it is an organisation's, the newest of the new ones, or the oldest of the new
+   * ones. The newest usually waits for nobody, and the oldest wait no longer than until those before them are read.
    */
   #resumeNext(place: number): void {
     const next =
@@ -98,7 +113,8 @@ export class ReadLimit {
     if (socket === undefined) return;
     if (socket[owner] !== undefined) this.#waiting.charge(socket[owner], 1);
     if (socket.destroyed) return;
-    this.#reading.add(socket);
+    this.#notWaiting.add(socket);
+    this.#unread.add(socket);
     if (socket._handle?.reading) socket._handle.readStart();
   }
 }

@@ -36,10 +36,10 @@ export class ServingTurns {
   }
 
   /**
-   * Calls `handle` now, or when the owner of the request has its turn. Does not call it if the connection cannot send
-   * a response by then. The requests of one connection are handled one after the other. Otherwise a later request could hold a slot
-   * for which an earlier request waits, although its own response can only be sent after that of the earlier request.
-   * Meanwhile nothing more is read from the connection, because bodies of waiting requests are counted nowhere.
+   * Calls `handle` now, or when the owner of the request has its turn. Does not call it if the connection can no longer
+   * send a response. The requests of one connection are handled one after the other. Otherwise a later request could
+   * hold a slot for which an earlier request waits, although its own response can only be sent after that of the earlier
+   * request. Meanwhile nothing more is read from the connection, because bodies of waiting requests are counted nowhere.
    */
   take(socket: Socket, ownerOf: () => number, handle: () => void): void {
     this.#beginTurn();
