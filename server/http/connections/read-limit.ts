@@ -9,7 +9,7 @@ import { FairQueue } from '../../fair-queue.ts';
 
 const TURN_MS = 10;
 /** Few, because the cost of reading from a connection is known only afterwards. */
-const CONNECTIONS_PER_TURN = 6;
+const CONNECTIONS_PER_TURN = 4;
 /**
  * Node accepts one connection in each turn. Waiting connections are not read before all new ones are accepted, or this
  * many. Otherwise a new connection would wait until all that were opened before it are read.
@@ -103,12 +103,11 @@ export class ReadLimit {
   }
 
   /**
-   * Resumes one connection. By place, it is an organisation's, the newest of the new ones, or the oldest of the new
-   * ones. The newest usually waits for nobody, and the oldest wait no longer than until those before them are read.
+   * Resumes one connection: an organisation's for the first place of a turn, the newest of the new ones for the second,
+   * the oldest for the others. The newest usually waits for nobody. The oldest get most places, so that none waits long.
    */
   #resumeNext(place: number): void {
-    const next =
-      place % 3 === 1 ? this.#newWaiting.pop() : place % 3 === 2 ? this.#newWaiting.shift() : undefined;
+    const next = place === 0 ? undefined : place === 1 ? this.#newWaiting.pop() : this.#newWaiting.shift();
     const socket = next ?? this.#waiting.shift() ?? this.#newWaiting.shift();
     if (socket === undefined) return;
     if (socket[owner] !== undefined) this.#waiting.charge(socket[owner], 1);
