@@ -24,7 +24,7 @@ export function tallyOf(outcomes: readonly RowOutcome[]): Tally {
 
 /**
  * Merges the rows and returns their outcomes in the same order. No id may occur twice among the rows of one
- * organisation.
+ * organisation, unless the table is insert-only.
  */
 export async function upsert(
   run: Run,
@@ -51,9 +51,13 @@ export async function upsert(
   for (const [organisation, key, isNew] of returned) {
     outcomes.set(`${organisation} ${key}`, isNew === 't' ? 'created' : 'updated');
   }
-  return owned.map(
-    ({ organisation, row }) => outcomes.get(`${organisation} ${row[keyPosition]}`) ?? 'unchanged',
-  );
+  return owned.map(({ organisation, row }) => {
+    const key = `${organisation} ${row[keyPosition]}`;
+    const outcome = outcomes.get(key) ?? 'unchanged';
+    // If an insert-only table gets two rows with the same id, only one of them is stored.
+    outcomes.delete(key);
+    return outcome;
+  });
 }
 
 function checkWidths({ name, columns }: Table, rows: readonly Row[]): void {
