@@ -10,6 +10,7 @@ import {
   type RecordTypeName,
   recordTypes,
   storedInteraction,
+  uploadedWithInteraction,
   uploadTypes,
 } from './record-types.ts';
 import { requirementOf, uploadOrder } from './references.ts';
@@ -33,8 +34,8 @@ export function clientTypes(): string {
     declaration('An interaction as it is recorded.', 'SentInteraction', sentFields(interaction)),
     declaration(
       'An interaction as it is uploaded together with others.',
-      'UploadedInteraction',
-      sentFields(uploadTypes[INTERACTIONS].fields),
+      'UploadedInteraction extends SentInteraction',
+      sentFields(uploadedWithInteraction),
     ),
     declaration('An interaction as it is read back.', 'ShownInteraction', shownFields(storedInteraction)),
     declaration(

@@ -223,10 +223,14 @@ export function randomKey(): string {
   return hexOf(crypto.getRandomValues(new Uint8Array(16)));
 }
 
-/** Returns a random UUID of version 4. */
 export function randomUuid(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  return uuidOf(crypto.getRandomValues(new Uint8Array(16)), 4);
+}
+
+/** Returns the UUID that consists of the first 16 bytes, except for its version and variant. */
+export function uuidOf(given: Uint8Array, version: number): string {
+  const bytes = given.slice(0, 16);
+  bytes[6] = (bytes[6]! & 0x0f) | (version << 4);
   bytes[8] = (bytes[8]! & 0x3f) | 0x80;
   return hexOf(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }

@@ -534,29 +534,7 @@ export interface SentInteraction {
 }
 
 /** An interaction as it is uploaded together with others. */
-export interface UploadedInteraction {
-  /** One of FILTER_CLICK, SHARE, PAGE_VIEW, DISCOUNT_CODE. */
-  interaction_type: 'FILTER_CLICK' | 'SHARE' | 'PAGE_VIEW' | 'DISCOUNT_CODE';
-  /** Pseudonymous user identifier. Text of at most 10000 characters, without NUL or lone surrogates. */
-  user_id?: string | null;
-  /** A customer's customer_id. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type customers. */
-  student_id?: string | null;
-  /** One of TAG, OFFER, SHOP, KEYWORD. */
-  item_type: 'TAG' | 'OFFER' | 'SHOP' | 'KEYWORD';
-  /** An item of the type that item_type names. A UUID of the form 8-4-4-4-12 hexadecimal digits. Must be the id of an uploaded record of type tags, offers, shops, or keywords. */
-  item_id: string;
-  /** Where the interaction occurred. Text of at most 10000 characters, without NUL or lone surrogates. */
-  city?: string | null;
-  /** Where the interaction occurred. Text of at most 10000 characters, without NUL or lone surrogates. */
-  country?: string | null;
-  /** One of ANDROID, IOS, WEB, OTHER. */
-  platform?: 'ANDROID' | 'IOS' | 'WEB' | 'OTHER' | null;
-  /** When it occurred. A positive integer (seconds or milliseconds since 1970) or an ISO 8601 date-time. */
-  event_timestamp: string | number;
-  /** SERVICE when it came from a recommendation response, null for normal browsing. SERVICE. */
-  source?: 'SERVICE' | null;
-  /** The recommendation it came from. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
-  recommendation_id?: string | null;
+export interface UploadedInteraction extends SentInteraction {
   /** If omitted, Headgate assigns one; an interaction that is stored with this id is never changed. A UUID of the form 8-4-4-4-12 hexadecimal digits. */
   interaction_id?: string | null;
   /** When it was recorded; if omitted, now. An ISO 8601 date-time such as 2024-05-01T09:30:00Z, in the years 0001 to 9999. */

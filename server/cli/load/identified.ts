@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
+import { uuidOf } from '@headgate/client/connection.ts';
 import { jsonText, jsonTextOf } from '@headgate/client/slices.ts';
 import type { Feed } from './feed.ts';
 
@@ -32,7 +33,8 @@ class Identified {
 
   constructor(interaction: object, path: string, line: number | null) {
     this.#interaction = interaction;
-    this.interaction_id = uuidFrom(JSON.stringify([basename(path), line, jsonTextOf(interaction)]));
+    const origin = JSON.stringify([basename(path), line, jsonTextOf(interaction)]);
+    this.interaction_id = uuidOf(createHash('sha256').update(origin).digest(), 8);
   }
 
   [jsonText](): string {
@@ -43,12 +45,4 @@ class Identified {
   toJSON(): object {
     return this.#interaction;
   }
-}
-
-/** Returns a UUID of version 8 that is always the same for the same text. */
-function uuidFrom(text: string): string {
-  const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
-  bytes[6] = (bytes[6]! & 0x0f) | 0x80;
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
