@@ -4,9 +4,11 @@
 
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
 import { MOST_HEADERS } from '../fixed-refusals.ts';
 import { responseBegan, responseEnded, unansweredHeaders, unfinishedResponses } from './connection-state.ts';
 import { Discards } from './discards.ts';
+import { limitHandshakes } from './handshake-limit.ts';
 import { ReadLimit } from './read-limit.ts';
 import { ServingTurns } from './serving-turns.ts';
 import { skipReceived } from './skip-received.ts';
@@ -25,6 +27,7 @@ export function limitConnections(
 ): (socket: Socket) => void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);
+  if (server instanceof TlsServer) limitHandshakes(server);
   const readLimit = new ReadLimit(server);
   const turns = new ServingTurns(server);
   const discards = new Discards();
