@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
@@ -128,6 +128,49 @@ test(
     skip: https.skip,
   },
   (t) => assertReadSoon(t, https, smallChunks),
+);
+
+/** Fails unless only the clients that have sent nothing are considered stalled after the server could not read in time. */
+async function assertOnlySilentStall(t: TestContext, { newServer, open }: Transport): Promise<void> {
+  const silent = 10;
+  const stallMs = 250;
+  const readingMs = 3;
+  const body = ' '.repeat(2048);
+  const requests: IncomingMessage[] = [];
+  const server = newServer((request) => requests.push(request));
+  limitConnections(server, () => 1);
+  await once(server.listen(0), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const clients = Array.from({ length: BUSY_CONNECTIONS }, () => open(port).on('error', () => {}));
+  t.after(() => {
+    for (const client of clients) client.destroy();
+    server.close();
+  });
+  for (const [at, client] of clients.entries()) {
+    client.write(headOf(1, `X-Silent: ${at < silent}\r\nContent-Length: ${body.length}\r\n`));
+  }
+  while (requests.length < clients.length) await setImmediate();
+  const stalled = requests.map((request) => {
+    request.on('data', () => {
+      const startedAtMs = performance.now();
+      while (performance.now() - startedAtMs < readingMs);
+    });
+    return new Promise<boolean>((resolve) => {
+      request.on('timeout', () => resolve(true)).on('end', () => resolve(false));
+    });
+  });
+  for (const client of clients.slice(silent)) client.write(body);
+  for (const { socket } of requests) socket.setTimeout(stallMs);
+  assert.deepEqual(
+    await Promise.all(stalled),
+    requests.map(({ headers }) => headers['x-silent'] === 'true'),
+  );
+}
+
+test('a client that waits to be read is not considered stalled', (t) => assertOnlySilentStall(t, http));
+
+test('a client that waits to be read over HTTPS is not considered stalled', { skip: https.skip }, (t) =>
+  assertOnlySilentStall(t, https),
 );
 
 test('a new connection does not wait for all others', async (t) => {

@@ -49,6 +49,7 @@ export class ReadLimit {
     server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: HttpSocket) => {
       this.#notWaiting.add(socket);
       socket.once('close', () => this.#notWaiting.delete(socket));
+      this.#postponeTimeout(socket);
       this.#stop(socket);
       if (!this.#isTurnEndDue) this.#beginTurn();
     });
@@ -90,7 +91,20 @@ export class ReadLimit {
       this.#acceptedInARow = 0;
       for (let place = 0; place < CONNECTIONS_PER_TURN; place++) this.#resumeNext(place);
     }
-    if (this.#waiting.size + this.#newWaiting.length > 0) this.#beginTurn();
+    if (this.#waiting.size + this.#newWaiting.length + this.#unread.size > 0) this.#beginTurn();
+  }
+
+  /**
+   * Restarts the connection's timeout if it ends while the connection waits to be read. Otherwise a client whose data
+   * has arrived would be considered stalled.
+   */
+  #postponeTimeout(socket: HttpSocket): void {
+    const [endStalled] = socket.listeners('timeout') as [() => void];
+    socket.removeListener('timeout', endStalled).on('timeout', () => {
+      const isWaiting = !this.#notWaiting.has(socket) || this.#unread.has(socket);
+      if (isWaiting) socket.setTimeout(socket.timeout ?? 0);
+      else endStalled.call(socket);
+    });
   }
 
   #stop(socket: HttpSocket): void {
