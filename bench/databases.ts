@@ -46,7 +46,7 @@ async function furnish(database: string): Promise<string> {
     const wish = { organisation, orgId, scopes: defaultScopes, name: 'benchmark', expiresAtMs: null, nowMs };
     const { apiKey } = await issueKey(store, wish);
     const batches = [rowsOf('shops', referencedShops)];
-    await store.write({ organisation, type: 'shops', batches, idempotencyRecord: null });
+    await store.write({ organisation, type: 'shops', batches, idempotencyRecord: null, entry: null });
     return apiKey;
   } finally {
     await store.close();

@@ -268,7 +268,7 @@ async function write(
   type: (typeof recordTypeNames)[number],
   rows: readonly Row[],
 ): Promise<void> {
-  await store.write({ organisation, type, batches: [rows], idempotencyRecord: null });
+  await store.write({ organisation, type, batches: [rows], idempotencyRecord: null, entry: null });
 }
 
 async function writeRecords(
@@ -288,7 +288,7 @@ async function writeInteractions(
 ): Promise<void> {
   const rows = Array.from({ length: count }, () => interactionRow());
   await Promise.all(
-    rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null })),
+    rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null })),
   );
 }
 
@@ -320,7 +320,9 @@ async function fill(store: Store, organisation: OrganisationNumber): Promise<voi
   }
   const interactions = fc.sample(anyRow(storedInteraction), { numRuns: 20, seed: SEED });
   await Promise.all(
-    interactions.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null })),
+    interactions.map((row) =>
+      store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null }),
+    ),
   );
 }
 

@@ -49,7 +49,7 @@ function recordPart(type: RecordTypeName): RowPart {
         store.records(organisation, type, { afterId, limit: PAGE_ROWS, includeDeleted: true }),
       ),
     write: (store, organisation, rows) =>
-      store.write({ organisation, type, batches: [rows], idempotencyRecord: null }),
+      store.write({ organisation, type, batches: [rows], idempotencyRecord: null, entry: null }),
   };
 }
 
@@ -61,7 +61,9 @@ const interactionPart: RowPart = {
       store.interactions(organisation, { equal: {}, from: null, to: null, before, limit: PAGE_ROWS }),
     ),
   write: (store, organisation, rows) =>
-    Promise.all(rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null }))),
+    Promise.all(
+      rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null })),
+    ),
 };
 
 /** Ordered so that every record is copied before the records that refer to it. */

@@ -179,10 +179,12 @@ describe('a copy that is interrupted', () => {
     const store = await openStore(database);
     const { organisation } = (await store.createOrganisation('acme', randomUUID(), 1))!;
     const batches = [Array.from({ length: MANY_RECORDS }, () => recordRow('keywords'))];
-    await store.write({ organisation, type: 'keywords', batches, idempotencyRecord: null });
+    await store.write({ organisation, type: 'keywords', batches, idempotencyRecord: null, entry: null });
     const interactions = Array.from({ length: MANY_INTERACTIONS }, () => interactionRow());
     await Promise.all(
-      interactions.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null })),
+      interactions.map((row) =>
+        store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null }),
+      ),
     );
     await store.close();
   };

@@ -91,6 +91,7 @@ async function addCustomer({ database }: Owned, row: Row): Promise<void> {
     type: 'customers',
     batches: [[row]],
     idempotencyRecord: null,
+    entry: null,
   });
   await store.close();
 }

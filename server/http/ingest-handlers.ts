@@ -121,13 +121,14 @@ async function takeIn(
 ): Promise<FastifyReply> {
   if (request.watched!.isClosed) return reply.hijack();
   if (!(await isStillAllowed(service, request))) return refuse(reply, unauthorized);
-  const { id: requestId, caller, headers } = request;
-  const { organisation } = caller!;
+  const { id: requestId, caller, headers, watched } = request;
+  const { organisation, keyId } = caller!;
   let summary: IngestSummary | null = null;
   noteWork(request);
   try {
     const handling = preferredHandling(headers);
-    const work = { requestId, organisation, type, handling, dryRun, idempotency };
+    const receivedAtMs = Math.round(Date.now() - (performance.now() - watched!.startedAtMs));
+    const work = { requestId, organisation, type, handling, dryRun, idempotency, keyId, receivedAtMs };
     const response = await service.ingest.respondTo(work, body);
     summary = response.summary;
     return send(service, request, reply.headers(preferenceApplied(handling)), response);

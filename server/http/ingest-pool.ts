@@ -28,6 +28,8 @@ export interface IngestRequest {
   readonly handling: Handling;
   readonly dryRun: boolean;
   readonly idempotency: IdempotencyKey | null;
+  readonly keyId: string;
+  readonly receivedAtMs: number;
 }
 
 export interface IngestOptions {
@@ -140,7 +142,7 @@ class IngestThread {
 
   /** Resolves to the response, or to null if this thread is for small requests and the body is too large for it. */
   respondTo(request: IngestRequest, { bytes, encoding }: Body): Promise<IngestResponse | null> {
-    const { requestId, organisation, type, handling, dryRun, idempotency } = request;
+    const { requestId, organisation, type, handling, dryRun, idempotency, keyId, receivedAtMs } = request;
     if (this.#worker.running === null) {
       return Promise.reject(new StoreUnavailable(`the ${this.#name} is being started again`));
     }
@@ -161,6 +163,8 @@ class IngestThread {
       encoding,
       start,
       bytes.byteLength,
+      keyId,
+      receivedAtMs,
     ]);
     if (travelsAlone || this.#jobs.length === MOST_JOBS_PER_MESSAGE) this.#flush();
     else if (this.#jobs.length === 1) this.#flushing = setImmediate(() => this.#flush());

@@ -145,7 +145,7 @@ function replayedHeader(replayed: boolean): Readonly<Record<string, string>> {
   return replayed ? { 'Idempotency-Replayed': 'true' } : {};
 }
 
-function renderOutcome({ requestId, type, dryRun, batches: outcomes }: Outcome): {
+function renderOutcome({ requestId, type, dryRun, batches: outcomes, seq }: Outcome): {
   status: number;
   body: object;
 } {
@@ -167,7 +167,8 @@ function renderOutcome({ requestId, type, dryRun, batches: outcomes }: Outcome):
   }));
   const [first, ...others] = batches.map((batch) => batch.status);
   const status = others.every((other) => other === first) ? first! : MIXED_STATUS;
-  return { status, body: { request_id: requestId, type, ...(dryRun ? { dry_run: true } : {}), batches } };
+  const head = { request_id: requestId, ...(seq === null ? {} : { seq }), type };
+  return { status, body: { ...head, ...(dryRun ? { dry_run: true } : {}), batches } };
 }
 
 function summaryOf({ result, counts }: BatchOutcome, type: UploadTypeName, dryRun: boolean): string {

@@ -45,6 +45,8 @@ export type IngestJob = readonly [
   encoding: ContentEncoding | null,
   bodyStart: number,
   bodyBytes: number,
+  keyId: string,
+  receivedAtMs: number,
 ];
 
 export interface IngestMessage {
@@ -278,10 +280,12 @@ function buffersOf(results: readonly JobResult[]): ArrayBuffer[] {
 }
 
 async function respondTo(job: IngestJob, body: Uint8Array, onBodyRead: () => void): Promise<IngestResponse> {
-  const [, requestId, organisation, type, handling, dryRun, idempotency] = job;
+  const [, requestId, organisation, type, handling, dryRun, idempotency, , , bytes, keyId, receivedAtMs] =
+    job;
   const work = new WorkWatch(store, writeCount);
   const watching = { work, isTraced };
-  const request = { requestId, organisation, handling, idempotency, body };
+  const origin = { requestId, keyId, receivedAtMs, bytes };
+  const request = { requestId, organisation, handling, idempotency, origin, body };
   if (type === null) {
     return responseOfInteraction(await takeInteraction(request, work, known), requestId, watching);
   }

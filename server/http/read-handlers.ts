@@ -3,17 +3,9 @@
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import { Flaw, type Kind } from '@headgate/catalogue/kinds/kind.ts';
 import { uuid } from '@headgate/catalogue/kinds/uuid.ts';
-import {
-  type RecordTypeName,
-  recordTypeNames,
-  recordTypes,
-  type ShownRecord,
-  storedInteraction,
-} from '@headgate/catalogue/record-types.ts';
+import { presenters, presentInteraction } from '@headgate/catalogue/presentation.ts';
+import { type RecordTypeName, recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { presenterOf } from '../ingest/presentation.ts';
-import { presentInteraction } from '../ingest/take-interaction.ts';
-import type { Row } from '../store/rows.ts';
 import { StoreBusy } from '../store/store.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { listBusy, tooManyLists, tooManyLookUps } from './fixed-refusals.ts';
@@ -25,10 +17,6 @@ import { whenClosed } from './request-observation.ts';
 import { inTurn } from './work-slots.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
-
-const presenters = Object.fromEntries(
-  recordTypeNames.map((type) => [type, presenterOf<ShownRecord>(recordTypes[type].fields)]),
-) as Record<RecordTypeName, (row: Row) => ShownRecord>;
 
 export const filterFields = [
   'student_id',

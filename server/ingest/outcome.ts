@@ -57,6 +57,8 @@ interface UploadOf<B extends Batch> {
 export interface Outcome extends UploadOf<BatchOutcome> {
   /** The store's error, for the operator's log. Null if the store did not fail. */
   readonly failure: string | null;
+  /** The number of the upload's entry in the ledger. Null if it has none. */
+  readonly seq: number | null;
 }
 
 /** A batch after validation and before the store has written it. */
@@ -86,7 +88,7 @@ export function problem(
   return { index, id, field, code, message, retryable: problemCodes[code].retryable };
 }
 
-export function outcomeOf(upload: CheckedUpload, tallies: readonly Tally[]): Outcome {
+export function outcomeOf(upload: CheckedUpload, tallies: readonly Tally[], seq: number | null): Outcome {
   const { requestId, type, dryRun } = upload;
   const batches = upload.batches.map((batch, number): BatchOutcome => {
     // A response that an earlier version of Headgate stored under an idempotency key has no `omittedProblems`.
@@ -101,5 +103,5 @@ export function outcomeOf(upload: CheckedUpload, tallies: readonly Tally[]): Out
       warnings,
     };
   });
-  return { requestId, type, dryRun, batches, failure: null };
+  return { requestId, type, dryRun, batches, failure: null, seq };
 }

@@ -4,8 +4,10 @@
 import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
-import { interaction, type ShownInteraction, storedInteraction } from '@headgate/catalogue/record-types.ts';
+import { presentInteraction } from '@headgate/catalogue/presentation.ts';
+import { interaction, type ShownInteraction } from '@headgate/catalogue/record-types.ts';
 import { Failure } from '../failure.ts';
+import type { EntryOrigin } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
@@ -21,7 +23,6 @@ import {
 } from './idempotency.ts';
 import { type JsonLimits, readJson, type UnreadableBody } from './json.ts';
 import type { KnownRecords } from './known-records.ts';
-import { presenterOf } from './presentation.ts';
 import { resolveReferences } from './references.ts';
 
 export interface InteractionRequest {
@@ -30,6 +31,7 @@ export interface InteractionRequest {
   readonly body: Uint8Array;
   readonly handling: Handling;
   readonly idempotency: IdempotencyKey | null;
+  readonly origin: EntryOrigin;
 }
 
 /**
@@ -56,7 +58,6 @@ const jsonLimits: JsonLimits = {
 
 const plan = planOf(interaction);
 const eventTimestampColumn = plan.columnOf.get('event_timestamp')!;
-export const presentInteraction = presenterOf<ShownInteraction>(storedInteraction);
 
 /**
  * Completes the values of a valid interaction in place, so that they are in the order of the catalogue's
@@ -90,7 +91,7 @@ export async function takeInteraction(
 }
 
 async function carryOut(
-  { requestId, organisation, handling, idempotency }: InteractionRequest,
+  { requestId, organisation, handling, idempotency, origin }: InteractionRequest,
   fingerprint: string,
   value: unknown,
   store: Pick<Store, 'storedResponse' | 'writeInteraction'>,
@@ -111,6 +112,7 @@ async function carryOut(
       organisation,
       row: result.kind === 'recorded' ? row : null,
       idempotencyRecord,
+      entry: origin,
     });
     if (written.kind === 'replay') return replay(matchEarlierResponse(written.stored, fingerprint));
     if (written.kind === 'running') return { kind: 'key_running' };

@@ -11,6 +11,7 @@ import {
 } from '@headgate/catalogue/record-types.ts';
 import { Failure } from '../failure.ts';
 import type { Written } from '../store/idempotency-records.ts';
+import type { EntryOrigin } from '../store/ledger.ts';
 import type { OrganisationNumber, Row, Tally } from '../store/rows.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
 import { uuidV7 } from '../uuid-v7.ts';
@@ -47,6 +48,7 @@ import {
   type Warning,
 } from './outcome.ts';
 import { resolveReferences } from './references.ts';
+import { rejectionsOf } from './rejections.ts';
 import { completeInteraction } from './take-interaction.ts';
 
 export interface UploadLimits {
@@ -62,6 +64,7 @@ export interface UploadRequest {
   readonly handling: Handling;
   readonly dryRun: boolean;
   readonly idempotency: IdempotencyKey | null;
+  readonly origin: EntryOrigin;
 }
 
 export type UploadTaken =
@@ -88,7 +91,6 @@ const MEMBERS_PER_RECORD = 40;
  * problems are only counted, because a response with all of them could take 30 MB.
  */
 const MOST_FURTHER_PROBLEMS = 5000;
-const NOTHING_WRITTEN: Tally = { created: 0, updated: 0, unchanged: 0 };
 
 const plans = Object.fromEntries(
   uploadTypeNames.map((type) => {
@@ -101,7 +103,7 @@ const plans = Object.fromEntries(
 /** Resolves to the outcome of an upload. Calls `onBodyRead` when the body's bytes are no longer needed. */
 export async function takeUpload(
   request: UploadRequest,
-  store: Pick<Store, 'storedResponse' | 'write' | 'dryRun'>,
+  store: Pick<Store, 'storedResponse' | 'write' | 'dryRun' | 'entryNumber'>,
   known: KnownRecords,
   limits: UploadLimits,
   onBodyRead: () => void = () => {},
@@ -109,16 +111,18 @@ export async function takeUpload(
   // A dry run ignores its idempotency key, because its response must never be replayed for a real upload.
   const idempotency = request.dryRun ? null : request.idempotency;
   const earlier = await findEarlierResponse(request, idempotency, store);
-  if (earlier.kind === 'replay' || earlier.kind === 'key_taken') return replay(earlier);
+  const { organisation } = request;
+  if (earlier.kind === 'replay' || earlier.kind === 'key_taken') return replay(earlier, organisation, store);
   const begun = await begin(request, idempotency, earlier, store, known, limits, onBodyRead);
   if ('kind' in begun) return begun;
   const { upload, ids, writing } = begun;
   const written = await writing;
-  if (written.kind === 'replay') return replay(matchEarlierResponse(written.stored, begun.fingerprint));
+  if (written.kind === 'replay')
+    return replay(matchEarlierResponse(written.stored, begun.fingerprint), organisation, store);
   if (written.kind === 'running') return { kind: 'key_running' };
   const outcome =
     written.kind === 'written'
-      ? outcomeOf(upload, written.tallies)
+      ? outcomeOf(upload, written.tallies, written.seq)
       : failedOutcome(upload, ids, written.failure);
   return { kind: 'taken', outcome, replayed: false };
 }
@@ -172,17 +176,12 @@ async function begin(
   );
   const idempotencyRecord =
     idempotency && (await idempotencyRecordOf(idempotency, organisation, fingerprint, upload));
-  const isNothing = idempotencyRecord === null && batches.every((rows) => rows.length === 0);
-  return {
-    ...begun,
-    writing: isNothing
-      ? written(batches.map(() => NOTHING_WRITTEN))
-      : unlessUnavailable(
-          dryRun
-            ? store.dryRun({ organisation, type, batches }).then(written)
-            : store.write({ organisation, type, batches, idempotencyRecord }),
-        ),
+  const write = (): Promise<Written> => {
+    const entry = { ...request.origin, ...rejectionsOf(upload) };
+    return store.write({ organisation, type, batches, idempotencyRecord, entry });
   };
+  const writing = dryRun ? store.dryRun({ organisation, type, batches }).then(wouldBeWritten) : write();
+  return { ...begun, writing: unlessUnavailable(writing) };
 }
 
 async function unlessUnavailable<Result>(work: Promise<Result>): Promise<Result | Failed> {
@@ -194,19 +193,30 @@ async function unlessUnavailable<Result>(work: Promise<Result>): Promise<Result 
   }
 }
 
-function written(tallies: readonly Tally[]): Written {
-  return { kind: 'written', tallies };
+function wouldBeWritten(tallies: readonly Tally[]): Written {
+  return { kind: 'written', tallies, seq: null };
+}
+
+function orNullIfUnavailable(error: unknown): null {
+  if (!(error instanceof StoreUnavailable)) throw error;
+  return null;
 }
 
 function failedBecause(failure: string): Failed {
   return { kind: 'failed', failure };
 }
 
-function replay(again: ReturnType<typeof matchEarlierResponse>): UploadTaken {
+async function replay(
+  again: ReturnType<typeof matchEarlierResponse>,
+  organisation: OrganisationNumber,
+  store: Pick<Store, 'entryNumber'>,
+): Promise<UploadTaken> {
   if (again.kind === 'key_taken') return again;
   const { stored } = again;
   const upload = unpackResponse<CheckedUpload>(stored.response);
-  return { kind: 'taken', outcome: outcomeOf(upload, stored.tallies), replayed: true };
+  // If the number cannot be read, the response has none; everything else in it is known.
+  const seq = await store.entryNumber(organisation, upload.requestId).catch(orNullIfUnavailable);
+  return { kind: 'taken', outcome: outcomeOf(upload, stored.tallies, seq), replayed: true };
 }
 
 /** Returns the records of the body, or a failure that says why the body cannot be read. */
@@ -356,6 +366,7 @@ function failedOutcome(
       },
     ),
     failure,
+    seq: null,
   };
 }
 

@@ -4,12 +4,12 @@
 import type { IdempotencyRecordKey, StoredResponse, Written } from '../store/idempotency-records.ts';
 import type { InteractionWrite } from '../store/interactions.ts';
 import type { Upload, UploadedRows } from '../store/records.ts';
-import type { Tally } from '../store/rows.ts';
+import type { OrganisationNumber, Tally } from '../store/rows.ts';
 import type { Store } from '../store/store.ts';
 import type { WorkTimes } from './ended-request.ts';
 import { epochMs } from './epoch-ms.ts';
 
-type WatchedCalls = Pick<Store, 'storedResponse' | 'write' | 'dryRun' | 'writeInteraction'>;
+type WatchedCalls = Pick<Store, 'storedResponse' | 'write' | 'dryRun' | 'writeInteraction' | 'entryNumber'>;
 
 /** The number of an ingest thread's writes that are not durable yet. The memory is shared with the serving thread. */
 export type WriteCount = Int32Array<SharedArrayBuffer>;
@@ -32,6 +32,10 @@ export class WorkWatch implements WatchedCalls {
 
   storedResponse(key: IdempotencyRecordKey, nowMs: number): Promise<StoredResponse | null> {
     return this.#store.storedResponse(key, nowMs);
+  }
+
+  entryNumber(organisation: OrganisationNumber, requestId: string): Promise<number | null> {
+    return this.#store.entryNumber(organisation, requestId);
   }
 
   dryRun(upload: UploadedRows): Promise<readonly Tally[]> {

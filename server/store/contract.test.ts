@@ -101,7 +101,8 @@ for (const { name, open } of testStores) {
       type: Upload['type'],
       batches: readonly (readonly Row[])[],
       options: Partial<Upload> = {},
-    ): Promise<Written> => store.write({ organisation, type, batches, idempotencyRecord: null, ...options });
+    ): Promise<Written> =>
+      store.write({ organisation, type, batches, idempotencyRecord: null, entry: null, ...options });
 
     /** Writes, and asserts that a dry run has the same counts. No other call may write these rows. */
     const upload = async (...args: Parameters<typeof write>): Promise<Written> => {
@@ -465,7 +466,12 @@ for (const { name, open } of testStores) {
             batches: [[row]],
             idempotencyRecord,
           });
-          await own.store.writeInteraction({ organisation, row: interactionKept, idempotencyRecord: null });
+          await own.store.writeInteraction({
+            organisation,
+            row: interactionKept,
+            idempotencyRecord: null,
+            entry: null,
+          });
           const again = await own.reopen();
           assert.deepEqual(await again.record(organisation, 'courses', row[0] as string), row);
           assert.deepEqual((await again.storedResponse(idempotencyRecord, NOW_MS))?.tallies, [
@@ -598,7 +604,7 @@ for (const { name, open } of testStores) {
         const organisation = await newOrganisation();
         await fc.assert(
           fc.asyncProperty(anyRow(storedInteraction), async (row) => {
-            await store.writeInteraction({ organisation, row, idempotencyRecord: null });
+            await store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null });
             assert.deepEqual(await store.interaction(organisation, interactionIdOf(row)), row);
           }),
           { numRuns: 50 },
@@ -623,12 +629,17 @@ for (const { name, open } of testStores) {
       test('have separate interactions in every call', async () => {
         const [ours, theirs] = [await newOrganisation(), await newOrganisation()];
         const row = interactionRow({ user_id: 'ours' });
-        await store.writeInteraction({ organisation: ours, row, idempotencyRecord: null });
+        await store.writeInteraction({ organisation: ours, row, idempotencyRecord: null, entry: null });
         assert.equal(await store.interaction(theirs, interactionIdOf(row)), null);
         assert.deepEqual(await everyInteraction(store, theirs), []);
         const same = interactionRow({ user_id: 'theirs', interaction_id: interactionIdOf(row) });
         assert.deepEqual(
-          await store.writeInteraction({ organisation: theirs, row: same, idempotencyRecord: null }),
+          await store.writeInteraction({
+            organisation: theirs,
+            row: same,
+            idempotencyRecord: null,
+            entry: null,
+          }),
           written(tally(1, 0, 0)),
         );
         assert.deepEqual(await store.interaction(ours, interactionIdOf(row)), row);
@@ -661,7 +672,8 @@ for (const { name, open } of testStores) {
         const rows = ['a', 'b'].map((end) =>
           interactionRow({ user_id: `${text.slice(0, -1)}${end}`, city: text, country: text }),
         );
-        for (const row of rows) await store.writeInteraction({ organisation, row, idempotencyRecord: null });
+        for (const row of rows)
+          await store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null });
         for (const row of rows) {
           const equal = { user_id: row[Object.keys(storedInteraction).indexOf('user_id')]! };
           assert.deepEqual(await everyInteraction(store, organisation, { equal }), [row]);
@@ -818,7 +830,12 @@ for (const { name, open } of testStores) {
         const rows = [recordRow('tags'), recordRow('tags', { is_deleted: true })];
         await upload(organisation, 'tags', [rows]);
         await upload(other, 'tags', [rows.slice(1)]);
-        await store.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord: null });
+        await store.writeInteraction({
+          organisation,
+          row: interactionRow(),
+          idempotencyRecord: null,
+          entry: null,
+        });
         assert.equal(await store.countRecords(organisation, 'tags'), 2);
         assert.equal(await store.countRecords(other, 'tags'), 1);
         assert.equal(await store.countRecords(organisation, 'shops'), 0);
@@ -958,7 +975,9 @@ for (const { name, open } of testStores) {
           }),
         );
         await Promise.all(
-          rows.map((row) => store.writeInteraction({ organisation, row, idempotencyRecord: null })),
+          rows.map((row) =>
+            store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null }),
+          ),
         );
       });
 
@@ -1047,8 +1066,13 @@ for (const { name, open } of testStores) {
       test('that are written twice are stored once', async () => {
         const own = await newOrganisation();
         const row = interactionRow();
-        await store.writeInteraction({ organisation: own, row, idempotencyRecord: null });
-        const again = await store.writeInteraction({ organisation: own, row, idempotencyRecord: null });
+        await store.writeInteraction({ organisation: own, row, idempotencyRecord: null, entry: null });
+        const again = await store.writeInteraction({
+          organisation: own,
+          row,
+          idempotencyRecord: null,
+          entry: null,
+        });
         assert.deepEqual(again, written(tally(0, 0, 1)));
         assert.deepEqual(await everyInteraction(store, own), [row]);
       });
@@ -1069,6 +1093,7 @@ for (const { name, open } of testStores) {
             type: 'tags',
             batches: [[row]],
             idempotencyRecord: null,
+            entry: null,
           } as const;
           const underway = own.store.write(upload);
           const again = await own.reopen();

@@ -34,7 +34,12 @@ export interface StoredResponse {
  * with the same key is being written now, perhaps by another process. In both cases nothing was stored.
  */
 export type Written =
-  | { readonly kind: 'written'; readonly tallies: readonly Tally[] }
+  | {
+      readonly kind: 'written';
+      readonly tallies: readonly Tally[];
+      /** The number of the upload's ledger entry. Null if the write has none of its own. */
+      readonly seq: number | null;
+    }
   | { readonly kind: 'running' }
   | { readonly kind: 'replay'; readonly stored: StoredResponse };
 

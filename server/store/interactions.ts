@@ -2,6 +2,7 @@
 
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import type { IdempotencyRecord, Written } from './idempotency-records.ts';
+import type { EntryOrigin } from './ledger.ts';
 import type { OrganisationNumber, Page, Row } from './rows.ts';
 
 export interface InteractionWrite {
@@ -9,6 +10,8 @@ export interface InteractionWrite {
   /** The values in the order of the catalogue's `storedInteraction`. If null, only the idempotency record is stored. */
   readonly row: Row | null;
   readonly idempotencyRecord: IdempotencyRecord | null;
+  /** Null if the ledger gets no entry, because the row is copied from a store that has one. */
+  readonly entry: EntryOrigin | null;
 }
 
 export interface InteractionPage {

@@ -2,6 +2,7 @@
 
 import type { RecordTypeName, UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import type { IdempotencyRecord, Written } from './idempotency-records.ts';
+import type { UploadEntry } from './ledger.ts';
 import type { OrganisationNumber, Page, Row, Tally } from './rows.ts';
 
 export interface UploadedRows {
@@ -13,6 +14,8 @@ export interface UploadedRows {
 
 export interface Upload extends UploadedRows {
   readonly idempotencyRecord: IdempotencyRecord | null;
+  /** Null if the ledger gets no entry, because the rows are copied from a store that has one. */
+  readonly entry: UploadEntry | null;
 }
 
 export interface RecordPage {

@@ -1,5 +1,5 @@
 // The interface that every database implements. It combines one small interface each for organisations, keys, records,
-// interactions and idempotency records.
+// interactions, idempotency records and the ledger.
 //
 // Every store guarantees:
 // - When a write resolves, its data is on disk and survives a crash of the process or a power failure.
@@ -14,6 +14,7 @@
 import type { IdempotencyStore } from './idempotency-records.ts';
 import type { InteractionStore } from './interactions.ts';
 import type { KeyStore } from './keys.ts';
+import type { LedgerStore } from './ledger.ts';
 import type { OrganisationStore } from './organisations.ts';
 import type { RecordStore } from './records.ts';
 
@@ -38,7 +39,13 @@ export class StoreUnusable extends Error {
   override readonly name = 'StoreUnusable';
 }
 
-export interface Store extends OrganisationStore, KeyStore, RecordStore, InteractionStore, IdempotencyStore {
+export interface Store
+  extends OrganisationStore,
+    KeyStore,
+    RecordStore,
+    InteractionStore,
+    IdempotencyStore,
+    LedgerStore {
   /**
    * Resolves if the store can serve calls, and rejects with the reason if the store is broken. Does not wait behind
    * other calls: if the store is only busy, `ping` resolves at once.
@@ -50,5 +57,5 @@ export interface Store extends OrganisationStore, KeyStore, RecordStore, Interac
 /** The part of a store that an ingest thread needs. */
 export type IngestStore = Pick<
   Store,
-  'existing' | 'write' | 'dryRun' | 'writeInteraction' | 'storedResponse' | 'close'
+  'existing' | 'write' | 'dryRun' | 'writeInteraction' | 'storedResponse' | 'entryNumber' | 'close'
 >;

@@ -2,6 +2,7 @@
 
 import type { Fields } from '@headgate/catalogue/declaration.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
+import { presenterOf, presentInteraction } from '@headgate/catalogue/presentation.ts';
 import {
   interaction,
   type RecordTypeName,
@@ -13,9 +14,7 @@ import {
 } from '@headgate/catalogue/record-types.ts';
 import { checkFields, type FieldProblem, planOf } from '../../ingest/check-fields.ts';
 import { outcomeOf, problem } from '../../ingest/outcome.ts';
-import { presenterOf } from '../../ingest/presentation.ts';
 import { unknownReference } from '../../ingest/references.ts';
-import { presentInteraction } from '../../ingest/take-interaction.ts';
 import type { Tally } from '../../store/rows.ts';
 import { type IngestResponse, responseOfInteraction, responseOfUpload } from '../ingest-responses.ts';
 import type { Example } from './document-shape.ts';

@@ -351,7 +351,12 @@ for (const testCluster of testClusters) {
           const [isUploaded, isRecorded] = await Promise.all([
             isAcknowledged(write(organisation, [shop], idempotencyRecordOf(organisation))),
             isAcknowledged(
-              store.writeInteraction({ organisation, row: interaction, idempotencyRecord: null }),
+              store.writeInteraction({
+                organisation,
+                row: interaction,
+                idempotencyRecord: null,
+                entry: null,
+              }),
             ),
           ]);
           assert.deepEqual(
@@ -416,7 +421,7 @@ for (const testCluster of testClusters) {
           }),
           repeat(() => {
             const row = interactionRow();
-            return () => store.writeInteraction({ organisation, row, idempotencyRecord: null });
+            return () => store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null });
           }),
         ]);
         return { organisation, single, copied, interactions };

@@ -75,3 +75,10 @@ export const codecs: Readonly<Record<KindName, Codec>> = {
     toText: (value) => (value ? 't' : 'f'),
   },
 };
+
+/** PostgreSQL outputs `bytea` values as this prefix followed by hexadecimal digits. */
+const HEX_PREFIX = '\\x';
+
+export function bytesOfHex(text: string): Buffer<ArrayBuffer> {
+  return Buffer.from(text.slice(HEX_PREFIX.length), 'hex');
+}

@@ -9,13 +9,12 @@ import type {
   Written,
 } from '../idempotency-records.ts';
 import type { Tally } from '../rows.ts';
+import { bytesOfHex } from './codecs.ts';
 import { callsOf, upkeep } from './connection-slots.ts';
 import type { Connections, Run } from './connections.ts';
 
 /** How many records one statement deletes. Few, because a compressed response can have two megabytes. */
 const DELETED_AT_ONCE = 20;
-/** PostgreSQL outputs `bytea` values as this prefix followed by hexadecimal digits. */
-const HEX_PREFIX = '\\x';
 
 export function idempotencyStore(connections: Connections): IdempotencyStore {
   return {
@@ -45,15 +44,16 @@ export function idempotencyStore(connections: Connections): IdempotencyStore {
  */
 export async function writeOnce(
   run: Run,
-  record: IdempotencyRecord,
+  record: IdempotencyRecord | null,
   write: () => Promise<readonly Tally[]>,
 ): Promise<Written> {
+  if (record === null) return { kind: 'written', tallies: await write(), seq: null };
   if (!(await lock(run, record))) return { kind: 'running' };
   const stored = await findResponse(run, record, record.storedAtMs);
   if (stored !== null) return { kind: 'replay', stored };
   const tallies = await write();
   await insert(run, record, tallies);
-  return { kind: 'written', tallies };
+  return { kind: 'written', tallies, seq: null };
 }
 
 /**
@@ -85,7 +85,7 @@ async function findResponse(
   const [fingerprint, answer, tallies] = row as [string, string, string];
   return {
     fingerprint,
-    response: Buffer.from(answer.slice(HEX_PREFIX.length), 'hex'),
+    response: bytesOfHex(answer),
     tallies: JSON.parse(tallies) as Tally[],
   };
 }

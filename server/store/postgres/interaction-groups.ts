@@ -1,12 +1,18 @@
 // Writes the interactions of many callers in one statement, so that all of them wait for the disk and the network only
 // once.
 
+import type { EntryOrigin } from '../ledger.ts';
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
 import { GivenUp, isOfStatement } from './errors.ts';
 import type { OwnedRow, RowOutcome } from './upserts.ts';
 
-interface Waiting extends OwnedRow {
+/** An interaction, and what its ledger entry contains. `entry` is null if it gets no entry. */
+export interface SentInteraction extends OwnedRow {
+  readonly entry: EntryOrigin | null;
+}
+
+interface Waiting extends SentInteraction {
   resolve(outcome: RowOutcome): void;
   reject(error: unknown): void;
 }
@@ -17,7 +23,10 @@ interface Line {
 }
 
 /** `owner` is the organisation of all rows of the group, or null if they belong to several. */
-type Write = (group: readonly OwnedRow[], owner: OrganisationNumber | null) => Promise<readonly RowOutcome[]>;
+type Write = (
+  group: readonly SentInteraction[],
+  owner: OrganisationNumber | null,
+) => Promise<readonly RowOutcome[]>;
 
 /** Limits the size of a statement. Usually far fewer interactions arrive during one commit. */
 const MOST_IN_A_GROUP = 500;
@@ -35,7 +44,7 @@ const SLOW_AFTER_MS = 1000;
 export function groupWrites(
   write: Write,
   slowAfterMs = SLOW_AFTER_MS,
-): (owned: OwnedRow) => Promise<RowOutcome> {
+): (sent: SentInteraction) => Promise<RowOutcome> {
   const together: Line = { waiting: [], isWriting: false };
   const apart = new Map<OrganisationNumber, Line>();
 
@@ -92,14 +101,14 @@ export function groupWrites(
     line.isWriting = false;
   };
 
-  return ({ organisation, row }) => {
+  return ({ organisation, row, entry }) => {
     const lineOfItsOwn = apart.get(organisation);
     const line = lineOfItsOwn ?? together;
     if (line.waiting.length >= (line === together ? MOST_WAITING : MOST_WAITING_APART)) {
       return Promise.reject(new StoreBusy(`${line.waiting.length} interactions already wait for PostgreSQL`));
     }
     const { promise, resolve, reject } = Promise.withResolvers<RowOutcome>();
-    line.waiting.push({ organisation, row, resolve, reject });
+    line.waiting.push({ organisation, row, entry, resolve, reject });
     start(line, lineOfItsOwn === undefined ? null : organisation);
     return promise;
   };

@@ -1,34 +1,48 @@
 // Stores user interactions in PostgreSQL.
 
+import { INTERACTIONS } from '@headgate/catalogue/record-types.ts';
 import type { InteractionStore } from '../interactions.ts';
 import { interactionListing, interactionPosition } from '../listing.ts';
 import { catalogueTables } from '../tables.ts';
 import { callsOf, listsOf, mixedGroups } from './connection-slots.ts';
-import type { Connections } from './connections.ts';
+import type { Connections, Run } from './connections.ts';
 import { writeOnce } from './idempotency-records.ts';
-import { groupWrites } from './interaction-groups.ts';
+import { groupWrites, type SentInteraction } from './interaction-groups.ts';
+import { type AppendedEntry, appendEntries } from './ledger.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
-import { tallyOf, upsert } from './upserts.ts';
+import { type RowOutcome, tallyOf, upsert } from './upserts.ts';
 
 const table = catalogueTables.interactions;
 
+const idPosition = table.columns.findIndex(({ name }) => name === table.key);
+
 export function interactionStore(connections: Connections): InteractionStore {
+  const writeAll = async (run: Run, group: readonly SentInteraction[]): Promise<readonly RowOutcome[]> => {
+    const outcomes = await upsert(run, table, group);
+    await appendEntries(run, entriesOf(group, outcomes));
+    return outcomes;
+  };
   const writeGrouped = groupWrites((group, owner) =>
-    upsert(connections.for(owner === null ? mixedGroups : callsOf(owner)).run, table, group),
+    connections
+      .for(owner === null ? mixedGroups : callsOf(owner))
+      .transaction(({ run }) => writeAll(run, group)),
   );
   return {
-    async writeInteraction({ organisation, row, idempotencyRecord }) {
-      const owned = row === null ? [] : [{ organisation, row }];
+    async writeInteraction({ organisation, row, idempotencyRecord, entry }) {
+      const sent = row === null ? [] : [{ organisation, row, entry }];
       if (idempotencyRecord === null) {
-        const outcomes = await Promise.all(owned.map(writeGrouped));
-        return { kind: 'written', tallies: outcomes.map((outcome) => tallyOf([outcome])) };
+        const outcomes = await Promise.all(sent.map(writeGrouped));
+        return { kind: 'written', tallies: outcomes.map((outcome) => tallyOf([outcome])), seq: null };
       }
-      return connections.for(callsOf(organisation)).transaction(({ run }) =>
-        writeOnce(run, idempotencyRecord, async () => {
-          const outcomes = await upsert(run, table, owned);
+      return connections.for(callsOf(organisation)).transaction(async ({ run }) => {
+        let outcomes: readonly RowOutcome[] = [];
+        const written = await writeOnce(run, idempotencyRecord, async () => {
+          outcomes = await upsert(run, table, sent);
           return outcomes.map((outcome) => tallyOf([outcome]));
-        }),
-      );
+        });
+        await appendEntries(run, entriesOf(sent, outcomes));
+        return written;
+      });
     },
 
     interaction: (organisation, interactionId) =>
@@ -44,4 +58,23 @@ export function interactionStore(connections: Connections): InteractionStore {
     countInteractions: (organisation) =>
       countOf(connections.for(listsOf(organisation)).run, table, organisation),
   };
+}
+
+/** Returns one entry for the stored interactions of each key. */
+function entriesOf(
+  group: readonly SentInteraction[],
+  outcomes: readonly RowOutcome[],
+): readonly AppendedEntry[] {
+  const stored = group.filter(({ entry }, at) => entry !== null && outcomes[at] === 'created');
+  return [...Map.groupBy(stored, ({ entry }) => entry!.keyId).values()].map((ofKey): AppendedEntry => {
+    const [{ organisation, entry }] = ofKey as [SentInteraction];
+    const bytes = ofKey.reduce((sum, sent) => sum + sent.entry!.bytes, 0);
+    return {
+      organisation,
+      type: INTERACTIONS,
+      entry: { ...entry!, bytes, received: ofKey.length, rejected: 0, causesJson: null },
+      tally: { created: ofKey.length, updated: 0 },
+      ids: ofKey.map(({ row }) => row[idPosition] as string),
+    };
+  });
 }

@@ -228,6 +228,7 @@ describe('a database with tables of another program', () => {
       type: 'offers',
       batches: [[row]],
       idempotencyRecord: null,
+      entry: null,
     });
     assert.deepEqual(await store.record(organisation, 'offers', row[0] as string), row);
     await store.close();

@@ -88,6 +88,55 @@ const migrations: readonly Migration[] = [
     droppedIndexes: ['interactions_by_user'],
     statements: ['DROP INDEX IF EXISTS interactions_by_user'],
   },
+  {
+    tables: ['ledgers', 'ledger_entries', 'usage_days'],
+    droppedIndexes: [],
+    statements: [
+      `CREATE TABLE ledgers (
+        organisation ${ORGANISATION_TYPE} PRIMARY KEY,
+        last_seq bigint NOT NULL,
+        ids_after_seq bigint NOT NULL,
+        entries_after_seq bigint NOT NULL,
+        kept_ids bigint NOT NULL
+      )`,
+      // An organisation that exists already has records that are in no entry. Its ledger therefore begins after entry 1,
+      // and whoever wants to follow it has to read all records first.
+      'INSERT INTO ledgers SELECT organisation, 1, 1, 1, 0 FROM organisations',
+      `CREATE TABLE ledger_entries (
+        organisation ${ORGANISATION_TYPE} NOT NULL,
+        seq bigint NOT NULL,
+        request_id uuid NOT NULL,
+        key_id text NOT NULL,
+        type text NOT NULL,
+        received_at_ms bigint NOT NULL,
+        ms bigint NOT NULL,
+        bytes bigint NOT NULL,
+        received integer NOT NULL,
+        created integer NOT NULL,
+        updated integer NOT NULL,
+        unchanged integer NOT NULL,
+        rejected integer NOT NULL,
+        causes text,
+        changed_ids bytea,
+        PRIMARY KEY (organisation, seq)
+      )`,
+      'CREATE INDEX ledger_entries_by_request ON ledger_entries (organisation, request_id)',
+      `CREATE TABLE usage_days (
+        organisation ${ORGANISATION_TYPE} NOT NULL,
+        day bigint NOT NULL,
+        type text NOT NULL,
+        key_id text NOT NULL,
+        uploads bigint NOT NULL,
+        received bigint NOT NULL,
+        created bigint NOT NULL,
+        updated bigint NOT NULL,
+        unchanged bigint NOT NULL,
+        rejected bigint NOT NULL,
+        bytes bigint NOT NULL,
+        PRIMARY KEY (organisation, day, type, key_id)
+      )`,
+    ],
+  },
 ];
 
 export const SCHEMA_VERSION = migrations.length;

@@ -100,9 +100,15 @@ describe('a shard that was moved', () => {
       type: 'shops',
       batches: [rows],
       idempotencyRecord: null,
+      entry: null,
     });
     assert.deepEqual(written, { kind: 'written', tallies: [{ created: 2, updated: 0, unchanged: 0 }] });
-    await store.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord: null });
+    await store.writeInteraction({
+      organisation,
+      row: interactionRow(),
+      idempotencyRecord: null,
+      entry: null,
+    });
     assert.equal(await store.countInteractions(organisation), 1);
   });
 
@@ -132,6 +138,7 @@ describe('a shard that was moved', () => {
       type: 'shops',
       batches: [[recordRow('shops')]],
       idempotencyRecord: null,
+      entry: null,
     });
     await assert.rejects(
       upload,

@@ -219,6 +219,7 @@ describe('an address with several hosts', () => {
         type: 'tags',
         batches: [[recordRow('tags')]],
         idempotencyRecord: null,
+        entry: null,
       } as const;
       assert.equal((await attached.write(upload)).kind, 'written');
       await Promise.all([store.close(), attached.close()]);

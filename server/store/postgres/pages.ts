@@ -43,6 +43,45 @@ export async function rowByKey(
   return row === undefined ? null : rowOf(table, row);
 }
 
+/** Returns the rows that exist, by their keys. */
+export async function rowsByKeys(
+  run: Run,
+  table: Table,
+  organisation: OrganisationNumber,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, Row>> {
+  const keyPosition = table.columns.findIndex(({ name }) => name === table.key);
+  const found = await run({
+    name: `some of ${table.name}`,
+    text: `SELECT ${table.columns.map(selectedColumn).join(', ')} FROM ${quoted(table.name)}
+      WHERE "organisation" = $1 AND ${quoted(table.key)} = ANY ($2::uuid[])`,
+    values: [organisation, ids],
+  });
+  return new Map(
+    found.map((values) => {
+      const row = rowOf(table, values);
+      return [row[keyPosition] as string, row];
+    }),
+  );
+}
+
+/** Returns the approximate sizes in bytes of the rows that exist, by their keys. */
+export async function sizesByKeys(
+  run: Run,
+  table: Table,
+  organisation: OrganisationNumber,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  if (!table.columns.some(isLong)) return new Map();
+  const found = await run({
+    name: `sizes of some ${table.name}`,
+    text: `SELECT ${quoted(table.key)}, ${sizeSql(table)} FROM ${quoted(table.name)}
+      WHERE "organisation" = $1 AND ${quoted(table.key)} = ANY ($2::uuid[])`,
+    values: [organisation, ids],
+  });
+  return new Map(found.map(([id, bytes]) => [id!, Number(bytes)]));
+}
+
 export async function countOf(run: Run, { name }: Table, organisation: OrganisationNumber): Promise<number> {
   const text = `SELECT count(*) FROM ${quoted(name)} WHERE "organisation" = $1`;
   const [row] = await run({ name: `count ${name}`, text, values: [organisation] });
@@ -135,10 +174,14 @@ function stepEndQuery(organisation: OrganisationNumber, listing: Listing): State
 }
 
 function sizesQuery(organisation: OrganisationNumber, listing: Listing, limit: number): Statement {
-  const texts = listing.table.columns.filter(isLong);
-  const othersBytes = (listing.table.columns.length - texts.length) * SHORT_VALUE_BYTES;
-  const sizes = texts.map(({ name }) => `coalesce(octet_length(${quoted(name)}), 0)`);
-  return limited(selection('sizes', [[othersBytes, ...sizes].join(' + ')], organisation, listing), limit);
+  return limited(selection('sizes', [sizeSql(listing.table)], organisation, listing), limit);
+}
+
+/** Returns SQL for the approximate size of a row in bytes. */
+function sizeSql({ columns }: Table): string {
+  const texts = columns.filter(isLong);
+  const othersBytes = (columns.length - texts.length) * SHORT_VALUE_BYTES;
+  return [othersBytes, ...texts.map(({ name }) => `coalesce(octet_length(${quoted(name)}), 0)`)].join(' + ');
 }
 
 function rowsQuery(organisation: OrganisationNumber, listing: Listing, limit: number): Statement {

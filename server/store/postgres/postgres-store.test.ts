@@ -199,7 +199,7 @@ describe('a server', () => {
       }),
       load(async () => {
         const row = interactionRow();
-        await store.writeInteraction({ organisation, row, idempotencyRecord: null });
+        await store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null });
         interactions.push(row);
       }),
     ];
@@ -347,7 +347,12 @@ describe('interactions of several organisations that arrive together', () => {
       const owners = [organisation, second, third, third, second, organisation];
       const outcomes = await Promise.allSettled(
         owners.map((owner) =>
-          store.writeInteraction({ organisation: owner, row: interactionRow(), idempotencyRecord: null }),
+          store.writeInteraction({
+            organisation: owner,
+            row: interactionRow(),
+            idempotencyRecord: null,
+            entry: null,
+          }),
         ),
       );
       assert.deepEqual(
@@ -362,7 +367,12 @@ describe('interactions of several organisations that arrive together', () => {
       [6, 0, 6],
     );
     await ask('DROP TRIGGER fail ON interactions');
-    await store.writeInteraction({ organisation: second, row: interactionRow(), idempotencyRecord: null });
+    await store.writeInteraction({
+      organisation: second,
+      row: interactionRow(),
+      idempotencyRecord: null,
+      entry: null,
+    });
   });
 });
 
@@ -447,15 +457,16 @@ describe('interactions', () => {
     const row = interactionRow();
     const again = interactionRow();
     const [, , unstorable, ...others] = await Promise.allSettled([
-      store.writeInteraction({ organisation, row, idempotencyRecord: null }),
-      store.writeInteraction({ organisation: second, row, idempotencyRecord: null }),
+      store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null }),
+      store.writeInteraction({ organisation: second, row, idempotencyRecord: null, entry: null }),
       store.writeInteraction({
         organisation,
         row: interactionRow({ item_id: 'no UUID' }),
         idempotencyRecord: null,
+        entry: null,
       }),
       ...[again, again].map((same) =>
-        store.writeInteraction({ organisation, row: same, idempotencyRecord: null }),
+        store.writeInteraction({ organisation, row: same, idempotencyRecord: null, entry: null }),
       ),
     ]);
     assert.equal(unstorable.status, 'rejected');
@@ -494,7 +505,7 @@ describe('the smallest and largest values that can be stored', () => {
     const customers = dates.map((birthdate) =>
       recordRow('customers', { birthdate, gender: '\u{1F600}"\\,{}' }),
     );
-    const written = { organisation, idempotencyRecord: null } as const;
+    const written = { organisation, idempotencyRecord: null, entry: null } as const;
     await store.write({ ...written, type: 'offers', batches: [offers] });
     await store.write({ ...written, type: 'customers', batches: [customers] });
     for (const row of offers) {

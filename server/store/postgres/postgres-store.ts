@@ -7,6 +7,7 @@ import { openConnections, type Run } from './connections.ts';
 import { idempotencyStore } from './idempotency-records.ts';
 import { interactionStore } from './interactions.ts';
 import { keyStore } from './keys.ts';
+import { ledgerStore } from './ledger.ts';
 import { organisationStore } from './organisations.ts';
 import { recordStore } from './records.ts';
 
@@ -40,6 +41,7 @@ export function attachPostgresStore(url: string): Store {
     ...recordStore(connections),
     ...interactionStore(connections),
     ...idempotencyStore(connections),
+    ...ledgerStore(connections),
     ping: () => ping(connections.for(pings).run),
   };
   const trackedCalls = Object.entries(calls).map(([name, call]) => [name, tracked(call)]);

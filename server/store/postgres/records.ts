@@ -5,8 +5,9 @@ import type { RecordStore, Upload } from '../records.ts';
 import type { Tally } from '../rows.ts';
 import { catalogueTables, quoted, tableOf } from '../tables.ts';
 import { callsOf, listsOf } from './connection-slots.ts';
-import type { Connections, Run, Session } from './connections.ts';
+import type { Connections, Session } from './connections.ts';
 import { writeOnce } from './idempotency-records.ts';
+import { appendEntries } from './ledger.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
 import {
   COPIED_FROM_ROWS,
@@ -32,27 +33,28 @@ export function recordStore(connections: Connections): RecordStore {
       return new Set(rows.map(([id]) => id!));
     },
 
-    async write({ organisation, type, batches, idempotencyRecord }) {
+    async write({ organisation, type, batches, idempotencyRecord, entry }) {
       const table = tableOf(catalogueTables, type);
-      const sessions = connections.for(callsOf(organisation));
+      const keyPosition = table.columns.findIndex(({ name }) => name === table.key);
       const rows = batches.flat();
       const mayCopy = rows.length >= COPIED_FROM_ROWS;
-      const merge = async (run: Run): Promise<readonly Tally[]> => {
-        const owned = rows.map((row): OwnedRow => ({ organisation, row }));
-        return talliesOf(batches, await upsert(run, table, owned));
-      };
-      const allNew = batches.map(({ length }) => ({ created: length, updated: 0, unchanged: 0 }));
-      if (idempotencyRecord === null) {
-        const isCopied = mayCopy && (await copyIfNew(sessions, table, organisation, rows));
-        return { kind: 'written', tallies: isCopied ? allNew : await merge(sessions.run) };
-      }
-      return sessions.transaction((session) =>
-        writeOnce(session.run, idempotencyRecord, async () => {
+      return connections.for(callsOf(organisation)).transaction(async (session) => {
+        let outcomes: readonly RowOutcome[] = [];
+        const written = await writeOnce(session.run, idempotencyRecord, async () => {
           const isCopied =
             mayCopy && (await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows)));
-          return isCopied ? allNew : merge(session.run);
-        }),
-      );
+          const owned = rows.map((row): OwnedRow => ({ organisation, row }));
+          outcomes = isCopied ? rows.map(() => 'created') : await upsert(session.run, table, owned);
+          return talliesOf(batches, outcomes);
+        });
+        if (entry === null || written.kind !== 'written') return written;
+        const ids = rows
+          .filter((_, at) => outcomes[at] !== 'unchanged')
+          .map((row) => row[keyPosition] as string);
+        const appended = { organisation, type, entry, tally: tallyOf(outcomes), ids };
+        const [seq] = await appendEntries(session.run, [appended]);
+        return { ...written, seq: seq! };
+      });
     },
 
     async dryRun({ organisation, type, batches }) {

@@ -10,6 +10,12 @@ import { type CallResult, done, failed } from './thread-calls.ts';
  */
 export type Job = () => unknown;
 
+/** What is called in every transaction before the first job, and after the last one. */
+export interface AroundJobs {
+  begin(): void;
+  end(): void;
+}
+
 /**
  * Runs the jobs in one transaction, in order, and returns their outcomes. If a job or the commit fails, the transaction
  * is rolled back and each half of the jobs is retried on its own, so that only the jobs that cannot succeed fail. If
@@ -20,6 +26,7 @@ export function commitTogether(
   database: DatabaseSync,
   jobs: readonly Job[],
   mayStop: () => boolean = () => false,
+  around: AroundJobs | null = null,
 ): readonly CallResult[] {
   if (jobs.length === 0) return [];
   try {
@@ -30,10 +37,12 @@ export function commitTogether(
   }
   try {
     const results: unknown[] = [];
+    around?.begin();
     for (const job of jobs) {
       results.push(job());
       if (mayStop()) break;
     }
+    around?.end();
     database.exec('COMMIT');
     return results.map(done);
   } catch (error) {
@@ -42,8 +51,8 @@ export function commitTogether(
     if (jobs.length === 1) return [failed(asStoreError(error))];
     const middle = Math.ceil(jobs.length / 2);
     return [
-      ...commitTogether(database, jobs.slice(0, middle)),
-      ...commitTogether(database, jobs.slice(middle)),
+      ...commitTogether(database, jobs.slice(0, middle), undefined, around),
+      ...commitTogether(database, jobs.slice(middle), undefined, around),
     ];
   }
 }

@@ -68,7 +68,7 @@ export function writeOnce(
   if (stored !== null) return { kind: 'replay', stored };
   const tallies = write();
   if (record !== null) insert(prepare, record, tallies);
-  return { kind: 'written', tallies };
+  return { kind: 'written', tallies, seq: null };
 }
 
 function insert(prepare: Prepare, record: IdempotencyRecord, tallies: readonly Tally[]): void {

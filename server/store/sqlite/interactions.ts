@@ -2,11 +2,13 @@
 
 import type { IdempotencyRecord, Written } from '../idempotency-records.ts';
 import type { InteractionPage, InteractionStore } from '../interactions.ts';
+import type { EntryOrigin } from '../ledger.ts';
 import { interactionListing, interactionPosition } from '../listing.ts';
 import { STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Tally } from '../rows.ts';
 import { catalogueTables } from '../tables.ts';
 import { packIdempotencyRecord, responseBytes, writeOnce } from './idempotency-records.ts';
+import type { LedgerWriter } from './ledger.ts';
 import type { JsonRow } from './packed-rows.ts';
 import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
@@ -32,7 +34,7 @@ export function interactionLists(prepare: Prepare) {
   };
 }
 
-export function interactionWrites(prepare: Prepare, upserts: Upserts) {
+export function interactionWrites(prepare: Prepare, upserts: Upserts, ledger: LedgerWriter) {
   return {
     /**
      * Returns the outcome as a single word if there is no idempotency record. Such results cross threads thousands of
@@ -42,9 +44,14 @@ export function interactionWrites(prepare: Prepare, upserts: Upserts) {
       organisation: OrganisationNumber,
       rowJson: string | null,
       idempotencyRecord: IdempotencyRecord | null,
+      entry: EntryOrigin | null,
     ): Written | keyof Tally {
       const rows = rowJson === null ? [] : [JSON.parse(rowJson) as JsonRow];
-      const write = (): readonly Tally[] => rows.map((row) => upserts.row(table, organisation, row));
+      const onChanged = (id: string): void => {
+        if (entry !== null) ledger.addInteraction(organisation, entry, id);
+      };
+      const write = (): readonly Tally[] =>
+        rows.map((row) => upserts.row(table, organisation, row, onChanged));
       if (idempotencyRecord !== null || rows.length === 0)
         return writeOnce(prepare, idempotencyRecord, write);
       const [{ created, updated }] = write() as [Tally];
@@ -74,13 +81,15 @@ export function interactionStore(links: Links): InteractionStore {
 }
 
 export function interactionWriter({ writer }: Pick<Links, 'writer'>): InteractionStore['writeInteraction'] {
-  return async ({ organisation, row, idempotencyRecord: given }) => {
+  return async ({ organisation, row, idempotencyRecord: given, entry }) => {
     const rowJson = row === null ? null : JSON.stringify(row);
     const idempotencyRecord = packIdempotencyRecord(given);
     const options = { organisation, bytes: (rowJson?.length ?? 0) + responseBytes(idempotencyRecord) };
-    const args = [organisation, rowJson, idempotencyRecord] as const;
+    const args = [organisation, rowJson, idempotencyRecord, entry] as const;
     const written = await writer.call('writeInteraction', [...args], options);
-    return typeof written === 'string' ? { kind: 'written', tallies: [tallyOf(written)] } : written;
+    return typeof written === 'string'
+      ? { kind: 'written', tallies: [tallyOf(written)], seq: null }
+      : written;
   };
 }
 

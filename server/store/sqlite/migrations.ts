@@ -48,6 +48,49 @@ const migrations: readonly string[] = [
     PRIMARY KEY (organisation, path, key)
   ) STRICT;
   CREATE INDEX idempotency_answers_by_expiry ON idempotency_answers (expires_at_ms);`,
+  // An organisation that exists already has records that are in no entry. Its ledger therefore begins after entry 1, and
+  // whoever wants to follow it has to read all records first.
+  `CREATE TABLE ledgers (
+    organisation INTEGER PRIMARY KEY,
+    last_seq INTEGER NOT NULL,
+    ids_after_seq INTEGER NOT NULL,
+    entries_after_seq INTEGER NOT NULL,
+    kept_ids INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO ledgers SELECT organisation, 1, 1, 1, 0 FROM organisations;
+  CREATE TABLE ledger_entries (
+    organisation INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    request_id TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    received_at_ms INTEGER NOT NULL,
+    ms INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    received INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    unchanged INTEGER NOT NULL,
+    rejected INTEGER NOT NULL,
+    causes TEXT,
+    changed_ids BLOB,
+    PRIMARY KEY (organisation, seq)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX ledger_entries_by_request ON ledger_entries (organisation, request_id);
+  CREATE TABLE usage_days (
+    organisation INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    uploads INTEGER NOT NULL,
+    received INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    unchanged INTEGER NOT NULL,
+    rejected INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (organisation, day, type, key_id)
+  ) STRICT, WITHOUT ROWID;`,
 ];
 
 export const SCHEMA_VERSION = migrations.length;

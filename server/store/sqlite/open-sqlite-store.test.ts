@@ -44,7 +44,7 @@ async function organisationIn(store: Store): Promise<OrganisationNumber> {
 
 function uploadOf(organisation: OrganisationNumber, rowCount = 1): Upload {
   const rows = Array.from({ length: rowCount }, () => recordRow('tags'));
-  return { organisation, type: 'tags', batches: [rows], idempotencyRecord: null };
+  return { organisation, type: 'tags', batches: [rows], idempotencyRecord: null, entry: null };
 }
 
 const ALL = { afterId: null, limit: 1000, includeDeleted: true };
@@ -187,7 +187,7 @@ test('acknowledged uploads survive a killed process, and no upload is stored in 
       for (;;) {
         const name = 'upload ' + ++number;
         const rows = Array.from({ length: 100 }, () => recordRow('tags', { name }));
-        await store.write({ organisation, type: 'tags', batches: [rows], idempotencyRecord: null });
+        await store.write({ organisation, type: 'tags', batches: [rows], idempotencyRecord: null, entry: null });
         process.stdout.write(name + '\\n');
       }
     };
@@ -251,7 +251,7 @@ test('a store attached in another thread uses the same database, and lets the th
     import(workerData.module).then(async ({ attachStore }) => {
       const store = await attachStore(workerData.handle);
       const { organisation, row } = workerData;
-      await store.write({ organisation, type: 'tags', batches: [[row]], idempotencyRecord: null });
+      await store.write({ organisation, type: 'tags', batches: [[row]], idempotencyRecord: null, entry: null });
       parentPort.postMessage(await store.existing(organisation, 'tags', [row[0], workerData.other]));
       await store.close();
     });`,

@@ -34,11 +34,23 @@ export function rowByKey(
   organisation: OrganisationNumber,
   id: string,
 ): string {
+  const row = rowFinder(prepare, table, organisation)(id);
+  return JSON.stringify(row === null ? [] : [row]);
+}
+
+/** Returns a function that finds a row of the organisation by its key. */
+export function rowFinder(
+  prepare: Prepare,
+  table: Table,
+  organisation: OrganisationNumber,
+): (id: string) => Row | null {
   const select = prepare(`SELECT ${columnNames(table)} FROM ${quoted(table.name)}
     WHERE "organisation" = ? AND ${quoted(table.key)} = ?`);
   select.setReturnArrays(true);
-  const rows = select.all(organisation, id) as unknown as SQLOutputValue[][];
-  return JSON.stringify(rows.map((row) => rowOf(table, row)));
+  return (id) => {
+    const values = select.get(organisation, id) as unknown as SQLOutputValue[] | undefined;
+    return values === undefined ? null : rowOf(table, values);
+  };
 }
 
 export function* pageOf(

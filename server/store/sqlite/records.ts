@@ -9,6 +9,7 @@ import type { RecordPage, RecordStore, Upload } from '../records.ts';
 import type { OrganisationNumber, Row, Tally } from '../rows.ts';
 import { catalogueTables, quoted, tableOf } from '../tables.ts';
 import { packIdempotencyRecord, responseBytes, writeOnce } from './idempotency-records.ts';
+import type { LedgerWriter } from './ledger.ts';
 import { type PackedRows, packedSlices, packRows } from './packed-rows.ts';
 import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
@@ -54,15 +55,22 @@ export function recordLists(prepare: Prepare) {
   };
 }
 
-export function recordWrites(prepare: Prepare, upserts: Upserts) {
+export function recordWrites(prepare: Prepare, upserts: Upserts, ledger: LedgerWriter) {
   return {
-    write({ organisation, type, rows, idempotencyRecord }: PackedUpload): Written {
+    write({ organisation, type, rows, idempotencyRecord, entry }: PackedUpload): Written {
       const table = tableOf(catalogueTables, type);
+      const changed: string[] = [];
+      const onChanged = (key: string): void => void changed.push(key);
       const upsertBatches = (): readonly Tally[] =>
         packedSlices(rows).map((slices) =>
-          sumOf(slices.map((slice) => upserts.slice(table, organisation, slice))),
+          sumOf(slices.map((slice) => upserts.slice(table, organisation, slice, onChanged))),
         );
-      return writeOnce(prepare, idempotencyRecord, upsertBatches);
+      const written = writeOnce(prepare, idempotencyRecord, upsertBatches);
+      if (entry === null || written.kind !== 'written') return written;
+      return {
+        ...written,
+        seq: ledger.addUpload(organisation, type, entry, sumOf(written.tallies), changed),
+      };
     },
   };
 }

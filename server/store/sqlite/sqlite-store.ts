@@ -8,6 +8,7 @@ import type { OpenedFiles } from './file-identity.ts';
 import { idempotencyStore } from './idempotency-records.ts';
 import { interactionStore, interactionWriter } from './interactions.ts';
 import { keyStore } from './keys.ts';
+import { ledgerStore } from './ledger.ts';
 import { organisationStore } from './organisations.ts';
 import { ReadingConnection } from './reading-connection.ts';
 import { dryRunInSteps, recordStore, recordWriter } from './records.ts';
@@ -47,6 +48,7 @@ export function holdStore(): { readonly store: Store; onStatus(status: ThreadSta
       ...recordStore(links),
       ...interactionStore(links),
       ...idempotencyStore(links),
+      ...ledgerStore(links),
       ping: () => health.assertServing(() => writer.call('ping', [], nobodys)),
       async close() {
         await Promise.all([writer.close(), reader.close(), lister.close()]);
@@ -93,6 +95,9 @@ export function attachSqliteStore({ files, statusPort }: SqliteStoreHandle): Ing
   return {
     existing: (...args) => lookUp((lookUps) => lookUps.existing(...args)),
     storedResponse: (...args) => lookUp((lookUps) => lookUps.storedResponse(...args)),
+    async entryNumber(...args) {
+      return (await lookUp((lookUps) => lookUps.entry(...args)))?.seq ?? null;
+    },
     write: recordWriter({ writer }),
     dryRun: dryRunInSteps((...args) => lookUp((lookUps) => lookUps.dryRun(...args))),
     writeInteraction: interactionWriter({ writer }),

@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { idempotencyLookUps, idempotencyWrites } from './idempotency-records.ts';
 import { interactionLists, interactionLookUps, interactionWrites } from './interactions.ts';
 import { keyLookUps, keyWrites } from './keys.ts';
+import { createLedgerWriter, ledgerLists, ledgerLookUps, ledgerWrites } from './ledger.ts';
 import { organisationLookUps, organisationWrites } from './organisations.ts';
 import type { Steps } from './pages.ts';
 import { recordLists, recordLookUps, recordWrites } from './records.ts';
@@ -20,31 +21,38 @@ export function createLookUps(database: DatabaseSync) {
     ...recordLookUps(prepare),
     ...interactionLookUps(prepare),
     ...idempotencyLookUps(prepare),
+    ...ledgerLookUps(prepare),
   };
 }
 
 /** Returns the operations that may read many rows, and therefore run in steps. */
 export function createLists(database: DatabaseSync) {
   const prepare = preparer(database);
-  return { ...recordLists(prepare), ...interactionLists(prepare) };
+  return { ...recordLists(prepare), ...interactionLists(prepare), ...ledgerLists(prepare) };
 }
 
-/** Returns the operations that change the database. They run inside the writer's transaction. */
+/**
+ * Returns the operations that change the database. They run inside the writer's transaction, between the ledger's
+ * `begin` and `end`.
+ */
 export function createWrites(database: DatabaseSync) {
   const prepare = preparer(database);
   const upserts = createUpserts(database);
-  return {
+  const ledger = createLedgerWriter(prepare);
+  const writes = {
     ...organisationWrites(prepare),
     ...keyWrites(prepare),
-    ...recordWrites(prepare, upserts),
-    ...interactionWrites(prepare, upserts),
+    ...recordWrites(prepare, upserts, ledger),
+    ...interactionWrites(prepare, upserts, ledger),
     ...idempotencyWrites(prepare),
+    ...ledgerWrites(prepare),
   };
+  return { writes, ledger };
 }
 
 export type LookUps = ReturnType<typeof createLookUps>;
 export type Lists = ReturnType<typeof createLists>;
-export type Writes = ReturnType<typeof createWrites>;
+export type Writes = ReturnType<typeof createWrites>['writes'];
 
 type ListResults = {
   [N in keyof Lists]: (

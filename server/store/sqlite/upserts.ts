@@ -10,11 +10,17 @@ import { DifferingRows } from './differing-rows.ts';
 import { type JsonRow, type PackedSlice, rowsIn } from './packed-rows.ts';
 import type { Prepare } from './statements.ts';
 
+/** Called with the key of each row that is created or updated. */
+export type OnChanged = (key: string) => void;
+
+const ignoreChanged: OnChanged = () => {};
+
 export type Upserts = ReturnType<typeof createUpserts>;
 
 interface TableUpserts {
   readonly insert: StatementSync;
   readonly merge: StatementSync;
+  readonly keyPosition: number;
   readonly differing: DifferingRows;
   /**
    * The organisations whose last slice was mostly stored already. Their next slice probably is as well, so only the
@@ -40,6 +46,7 @@ export function createUpserts(database: DatabaseSync) {
     const known = prepared.get(table) ?? {
       insert: database.prepare(`${insertSql(table)} ON CONFLICT DO NOTHING`),
       merge: database.prepare(`${insertSql(table)} ${mergeSql(table)}`),
+      keyPosition: table.columns.findIndex(({ name }) => name === table.key),
       differing: new DifferingRows(database, table),
       repeating: new Set(),
     };
@@ -53,9 +60,10 @@ export function createUpserts(database: DatabaseSync) {
    * That row and the following ones are merged, until a row is new again.
    */
   const upsertAll = (
-    { insert, merge }: TableUpserts,
+    { insert, merge, keyPosition }: TableUpserts,
     organisation: OrganisationNumber,
     rows: readonly SQLInputValue[][],
+    onChanged: OnChanged,
   ): Pick<Tally, 'created' | 'updated'> => {
     let created = 0;
     let updated = 0;
@@ -70,6 +78,7 @@ export function createUpserts(database: DatabaseSync) {
         if (changes !== 0) {
           lastRowid = lastInsertRowid;
           created++;
+          onChanged(row[keyPosition] as string);
           continue;
         }
         wasThere = true;
@@ -84,6 +93,7 @@ export function createUpserts(database: DatabaseSync) {
       lastRowid = lastInsertRowid;
       if (wasThere) updated++;
       else created++;
+      onChanged(row[keyPosition] as string);
     }
     return { created, updated };
   };
@@ -93,22 +103,33 @@ export function createUpserts(database: DatabaseSync) {
      * Upserts the rows of a slice. No key may occur twice in it, because all rows are compared before any of them is
      * written.
      */
-    slice(table: Table, organisation: OrganisationNumber, slice: PackedSlice): Tally {
+    slice(
+      table: Table,
+      organisation: OrganisationNumber,
+      slice: PackedSlice,
+      onChanged: OnChanged = ignoreChanged,
+    ): Tally {
       const upserts = upsertsInto(table);
       const { differing, repeating } = upserts;
       const places = repeating.has(organisation) ? differing.placesIn(slice, organisation) : null;
       if (places?.length === 0) return { created: 0, updated: 0, unchanged: slice.rowCount };
       const all = bindable(table, rowsIn(slice));
       const rows = places === null ? all : places.map((place) => all[place]!);
-      const { created, updated } = upsertAll(upserts, organisation, rows);
+      const { created, updated } = upsertAll(upserts, organisation, rows, onChanged);
       const others = places?.length ?? created + updated;
       if (others <= slice.rowCount * FEW_SHARE) repeating.add(organisation);
       else repeating.delete(organisation);
       return { created, updated, unchanged: slice.rowCount - created - updated };
     },
 
-    row(table: Table, organisation: OrganisationNumber, row: JsonRow): Tally {
-      const { created, updated } = upsertAll(upsertsInto(table), organisation, bindable(table, [row]));
+    row(
+      table: Table,
+      organisation: OrganisationNumber,
+      row: JsonRow,
+      onChanged: OnChanged = ignoreChanged,
+    ): Tally {
+      const rows = bindable(table, [row]);
+      const { created, updated } = upsertAll(upsertsInto(table), organisation, rows, onChanged);
       return { created, updated, unchanged: 1 - created - updated };
     },
   };

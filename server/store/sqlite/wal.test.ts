@@ -45,6 +45,7 @@ async function writeWithoutPause(
         type: 'tags',
         batches: [rows],
         idempotencyRecord: null,
+        entry: null,
       });
       largestWalBytes = Math.max(largestWalBytes, statSync(`${path}-wal`).size);
     }
@@ -248,6 +249,7 @@ test('a log that cannot be copied is reported to the process that opened the sto
       type: 'tags',
       batches: [rows],
       idempotencyRecord: null,
+      entry: null,
     });
     assert.match(await told.promise, /could not be copied into it/);
   } finally {

@@ -32,8 +32,9 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
   let lastRestMs = performance.now();
   let lastCommitMs = 0;
 
+  const { writes, ledger } = createWrites(database);
   const operations: Readonly<Record<string, (...args: readonly never[]) => unknown>> = {
-    ...createWrites(database),
+    ...writes,
     // After a failure, a ping writes, because only a write that reaches the disk proves that the store can serve again.
     ping: () => hasFailed(health) && database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`),
   };
@@ -55,7 +56,7 @@ function openWriter(setup: ThreadSetup, reportTrouble: (trouble: string) => void
 
   const commit = (calls: readonly ThreadCall[], isOtherWaiting: () => boolean): readonly CallResult[] => {
     restIfDue();
-    const outcomes = commitTogether(database, calls.map(jobOf), isOtherWaiting);
+    const outcomes = commitTogether(database, calls.map(jobOf), isOtherWaiting, ledger);
     const rows = calls.slice(0, outcomes.length).reduce((sum, call) => sum + call[4], 0);
     wal.noteCommitted(rows);
     statistics.noteCommitted(rows);

@@ -213,7 +213,7 @@ async function writeRows(
 ): Promise<void> {
   for (let done = 0; done < count; done += perWrite) {
     const rows = Array.from({ length: Math.min(perWrite, count - done) }, (_, at) => row(done + at));
-    await store.write({ organisation, type, batches: [rows], idempotencyRecord: null });
+    await store.write({ organisation, type, batches: [rows], idempotencyRecord: null, entry: null });
   }
 }
 
@@ -258,7 +258,12 @@ async function furnishInteractions(
   for (let done = 0; done < interactions; done += ROWS_PER_WRITE) {
     await Promise.all(
       Array.from({ length: Math.min(ROWS_PER_WRITE, interactions - done) }, () =>
-        store.writeInteraction({ organisation, row: interactionRow(values), idempotencyRecord: null }),
+        store.writeInteraction({
+          organisation,
+          row: interactionRow(values),
+          idempotencyRecord: null,
+          entry: null,
+        }),
       ),
     );
   }

@@ -213,7 +213,7 @@ async function newOrganisation(
 
 async function writeShops(store: Store, organisation: number, count: number): Promise<readonly string[]> {
   const rows = Array.from({ length: count }, () => recordRow('shops'));
-  await store.write({ organisation, type: 'shops', batches: [rows], idempotencyRecord: null });
+  await store.write({ organisation, type: 'shops', batches: [rows], idempotencyRecord: null, entry: null });
   return rows.map(([id]) => String(id));
 }
 

@@ -1,0 +1,442 @@
+// Stores the ledger in PostgreSQL.
+
+import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
+import {
+  CHANGES_PAGE_BYTES,
+  CHANGES_PAGE_ENTRIES,
+  CHANGES_STEP_ENTRIES,
+  type ChangedId,
+  ChangedIds,
+  ChangeLines,
+} from '../changed-ids.ts';
+import {
+  type ChangePosition,
+  type ChangesRead,
+  COPIED_ENTRIES,
+  EXPIRED_ENTRIES_AT_ONCE,
+  type LedgerBounds,
+  type LedgerEntry,
+  type LedgerStore,
+  type UploadEntry,
+} from '../ledger.ts';
+import {
+  addUp,
+  addUsageSql,
+  entryColumns,
+  entryOf,
+  entryValues,
+  filterSql,
+  readColumns,
+  USAGE_GROUP_ENTRIES,
+  usageColumns,
+  usageOf,
+  usageSql,
+  usageValues,
+} from '../ledger-table.ts';
+import { ID_BYTES, packIds } from '../packed-ids.ts';
+import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
+import type { OrganisationNumber, Tally } from '../rows.ts';
+import { catalogueTables, tableOf } from '../tables.ts';
+import { bytesOfHex } from './codecs.ts';
+import { callsOf, listsOf, upkeep } from './connection-slots.ts';
+import type { Connections, Run } from './connections.ts';
+import { rowsByKeys, sizesByKeys } from './pages.ts';
+
+export interface AppendedEntry {
+  readonly organisation: OrganisationNumber;
+  readonly type: UploadTypeName;
+  readonly entry: UploadEntry;
+  readonly tally: Pick<Tally, 'created' | 'updated'>;
+  readonly ids: readonly string[];
+}
+
+const selectEntrySql = `SELECT ${readColumns.join(', ')} FROM ledger_entries`;
+/** How many records are read in one statement. */
+const LOOKED_UP_AT_ONCE = 500;
+
+const columnTypes: Readonly<Record<(typeof entryColumns)[number], string>> = {
+  organisation: 'integer',
+  seq: 'bigint',
+  request_id: 'uuid',
+  key_id: 'text',
+  type: 'text',
+  received_at_ms: 'bigint',
+  ms: 'bigint',
+  bytes: 'bigint',
+  received: 'integer',
+  created: 'integer',
+  updated: 'integer',
+  unchanged: 'integer',
+  rejected: 'integer',
+  causes: 'text',
+  changed_ids: 'bytea',
+};
+
+/**
+ * Adds the entries and returns their numbers. It must be called at the end of the transaction that writes what the
+ * entries describe. The first statement locks the organisations' counters until the commit, always in the same order. So
+ * entries become visible in the order of their numbers, and transactions cannot deadlock.
+ */
+export async function appendEntries(
+  run: Run,
+  appended: readonly AppendedEntry[],
+): Promise<readonly number[]> {
+  if (appended.length === 0) return [];
+  const sums = new Map<OrganisationNumber, { entries: number; ids: number }>();
+  for (const { organisation, ids } of appended) {
+    const sum = sums.get(organisation) ?? { entries: 0, ids: 0 };
+    sums.set(organisation, { entries: sum.entries + 1, ids: sum.ids + ids.length });
+  }
+  const sorted = [...sums].sort(([a], [b]) => a - b);
+  const counted = await run({
+    name: 'count entries',
+    text: `INSERT INTO ledgers AS stored (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
+      SELECT organisation, entries, 0, 0, ids
+        FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS added (organisation, entries, ids)
+      ON CONFLICT (organisation) DO UPDATE
+        SET last_seq = stored.last_seq + excluded.last_seq, kept_ids = stored.kept_ids + excluded.kept_ids
+      RETURNING organisation, last_seq`,
+    values: [
+      sorted.map(([organisation]) => organisation),
+      sorted.map(([, { entries }]) => entries),
+      sorted.map(([, { ids }]) => ids),
+    ],
+  });
+  const next = new Map(
+    counted.map(([organisation, last]) => [
+      Number(organisation),
+      Number(last) - sums.get(Number(organisation))!.entries,
+    ]),
+  );
+  const nowMs = Date.now();
+  const seqs: number[] = [];
+  const rows = appended.map(({ organisation, type, entry, tally, ids }) => {
+    const seq = next.get(organisation)! + 1;
+    next.set(organisation, seq);
+    seqs.push(seq);
+    const { created, updated } = tally;
+    const unchanged = entry.received - entry.rejected - created - updated;
+    const ms = Math.max(0, nowMs - entry.receivedAtMs);
+    return rowOf(organisation, { ...entry, seq, type, ms, created, updated, unchanged }, packIds(ids));
+  });
+  await insertEntries(run, rows);
+  for (const [position, seq] of seqs.entries()) {
+    if (seq % USAGE_GROUP_ENTRIES === 0)
+      await addUsage(run, appended[position]!.organisation, seq - USAGE_GROUP_ENTRIES, seq);
+  }
+  return seqs;
+}
+
+function rowOf(organisation: OrganisationNumber, entry: LedgerEntry, ids: Uint8Array): unknown[] {
+  return [...entryValues(organisation, entry), ids.length === 0 ? null : Buffer.from(ids)];
+}
+
+async function insertEntries(run: Run, rows: readonly unknown[][]): Promise<void> {
+  if (rows.length === 0) return;
+  const names = entryColumns.join(', ');
+  const arrays = entryColumns.map((column, at) => `$${at + 1}::${columnTypes[column]}[]`);
+  await run({
+    name: 'insert entries',
+    text: `INSERT INTO ledger_entries (${names}) SELECT ${names} FROM unnest(${arrays.join(', ')}) AS added (${names})
+      ON CONFLICT DO NOTHING`,
+    values: entryColumns.map((_, at) => rows.map((row) => row[at])),
+  });
+}
+
+/** Adds the usage of the entries from after `afterSeq` to `lastSeq`. */
+async function addUsage(
+  run: Run,
+  organisation: OrganisationNumber,
+  afterSeq: number,
+  lastSeq: number,
+): Promise<void> {
+  const text = addUsageSql(['$1', '$2', '$3']);
+  await run({ name: 'add usage', text, values: [organisation, afterSeq, lastSeq] });
+}
+
+async function boundsOf(run: Run, organisation: OrganisationNumber): Promise<LedgerBounds> {
+  const [row] = await run({
+    name: 'bounds of ledger',
+    text: 'SELECT last_seq, ids_after_seq, entries_after_seq FROM ledgers WHERE organisation = $1',
+    values: [organisation],
+  });
+  const [lastSeq, idsAfterSeq, entriesAfterSeq] = (row ?? ['0', '0', '0']).map(Number);
+  return { lastSeq: lastSeq!, idsAfterSeq: idsAfterSeq!, entriesAfterSeq: entriesAfterSeq! };
+}
+
+export function ledgerStore(connections: Connections): LedgerStore {
+  const findEntry = async (
+    organisation: OrganisationNumber,
+    requestId: string,
+  ): Promise<LedgerEntry | null> => {
+    const [row] = await connections.for(callsOf(organisation)).run({
+      name: 'entry of request',
+      text: `${selectEntrySql} WHERE organisation = $1 AND request_id = $2`,
+      values: [organisation, requestId],
+    });
+    return row === undefined ? null : entryOf(row);
+  };
+
+  return {
+    async latestEntry(organisation) {
+      return (await boundsOf(connections.for(callsOf(organisation)).run, organisation)).lastSeq;
+    },
+
+    entry: findEntry,
+
+    async entryNumber(organisation, requestId) {
+      return (await findEntry(organisation, requestId))?.seq ?? null;
+    },
+
+    async entries(organisation, page) {
+      const { run } = connections.for(listsOf(organisation));
+      const account = new PageAccount(page.limit);
+      const entries: LedgerEntry[] = [];
+      const { lastSeq, entriesAfterSeq } = await boundsOf(run, organisation);
+      for (let before = page.before ?? lastSeq + 1; before > entriesAfterSeq + 1; ) {
+        account.beginStep();
+        // The numbers have no gaps, so a range of numbers limits how many entries a step reads.
+        const first = Math.max(before - STEP_ENTRIES, entriesAfterSeq + 1);
+        const values: unknown[] = [organisation, before, first, account.roomRows + 1];
+        const conditions = filterSql(page, (value) => `$${values.push(value)}`);
+        const found = await run({
+          text: `${selectEntrySql} WHERE organisation = $1 AND seq < $2 AND seq >= $3
+            AND ${conditions.join(' AND ')} ORDER BY seq DESC LIMIT $4`,
+          values,
+        });
+        for (const row of found) {
+          const entry = { ...entryOf(row), causesJson: null };
+          if (!account.take(JSON.stringify(entry))) return { entries, next: entries.at(-1)!.seq };
+          entries.push(entry);
+        }
+        before = first;
+        if (before <= entriesAfterSeq + 1) break;
+        if (!account.endStep()) return { entries, next: before };
+      }
+      return { entries, next: null };
+    },
+
+    async changes(organisation, { after, types, limit }): Promise<ChangesRead> {
+      const { run } = connections.for(listsOf(organisation));
+      const { lastSeq: latest, idsAfterSeq } = await boundsOf(run, organisation);
+      const ids = new ChangedIds(after, limit);
+      const firstSeq = ids.nextSeq;
+      if (firstSeq <= idsAfterSeq || after.seq > latest) return { kind: 'gone', latest };
+      const last = Math.min(latest, firstSeq + CHANGES_PAGE_ENTRIES - 1);
+      while (ids.nextSeq <= last && !ids.isFull) await readEntries(run, organisation, types, ids, last);
+      // Ids may have expired while the entries were read.
+      if (firstSeq <= (await boundsOf(run, organisation)).idsAfterSeq) return { kind: 'gone', latest };
+      const { lines, cutAfter } = await linesOf(run, organisation, ids.inOrder());
+      return { kind: 'changes', lines, next: cutAfter ?? ids.position, latest };
+    },
+
+    async usage(organisation, firstDay, lastDay) {
+      const { run } = connections.for(listsOf(organisation));
+      const values: unknown[] = [];
+      const text = usageSql(organisation, firstDay, lastDay, (value) => `$${values.push(value)}`);
+      return addUp((await run({ text, values })).map(usageOf));
+    },
+
+    async expireLedgers(idsBeforeMs, entriesBeforeMs) {
+      const { run, transaction } = connections.for(upkeep);
+      const ledgers = await run({ text: 'SELECT organisation FROM ledgers', values: [] });
+      for (const [organisation] of ledgers) {
+        const expire = (): Promise<boolean> =>
+          transaction((session) =>
+            expireSome(session.run, Number(organisation), idsBeforeMs, entriesBeforeMs),
+          );
+        while (await expire());
+      }
+    },
+
+    async ledgerSize() {
+      const [row] = await connections.for(upkeep).run({
+        text: `SELECT coalesce(sum(last_seq - entries_after_seq), 0), coalesce(sum(kept_ids), 0) FROM ledgers`,
+        values: [],
+      });
+      return { entries: Number(row![0]), ids: Number(row![1]) };
+    },
+
+    async ledgerPart(organisation, afterSeq) {
+      const { run } = connections.for(listsOf(organisation));
+      const bounds = await boundsOf(run, organisation);
+      const found = await run({
+        text: `SELECT ${readColumns.join(', ')}, changed_ids FROM ledger_entries
+          WHERE organisation = $1 AND seq > $2 ORDER BY seq LIMIT ${COPIED_ENTRIES}`,
+        values: [organisation, afterSeq],
+      });
+      const entries = found.map((row) => {
+        const ids = row.at(-1) as string | null;
+        return { ...entryOf(row.slice(0, -1)), ids: ids === null ? new Uint8Array(0) : bytesOfHex(ids) };
+      });
+      const isLast = entries.length < COPIED_ENTRIES;
+      const usageText = `SELECT ${usageColumns.join(', ')} FROM usage_days WHERE organisation = $1`;
+      const usage = isLast ? await run({ text: usageText, values: [organisation] }) : [];
+      const lastSeq = isLast ? bounds.lastSeq : entries.at(-1)!.seq;
+      return { ...bounds, lastSeq, entries, usage: usage.map(usageOf), isLast };
+    },
+
+    addLedgerPart: (organisation, { entries, usage, lastSeq, idsAfterSeq, entriesAfterSeq }) =>
+      connections.for(callsOf(organisation)).transaction(async ({ run }) => {
+        const present = await boundsOf(run, organisation);
+        const missing = entries.filter(({ seq }) => seq > present.lastSeq);
+        await insertEntries(
+          run,
+          missing.map(({ ids, ...entry }) => rowOf(organisation, entry, ids)),
+        );
+        const addedIds = missing.reduce((sum, { ids }) => sum + ids.length / ID_BYTES, 0);
+        for (const sums of usage) {
+          const sets = usageColumns.slice(3).map((column) => `${column} = excluded.${column}`);
+          await run({
+            text: `INSERT INTO usage_days (organisation, ${usageColumns.join(', ')})
+              VALUES ($1, ${usageColumns.map((_, at) => `$${at + 2}`).join(', ')})
+              ON CONFLICT (organisation, day, type, key_id) DO UPDATE SET ${sets.join(', ')}`,
+            values: [organisation, ...usageValues(sums)],
+          });
+        }
+        await run({
+          text: `INSERT INTO ledgers AS stored (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
+            VALUES ($1, $2, $3, $4, $5)
+            ON CONFLICT (organisation) DO UPDATE SET last_seq = greatest(stored.last_seq, excluded.last_seq),
+              ids_after_seq = greatest(stored.ids_after_seq, excluded.ids_after_seq),
+              entries_after_seq = greatest(stored.entries_after_seq, excluded.entries_after_seq),
+              kept_ids = stored.kept_ids + excluded.kept_ids`,
+          values: [organisation, lastSeq, idsAfterSeq, entriesAfterSeq, addedIds],
+        });
+      }),
+  };
+}
+
+/** Adds the ids of the next entries, in one step. */
+async function readEntries(
+  run: Run,
+  organisation: OrganisationNumber,
+  types: readonly UploadTypeName[],
+  ids: ChangedIds,
+  lastSeq: number,
+): Promise<void> {
+  // Reads few entries at once, because the ids of an entry take up to 80 KB.
+  const stepEnd = Math.min(lastSeq, ids.nextSeq + CHANGES_STEP_ENTRIES - 1);
+  const found = await run({
+    name: 'changed ids',
+    text: `SELECT seq, type, changed_ids FROM ledger_entries
+      WHERE organisation = $1 AND seq >= $2 AND seq <= $3 AND type = ANY ($4) AND changed_ids IS NOT NULL
+      ORDER BY seq LIMIT ${ENTRIES_AT_ONCE}`,
+    values: [organisation, ids.nextSeq, stepEnd, types],
+  });
+  for (const [seq, type, packed] of found) {
+    if (!ids.addEntry(Number(seq), type as UploadTypeName, bytesOfHex(packed!))) return;
+  }
+  if (found.length < ENTRIES_AT_ONCE) ids.skipTo(stepEnd);
+}
+
+/** How many entries with ids are read in one statement. */
+const ENTRIES_AT_ONCE = 50;
+
+/** Returns the lines of the changes. If not all of them fit into a page, `cutAfter` is the position of the last one. */
+async function linesOf(
+  run: Run,
+  organisation: OrganisationNumber,
+  changes: readonly ChangedId[],
+): Promise<{ readonly lines: Uint8Array<ArrayBuffer>; readonly cutAfter: ChangePosition | null }> {
+  const lines = new ChangeLines();
+  let cutAfter: ChangePosition | null = null;
+  for (let first = 0; first < changes.length; ) {
+    const some = await fitting(run, organisation, changes.slice(first, first + LOOKED_UP_AT_ONCE));
+    const rows = await lookUp(some, (type, ids) =>
+      rowsByKeys(run, tableOf(catalogueTables, type), organisation, ids),
+    );
+    for (const changed of some) {
+      if (!lines.add(changed, rows.get(changed) ?? null)) return { lines: lines.encoded(), cutAfter };
+      cutAfter = { seq: changed.seq, ids: changed.ids };
+    }
+    first += some.length;
+  }
+  return { lines: lines.encoded(), cutAfter: null };
+}
+
+/** Returns the first changes whose records have at most about as many bytes as a page, and at least one change. */
+async function fitting(
+  run: Run,
+  organisation: OrganisationNumber,
+  changes: readonly ChangedId[],
+): Promise<readonly ChangedId[]> {
+  const sizes = await lookUp(changes, (type, ids) =>
+    sizesByKeys(run, tableOf(catalogueTables, type), organisation, ids),
+  );
+  let bytes = 0;
+  const end = changes.findIndex((changed, position) => {
+    bytes += sizes.get(changed) ?? 0;
+    return bytes > CHANGES_PAGE_BYTES && position > 0;
+  });
+  return end === -1 ? changes : changes.slice(0, end);
+}
+
+/** Looks the ids of the changes up, type by type. */
+async function lookUp<Found>(
+  changes: readonly ChangedId[],
+  find: (type: UploadTypeName, ids: readonly string[]) => Promise<ReadonlyMap<string, Found>>,
+): Promise<ReadonlyMap<ChangedId, Found>> {
+  const found = new Map<ChangedId, Found>();
+  for (const [type, ofType] of Map.groupBy(changes, (changed) => changed.type)) {
+    const byId = await find(
+      type,
+      ofType.map(({ id }) => id),
+    );
+    for (const changed of ofType) {
+      const value = byId.get(changed.id);
+      if (value !== undefined) found.set(changed, value);
+    }
+  }
+  return found;
+}
+
+/** Deletes some expired ids and entries of an organisation. Returns true if more may be left. */
+async function expireSome(
+  run: Run,
+  organisation: OrganisationNumber,
+  idsBeforeMs: number,
+  entriesBeforeMs: number,
+): Promise<boolean> {
+  const { lastSeq, idsAfterSeq, entriesAfterSeq } = await boundsOf(run, organisation);
+  const lastBefore = async (afterSeq: number, beforeMs: number): Promise<number> => {
+    const found = await run({
+      text: `SELECT seq, received_at_ms FROM ledger_entries WHERE organisation = $1 AND seq > $2
+        ORDER BY seq LIMIT ${EXPIRED_ENTRIES_AT_ONCE}`,
+      values: [organisation, afterSeq],
+    });
+    const firstKept = found.findIndex(([, receivedAtMs]) => Number(receivedAtMs) >= beforeMs);
+    const expired = firstKept === -1 ? found : found.slice(0, firstKept);
+    return Number(expired.at(-1)?.[0] ?? afterSeq);
+  };
+  const idsEnd = await lastBefore(idsAfterSeq, Math.max(idsBeforeMs, entriesBeforeMs));
+  const end = Math.min(idsEnd, await lastBefore(entriesAfterSeq, entriesBeforeMs));
+  if (idsEnd === idsAfterSeq && end <= entriesAfterSeq) return false;
+  // Locks the counter and checks that no other process has deleted anything meanwhile.
+  const locked = await run({
+    text: `UPDATE ledgers SET ids_after_seq = $2, entries_after_seq = greatest(entries_after_seq, $3)
+      WHERE organisation = $1 AND ids_after_seq = $4 AND entries_after_seq = $5 RETURNING 1`,
+    values: [organisation, idsEnd, end, idsAfterSeq, entriesAfterSeq],
+  });
+  if (locked.length === 0) return true;
+  const expired = 'organisation = $1 AND seq > $2 AND seq <= $3';
+  const [freed] = await run({
+    text: `SELECT coalesce(sum(length(changed_ids)), 0) FROM ledger_entries WHERE ${expired}`,
+    values: [organisation, idsAfterSeq, idsEnd],
+  });
+  await run({
+    text: `UPDATE ledger_entries SET changed_ids = NULL WHERE ${expired} AND changed_ids IS NOT NULL`,
+    values: [organisation, idsAfterSeq, idsEnd],
+  });
+  const addedUpTo = lastSeq - (lastSeq % USAGE_GROUP_ENTRIES);
+  if (end > addedUpTo) await addUsage(run, organisation, Math.max(entriesAfterSeq, addedUpTo), end);
+  await run({
+    text: `DELETE FROM ledger_entries WHERE ${expired}`,
+    values: [organisation, entriesAfterSeq, end],
+  });
+  await run({
+    text: 'UPDATE ledgers SET kept_ids = kept_ids - $2 WHERE organisation = $1',
+    values: [organisation, Number(freed![0]) / ID_BYTES],
+  });
+  return true;
+}

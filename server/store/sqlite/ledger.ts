@@ -1,0 +1,388 @@
+// Stores the ledger in SQLite.
+
+import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import { INTERACTIONS, type UploadTypeName } from '@headgate/catalogue/record-types.ts';
+import { CHANGES_PAGE_ENTRIES, CHANGES_STEP_ENTRIES, ChangedIds, ChangeLines } from '../changed-ids.ts';
+import type {
+  ChangesPage,
+  ChangesRead,
+  EntriesRead,
+  EntryOrigin,
+  EntryPage,
+  LedgerBounds,
+  LedgerEntry,
+  LedgerPart,
+  LedgerSize,
+  LedgerStore,
+  UploadEntry,
+  Usage,
+} from '../ledger.ts';
+import { COPIED_ENTRIES, EXPIRED_ENTRIES_AT_ONCE } from '../ledger.ts';
+import {
+  addUp,
+  addUsageSql,
+  entryColumns,
+  entryOf,
+  entryValues,
+  filterSql,
+  readColumns,
+  USAGE_GROUP_ENTRIES,
+  usageColumns,
+  usageOf,
+  usageSql,
+  usageValues,
+} from '../ledger-table.ts';
+import { ID_BYTES, packIds } from '../packed-ids.ts';
+import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
+import type { OrganisationNumber, Tally } from '../rows.ts';
+import { catalogueTables, tableOf } from '../tables.ts';
+import { rowFinder, type Steps } from './pages.ts';
+import type { Prepare } from './statements.ts';
+import { type Links, nobodys } from './thread-operations.ts';
+
+const selectEntrySql = `SELECT ${readColumns.join(', ')} FROM ledger_entries`;
+const insertEntrySql = `INSERT INTO ledger_entries (${entryColumns.join(', ')})
+  VALUES (${entryColumns.map(() => '?').join(', ')})`;
+/** How many records of a page are read before other calls get their turn. */
+const LOOK_UPS_PER_STEP = 500;
+const BYTES_PER_ENTRY = 500;
+
+function boundsOf(prepare: Prepare, organisation: OrganisationNumber): LedgerBounds {
+  const row = prepare(
+    'SELECT last_seq, ids_after_seq, entries_after_seq FROM ledgers WHERE organisation = ?',
+  ).get(organisation);
+  return {
+    lastSeq: Number(row?.last_seq ?? 0),
+    idsAfterSeq: Number(row?.ids_after_seq ?? 0),
+    entriesAfterSeq: Number(row?.entries_after_seq ?? 0),
+  };
+}
+
+/** Returns the rows of a query as arrays. */
+function arraysOf(
+  prepare: Prepare,
+  sql: string,
+  values: readonly SQLInputValue[],
+): Iterable<SQLOutputValue[]> {
+  const select = prepare(sql);
+  select.setReturnArrays(true);
+  return select.iterate(...values) as unknown as Iterable<SQLOutputValue[]>;
+}
+
+function findEntry(
+  prepare: Prepare,
+  organisation: OrganisationNumber,
+  requestId: string,
+): LedgerEntry | null {
+  const sql = `${selectEntrySql} WHERE organisation = ? AND request_id = ?`;
+  const [row] = arraysOf(prepare, sql, [organisation, requestId]);
+  return row === undefined ? null : entryOf(row);
+}
+
+export function ledgerLookUps(prepare: Prepare) {
+  return {
+    latestEntry: (organisation: OrganisationNumber): number => boundsOf(prepare, organisation).lastSeq,
+
+    entry: (organisation: OrganisationNumber, requestId: string): LedgerEntry | null =>
+      findEntry(prepare, organisation, requestId),
+
+    /** Returns the organisations whose ledger has ids or entries that are older than the given times. */
+    expiredLedgers(idsBeforeMs: number, entriesBeforeMs: number): readonly OrganisationNumber[] {
+      const receivedAt = (afterSeq: string): string => `(SELECT received_at_ms FROM ledger_entries
+        WHERE ledger_entries.organisation = ledgers.organisation AND seq = ${afterSeq} + 1)`;
+      return prepare(
+        `SELECT organisation FROM ledgers
+          WHERE ${receivedAt('ids_after_seq')} < ? OR ${receivedAt('entries_after_seq')} < ?`,
+      )
+        .all(Math.max(idsBeforeMs, entriesBeforeMs), entriesBeforeMs)
+        .map(({ organisation }) => Number(organisation));
+    },
+
+    ledgerSize(): LedgerSize {
+      const row = prepare(
+        'SELECT sum(last_seq - entries_after_seq) AS entries, sum(kept_ids) AS ids FROM ledgers',
+      ).get();
+      return { entries: Number(row?.entries ?? 0), ids: Number(row?.ids ?? 0) };
+    },
+  };
+}
+
+export function ledgerLists(prepare: Prepare) {
+  return {
+    *entries(organisation: OrganisationNumber, page: EntryPage): Steps<EntriesRead> {
+      const account = new PageAccount(page.limit);
+      const entries: LedgerEntry[] = [];
+      const { lastSeq, entriesAfterSeq } = boundsOf(prepare, organisation);
+      for (let before = page.before ?? lastSeq + 1; before > entriesAfterSeq + 1; ) {
+        account.beginStep();
+        // The numbers have no gaps, so a range of numbers limits how many entries a step reads.
+        const first = Math.max(before - STEP_ENTRIES, entriesAfterSeq + 1);
+        const values: SQLInputValue[] = [organisation, before, first];
+        const conditions = filterSql(page, (value) => {
+          values.push(value);
+          return '?';
+        });
+        const sql = `${selectEntrySql} WHERE organisation = ? AND seq < ? AND seq >= ?
+          AND ${conditions.join(' AND ')} ORDER BY seq DESC`;
+        for (const row of arraysOf(prepare, sql, values)) {
+          const entry = { ...entryOf(row), causesJson: null };
+          if (!account.take(JSON.stringify(entry))) return { entries, next: entries.at(-1)!.seq };
+          entries.push(entry);
+        }
+        before = first;
+        if (before <= entriesAfterSeq + 1) break;
+        if (!account.endStep()) return { entries, next: before };
+        yield;
+      }
+      return { entries, next: null };
+    },
+
+    *changes(organisation: OrganisationNumber, { after, types, limit }: ChangesPage): Steps<ChangesRead> {
+      const { lastSeq: latest, idsAfterSeq } = boundsOf(prepare, organisation);
+      const ids = new ChangedIds(after, limit);
+      const firstSeq = ids.nextSeq;
+      if (firstSeq <= idsAfterSeq || after.seq > latest) return { kind: 'gone', latest };
+      const last = Math.min(latest, firstSeq + CHANGES_PAGE_ENTRIES - 1);
+      const sql = `SELECT seq, type, changed_ids FROM ledger_entries
+        WHERE organisation = ? AND seq >= ? AND seq <= ? AND type IN (${types.map(() => '?').join(', ')})
+          AND changed_ids IS NOT NULL`;
+      while (ids.nextSeq <= last && !ids.isFull) {
+        const stepEnd = Math.min(last, ids.nextSeq + CHANGES_STEP_ENTRIES - 1);
+        if (addEntries(arraysOf(prepare, sql, [organisation, ids.nextSeq, stepEnd, ...types]), ids))
+          ids.skipTo(stepEnd);
+        if (ids.nextSeq <= last && !ids.isFull) yield;
+      }
+      // Ids may have expired while the entries were read.
+      if (firstSeq <= boundsOf(prepare, organisation).idsAfterSeq) return { kind: 'gone', latest };
+      const lines = new ChangeLines();
+      const finders = new Map(
+        types.map((type) => [type, rowFinder(prepare, tableOf(catalogueTables, type), organisation)]),
+      );
+      let sinceStep = 0;
+      let included = null;
+      for (const changed of ids.inOrder()) {
+        if (++sinceStep > LOOK_UPS_PER_STEP) {
+          sinceStep = 1;
+          yield;
+        }
+        if (!lines.add(changed, finders.get(changed.type)!(changed.id))) {
+          return { kind: 'changes', lines: lines.encoded(), next: included!, latest };
+        }
+        included = { seq: changed.seq, ids: changed.ids };
+      }
+      return { kind: 'changes', lines: lines.encoded(), next: ids.position, latest };
+    },
+
+    *usage(organisation: OrganisationNumber, firstDay: string, lastDay: string): Steps<readonly Usage[]> {
+      // Lets other calls go first, because a year of many keys has thousands of rows.
+      yield;
+      const values: SQLInputValue[] = [];
+      const sql = usageSql(organisation, firstDay, lastDay, (value) => {
+        values.push(value);
+        return '?';
+      });
+      return addUp(Array.from(arraysOf(prepare, sql, values), usageOf));
+    },
+
+    *ledgerPart(organisation: OrganisationNumber, afterSeq: number): Steps<LedgerPart> {
+      const bounds = boundsOf(prepare, organisation);
+      const sql = `SELECT ${readColumns.join(', ')}, changed_ids FROM ledger_entries
+        WHERE organisation = ? AND seq > ? ORDER BY seq LIMIT ${COPIED_ENTRIES}`;
+      const entries = [...arraysOf(prepare, sql, [organisation, afterSeq])].map((row) => ({
+        ...entryOf(row.slice(0, -1)),
+        ids: (row.at(-1) as Uint8Array | null) ?? new Uint8Array(0),
+      }));
+      yield;
+      const isLast = entries.length < COPIED_ENTRIES;
+      const daysSql = `SELECT ${usageColumns.join(', ')} FROM usage_days WHERE organisation = ?`;
+      const usage = isLast ? Array.from(arraysOf(prepare, daysSql, [organisation]), usageOf) : [];
+      const lastSeq = isLast ? bounds.lastSeq : entries.at(-1)!.seq;
+      return { ...bounds, lastSeq, entries, usage, isLast };
+    },
+  };
+}
+
+/** Returns false if the page is full before all entries have been added. */
+function addEntries(rows: Iterable<SQLOutputValue[]>, ids: ChangedIds): boolean {
+  for (const [seq, type, packed] of rows) {
+    if (!ids.addEntry(Number(seq), type as UploadTypeName, packed as Uint8Array)) return false;
+  }
+  return true;
+}
+
+/** The single interactions of one key in the current transaction. */
+interface InteractionGroup extends EntryOrigin {
+  readonly organisation: OrganisationNumber;
+  readonly ids: string[];
+  bytes: number;
+}
+
+export type LedgerWriter = ReturnType<typeof createLedgerWriter>;
+
+/** Returns what adds entries to the ledgers. `begin` and `end` must be called in every transaction. */
+export function createLedgerWriter(prepare: Prepare) {
+  /** By the id of the key. */
+  const groups = new Map<string, InteractionGroup>();
+
+  const append = (
+    organisation: OrganisationNumber,
+    type: UploadTypeName,
+    entry: UploadEntry,
+    { created, updated }: Pick<Tally, 'created' | 'updated'>,
+    ids: readonly string[],
+  ): number => {
+    const row = prepare(
+      `INSERT INTO ledgers (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
+        VALUES (?, 1, 0, 0, ?)
+        ON CONFLICT (organisation) DO UPDATE SET last_seq = last_seq + 1, kept_ids = kept_ids + excluded.kept_ids
+        RETURNING last_seq`,
+    ).get(organisation, ids.length);
+    const seq = Number(row!.last_seq);
+    const unchanged = entry.received - entry.rejected - created - updated;
+    const ms = Math.max(0, Date.now() - entry.receivedAtMs);
+    insertEntry(
+      prepare,
+      organisation,
+      { ...entry, seq, type, ms, created, updated, unchanged },
+      packIds(ids),
+    );
+    if (seq % USAGE_GROUP_ENTRIES === 0) addUsage(prepare, organisation, seq - USAGE_GROUP_ENTRIES, seq);
+    return seq;
+  };
+
+  return {
+    begin: (): void => groups.clear(),
+
+    /** Adds the entries of the transaction's single interactions. */
+    end(): void {
+      for (const { organisation, ids, ...origin } of groups.values()) {
+        const entry = { ...origin, received: ids.length, rejected: 0, causesJson: null };
+        append(organisation, INTERACTIONS, entry, { created: ids.length, updated: 0 }, ids);
+      }
+    },
+
+    addUpload: append,
+
+    addInteraction(organisation: OrganisationNumber, origin: EntryOrigin, id: string): void {
+      const group = groups.get(origin.keyId);
+      if (group === undefined) groups.set(origin.keyId, { ...origin, organisation, ids: [id] });
+      else {
+        group.ids.push(id);
+        group.bytes += origin.bytes;
+      }
+    },
+  };
+}
+
+function insertEntry(
+  prepare: Prepare,
+  organisation: OrganisationNumber,
+  entry: LedgerEntry,
+  ids: Uint8Array,
+): void {
+  prepare(insertEntrySql).run(...entryValues(organisation, entry), ids.length === 0 ? null : ids);
+}
+
+/** Adds the usage of the entries from after `afterSeq` to `lastSeq`. */
+function addUsage(
+  prepare: Prepare,
+  organisation: OrganisationNumber,
+  afterSeq: number,
+  lastSeq: number,
+): void {
+  prepare(addUsageSql(['?', '?', '?'])).run(organisation, afterSeq, lastSeq);
+}
+
+export function ledgerWrites(prepare: Prepare) {
+  /** Returns the last of the entries after `afterSeq` that were received before `beforeMs`, at most some. */
+  const lastBefore = (organisation: OrganisationNumber, afterSeq: number, beforeMs: number): number => {
+    const sql = `SELECT seq, received_at_ms FROM ledger_entries WHERE organisation = ? AND seq > ?
+      ORDER BY seq LIMIT ${EXPIRED_ENTRIES_AT_ONCE}`;
+    let last = afterSeq;
+    for (const [seq, receivedAtMs] of arraysOf(prepare, sql, [organisation, afterSeq])) {
+      if (Number(receivedAtMs) >= beforeMs) break;
+      last = Number(seq);
+    }
+    return last;
+  };
+
+  return {
+    /** Deletes some expired ids and entries. Returns true if more may be left; the caller then calls it again. */
+    expireLedger(organisation: OrganisationNumber, idsBeforeMs: number, entriesBeforeMs: number): boolean {
+      const { lastSeq, idsAfterSeq, entriesAfterSeq } = boundsOf(prepare, organisation);
+      const idsEnd = lastBefore(organisation, idsAfterSeq, Math.max(idsBeforeMs, entriesBeforeMs));
+      const isExpired = 'organisation = ? AND seq > ? AND seq <= ?';
+      const freed = prepare(
+        `SELECT coalesce(sum(length(changed_ids)), 0) AS bytes FROM ledger_entries WHERE ${isExpired}`,
+      ).get(organisation, idsAfterSeq, idsEnd);
+      prepare(`UPDATE ledger_entries SET changed_ids = NULL WHERE ${isExpired}`).run(
+        organisation,
+        idsAfterSeq,
+        idsEnd,
+      );
+      const end = Math.min(idsEnd, lastBefore(organisation, entriesAfterSeq, entriesBeforeMs));
+      const addedUpTo = lastSeq - (lastSeq % USAGE_GROUP_ENTRIES);
+      if (end > addedUpTo) addUsage(prepare, organisation, Math.max(entriesAfterSeq, addedUpTo), end);
+      prepare(`DELETE FROM ledger_entries WHERE ${isExpired}`).run(organisation, entriesAfterSeq, end);
+      prepare(
+        `UPDATE ledgers SET ids_after_seq = ?, entries_after_seq = max(entries_after_seq, ?), kept_ids = kept_ids - ?
+          WHERE organisation = ?`,
+      ).run(idsEnd, end, Number(freed!.bytes) / ID_BYTES, organisation);
+      return idsEnd > idsAfterSeq || end > entriesAfterSeq;
+    },
+
+    addLedgerPart(organisation: OrganisationNumber, { entries, usage, ...bounds }: LedgerPart): void {
+      const { lastSeq } = boundsOf(prepare, organisation);
+      let addedIds = 0;
+      for (const { ids, ...entry } of entries.filter(({ seq }) => seq > lastSeq)) {
+        insertEntry(prepare, organisation, entry, ids);
+        addedIds += ids.length / ID_BYTES;
+      }
+      prepare(
+        `INSERT INTO ledgers (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
+          VALUES (?, ?, ?, ?, ?)
+          ON CONFLICT (organisation) DO UPDATE SET last_seq = max(last_seq, excluded.last_seq),
+            ids_after_seq = max(ids_after_seq, excluded.ids_after_seq),
+            entries_after_seq = max(entries_after_seq, excluded.entries_after_seq),
+            kept_ids = kept_ids + excluded.kept_ids`,
+      ).run(organisation, bounds.lastSeq, bounds.idsAfterSeq, bounds.entriesAfterSeq, addedIds);
+      const insert = prepare(
+        `INSERT OR REPLACE INTO usage_days (organisation, ${usageColumns.join(', ')})
+          VALUES (?, ${usageColumns.map(() => '?').join(', ')})`,
+      );
+      for (const sums of usage) insert.run(organisation, ...usageValues(sums));
+    },
+  };
+}
+
+export function ledgerStore({ writer, reader, lister }: Links): LedgerStore {
+  return {
+    latestEntry: (organisation) => reader.call('latestEntry', [organisation], { organisation }),
+    async entryNumber(organisation, requestId) {
+      return (await reader.call('entry', [organisation, requestId], { organisation }))?.seq ?? null;
+    },
+    entry: (organisation, requestId) => reader.call('entry', [organisation, requestId], { organisation }),
+    entries: (organisation, page) =>
+      lister.call('entries', [organisation, page], { organisation, rows: STEP_ENTRIES }),
+    changes: (organisation, page) =>
+      lister.call('changes', [organisation, page], { organisation, rows: LOOK_UPS_PER_STEP }),
+    usage: (organisation, firstDay, lastDay) =>
+      lister.call('usage', [organisation, firstDay, lastDay], { organisation, rows: USAGE_GROUP_ENTRIES }),
+    async expireLedgers(idsBeforeMs, entriesBeforeMs) {
+      const times = [idsBeforeMs, entriesBeforeMs] as const;
+      for (const organisation of await reader.call('expiredLedgers', [...times], nobodys)) {
+        const options = { organisation, rows: EXPIRED_ENTRIES_AT_ONCE };
+        while (await writer.call('expireLedger', [organisation, ...times], options));
+      }
+    },
+    ledgerSize: () => reader.call('ledgerSize', [], nobodys),
+    ledgerPart: (organisation, afterSeq) =>
+      lister.call('ledgerPart', [organisation, afterSeq], { organisation, rows: COPIED_ENTRIES }),
+    addLedgerPart: (organisation, part) =>
+      writer.call('addLedgerPart', [organisation, part], {
+        organisation,
+        rows: part.entries.length + part.usage.length + 1,
+        bytes: part.entries.reduce((sum, { ids }) => sum + ids.length + BYTES_PER_ENTRY, 0),
+      }),
+  };
+}
