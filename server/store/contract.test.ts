@@ -38,7 +38,7 @@ function recordTypeFields(type: RecordTypeName): readonly string[] {
 }
 
 function written(...tallies: readonly Tally[]): Written {
-  return { kind: 'written', tallies };
+  return { kind: 'written', tallies, seq: null };
 }
 
 function idempotencyRecordOf(
@@ -465,6 +465,7 @@ for (const { name, open } of testStores) {
             type: 'courses',
             batches: [[row]],
             idempotencyRecord,
+            entry: null,
           });
           await own.store.writeInteraction({
             organisation,
@@ -562,7 +563,10 @@ for (const { name, open } of testStores) {
           const allNew = written(tally(half, 0, 0), tally(rows.length - half, 0, 0));
           assert.deepEqual(written(...(await store.dryRun({ organisation, type, batches }))), allNew);
           assert.deepEqual(await everyRecord(store, organisation, type), []);
-          assert.deepEqual(await store.write({ organisation, type, batches, idempotencyRecord }), allNew);
+          assert.deepEqual(
+            await store.write({ organisation, type, batches, idempotencyRecord, entry: null }),
+            allNew,
+          );
           const keyPosition = recordTypeFields(type).indexOf(recordTypes[type].key);
           const byKey = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
           assert.deepEqual(await everyRecord(store, organisation, type), byKey);
@@ -583,7 +587,7 @@ for (const { name, open } of testStores) {
           const uploads = Array.from({ length: 6 }, (_, number) => {
             const idempotencyRecord = number % 2 === 0 ? idempotencyRecordOf(organisation) : null;
             const batches = [number % 3 === 0 ? rows : rows.toReversed()];
-            return store.write({ organisation, type: 'tags', batches, idempotencyRecord });
+            return store.write({ organisation, type: 'tags', batches, idempotencyRecord, entry: null });
           });
           const tallies = (await Promise.all(uploads)).flatMap((outcome) =>
             outcome.kind === 'written' ? outcome.tallies : [],
@@ -784,7 +788,7 @@ for (const { name, open } of testStores) {
         const lasting = idempotencyRecordOf(organisation, { expiresAtMs: NOW_MS + 6 });
         await Promise.all(
           [...expiring, lasting].map((idempotencyRecord) =>
-            store.writeInteraction({ organisation, row: null, idempotencyRecord }),
+            store.writeInteraction({ organisation, row: null, idempotencyRecord, entry: null }),
           ),
         );
         const remaining = async () => {
@@ -805,11 +809,11 @@ for (const { name, open } of testStores) {
         const [together, alone] = [idempotencyRecordOf(organisation), idempotencyRecordOf(organisation)];
         const row = interactionRow();
         assert.deepEqual(
-          await store.writeInteraction({ organisation, row, idempotencyRecord: together }),
+          await store.writeInteraction({ organisation, row, idempotencyRecord: together, entry: null }),
           written(tally(1, 0, 0)),
         );
         assert.deepEqual(
-          await store.writeInteraction({ organisation, row: null, idempotencyRecord: alone }),
+          await store.writeInteraction({ organisation, row: null, idempotencyRecord: alone, entry: null }),
           written(),
         );
         assert.deepEqual((await store.storedResponse(together, NOW_MS))?.tallies, [tally(1, 0, 0)]);
@@ -818,6 +822,7 @@ for (const { name, open } of testStores) {
           organisation,
           row: interactionRow(),
           idempotencyRecord: together,
+          entry: null,
         });
         assert.equal(again.kind, 'replay');
         assert.deepEqual(await everyInteraction(store, organisation), [row]);

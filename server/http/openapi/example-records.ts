@@ -127,6 +127,8 @@ export const exampleIds = {
   /** The id of a record that does not exist. */
   missing: '00000000-0000-4000-8000-000000000000',
 };
+/** The number of an upload's entry in the ledger. */
+export const EXAMPLE_SEQ = 42;
 export const exampleRecordedAt = '2026-11-02T09:30:01.250Z';
 
 /** One object of everything that can be uploaded in batches. */

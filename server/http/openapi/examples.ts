@@ -19,6 +19,7 @@ import type { Tally } from '../../store/rows.ts';
 import { type IngestResponse, responseOfInteraction, responseOfUpload } from '../ingest-responses.ts';
 import type { Example } from './document-shape.ts';
 import {
+  EXAMPLE_SEQ,
   exampleIds,
   exampleInteraction,
   exampleRecordedAt,
@@ -78,7 +79,7 @@ function uploadExample(
   const checked = { received, rejected, superseded: 0, problems, omittedProblems: 0, warnings: [] };
   const batch = { batchId: exampleIds.batch, ...checked };
   const upload = { requestId: exampleIds.request, type, dryRun: false, batches: [batch] };
-  const outcome = outcomeOf(upload, [tally]);
+  const outcome = outcomeOf(upload, [tally], EXAMPLE_SEQ);
   const response = responseOfUpload({ kind: 'taken', outcome, replayed: false }, exampleIds.request);
   return exampleOf(summary, { records }, response);
 }

@@ -65,7 +65,8 @@ for (const testCluster of testClusters) {
       organisation: OrganisationNumber,
       rows: readonly Row[],
       idempotencyRecord: IdempotencyRecord | null = null,
-    ): Promise<Written> => store.write({ organisation, type: 'shops', batches: [rows], idempotencyRecord });
+    ): Promise<Written> =>
+      store.write({ organisation, type: 'shops', batches: [rows], idempotencyRecord, entry: null });
 
     const idempotencyRecordOf = (organisation: OrganisationNumber): IdempotencyRecord => ({
       organisation,
@@ -161,6 +162,7 @@ for (const testCluster of testClusters) {
       assert.deepEqual(await write(third!, [rows[0]!]), {
         kind: 'written',
         tallies: [{ created: 1, updated: 0, unchanged: 0 }],
+        seq: null,
       });
 
       const again = await migrateDatabase(database.url, {

@@ -3,15 +3,18 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../store.ts';
 import { GivenUp } from './errors.ts';
-import { groupWrites } from './interaction-groups.ts';
-import type { OwnedRow, RowOutcome } from './upserts.ts';
+import { groupWrites, type SentInteraction } from './interaction-groups.ts';
+import type { RowOutcome } from './upserts.ts';
 
-function numbered(count: number): readonly OwnedRow[] {
-  return Array.from({ length: count }, (_, n) => ({ organisation: 1, row: [n] }));
+function numbered(count: number): readonly SentInteraction[] {
+  return Array.from({ length: count }, (_, n) => ({ organisation: 1, row: [n], entry: null }));
 }
 
 /** Returns a slow writer that records the sizes of its groups, and fails for the rows `bad` and `gone`. */
-function recorder(): { groups: number[]; write(group: readonly OwnedRow[]): Promise<readonly RowOutcome[]> } {
+function recorder(): {
+  groups: number[];
+  write(group: readonly SentInteraction[]): Promise<readonly RowOutcome[]>;
+} {
   const groups: number[] = [];
   return {
     groups,
@@ -54,7 +57,7 @@ describe('writes that arrive together', () => {
   test('do not fail because one of them fails', async () => {
     const { write } = recorder();
     const add = groupWrites(write);
-    const rows = numbered(20).map((owned, n) => (n === 13 ? { organisation: 1, row: ['bad'] } : owned));
+    const rows = numbered(20).map((owned, n) => (n === 13 ? { ...owned, row: ['bad'] } : owned));
     const outcomes = await Promise.allSettled(rows.map(add));
     const failed = outcomes.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []));
     assert.deepEqual(failed, [13]);
@@ -64,20 +67,21 @@ describe('writes that arrive together', () => {
     const { groups, write } = recorder();
     const add = groupWrites(write);
     const rows = numbered(20).map((owned, n) => ({
+      ...owned,
       organisation: n % 3,
       row: n === 13 ? ['gone'] : owned.row,
     }));
     const outcomes = await Promise.allSettled(rows.map(add));
     assert.ok(outcomes.every(({ status }) => status === 'rejected'));
     assert.deepEqual(groups, [20]);
-    assert.equal(await add({ organisation: 1, row: [2] }), 'created');
+    assert.equal(await add({ organisation: 1, row: [2], entry: null }), 'created');
   });
 });
 
 describe('writes of several organisations that arrive together', () => {
   const HANGS = 3;
-  const rowsOf = (organisations: readonly number[]): OwnedRow[] =>
-    organisations.map((organisation, n) => ({ organisation, row: [n] }));
+  const rowsOf = (organisations: readonly number[]): SentInteraction[] =>
+    organisations.map((organisation, n) => ({ organisation, row: [n], entry: null }));
 
   /** Returns a writer that fails for one organisation, as a Citus cluster does if a worker is down. */
   function withoutOne(): { groups: (number | null)[]; write: Parameters<typeof groupWrites>[0] } {
@@ -93,7 +97,10 @@ describe('writes of several organisations that arrive together', () => {
     };
   }
 
-  const failedOf = async (rows: readonly OwnedRow[], add: (owned: OwnedRow) => Promise<RowOutcome>) => {
+  const failedOf = async (
+    rows: readonly SentInteraction[],
+    add: (owned: SentInteraction) => Promise<RowOutcome>,
+  ) => {
     const outcomes = await Promise.allSettled(rows.map(add));
     return rows.flatMap(({ organisation }, n) => (outcomes[n]!.status === 'rejected' ? [organisation] : []));
   };
@@ -127,8 +134,8 @@ describe('writes of several organisations that arrive together', () => {
     const first = rowsOf([HANGS, 1]).map(add);
     await sleep(5);
     assert.deepEqual(await Promise.all(rowsOf([2, 4]).map(add)), ['created', 'created']);
-    assert.equal(await add({ organisation: 1, row: [9] }), 'created');
-    const behind = add({ organisation: HANGS, row: [9] });
+    assert.equal(await add({ organisation: 1, row: [9], entry: null }), 'created');
+    const behind = add({ organisation: HANGS, row: [9], entry: null });
     await sleep(5);
     assert.deepEqual(groups, [null, null, 1, HANGS]);
     hanging.resolve();

@@ -102,7 +102,11 @@ describe('a shard that was moved', () => {
       idempotencyRecord: null,
       entry: null,
     });
-    assert.deepEqual(written, { kind: 'written', tallies: [{ created: 2, updated: 0, unchanged: 0 }] });
+    assert.deepEqual(written, {
+      kind: 'written',
+      tallies: [{ created: 2, updated: 0, unchanged: 0 }],
+      seq: null,
+    });
     await store.writeInteraction({
       organisation,
       row: interactionRow(),
@@ -123,8 +127,13 @@ describe('a shard that was moved', () => {
         type: 'shops',
         batches: [rows],
         idempotencyRecord: idempotencyRecord(),
+        entry: null,
       });
-      assert.deepEqual(written, { kind: 'written', tallies: [{ created: count, updated: 0, unchanged: 0 }] });
+      assert.deepEqual(written, {
+        kind: 'written',
+        tallies: [{ created: count, updated: 0, unchanged: 0 }],
+        seq: null,
+      });
       assert.deepEqual([await triesOf('shops'), await triesOf('idempotency_answers')], [3, 3]);
       assert.equal(await store.countRecords(organisation, 'shops'), count);
       assert.equal((await store.storedResponse(idempotencyRecord(), 2))!.fingerprint, 'body');

@@ -48,7 +48,7 @@ function connectionsTo(url: string): Sessions & { close(): Promise<void> } {
 }
 
 function tagUpload(rows: readonly Row[], idempotencyRecord: IdempotencyRecord | null = null): Upload {
-  return { organisation, type: 'tags', batches: [rows], idempotencyRecord };
+  return { organisation, type: 'tags', batches: [rows], idempotencyRecord, entry: null };
 }
 
 function tags(count: number): readonly Row[] {
@@ -145,6 +145,7 @@ describe('connections that the server ends', () => {
     assert.deepEqual(await store.write(tagUpload(rows)), {
       kind: 'written',
       tallies: [{ created: 50, updated: 0, unchanged: 0 }],
+      seq: null,
     });
   });
 
@@ -433,15 +434,21 @@ describe('two processes', () => {
     const rows = tags(1);
     assert.deepEqual(await other.write(tagUpload(rows, idempotencyRecord)), { kind: 'running' });
     assert.deepEqual(
-      await other.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord }),
+      await other.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord, entry: null }),
       {
         kind: 'running',
       },
     );
     const elsewhere = { ...idempotencyRecord, path: '/user-interactions' };
     assert.equal(
-      (await other.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord: elsewhere }))
-        .kind,
+      (
+        await other.writeInteraction({
+          organisation,
+          row: interactionRow(),
+          idempotencyRecord: elsewhere,
+          entry: null,
+        })
+      ).kind,
       'written',
     );
     await lock.letGo();
@@ -474,8 +481,8 @@ describe('interactions', () => {
     assert.deepEqual(
       others.map((one) => one.status === 'fulfilled' && one.value),
       [
-        { kind: 'written', tallies: [{ created: 1, updated: 0, unchanged: 0 }] },
-        { kind: 'written', tallies: [{ created: 0, updated: 0, unchanged: 1 }] },
+        { kind: 'written', tallies: [{ created: 1, updated: 0, unchanged: 0 }], seq: null },
+        { kind: 'written', tallies: [{ created: 0, updated: 0, unchanged: 1 }], seq: null },
       ],
     );
     assert.equal((await everyInteraction(other, organisation)).length, 2);
