@@ -9,6 +9,7 @@ import { defaultScopes } from './access/scopes.ts';
 import { Failure } from './failure.ts';
 import { buildApp } from './http/app.ts';
 import { InFlight } from './http/body/in-flight-bytes.ts';
+import { Followers } from './http/followers.ts';
 import { IngestPool } from './http/ingest-pool.ts';
 import { shownRoute } from './http/request-observation.ts';
 import { routes } from './http/routes.ts';
@@ -21,12 +22,14 @@ import { openToOthers } from './private-files.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { shellWord } from './shell-word.ts';
 import { isPostgres, readDatabaseLocation } from './store/database-location.ts';
+import type { LedgerSize } from './store/ledger.ts';
 import { type OpenedStore, openStore } from './store/open-store.ts';
 import { filesOfDatabase } from './store/sqlite/database-files.ts';
 import { prepareThreadMemory } from './thread-memory.ts';
 import type { TlsPair } from './tls.ts';
 
 const DELETE_EXPIRED_EVERY_MS = 3_600_000;
+const LEDGER_SIZE_EVERY_MS = 60_000;
 const DEMO_ORGANISATION = 'demo';
 /**
  * The most new connections that wait to be accepted. The operating system drops further connections, and their clients
@@ -89,9 +92,13 @@ export async function startServer(
   });
   opened.defer(() => ingest.close());
   const inFlight = new InFlight(settings.maxInFlightBytes, maxBodyBytes);
-  const forgetting = deleteExpiredRegularly(store, (err) => {
+  const followers = new Followers(store, (err) => {
+    metrics?.storeFailed('read');
+    warn({ err }, 'the ledger could not be read for requests that wait for changes; trying again');
+  });
+  const forgetting = deleteExpiredRegularly(store, settings, (err) => {
     metrics?.storeFailed('upkeep');
-    warn({ err }, 'expired idempotency records could not be deleted');
+    warn({ err }, 'expired idempotency records or ledger entries could not be deleted');
   });
   opened.defer(() => clearInterval(forgetting));
   if (metrics !== null) {
@@ -99,6 +106,8 @@ export async function startServer(
     metrics.watch('bodiesWaiting', () => inFlight.turns.waiting);
     metrics.watch('bytesInFlight', () => inFlight.bytes);
     metrics.watch('bytesInFlightLimit', () => inFlight.limitBytes);
+    metrics.watch('followersWaiting', () => followers.waiting);
+    opened.defer(watchLedgerSize(store, metrics));
     metrics.watchThreads('jobs', (thread) => ingest.jobsAt(thread));
     metrics.watchThreads('writes', (thread) => ingest.writesOf(thread));
     if (isWorker) {
@@ -119,6 +128,7 @@ export async function startServer(
     workSlots: new WorkSlots(uploadSlots),
     listSlots: new WorkSlots(listSlots),
     lookUpSlots: new WorkSlots(lookUpSlots),
+    followers,
     stallTimeoutMs: settings.stallTimeoutMs,
     maxBodyBytes,
     limits: settings,
@@ -158,12 +168,35 @@ async function openMetrics({ database }: Settings, version: string): Promise<Met
   return new Metrics(shown, { version, store: isPostgres(database) ? 'postgres' : 'sqlite' });
 }
 
-function deleteExpiredRegularly(store: OpenedStore, onError: (error: unknown) => void): NodeJS.Timeout {
+function deleteExpiredRegularly(
+  store: OpenedStore,
+  { changesKeepMs, uploadsKeepMs }: Settings,
+  onError: (error: unknown) => void,
+): NodeJS.Timeout {
   const forget = (): void => {
-    store.deleteExpiredResponses(Date.now()).catch(onError);
+    const nowMs = Date.now();
+    store.deleteExpiredResponses(nowMs).catch(onError);
+    store.expireLedgers(nowMs - changesKeepMs, nowMs - uploadsKeepMs).catch(onError);
   };
   forget();
   return setInterval(forget, DELETE_EXPIRED_EVERY_MS).unref();
+}
+
+/** Reads the size of the ledgers from time to time, so that a scrape does not wait for the store. */
+function watchLedgerSize(store: OpenedStore, metrics: Metrics): () => void {
+  let size: LedgerSize = { entries: 0, ids: 0 };
+  const read = async (): Promise<void> => {
+    try {
+      size = await store.ledgerSize();
+    } catch {
+      metrics.storeFailed('upkeep');
+    }
+  };
+  metrics.watch('ledgerEntries', () => size.entries);
+  metrics.watch('ledgerIds', () => size.ids);
+  void read();
+  const timer = setInterval(read, LEDGER_SIZE_EVERY_MS).unref();
+  return () => clearInterval(timer);
 }
 
 function urlOf({ port }: AddressInfo, host: string, isTls: boolean): string {

@@ -216,6 +216,18 @@ const ofServer = {
     '30s',
     'How long a client may stall while it sends a body or reads a response before the connection is closed.',
   ),
+  changesKeepMs: setting(
+    'HEADGATE_CHANGES_KEEP',
+    duration('1m', '3650d'),
+    '30d',
+    'How long GET /v1/changes can go back: the ids of changed records are deleted from the ledger after this time.',
+  ),
+  uploadsKeepMs: setting(
+    'HEADGATE_UPLOADS_KEEP',
+    duration('1m', '3650d'),
+    '400d',
+    'How long GET /v1/uploads can go back: entries are deleted from the ledger after this time.',
+  ),
   rateLimitPerSecond: setting(
     'HEADGATE_RATE_LIMIT',
     requestsPerSecond,

@@ -9,6 +9,7 @@ import type { ApiKey } from '../store/keys.ts';
 import type { Store } from '../store/store.ts';
 import type { TlsPair } from '../tls.ts';
 import type { InFlight } from './body/in-flight-bytes.ts';
+import type { Followers } from './followers.ts';
 import type { IngestPool } from './ingest-pool.ts';
 import type { ApiLimits } from './openapi/document.ts';
 import type { WorkSlots } from './work-slots.ts';
@@ -22,6 +23,7 @@ export interface AppDependencies {
   readonly workSlots: WorkSlots;
   readonly listSlots: WorkSlots;
   readonly lookUpSlots: WorkSlots;
+  readonly followers: Followers;
   readonly stallTimeoutMs: number;
   readonly maxBodyBytes: number;
   /** The limits that the API description states. */

@@ -37,6 +37,7 @@ import {
 import { addGate, isGuarded, requestOwner } from './gate.ts';
 import { headProblem } from './head-validation.ts';
 import { postInteraction, postRecords } from './ingest-handlers.ts';
+import { getChanges, getUpload, getUploads, getUsage } from './ledger-handlers.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './read-handlers.ts';
 import { readinessOf } from './readiness.ts';
 import { getOpenApi, getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
@@ -126,6 +127,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
   }
   app.addHook('preClose', (done) => {
     closing = true;
+    service.followers.close();
     const progress = closeConnections(service.shutdownTimeoutMs);
     app.server.once('close', () => {
       if (progress.cut === 0) return;
@@ -164,6 +166,10 @@ function handlersOf(
     recordInteraction: postInteraction(service),
     listInteractions: getInteractions(service),
     getInteraction: getInteraction(service),
+    listUploads: getUploads(service),
+    getUpload: getUpload(service),
+    listChanges: getChanges(service),
+    getUsage: getUsage(service),
     getLiveness: (_, reply) => reply.send({ status: 'alive' }),
     async getReadiness(_, reply) {
       if (isClosing()) return refuse(reply, shuttingDown);

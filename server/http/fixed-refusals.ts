@@ -52,6 +52,12 @@ export const tooManyLists: Refusal = {
   headers: { 'Retry-After': '1' },
 };
 
+export const tooManyFollowers: Refusal = {
+  refusal: 'service_unavailable',
+  message: 'Too many requests of your organisation already wait for changes; use fewer followers.',
+  headers: { 'Retry-After': '1' },
+};
+
 export const tooManyLookUps: Refusal = {
   refusal: 'service_unavailable',
   message: 'Your organisation is reading too many single records at the moment; request fewer at once.',

@@ -5,6 +5,7 @@ import type { Handling } from '../ingest/check-fields.ts';
 import type { Refusal } from './refusals.ts';
 
 export const LONGEST_IDEMPOTENCY_KEY_CHARACTERS = 255;
+const NDJSON = 'application/x-ndjson';
 const bearer = /^ *bearer +([^ ]+) *$/i;
 const visibleAscii = /^[\x21-\x7e]+$/;
 const lenient = /(?:^|,)\s*handling\s*=\s*"?lenient"?\s*(?:$|[,;])/i;
@@ -13,6 +14,10 @@ const lenient = /(?:^|,)\s*handling\s*=\s*"?lenient"?\s*(?:$|[,;])/i;
 export function presentedKey({ authorization }: IncomingHttpHeaders): string | null {
   const parts = bearer.exec(authorization ?? '');
   return parts === null ? null : parts[1]!;
+}
+
+export function acceptsNdjson({ accept }: IncomingHttpHeaders): boolean {
+  return (accept ?? '').split(',').some((range) => range.split(';', 1)[0]!.trim().toLowerCase() === NDJSON);
 }
 
 export function preferredHandling({ prefer }: IncomingHttpHeaders): Handling {

@@ -131,6 +131,7 @@ async function takeIn(
     const work = { requestId, organisation, type, handling, dryRun, idempotency, keyId, receivedAtMs };
     const response = await service.ingest.respondTo(work, body);
     summary = response.summary;
+    service.followers.wake(organisation);
     return send(service, request, reply.headers(preferenceApplied(handling)), response);
   } finally {
     noteWorkDone(service.observer, request, reply, summary);

@@ -33,7 +33,7 @@ const interactionsElsewhere: Refusal = {
   message: 'Interactions are read at GET /user-interactions.',
 };
 
-function unknownType(type: string, types: readonly string[]): Refusal {
+export function unknownType(type: string, types: readonly string[]): Refusal {
   const near = nearName(type, types);
   const hint = near === null ? '' : ` Did you mean ${near}?`;
   return {

@@ -16,7 +16,7 @@ import { isRefusal, JSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { whenClosed } from './request-observation.ts';
 import { inTurn } from './work-slots.ts';
 
-type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
 export const filterFields = [
   'student_id',
@@ -113,7 +113,7 @@ export function getInteractions(service: AppDependencies): Handler {
   };
 }
 
-function sendPage(
+export function sendPage(
   { listSlots, inFlight, observer }: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -141,7 +141,7 @@ function readableType(request: FastifyRequest): RecordTypeName | Refusal {
 }
 
 /** Returns the id in the path, or null if it is not a UUID. In that case no such record can exist. */
-function pathId(request: FastifyRequest): string | null {
+export function pathId(request: FastifyRequest): string | null {
   const id = uuid.check((request.params as { id: string }).id, true);
   return id instanceof Flaw ? null : (id as string);
 }

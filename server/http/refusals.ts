@@ -58,6 +58,14 @@ export const refusals = {
     meaning: 'A request with the same `Idempotency-Key` is still running.',
     remedy: 'Wait for the number of seconds in `Retry-After`, then send it again.',
   },
+  gone: {
+    status: 410,
+    error: 'Gone',
+    meaning:
+      'The changes after the position `after` are not available, because they are older than the server keeps changes, ' +
+      'or because the position is beyond the last entry.',
+    remedy: 'Start over: note `latest`, read everything, then follow from there.',
+  },
   content_too_large: {
     status: 413,
     error: 'Content Too Large',
@@ -112,6 +120,7 @@ export const refusals = {
 } as const satisfies Record<string, RefusalDescription>;
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
+export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8';
 
 export type RefusalName = keyof typeof refusals;
 

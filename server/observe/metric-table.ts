@@ -71,6 +71,14 @@ export const metricTable = {
     [],
     'The limit HEADGATE_MAX_IN_FLIGHT. Requests above it get a 503.',
   ),
+  ledgerEntries: gauge('ledger_entries', [], 'Entries in the ledgers of all organisations.', 'max'),
+  ledgerIds: gauge(
+    'ledger_changed_ids',
+    [],
+    'Ids of changed records in the ledgers of all organisations. Each takes 16 bytes.',
+    'max',
+  ),
+  followersWaiting: gauge('followers_waiting', [], 'Requests for changes that wait for an entry.'),
   writeSeconds: histogram(
     'store_write_duration_seconds',
     ['kind'],

@@ -6,6 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { type ApiRouteName, apiRoutes } from '../routes.ts';
 import type { Operation, Tag } from './document-shape.ts';
 import { guide } from './guide.ts';
+import { LEDGER_TAG } from './ledger-operations.ts';
 import { otherOperations, recordOperations, SERVICE_TAG, uploadInteractions } from './operations.ts';
 import { parameters } from './parameters.ts';
 import { headers, sharedResponses } from './responses.ts';
@@ -37,6 +38,7 @@ export function openApiDocument(limits: ApiLimits) {
     'x-tagGroups': [
       { name: 'Records', tags: uploadOrder(recordTypes) },
       { name: 'Interactions', tags: [INTERACTIONS] },
+      { name: 'Ledger', tags: [LEDGER_TAG] },
       { name: 'Service', tags: [SERVICE_TAG] },
     ],
     paths: paths(),
@@ -67,6 +69,14 @@ function tags(): Tag[] {
       description:
         'What users do with tags, offers, shops and keywords. `source` distinguishes interactions that began with a ' +
         'recommendation from normal browsing.',
+    },
+    {
+      name: LEDGER_TAG,
+      'x-displayName': 'Uploads and changes',
+      'x-object': 'Upload',
+      description:
+        'The ledger remembers every upload: who sent what, when, with what result. Its numbers, `seq`, have no gaps, and ' +
+        'tell a follower of changes how far it is.',
     },
     {
       name: SERVICE_TAG,

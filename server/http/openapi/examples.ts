@@ -13,7 +13,7 @@ import {
   uploadTypes,
 } from '@headgate/catalogue/record-types.ts';
 import { checkFields, type FieldProblem, planOf } from '../../ingest/check-fields.ts';
-import { outcomeOf, problem } from '../../ingest/outcome.ts';
+import { outcomeOf, type Problem, problem } from '../../ingest/outcome.ts';
 import { unknownReference } from '../../ingest/references.ts';
 import type { Tally } from '../../store/rows.ts';
 import { type IngestResponse, responseOfInteraction, responseOfUpload } from '../ingest-responses.ts';
@@ -72,9 +72,7 @@ function uploadExample(
   tally: Tally,
 ): Example {
   const received = records.length;
-  const problems = found.map(({ field, code, message }) =>
-    problem(received - 1, idOfExample(type), field, code, message),
-  );
+  const problems = problemsAt(type, received - 1, found);
   const rejected = problems.length === 0 ? 0 : 1;
   const checked = { received, rejected, superseded: 0, problems, omittedProblems: 0, warnings: [] };
   const batch = { batchId: exampleIds.batch, ...checked };
@@ -82,6 +80,15 @@ function uploadExample(
   const outcome = outcomeOf(upload, [tally], EXAMPLE_SEQ);
   const response = responseOfUpload({ kind: 'taken', outcome, replayed: false }, exampleIds.request);
   return exampleOf(summary, { records }, response);
+}
+
+function problemsAt(type: UploadTypeName, index: number, found: readonly FieldProblem[]): readonly Problem[] {
+  return found.map(({ field, code, message }) => problem(index, idOfExample(type), field, code, message));
+}
+
+/** Returns the problems of the second record of an upload, if it has a typical mistake. */
+export function flawedProblems(type: UploadTypeName): readonly Problem[] {
+  return problemsAt(type, 1, flawedExample(type).problems);
 }
 
 /**

@@ -7,14 +7,11 @@ import {
   type UploadTypeName,
 } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf } from '@headgate/catalogue/references.ts';
-import type { Action } from '../../access/scopes.ts';
 import { howToSendAgain } from '../../ingest/outcome.ts';
-import { hostMissing, shuttingDown } from '../fixed-refusals.ts';
-import { lacksScope } from '../gate.ts';
-import { readLimit } from '../query.ts';
-import { isRefusal, type Refusal } from '../refusals.ts';
-import { type Access, type ApiRouteName, apiRoutes } from '../routes.ts';
-import { codeSamples, curlOf, literal } from './code-samples.ts';
+import { shuttingDown } from '../fixed-refusals.ts';
+import type { Refusal } from '../refusals.ts';
+import { type ApiRouteName, apiRoutes } from '../routes.ts';
+import { literal } from './code-samples.ts';
 import { type Example, type Operation, type Response, refTo } from './document-shape.ts';
 import { exampleInteraction, exampleUploads } from './example-records.ts';
 import {
@@ -24,6 +21,17 @@ import {
   shownInteractionExample,
   uploadExamples,
 } from './examples.ts';
+import { getUpload, getUsage, listChanges, listUploads } from './ledger-operations.ts';
+import {
+  badLimit,
+  describe,
+  found,
+  keyed,
+  missing,
+  noHost,
+  type Own,
+  unknownParameter,
+} from './operation.ts';
 import { cursorParameter, idParameter, interactionQuery, parameterRefs } from './parameters.ts';
 import {
   answered,
@@ -35,7 +43,6 @@ import {
   type Responses,
   refusalExample,
   refused,
-  statusesOfAccess,
   statusesOfBodies,
 } from './responses.ts';
 import { linkTo, pascalCase, schemaNameOf } from './schemas.ts';
@@ -52,51 +59,18 @@ export const recordOperations = { uploadRecords, listRecords, getRecord } satisf
 
 export const otherOperations: {
   readonly [R in Exclude<ApiRouteName, keyof typeof recordOperations>]: () => Operation;
-} = { recordInteraction, listInteractions, getInteraction, getLiveness, getReadiness, getOpenApi };
-
-/** What an operation does not share with the others that need the same access. */
-interface Own extends Pick<Operation, 'operationId' | 'summary' | 'description' | 'parameters'> {
-  readonly responses: Responses;
-  /** The schema of the request's body, and the example whose request is shown. */
-  readonly body?: { readonly schema: string; readonly name: string; readonly example: Example };
-  /** The path and query of the code samples. */
-  readonly path: string;
-  /** The lines of the TypeScript sample that use `client`. Missing if the client does not support the request. */
-  readonly typescript?: string;
-  /** The anchor on the reference page, without the tag. */
-  readonly anchor: string;
-}
-
-/** Describes an operation that needs a key with a scope for the action. */
-function keyed(action: Action, type: RecordTypeName | undefined, own: Own): Operation {
-  const scopes = type === undefined ? [action] : [action, `${action}:${type}`];
-  const security = scopes.map((scope) => ({ apiKey: [scope] }));
-  const forbidden = refused(refusalFrom(lacksScope({ scopes: [] }, action, type)));
-  const responses = { ...own.responses, 403: forbidden };
-  return describe('key', type ?? INTERACTIONS, security, { ...own, responses });
-}
-
-function describe(access: Access, tag: string, security: Operation['security'], own: Own): Operation {
-  const { operationId, summary, description, parameters, body, responses, path, typescript, anchor } = own;
-  const sent = body?.example['x-request'];
-  return {
-    operationId,
-    summary,
-    description,
-    tags: [tag],
-    security,
-    parameters,
-    requestBody: body && {
-      required: true,
-      content: jsonContent(refTo('schemas', body.schema), {
-        [body.name]: { summary: body.example.summary, value: sent },
-      }),
-    },
-    responses: { ...statusesOfAccess[access], ...responses },
-    'x-codeSamples': codeSamples(curlOf(path, access === 'key', sent), typescript),
-    'x-anchor': `${tag}-${anchor}`,
-  };
-}
+} = {
+  recordInteraction,
+  listInteractions,
+  getInteraction,
+  listUploads,
+  getUpload,
+  listChanges,
+  getUsage,
+  getLiveness,
+  getReadiness,
+  getOpenApi,
+};
 
 function uploadRecords(type: RecordTypeName): Operation {
   const needed = dependenciesOf(recordTypes[type].fields);
@@ -320,10 +294,6 @@ function getOpenApi(): Operation {
   });
 }
 
-function found(description: string, schema: string, name: string, summary: string, value: unknown): Response {
-  return answered(description, jsonContent(refTo('schemas', schema), { [name]: { summary, value } }));
-}
-
 const noRecords: Refusal = {
   refusal: 'bad_request',
   message: '"records" is empty; send at least one record.',
@@ -332,33 +302,6 @@ const saidTwice: Refusal = {
   refusal: 'bad_request',
   message: 'The body has the key "city" twice in one object; use each key once.',
 };
-const noQueryTaken: Refusal = {
-  refusal: 'bad_request',
-  message: 'The query parameter "limit" is not known; this path takes none.',
-};
-
-const BAD_QUERY = 'A query parameter is unknown or has a bad value. Correct what `message` names.';
-const badLimit = refused(refusalFrom(readLimit('0')), keyHeaders, 'bad_limit', BAD_QUERY);
-const unknownParameter = refused(noQueryTaken, keyHeaders, 'unknown_parameter', BAD_QUERY);
-const noHost = refused(
-  hostMissing,
-  openHeaders,
-  'no_host',
-  'The headers violate HTTP/1.1: `Host` is missing, for example. Correct what `message` names.',
-);
-
-function missing(one: string): Response {
-  return refused({
-    refusal: 'not_found',
-    message: `There is no ${one} with this id in your organisation.`,
-  });
-}
-
-function refusalFrom(value: unknown): Refusal {
-  if (!isRefusal(value)) throw new Error(`an example that should be refused is not: ${value}`);
-  return value;
-}
-
 function wordsOf(type: UploadTypeName): string {
   return type.replaceAll('-', ' ');
 }

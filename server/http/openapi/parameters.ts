@@ -12,7 +12,7 @@ import { type Parameter, type Reference, refTo } from './document-shape.ts';
 import { exampleInteraction } from './example-records.ts';
 import { shownInteractionExample } from './examples.ts';
 
-function query(name: string, description: string, schema: JsonSchema, example: unknown): Parameter {
+export function query(name: string, description: string, schema: JsonSchema, example: unknown): Parameter {
   return { name, in: 'query', description, required: false, schema, example };
 }
 

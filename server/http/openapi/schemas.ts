@@ -15,8 +15,10 @@ import {
 import { referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { ApiLimits } from './document.ts';
 import { refTo } from './document-shape.ts';
-import { exampleIds, exampleUploads } from './example-records.ts';
+import { EXAMPLE_SEQ, exampleIds, exampleUploads } from './example-records.ts';
 import { shownExample, shownInteractionExample } from './examples.ts';
+import { ledgerSchemas } from './ledger-schemas.ts';
+import { count, listOf, MAY_BE_EMPTY, nextCursor, object, oneOf, text, textOrNull } from './schema-parts.ts';
 
 /** Returns `ShopCategories` for shop-categories, and `ShopCategory` for "Shop category". */
 export function pascalCase(words: string): string {
@@ -54,55 +56,12 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
     UploadResult: uploadResult,
     UploadProblem: uploadProblem,
     UploadWarning: uploadWarning,
+    ...ledgerSchemas,
     Refusal: refusal,
     FieldProblem: fieldProblem,
     ProbeAnswer: object({ status: oneOf(['alive', 'ready'], '`alive` or `ready`.') }),
   };
 }
-
-/**
- * Returns the schema of an object. All properties are required, except for those named in `optional`. JSON leaves out
- * what is undefined.
- */
-function object(
-  properties: Readonly<Record<string, JsonSchema>>,
-  { title, description, optional = [] }: { title?: string; description?: string; optional?: string[] } = {},
-): JsonSchema {
-  return {
-    title,
-    type: 'object',
-    description,
-    properties,
-    required: Object.keys(properties).filter((name) => !optional.includes(name)),
-    additionalProperties: false,
-  };
-}
-
-function listOf(schema: string, description: string, bounds: JsonSchema = {}): JsonSchema {
-  return { type: 'array', items: refTo('schemas', schema), ...bounds, description };
-}
-
-function oneOf(values: readonly string[], description: string): JsonSchema {
-  return { type: 'string', enum: values, description };
-}
-
-function text(description: string): JsonSchema {
-  return { type: 'string', description };
-}
-
-function textOrNull(description: string): JsonSchema {
-  return { type: ['string', 'null'], description };
-}
-
-function count(description: string): JsonSchema {
-  return { type: 'integer', minimum: 0, description };
-}
-
-const MAY_BE_EMPTY = 'May be empty before the end of the list.';
-
-const nextCursor = textOrNull(
-  'The `cursor` of the next page, or null at the end. Earlier pages may have fewer entries than `limit`, or none.',
-);
 
 function schemasOfType(type: RecordTypeName, limits: ApiLimits): Record<string, JsonSchema> {
   const { title, fields } = recordTypes[type];
@@ -278,9 +237,14 @@ const batch = object({
   data: batchData,
 });
 
+const SEQ_DESCRIPTION =
+  "The number of the upload's entry in the ledger: the upload is in `GET /v1/changes` up to this position. Absent in a " +
+  'dry run, and if the store failed.';
+
 const uploadResult = object(
   {
     request_id: requestId,
+    seq: { type: 'integer', minimum: 1, description: SEQ_DESCRIPTION, examples: [EXAMPLE_SEQ] },
     type: refTo('schemas', 'UploadType'),
     dry_run: { type: 'boolean', const: true, description: 'True for a dry run, otherwise absent.' },
     batches: {
@@ -290,7 +254,7 @@ const uploadResult = object(
       items: batch,
     },
   },
-  { title: 'The result of an upload', optional: ['dry_run'] },
+  { title: 'The result of an upload', optional: ['seq', 'dry_run'] },
 );
 
 const fieldProblem = object(

@@ -1,0 +1,419 @@
+// Handles the GET requests that read the ledger: the history of uploads, the feed of changes, and the usage.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { date } from '@headgate/catalogue/kinds/date.ts';
+import { dateTime, dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
+import { Flaw, quote } from '@headgate/catalogue/kinds/kind.ts';
+import {
+  INTERACTIONS,
+  isUploadTypeName,
+  recordTypeNames,
+  type UploadTypeName,
+  uploadTypeNames,
+} from '@headgate/catalogue/record-types.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { permits } from '../access/scopes.ts';
+import type { Cause } from '../ingest/rejections.ts';
+import type { ApiKey } from '../store/keys.ts';
+import {
+  type ChangePosition,
+  type ChangesPage,
+  type ChangesRead,
+  type LedgerEntry,
+  type UploadStatus,
+  type Usage,
+  uploadStatuses,
+} from '../store/ledger.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
+import { StoreBusy } from '../store/store.ts';
+import type { AppDependencies } from './app-dependencies.ts';
+import { listBusy, tooManyFollowers, tooManyLists, tooManyLookUps } from './fixed-refusals.ts';
+import { acceptsNdjson } from './header-values.ts';
+import { unknownType } from './path-parameters.ts';
+import { badQuery, readCursor, readFilter, readLimit, readQuery, writeCursor } from './query.ts';
+import { type Handler, pathId, sendPage } from './read-handlers.ts';
+import { isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
+import { whenClosed } from './request-observation.ts';
+import { inTurn } from './work-slots.ts';
+
+export const DEFAULT_PAGE_CHANGES = 1000;
+export const LARGEST_PAGE_CHANGES = 10_000;
+export const LONGEST_WAIT_S = 30;
+const PAUSE_MS = 50;
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** The most days that one request adds up, because all of its rows are in memory. */
+export const LONGEST_USAGE_DAYS = 400;
+const DEFAULT_USAGE_DAYS = 30;
+export const usageGroups = ['day', 'type', 'key'] as const;
+type UsageGroup = (typeof usageGroups)[number];
+
+type Actions = 'read' | 'read or write';
+
+/** Returns the types for which the key has a scope. */
+function typesOf({ scopes }: Pick<ApiKey, 'scopes'>, actions: Actions): readonly UploadTypeName[] {
+  const mayWrite = actions === 'read or write';
+  const types: UploadTypeName[] = recordTypeNames.filter(
+    (type) => permits(scopes, 'data:read', type) || (mayWrite && permits(scopes, 'data:write', type)),
+  );
+  if (permits(scopes, 'interactions:read') || (mayWrite && permits(scopes, 'interactions:write'))) {
+    types.push(INTERACTIONS);
+  }
+  return types;
+}
+
+/** Returns the types that the request asks for, or a refusal if the key must not see them. */
+export function allowedTypes(
+  caller: Pick<ApiKey, 'scopes'>,
+  actions: Actions,
+  wanted: string | undefined,
+): readonly UploadTypeName[] | Refusal {
+  const types = typesOf(caller, actions);
+  if (wanted === undefined) {
+    return types.length > 0
+      ? types
+      : { refusal: 'forbidden', message: `This key lacks a scope to ${actions} anything.` };
+  }
+  if (!isUploadTypeName(wanted)) {
+    return { refusal: 'bad_request', message: unknownType(wanted, uploadTypeNames).message };
+  }
+  if (types.includes(wanted)) return [wanted];
+  return { refusal: 'forbidden', message: `This key lacks a scope to ${actions} ${wanted}.` };
+}
+
+export function getUploads(service: AppDependencies): Handler {
+  return async (request, reply) => {
+    const query = readQuery(request, ['type', 'status', 'key_id', 'from', 'to', 'limit', 'cursor']);
+    if (isRefusal(query)) return refuse(reply, query);
+    const types = allowedTypes(request.caller!, 'read or write', query.type);
+    if (isRefusal(types)) return refuse(reply, types);
+    const status = readChoice('status', uploadStatuses, query.status);
+    if (isRefusal(status)) return refuse(reply, status);
+    const fromMs = readMoment('from', query.from);
+    if (isRefusal(fromMs)) return refuse(reply, fromMs);
+    const toMs = readMoment('to', query.to);
+    if (isRefusal(toMs)) return refuse(reply, toMs);
+    const limit = readLimit(query.limit);
+    if (isRefusal(limit)) return refuse(reply, limit);
+    const before = query.cursor === undefined ? null : readSeqCursor(query.cursor);
+    if (isRefusal(before)) return refuse(reply, before);
+    const { organisation } = request.caller!;
+    return sendPage(service, request, reply, async () => {
+      const page = { types, status, keyId: query.key_id ?? null, fromMs, toMs, before, limit };
+      const { entries, next } = await service.store.entries(organisation, page);
+      const names = await keyNames(service, organisation);
+      return {
+        uploads: entries.map((entry) => shownUpload(entry, names)),
+        next_cursor: next === null ? null : writeCursor([String(next)]),
+      };
+    });
+  };
+}
+
+export function getUpload(service: AppDependencies): Handler {
+  return async (request, reply) => {
+    const query = readQuery(request, []);
+    if (isRefusal(query)) return refuse(reply, query);
+    const types = allowedTypes(request.caller!, 'read or write', undefined);
+    if (isRefusal(types)) return refuse(reply, types);
+    const id = pathId(request);
+    const { organisation } = request.caller!;
+    return inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
+      const entry = id && (await service.store.entry(organisation, id));
+      if (!entry || !types.includes(entry.type)) return refuse(reply, noSuchUpload);
+      const causes = JSON.parse(entry.causesJson ?? '[]') as readonly Cause[];
+      return reply.send({ ...shownUpload(entry, await keyNames(service, organisation)), causes });
+    });
+  };
+}
+
+export const noSuchUpload: Refusal = {
+  refusal: 'not_found',
+  message: 'There is no upload with this request id in your organisation.',
+};
+
+async function keyNames(
+  { store }: AppDependencies,
+  organisation: OrganisationNumber,
+): Promise<ReadonlyMap<string, string | null>> {
+  return new Map((await store.keysOf(organisation)).map(({ keyId, name }) => [keyId, name]));
+}
+
+export function shownUpload(entry: LedgerEntry, names: ReadonlyMap<string, string | null>): object {
+  const { seq, requestId, type, keyId, receivedAtMs, bytes, ms } = entry;
+  const { received, created, updated, unchanged, rejected } = entry;
+  return {
+    seq,
+    request_id: requestId,
+    type,
+    key_id: keyId,
+    key_name: names.get(keyId) ?? null,
+    received_at: dateTime.present(dateTimeFromMs(receivedAtMs)),
+    status: statusOf(entry),
+    counts: { received, created, updated, unchanged, rejected },
+    bytes,
+    ms,
+  };
+}
+
+function statusOf({ received, rejected }: LedgerEntry): UploadStatus {
+  if (rejected === 0) return 'success';
+  return rejected < received ? 'partial' : 'error';
+}
+
+export function getChanges(service: AppDependencies): Handler {
+  return async (request, reply) => {
+    const query = readQuery(request, ['after', 'type', 'limit', 'wait']);
+    if (isRefusal(query)) return refuse(reply, query);
+    const types = allowedTypes(request.caller!, 'read', query.type);
+    if (isRefusal(types)) return refuse(reply, types);
+    const after = readPosition(query.after);
+    if (isRefusal(after)) return refuse(reply, after);
+    const limit = readWhole('limit', query.limit, 1, LARGEST_PAGE_CHANGES, DEFAULT_PAGE_CHANGES);
+    if (isRefusal(limit)) return refuse(reply, limit);
+    const waitS = readWhole('wait', query.wait, 0, LONGEST_WAIT_S, 0);
+    if (isRefusal(waitS)) return refuse(reply, waitS);
+    if (waitS > 0 && service.followers.isFull(request.caller!.organisation)) {
+      return refuse(reply, tooManyFollowers);
+    }
+    try {
+      return await follow(service, request, reply, { after, types, limit }, waitS * 1000);
+    } catch (error) {
+      if (!(error instanceof StoreBusy)) throw error;
+      service.observer.metrics?.storeFailed('read');
+      return refuse(reply, listBusy);
+    }
+  };
+}
+
+/**
+ * Sends the next changes. If there are none, waits for some. A waiting request holds no slot, so that it does not keep
+ * others of its organisation from reading.
+ */
+async function follow(
+  { store, listSlots, followers, inFlight }: AppDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  page: ChangesPage,
+  waitMs: number,
+): Promise<FastifyReply> {
+  const { organisation } = request.caller!;
+  const { socket } = request.raw;
+  const endsAtMs = performance.now() + waitMs;
+  let { after } = page;
+  let endWait = (): void => {};
+  const onLeft = (): void => endWait();
+  socket.once('end', onLeft);
+  whenClosed(request, () => {
+    socket.off('end', onLeft);
+    endWait();
+  });
+  for (;;) {
+    const hasSlot = await listSlots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
+    if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooManyLists);
+    let read: ChangesRead;
+    try {
+      read = await store.changes(organisation, { ...page, after });
+    } catch (error) {
+      listSlots.leave(organisation);
+      throw error;
+    }
+    const leftMs = endsAtMs - performance.now();
+    if (read.kind === 'gone' || read.lines.length > 0 || leftMs <= 0 || hasLeft(request)) {
+      whenClosed(request, () => listSlots.leave(organisation));
+      return read.kind === 'gone'
+        ? refuse(reply, gone(read.latest))
+        : sendChanges(inFlight, request, reply, read);
+    }
+    listSlots.leave(organisation);
+    after = read.next;
+    if (after.seq < read.latest) continue;
+    await followers.nextEntry(organisation, after.seq, leftMs, (end) => {
+      endWait = end;
+    });
+    // Entries of other types may be added without pause, and the request must not read again for each of them.
+    if (page.types.length < uploadTypeNames.length) await sleep(PAUSE_MS);
+  }
+}
+
+function sendChanges(
+  inFlight: AppDependencies['inFlight'],
+  request: FastifyRequest,
+  reply: FastifyReply,
+  read: Changes,
+): FastifyReply {
+  const { organisation } = request.caller!;
+  const isNdjson = acceptsNdjson(request.headers);
+  const body = isNdjson ? ndjsonOf(read) : jsonOf(read);
+  inFlight.hold(organisation, body.length);
+  whenClosed(request, () => inFlight.give(organisation, body.length));
+  return reply.type(isNdjson ? NDJSON_TYPE : JSON_TYPE).send(body);
+}
+
+/** Returns whether the client has closed its side of the connection, as a client that was ended does. */
+function hasLeft({ raw, watched }: FastifyRequest): boolean {
+  return watched!.isClosed || raw.socket.readableEnded;
+}
+
+type Changes = Extract<ChangesRead, { kind: 'changes' }>;
+
+function endOf({ next, latest }: Changes): { readonly next: string; readonly latest: number } {
+  return { next: positionText(next), latest };
+}
+
+function ndjsonOf(read: Changes): Buffer {
+  return Buffer.concat([read.lines, Buffer.from(`${JSON.stringify(endOf(read))}\n`)]);
+}
+
+const LINE_FEED = 0x0a;
+const COMMA = 0x2c;
+
+function jsonOf(read: Changes): Buffer {
+  const { buffer, byteOffset, byteLength } = read.lines;
+  const lines = Buffer.from(buffer, byteOffset, Math.max(0, byteLength - 1));
+  // A line feed separates changes. Within a change it does not occur, because JSON escapes it.
+  for (let at = lines.indexOf(LINE_FEED); at !== -1; at = lines.indexOf(LINE_FEED, at + 1)) lines[at] = COMMA;
+  return Buffer.concat([
+    Buffer.from('{"changes":['),
+    lines,
+    Buffer.from(`],${JSON.stringify(endOf(read)).slice(1)}`),
+  ]);
+}
+
+export function gone(latest: number): Refusal {
+  return {
+    refusal: 'gone',
+    message:
+      `The changes after this position are not available: it is older than the server keeps changes, or beyond the ` +
+      `last entry, ${latest}. To start over, read everything, then follow from after=${latest}.`,
+  };
+}
+
+export function positionText({ seq, ids }: ChangePosition): string {
+  return ids === null ? `${seq}` : `${seq}:${ids}`;
+}
+
+const positionPattern = /^(\d{1,15})(?::(\d{1,6}))?$/;
+
+export function readPosition(value = '0'): ChangePosition | Refusal {
+  const parts = positionPattern.exec(value);
+  if (parts === null) {
+    return badQuery(
+      `after must be the number of an entry, or next of the previous page, not ${quote(value)}.`,
+    );
+  }
+  return { seq: Number(parts[1]), ids: parts[2] === undefined ? null : Number(parts[2]) };
+}
+
+export function getUsage(service: AppDependencies): Handler {
+  return async (request, reply) => {
+    const query = readQuery(request, ['from', 'to', 'by']);
+    if (isRefusal(query)) return refuse(reply, query);
+    const types = allowedTypes(request.caller!, 'read or write', undefined);
+    if (isRefusal(types)) return refuse(reply, types);
+    const by = readChoice('by', usageGroups, query.by) ?? 'day';
+    if (isRefusal(by)) return refuse(reply, by);
+    const today = dayOf(Date.now());
+    const to = query.to === undefined ? today : readFilter('to', date, query.to);
+    if (isRefusal(to)) return refuse(reply, to);
+    const from =
+      query.from === undefined
+        ? dayOf(Date.parse(to) - (DEFAULT_USAGE_DAYS - 1) * DAY_MS)
+        : readFilter('from', date, query.from);
+    if (isRefusal(from)) return refuse(reply, from);
+    const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
+    if (days < 1 || days > LONGEST_USAGE_DAYS) {
+      return refuse(reply, badQuery(`from and to must span 1 to ${LONGEST_USAGE_DAYS} days, not ${days}.`));
+    }
+    const { organisation } = request.caller!;
+    return sendPage(service, request, reply, async () => {
+      const all = await service.store.usage(organisation, from, to);
+      const usage = all.filter(({ type }) => types.includes(type));
+      return { from, to, by, ...summedUsage(usage, by, await keyNames(service, organisation)) };
+    });
+  };
+}
+
+const sumNames = ['uploads', 'received', 'created', 'updated', 'unchanged', 'rejected', 'bytes'] as const;
+type Sums = Record<(typeof sumNames)[number] | 'interactions', number>;
+
+/** Adds usage up by day, type or key. `interactions` counts the interactions among the records that were stored. */
+export function summedUsage(
+  usage: readonly Usage[],
+  by: UsageGroup,
+  names: ReadonlyMap<string, string | null>,
+): { readonly usage: readonly object[]; readonly total: Sums } {
+  const groupOf: Record<UsageGroup, (one: Usage) => string> = {
+    day: ({ day }) => day,
+    type: ({ type }) => type,
+    key: ({ keyId }) => keyId,
+  };
+  const shownGroup = (group: string): object =>
+    by === 'key' ? { key_id: group, key_name: names.get(group) ?? null } : { [by]: group };
+  const groups = [...Map.groupBy(usage, groupOf[by])].sort(([a], [b]) => (a < b ? -1 : 1));
+  return {
+    usage: groups.map(([group, members]) => ({ ...shownGroup(group), ...sumOf(members) })),
+    total: sumOf(usage),
+  };
+}
+
+function sumOf(usage: readonly Usage[]): Sums {
+  const sums: Sums = {
+    uploads: 0,
+    received: 0,
+    created: 0,
+    updated: 0,
+    unchanged: 0,
+    rejected: 0,
+    bytes: 0,
+    interactions: 0,
+  };
+  for (const one of usage) {
+    for (const name of sumNames) sums[name] += one[name];
+    if (one.type === INTERACTIONS) sums.interactions += one.created;
+  }
+  return sums;
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+function readChoice<const Choice extends string>(
+  name: string,
+  choices: readonly Choice[],
+  value: string | undefined,
+): Choice | null | Refusal {
+  if (value === undefined) return null;
+  if ((choices as readonly string[]).includes(value)) return value as Choice;
+  return badQuery(`${name} must be one of ${choices.join(', ')}, not ${quote(value)}.`);
+}
+
+function readMoment(name: string, value: string | undefined): number | null | Refusal {
+  if (value === undefined) return null;
+  const moment = readFilter(name, dateTime, value);
+  return isRefusal(moment) ? moment : Date.parse(moment);
+}
+
+/** Checks the number of an entry in a cursor. */
+const seqCheck = {
+  check: (value: unknown) =>
+    /^\d{1,15}$/.test(String(value)) ? String(value) : new Flaw('invalid_format', 'must be a number'),
+};
+
+function readSeqCursor(cursor: string): number | Refusal {
+  const values = readCursor(cursor, [seqCheck]);
+  return isRefusal(values) ? values : Number(values[0]);
+}
+
+function readWhole(
+  name: string,
+  value: string | undefined,
+  least: number,
+  most: number,
+  ifOmitted: number,
+): number | Refusal {
+  if (value === undefined) return ifOmitted;
+  const number = /^\d{1,9}$/.test(value) ? Number(value) : -1;
+  if (number >= least && number <= most) return number;
+  return badQuery(`${name} must be a whole number from ${least} to ${most}, not ${quote(value)}.`);
+}
