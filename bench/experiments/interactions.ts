@@ -8,6 +8,7 @@ import { startEcho } from '../contenders/echo.ts';
 import { type HeadgateContender, headgate } from '../contenders/headgate.ts';
 import type { InteractionJob, InteractionTarget } from '../load/interactions.ts';
 import type { Timed } from '../load/uploads.ts';
+import type { Plan } from '../plan.ts';
 import type { Comparison, Series } from '../report/results.ts';
 import { ratioPerRound } from '../report/statistics.ts';
 import { inRounds, type Turn } from '../rounds.ts';
@@ -46,19 +47,35 @@ export const interactions: Experiment = async (bench) => {
 };
 
 async function besideEcho(contender: HeadgateContender, { plan, say }: Bench): Promise<Comparison> {
-  await using cleanUp = new AsyncDisposableStack();
   const echo = await startEcho();
-  cleanUp.defer(() => echo.stop());
-  const { headgate: server, key, stop } = await contender.start(0);
-  cleanUp.defer(stop);
-  const running: readonly Running[] = [
-    { name: 'bare Fastify echo', port: echo.port, headers: {} },
-    {
-      name: contender.name,
-      port: Number(new URL(server.url).port),
-      headers: { Authorization: `Bearer ${key}` },
-    },
-  ];
+  try {
+    const bare: Running = { name: 'bare Fastify echo', port: echo.port, headers: {} };
+    await using running = await interactionTurns([contender], plan, [bare]);
+    return {
+      id: `interactions-${contender.name}`,
+      title: `Single interactions, ${contender.name}`,
+      conditions: `${plan.interactions} requests on ${plan.connections} connections, each waiting for its answer before it sends the next`,
+      series: await inRounds(plan.rounds, running.turns, say),
+    };
+  } finally {
+    await echo.stop();
+  }
+}
+
+/** Starts the contenders, warms all servers up, and returns the turns that measure them. */
+export async function interactionTurns(
+  contenders: readonly HeadgateContender[],
+  plan: Plan,
+  others: readonly Running[] = [],
+): Promise<{ readonly turns: readonly Turn[] } & AsyncDisposable> {
+  await using cleanUp = new AsyncDisposableStack();
+  const running = [...others];
+  for (const contender of contenders) {
+    const { headgate: server, key, stop } = await contender.start(0);
+    cleanUp.defer(stop);
+    const port = Number(new URL(server.url).port);
+    running.push({ name: contender.name, port, headers: { Authorization: `Bearer ${key}` } });
+  }
   const send = async ({ port, headers }: Running, requests: number): Promise<Timed> => {
     const target: InteractionTarget = { port, path: '/user-interactions', headers, body };
     const job: InteractionJob = { target, connections: plan.connections, requests };
@@ -73,10 +90,6 @@ async function besideEcho(contender: HeadgateContender, { plan, say }: Bench): P
       measure: async () => perSecond(await send(one, plan.interactions)),
     }),
   );
-  return {
-    id: `interactions-${contender.name}`,
-    title: `Single interactions, ${contender.name}`,
-    conditions: `${plan.interactions} requests on ${plan.connections} connections, each waiting for its answer before it sends the next`,
-    series: await inRounds(plan.rounds, turns, say),
-  };
+  const started = cleanUp.move();
+  return { turns, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
