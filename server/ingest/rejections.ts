@@ -12,7 +12,8 @@ export interface Cause {
   readonly examples: readonly Pick<Problem, 'index' | 'id' | 'message'>[];
 }
 
-const MOST_CAUSES = 30;
+/** The client chooses the names of unknown fields, so their number is limited. All other causes are few. */
+const MOST_UNKNOWN_FIELDS = 20;
 const MOST_EXAMPLES = 3;
 const LONGEST_FIELD_CHARACTERS = 100;
 
@@ -32,12 +33,15 @@ export function rejectionsOf({ batches }: CheckedUpload): {
 /** Returns the causes, the most frequent first. */
 export function causesOf(problems: readonly Problem[]): readonly Cause[] {
   const causes = new Map<string, Cause & { count: number; examples: Cause['examples'][number][] }>();
+  let unknownFields = 0;
   for (const { code, field, index, id, message } of problems) {
-    const shown = field?.slice(0, LONGEST_FIELD_CHARACTERS) ?? null;
-    const isKnown = causes.has(`${code} ${shown}`);
-    const ownField = isKnown || causes.size < MOST_CAUSES ? shown : null;
-    const cause = causes.get(`${code} ${ownField}`) ?? { code, field: ownField, count: 0, examples: [] };
-    causes.set(`${code} ${ownField}`, cause);
+    let shown = field?.slice(0, LONGEST_FIELD_CHARACTERS) ?? null;
+    if (code === 'unknown_field' && !causes.has(`${code} ${shown}`)) {
+      if (unknownFields === MOST_UNKNOWN_FIELDS) shown = null;
+      else unknownFields++;
+    }
+    const cause = causes.get(`${code} ${shown}`) ?? { code, field: shown, count: 0, examples: [] };
+    causes.set(`${code} ${shown}`, cause);
     cause.count++;
     if (cause.examples.length < MOST_EXAMPLES) cause.examples.push({ index, id, message });
   }
