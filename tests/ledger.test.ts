@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Api, apiOf, type Counts, type RefusalBody } from './harness/api.ts';
+import { type Api, apiOf, type Counts, type RefusalBody, type UploadBody } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { connectRaw } from './harness/raw-connection.ts';
 import { leastRecord } from './harness/records.ts';
@@ -54,11 +54,6 @@ interface UsageBody {
   readonly total: Sums;
 }
 
-interface Receipt {
-  readonly seq?: number;
-  readonly request_id: string;
-}
-
 const LONGEST_WAIT_MS = 30_000;
 
 forEachStore((store) => {
@@ -75,8 +70,8 @@ forEachStore((store) => {
     return body;
   };
   const tags = (count: number) => Array.from({ length: count }, () => leastRecord('tags'));
-  const receiptOf = async (api: Api, type: string, records: readonly unknown[]): Promise<Receipt> =>
-    (await api.upload(type, records)).body as unknown as Receipt;
+  const receiptOf = async (api: Api, type: string, records: readonly unknown[]): Promise<UploadBody> =>
+    (await api.upload(type, records)).body;
   const interactionWith = (shopId: unknown) => ({
     interaction_type: 'PAGE_VIEW',
     item_type: 'SHOP',
@@ -95,7 +90,7 @@ forEachStore((store) => {
     test('of a dry run and of a refused request has no number, and neither takes one', async () => {
       const api = await running.newApi();
       const dry = await api.upload('tags', tags(1), { query: '?dry_run=true' });
-      assert.equal((dry.body as unknown as Receipt).seq, undefined);
+      assert.equal(dry.body.seq, undefined);
       assert.equal((await api.upload('tags', [])).status, 400);
       assert.equal((await receiptOf(api, 'tags', tags(1))).seq, 1);
     });
@@ -108,7 +103,7 @@ forEachStore((store) => {
       const first = await api.upload('tags', records, { headers });
       const again = await api.upload('tags', records, { headers });
       assert.equal(again.headers.get('idempotency-replayed'), 'true');
-      assert.equal((first.body as unknown as Receipt).seq, 2);
+      assert.equal(first.body.seq, 2);
       assert.equal(again.text, first.text);
       assert.equal((await uploadsOf(api)).uploads.length, 2, 'a replay is the same upload');
     });

@@ -13,8 +13,8 @@ import { waitUntil } from './harness/waiting.ts';
 
 interface DeafProxy {
   readonly port: number;
-  /** From now on holds back everything that the server sends. */
-  hold(): void;
+  /** Holds back everything that the server sends after the next commit. */
+  holdAtCommit(): void;
   /** Cuts all connections; new ones are passed on as before. */
   cut(): void;
   close(): void;
@@ -23,6 +23,7 @@ interface DeafProxy {
 /** Passes on bytes between a client and a server, until it has to hold back those of the server. */
 async function startDeafProxy(host: string, port: number): Promise<DeafProxy> {
   const sockets = new Set<Socket>();
+  let isWaitingForCommit = false;
   let isHolding = false;
   const server = createServer((client) => {
     const upstream = connect(port, host);
@@ -34,7 +35,10 @@ async function startDeafProxy(host: string, port: number): Promise<DeafProxy> {
         (socket === client ? upstream : client).destroy();
       });
     }
-    client.on('data', (bytes) => upstream.write(bytes));
+    client.on('data', (bytes) => {
+      isHolding ||= isWaitingForCommit && bytes.includes('COMMIT');
+      upstream.write(bytes);
+    });
     upstream.on('data', (bytes) => {
       if (!isHolding) client.write(bytes);
     });
@@ -44,11 +48,12 @@ async function startDeafProxy(host: string, port: number): Promise<DeafProxy> {
   const cut = (): void => {
     for (const socket of sockets) socket.destroy();
     isHolding = false;
+    isWaitingForCommit = false;
   };
   return {
     port: (server.address() as AddressInfo).port,
-    hold() {
-      isHolding = true;
+    holdAtCommit() {
+      isWaitingForCommit = true;
     },
     cut,
     close() {
@@ -79,7 +84,7 @@ test('the 500 for an unconfirmed commit does not claim that nothing was stored',
   assert.equal((await api.upload('shops', [shop])).status, 200);
 
   const tag = leastRecord('tags');
-  proxy.hold();
+  proxy.holdAtCommit();
   const uploading = api.upload('tags', [tag]);
   await waitUntil('the upload is committed', async () => (await ask('SELECT FROM tags')).length === 1);
   proxy.cut();
@@ -103,7 +108,7 @@ test('the 500 for an unconfirmed commit does not claim that nothing was stored',
   };
   // After this the server knows the shop, and only the write uses the store.
   assert.equal((await api.record(interaction)).status, 201);
-  proxy.hold();
+  proxy.holdAtCommit();
   const recording = api.record<RefusalBody>(interaction);
   await waitUntil('it is committed', async () => (await ask('SELECT FROM interactions')).length === 2);
   proxy.cut();

@@ -68,12 +68,14 @@ forEachStore((store) => {
         assert.equal(status, 200);
         assert.match(headers.get('content-type')!, /^application\/json\b/);
         assert.match(body.request_id, uuidForm);
+        assert.ok(body.seq! > 0);
         assert.equal(headers.get('x-request-id'), body.request_id);
         const { message, batch_id } = body.batches[0]!.data;
         assert.match(batch_id, uuidForm);
         assert.ok(message.length > 0);
         assert.deepEqual(body, {
           request_id: body.request_id,
+          seq: body.seq,
           type,
           batches: [
             {
@@ -106,6 +108,7 @@ forEachStore((store) => {
       assert.match(errors[0]!.message, /^region /);
       assert.deepEqual(body, {
         request_id: body.request_id,
+        seq: body.seq,
         type: 'shops',
         batches: [
           {
@@ -141,7 +144,7 @@ forEachStore((store) => {
     it('has the same shape when all records are refused', async () => {
       const { status, body } = await api.upload('shops', [badShop(), badShop()]);
       assert.equal(status, 400);
-      assert.deepEqual(Object.keys(body).sort(), ['batches', 'request_id', 'type']);
+      assert.deepEqual(Object.keys(body).sort(), ['batches', 'request_id', 'seq', 'type']);
       const [batch] = body.batches;
       assert.equal(batch!.status, 400);
       assert.equal(batch!.data.status, 'error');

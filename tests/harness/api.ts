@@ -29,6 +29,8 @@ export interface Counts {
 
 export interface UploadBody {
   readonly request_id: string;
+  /** Absent in dry runs, and if the store failed. */
+  readonly seq?: number;
   readonly type: string;
   readonly dry_run?: true;
   readonly batches: readonly {

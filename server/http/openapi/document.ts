@@ -73,7 +73,7 @@ function tags(): Tag[] {
     {
       name: LEDGER_TAG,
       'x-displayName': 'Uploads and changes',
-      'x-object': 'Upload',
+      'x-object': 'UploadWithCauses',
       description:
         'The ledger remembers every upload: who sent what, when, with what result. Its numbers, `seq`, have no gaps, and ' +
         'tell a follower of changes how far it is.',

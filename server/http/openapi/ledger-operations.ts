@@ -120,7 +120,7 @@ export function getUpload(): Operation {
     },
     path: `/v1/uploads/${exampleIds.request}`,
     typescript: `const upload = await client.getUpload('${exampleIds.request}');\nconsole.log(upload?.causes);`,
-    anchor: 'upload',
+    anchor: 'get',
   });
 }
 

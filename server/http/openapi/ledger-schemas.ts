@@ -93,13 +93,13 @@ const sums: Readonly<Record<string, JsonSchema>> = {
 const day: JsonSchema = { type: 'string', format: 'date' };
 
 export const ledgerSchemas: Readonly<Record<string, JsonSchema>> = {
-  Upload: object(uploadProperties, { title: 'An upload' }),
+  Upload: object(uploadProperties, { title: 'Upload in a list' }),
   UploadWithCauses: object(
     {
       ...uploadProperties,
       causes: listOf('UploadCause', 'Why records were rejected, the most frequent first.'),
     },
-    { title: 'An upload, and why records were rejected' },
+    { title: 'Upload' },
   ),
   UploadCause: cause,
   UploadList: object(

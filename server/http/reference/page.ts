@@ -195,16 +195,21 @@ function objectPart(
   object: string,
   operations: readonly Placed[],
 ): Html {
-  const { properties: sent, required } = document.components.schemas[`${object}Input`]! as {
-    properties: Properties;
-    required: readonly string[];
+  /** Undefined for an object that clients only read. */
+  const input = document.components.schemas[`${object}Input`] as
+    | { readonly properties: Properties; readonly required: readonly string[] }
+    | undefined;
+  const markOf = (name: string): string => {
+    if (input === undefined) return '';
+    if (!(name in input.properties)) return 'set by Headgate';
+    return input.required.includes(name) ? 'required' : '';
   };
   const fields = Object.entries(propertiesOf(document, object)).map(
     ([name, schema]): ShownField => ({
       id: `${tag}-${name}`,
       name,
       schema,
-      mark: name in sent ? (required.includes(name) ? 'required' : '') : 'set by Headgate',
+      mark: markOf(name),
     }),
   );
   const id = `${tag}-object`;
