@@ -1,14 +1,17 @@
 // Stores records of all types in PostgreSQL.
 
+import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
+import type { Written } from '../idempotency-records.ts';
 import { recordListing } from '../listing.ts';
 import type { RecordStore, Upload } from '../records.ts';
 import type { Tally } from '../rows.ts';
 import { catalogueTables, quoted, tableOf } from '../tables.ts';
 import { callsOf, listsOf } from './connection-slots.ts';
-import type { Connections, Session } from './connections.ts';
+import type { Connections, Run, Session } from './connections.ts';
 import { writeOnce } from './idempotency-records.ts';
-import { appendEntries } from './ledger.ts';
+import { type AppendedEntry, appendEntries } from './ledger.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
+import { groupUploads } from './upload-groups.ts';
 import {
   COPIED_FROM_ROWS,
   copyIfNew,
@@ -19,7 +22,67 @@ import {
   upsert,
 } from './upserts.ts';
 
+/** Uploads of up to this many rows are written in groups. */
+const SMALL_UPLOAD_ROWS = 20;
+
 export function recordStore(connections: Connections): RecordStore {
+  /** Writes the uploads and adds their entries. Must run in a transaction. */
+  const writeAll = async (run: Run, uploads: readonly Upload[]): Promise<readonly Written[]> => {
+    const written: { upload: Upload; outcomes: readonly RowOutcome[] }[] = [];
+    const byType = Map.groupBy(uploads, ({ type }) => type);
+    // All transactions use the tables in the same order, so that they cannot deadlock.
+    for (const [type, ofType] of [...byType].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const owned = ofType.flatMap(({ organisation, batches }) =>
+        batches.flat().map((row): OwnedRow => ({ organisation, row })),
+      );
+      const outcomes = await upsert(run, tableOf(catalogueTables, type), owned);
+      let next = 0;
+      for (const upload of ofType) {
+        const first = next;
+        next += rowCount(upload);
+        written.push({ upload, outcomes: outcomes.slice(first, next) });
+      }
+    }
+    const seqs = await appendEntries(
+      run,
+      written.flatMap(({ upload, outcomes }) => entriesOf(upload, outcomes)),
+    );
+    const results = new Map<Upload, Written>();
+    let taken = 0;
+    for (const { upload, outcomes } of written) {
+      const seq = upload.entry === null ? null : seqs[taken++]!;
+      results.set(upload, { kind: 'written', tallies: talliesOf(upload.batches, outcomes), seq });
+    }
+    return uploads.map((upload) => results.get(upload)!);
+  };
+
+  const writeSmall = groupUploads<Upload, Written>({
+    organisationOf: ({ organisation }) => organisation,
+    keysOf: ({ type, batches }) => batches.flat().map((row) => `${type} ${row[keyPositionOf(type)]}`),
+    write: (organisation, group) =>
+      connections.for(callsOf(organisation)).transaction(({ run }) => writeAll(run, group)),
+  });
+
+  const writeAlone = (upload: Upload): Promise<Written> => {
+    const { organisation, type, batches, idempotencyRecord } = upload;
+    const table = tableOf(catalogueTables, type);
+    const rows = batches.flat();
+    return connections.for(callsOf(organisation)).transaction(async (session) => {
+      let outcomes: readonly RowOutcome[] = [];
+      const written = await writeOnce(session.run, idempotencyRecord, async () => {
+        const isCopied =
+          rows.length >= COPIED_FROM_ROWS &&
+          (await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows)));
+        const owned = rows.map((row): OwnedRow => ({ organisation, row }));
+        outcomes = isCopied ? rows.map(() => 'created') : await upsert(session.run, table, owned);
+        return talliesOf(batches, outcomes);
+      });
+      if (written.kind !== 'written') return written;
+      const [seq = null] = await appendEntries(session.run, entriesOf(upload, outcomes));
+      return { ...written, seq };
+    });
+  };
+
   return {
     async existing(organisation, type, ids) {
       if (ids.length === 0) return new Set();
@@ -33,29 +96,7 @@ export function recordStore(connections: Connections): RecordStore {
       return new Set(rows.map(([id]) => id!));
     },
 
-    async write({ organisation, type, batches, idempotencyRecord, entry }) {
-      const table = tableOf(catalogueTables, type);
-      const keyPosition = table.columns.findIndex(({ name }) => name === table.key);
-      const rows = batches.flat();
-      const mayCopy = rows.length >= COPIED_FROM_ROWS;
-      return connections.for(callsOf(organisation)).transaction(async (session) => {
-        let outcomes: readonly RowOutcome[] = [];
-        const written = await writeOnce(session.run, idempotencyRecord, async () => {
-          const isCopied =
-            mayCopy && (await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows)));
-          const owned = rows.map((row): OwnedRow => ({ organisation, row }));
-          outcomes = isCopied ? rows.map(() => 'created') : await upsert(session.run, table, owned);
-          return talliesOf(batches, outcomes);
-        });
-        if (entry === null || written.kind !== 'written') return written;
-        const ids = rows
-          .filter((_, at) => outcomes[at] !== 'unchanged')
-          .map((row) => row[keyPosition] as string);
-        const appended = { organisation, type, entry, tally: tallyOf(outcomes), ids };
-        const [seq] = await appendEntries(session.run, [appended]);
-        return { ...written, seq: seq! };
-      });
-    },
+    write: (upload) => (isSmall(upload) ? writeSmall(upload) : writeAlone(upload)),
 
     async dryRun({ organisation, type, batches }) {
       const { run } = connections.for(callsOf(organisation));
@@ -78,6 +119,29 @@ export function recordStore(connections: Connections): RecordStore {
     countRecords: (organisation, type) =>
       countOf(connections.for(listsOf(organisation)).run, tableOf(catalogueTables, type), organisation),
   };
+}
+
+function isSmall(upload: Upload): boolean {
+  return upload.idempotencyRecord === null && rowCount(upload) <= SMALL_UPLOAD_ROWS;
+}
+
+function rowCount({ batches }: Upload): number {
+  return batches.reduce((count, rows) => count + rows.length, 0);
+}
+
+function keyPositionOf(type: UploadTypeName): number {
+  const { columns, key } = tableOf(catalogueTables, type);
+  return columns.findIndex(({ name }) => name === key);
+}
+
+/** Returns the upload's entry, or nothing if it gets none. */
+function entriesOf(upload: Upload, outcomes: readonly RowOutcome[]): readonly AppendedEntry[] {
+  const { organisation, type, batches, entry } = upload;
+  if (entry === null) return [];
+  const keyPosition = keyPositionOf(type);
+  const changed = batches.flat().filter((_, at) => outcomes[at] !== 'unchanged');
+  const ids = changed.map((row) => row[keyPosition] as string);
+  return [{ organisation, type, entry, tally: tallyOf(outcomes), ids }];
 }
 
 /**
