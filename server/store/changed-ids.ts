@@ -13,6 +13,8 @@ export const CHANGES_PAGE_BYTES = 4 * 1024 * 1024;
 export const CHANGES_STEP_ENTRIES = 1000;
 /** After this many entries, a page ends even if it is not full. */
 export const CHANGES_PAGE_ENTRIES = 20_000;
+/** After this many ids, a page ends even if it is not full, because the same ids may have changed again and again. */
+const CHANGES_PAGE_IDS = 50_000;
 
 export interface ChangedId {
   readonly type: UploadTypeName;
@@ -26,6 +28,7 @@ export class ChangedIds {
   readonly #limit: number;
   readonly #changed = new Map<string, ChangedId>();
   #position: ChangePosition;
+  #idsRead = 0;
 
   constructor(after: ChangePosition, limit: number) {
     this.#position = after;
@@ -43,7 +46,7 @@ export class ChangedIds {
     return this.#position;
   }
 
-  /** Adds the ids of the next entry. Returns false if the page is full. */
+  /** Adds the ids of the next entry, or as many as fit. Returns false if the page is full. */
   addEntry(seq: number, type: UploadTypeName, packed: Uint8Array): boolean {
     const all = unpackIds(packed);
     let read = this.#position.ids !== null && this.#position.seq === seq ? this.#position.ids : 0;
@@ -56,9 +59,10 @@ export class ChangedIds {
         return false;
       }
       this.#changed.set(key, { type, id, seq, ids: read + 1 });
+      this.#idsRead++;
     }
     this.skipTo(seq);
-    return true;
+    return !this.isFull;
   }
 
   /** Notes that there is nothing more to read up to the entry, and in it. */
@@ -67,7 +71,7 @@ export class ChangedIds {
   }
 
   get isFull(): boolean {
-    return this.#changed.size === this.#limit;
+    return this.#changed.size === this.#limit || this.#idsRead >= CHANGES_PAGE_IDS;
   }
 
   inOrder(): readonly ChangedId[] {

@@ -2,6 +2,7 @@
 
 import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import type { EntryFilter, LedgerEntry, UploadStatus, Usage } from './ledger.ts';
+import { ID_BYTES } from './packed-ids.ts';
 import type { OrganisationNumber } from './rows.ts';
 
 /** The columns of `ledger_entries` in the order in which `entryValues` returns their values. */
@@ -136,6 +137,23 @@ export function usageSql(
         (SELECT last_seq - last_seq % ${USAGE_GROUP_ENTRIES} FROM ledgers WHERE organisation = ${given(organisation)})
       GROUP BY 1, 2, 3, 4) AS recent
     WHERE ${isInDays()}`;
+}
+
+/**
+ * Returns the statements that complete a copied ledger: they delete what has expired in the source since an earlier copy,
+ * and count the ids. `organisation` is the SQL of their parameter.
+ */
+export function afterCopySql(organisation: string): readonly string[] {
+  const after = (bound: string): string =>
+    `(SELECT ${bound} FROM ledgers WHERE organisation = ${organisation})`;
+  const ofOrganisation = `FROM ledger_entries WHERE organisation = ${organisation}`;
+  return [
+    `DELETE ${ofOrganisation} AND seq <= ${after('entries_after_seq')}`,
+    `UPDATE ledger_entries SET changed_ids = NULL
+      WHERE organisation = ${organisation} AND seq <= ${after('ids_after_seq')} AND changed_ids IS NOT NULL`,
+    `UPDATE ledgers SET kept_ids = (SELECT coalesce(sum(length(changed_ids)), 0) / ${ID_BYTES} ${ofOrganisation})
+      WHERE organisation = ${organisation}`,
+  ];
 }
 
 /** `values` are those of `usageColumns`; numbers may be texts. */

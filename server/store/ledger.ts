@@ -119,7 +119,7 @@ export interface LedgerStore {
   changes(organisation: OrganisationNumber, page: ChangesPage): Promise<ChangesRead>;
   /** Returns the usage from the first to the last day, both included. */
   usage(organisation: OrganisationNumber, firstDay: string, lastDay: string): Promise<readonly Usage[]>;
-  /** Deletes the ids of entries, and entries, that are older than the given times. Never deletes the last entry. */
+  /** Deletes the ids of entries, and entries, that are older than the given times. */
   expireLedgers(idsBeforeMs: number, entriesBeforeMs: number): Promise<void>;
   /** Returns the size of all organisations' ledgers together. */
   ledgerSize(): Promise<LedgerSize>;

@@ -22,6 +22,7 @@ import {
 import {
   addUp,
   addUsageSql,
+  afterCopySql,
   entryColumns,
   entryOf,
   entryValues,
@@ -137,8 +138,7 @@ async function insertEntries(run: Run, rows: readonly unknown[][]): Promise<void
   const arrays = entryColumns.map((column, at) => `$${at + 1}::${columnTypes[column]}[]`);
   await run({
     name: 'insert entries',
-    text: `INSERT INTO ledger_entries (${names}) SELECT ${names} FROM unnest(${arrays.join(', ')}) AS added (${names})
-      ON CONFLICT DO NOTHING`,
+    text: `INSERT INTO ledger_entries (${names}) SELECT ${names} FROM unnest(${arrays.join(', ')}) AS added (${names})`,
     values: entryColumns.map((_, at) => rows.map((row) => row[at])),
   });
 }
@@ -262,8 +262,8 @@ export function ledgerStore(connections: Connections): LedgerStore {
       const bounds = await boundsOf(run, organisation);
       const found = await run({
         text: `SELECT ${readColumns.join(', ')}, changed_ids FROM ledger_entries
-          WHERE organisation = $1 AND seq > $2 ORDER BY seq LIMIT ${COPIED_ENTRIES}`,
-        values: [organisation, afterSeq],
+          WHERE organisation = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT ${COPIED_ENTRIES}`,
+        values: [organisation, afterSeq, bounds.lastSeq],
       });
       const entries = found.map((row) => {
         const ids = row.at(-1) as string | null;
@@ -276,7 +276,7 @@ export function ledgerStore(connections: Connections): LedgerStore {
       return { ...bounds, lastSeq, entries, usage: usage.map(usageOf), isLast };
     },
 
-    addLedgerPart: (organisation, { entries, usage, lastSeq, idsAfterSeq, entriesAfterSeq }) =>
+    addLedgerPart: (organisation, { entries, usage, isLast, lastSeq, idsAfterSeq, entriesAfterSeq }) =>
       connections.for(callsOf(organisation)).transaction(async ({ run }) => {
         const present = await boundsOf(run, organisation);
         const missing = entries.filter(({ seq }) => seq > present.lastSeq);
@@ -284,7 +284,6 @@ export function ledgerStore(connections: Connections): LedgerStore {
           run,
           missing.map(({ ids, ...entry }) => rowOf(organisation, entry, ids)),
         );
-        const addedIds = missing.reduce((sum, { ids }) => sum + ids.length / ID_BYTES, 0);
         for (const sums of usage) {
           const sets = usageColumns.slice(3).map((column) => `${column} = excluded.${column}`);
           await run({
@@ -296,13 +295,13 @@ export function ledgerStore(connections: Connections): LedgerStore {
         }
         await run({
           text: `INSERT INTO ledgers AS stored (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
-            VALUES ($1, $2, $3, $4, $5)
+            VALUES ($1, $2, $3, $4, 0)
             ON CONFLICT (organisation) DO UPDATE SET last_seq = greatest(stored.last_seq, excluded.last_seq),
               ids_after_seq = greatest(stored.ids_after_seq, excluded.ids_after_seq),
-              entries_after_seq = greatest(stored.entries_after_seq, excluded.entries_after_seq),
-              kept_ids = stored.kept_ids + excluded.kept_ids`,
-          values: [organisation, lastSeq, idsAfterSeq, entriesAfterSeq, addedIds],
+              entries_after_seq = greatest(stored.entries_after_seq, excluded.entries_after_seq)`,
+          values: [organisation, lastSeq, idsAfterSeq, entriesAfterSeq],
         });
+        if (isLast) for (const text of afterCopySql('$1')) await run({ text, values: [organisation] });
       }),
   };
 }
@@ -398,7 +397,7 @@ async function expireSome(
   idsBeforeMs: number,
   entriesBeforeMs: number,
 ): Promise<boolean> {
-  const { lastSeq, idsAfterSeq, entriesAfterSeq } = await boundsOf(run, organisation);
+  const { idsAfterSeq, entriesAfterSeq } = await boundsOf(run, organisation);
   const lastBefore = async (afterSeq: number, beforeMs: number): Promise<number> => {
     const found = await run({
       text: `SELECT seq, received_at_ms FROM ledger_entries WHERE organisation = $1 AND seq > $2
@@ -412,13 +411,14 @@ async function expireSome(
   const idsEnd = await lastBefore(idsAfterSeq, Math.max(idsBeforeMs, entriesBeforeMs));
   const end = Math.min(idsEnd, await lastBefore(entriesAfterSeq, entriesBeforeMs));
   if (idsEnd === idsAfterSeq && end <= entriesAfterSeq) return false;
-  // Locks the counter and checks that no other process has deleted anything meanwhile.
-  const locked = await run({
+  // Locks the counter and checks that no other process has deleted anything meanwhile. Uploads may have been added, so
+  // the number of the last entry is known only now.
+  const [locked] = await run({
     text: `UPDATE ledgers SET ids_after_seq = $2, entries_after_seq = greatest(entries_after_seq, $3)
-      WHERE organisation = $1 AND ids_after_seq = $4 AND entries_after_seq = $5 RETURNING 1`,
+      WHERE organisation = $1 AND ids_after_seq = $4 AND entries_after_seq = $5 RETURNING last_seq`,
     values: [organisation, idsEnd, end, idsAfterSeq, entriesAfterSeq],
   });
-  if (locked.length === 0) return true;
+  if (locked === undefined) return true;
   const expired = 'organisation = $1 AND seq > $2 AND seq <= $3';
   const [freed] = await run({
     text: `SELECT coalesce(sum(length(changed_ids)), 0) FROM ledger_entries WHERE ${expired}`,
@@ -428,6 +428,7 @@ async function expireSome(
     text: `UPDATE ledger_entries SET changed_ids = NULL WHERE ${expired} AND changed_ids IS NOT NULL`,
     values: [organisation, idsAfterSeq, idsEnd],
   });
+  const lastSeq = Number(locked[0]);
   const addedUpTo = lastSeq - (lastSeq % USAGE_GROUP_ENTRIES);
   if (end > addedUpTo) await addUsage(run, organisation, Math.max(entriesAfterSeq, addedUpTo), end);
   await run({

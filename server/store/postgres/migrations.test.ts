@@ -49,7 +49,10 @@ const ours = [
   'headgate_schema',
   'idempotency_answers',
   'interactions',
+  'ledger_entries',
+  'ledgers',
   'organisations',
+  'usage_days',
   ...recordTypeNames.map((type) => type.replaceAll('-', '_')),
 ].toSorted();
 
@@ -283,6 +286,7 @@ describe('a database of an older version whose index contains whole texts', () =
     await ask(`DROP INDEX interactions_by_user;
       CREATE INDEX interactions_by_user ON interactions (organisation, user_id, occurred_at, interaction_id)
         WHERE user_id IS NOT NULL;
+      DROP TABLE ledgers, ledger_entries, usage_days;
       UPDATE headgate_schema SET version = 1`);
     await openAndClose();
     const [index] = await ask(`SELECT indexdef FROM pg_indexes WHERE indexname = 'interactions_by_user'`);

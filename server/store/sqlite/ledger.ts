@@ -21,6 +21,7 @@ import { COPIED_ENTRIES, EXPIRED_ENTRIES_AT_ONCE } from '../ledger.ts';
 import {
   addUp,
   addUsageSql,
+  afterCopySql,
   entryColumns,
   entryOf,
   entryValues,
@@ -145,7 +146,7 @@ export function ledgerLists(prepare: Prepare) {
       const last = Math.min(latest, firstSeq + CHANGES_PAGE_ENTRIES - 1);
       const sql = `SELECT seq, type, changed_ids FROM ledger_entries
         WHERE organisation = ? AND seq >= ? AND seq <= ? AND type IN (${types.map(() => '?').join(', ')})
-          AND changed_ids IS NOT NULL`;
+          AND changed_ids IS NOT NULL ORDER BY seq`;
       while (ids.nextSeq <= last && !ids.isFull) {
         const stepEnd = Math.min(last, ids.nextSeq + CHANGES_STEP_ENTRIES - 1);
         if (addEntries(arraysOf(prepare, sql, [organisation, ids.nextSeq, stepEnd, ...types]), ids))
@@ -187,8 +188,8 @@ export function ledgerLists(prepare: Prepare) {
     *ledgerPart(organisation: OrganisationNumber, afterSeq: number): Steps<LedgerPart> {
       const bounds = boundsOf(prepare, organisation);
       const sql = `SELECT ${readColumns.join(', ')}, changed_ids FROM ledger_entries
-        WHERE organisation = ? AND seq > ? ORDER BY seq LIMIT ${COPIED_ENTRIES}`;
-      const entries = [...arraysOf(prepare, sql, [organisation, afterSeq])].map((row) => ({
+        WHERE organisation = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ${COPIED_ENTRIES}`;
+      const entries = [...arraysOf(prepare, sql, [organisation, afterSeq, bounds.lastSeq])].map((row) => ({
         ...entryOf(row.slice(0, -1)),
         ids: (row.at(-1) as Uint8Array | null) ?? new Uint8Array(0),
       }));
@@ -331,21 +332,19 @@ export function ledgerWrites(prepare: Prepare) {
       return idsEnd > idsAfterSeq || end > entriesAfterSeq;
     },
 
-    addLedgerPart(organisation: OrganisationNumber, { entries, usage, ...bounds }: LedgerPart): void {
+    addLedgerPart(organisation: OrganisationNumber, { entries, usage, isLast, ...bounds }: LedgerPart): void {
       const { lastSeq } = boundsOf(prepare, organisation);
-      let addedIds = 0;
-      for (const { ids, ...entry } of entries.filter(({ seq }) => seq > lastSeq)) {
-        insertEntry(prepare, organisation, entry, ids);
-        addedIds += ids.length / ID_BYTES;
+      for (const { ids, ...entry } of entries) {
+        if (entry.seq > lastSeq) insertEntry(prepare, organisation, entry, ids);
       }
       prepare(
         `INSERT INTO ledgers (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
-          VALUES (?, ?, ?, ?, ?)
+          VALUES (?, ?, ?, ?, 0)
           ON CONFLICT (organisation) DO UPDATE SET last_seq = max(last_seq, excluded.last_seq),
             ids_after_seq = max(ids_after_seq, excluded.ids_after_seq),
-            entries_after_seq = max(entries_after_seq, excluded.entries_after_seq),
-            kept_ids = kept_ids + excluded.kept_ids`,
-      ).run(organisation, bounds.lastSeq, bounds.idsAfterSeq, bounds.entriesAfterSeq, addedIds);
+            entries_after_seq = max(entries_after_seq, excluded.entries_after_seq)`,
+      ).run(organisation, bounds.lastSeq, bounds.idsAfterSeq, bounds.entriesAfterSeq);
+      if (isLast) for (const sql of afterCopySql('?1')) prepare(sql).run(organisation);
       const insert = prepare(
         `INSERT OR REPLACE INTO usage_days (organisation, ${usageColumns.join(', ')})
           VALUES (?, ${usageColumns.map(() => '?').join(', ')})`,

@@ -1,0 +1,101 @@
+// Tests the ledger while other transactions hold locks. The ledger of every store is tested in ../ledger.test.ts.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { COPIED_ENTRIES, type LedgerPart } from '../ledger.ts';
+import { USAGE_GROUP_ENTRIES } from '../ledger-table.ts';
+import { openStore } from '../open-store.ts';
+import type { OrganisationNumber } from '../rows.ts';
+import type { Store } from '../store.ts';
+import { recordRow } from '../test-rows.ts';
+import { type TestDatabase, testServer } from './test-server.ts';
+
+const STEP_MS = 10;
+
+async function emptyStore(t: TestContext): Promise<{
+  database: TestDatabase;
+  store: Store;
+  organisation: OrganisationNumber;
+  ask(sql: string): Promise<readonly Record<string, unknown>[]>;
+}> {
+  const server = await testServer();
+  const database = await server.newDatabase();
+  const store = await openStore(database.url);
+  t.after(async () => {
+    await store.close();
+    await database.drop();
+  });
+  const { organisation } = (await store.createOrganisation('one', randomUUID(), 1))!;
+  return { database, store, organisation, ask: (sql) => server.ask(database.name, sql) };
+}
+
+const origin = () => ({
+  requestId: randomUUID(),
+  keyId: 'key',
+  receivedAtMs: 1,
+  bytes: 1,
+  rejected: 0,
+  causesJson: null,
+});
+
+/** Adds entries of one record each, with the numbers of the first group but for its last one. */
+async function almostFillGroup(store: Store, organisation: OrganisationNumber): Promise<void> {
+  const entry = {
+    received: 1,
+    created: 1,
+    updated: 0,
+    unchanged: 0,
+    type: 'tags',
+    ms: 0,
+    ids: new Uint8Array(16),
+  } as const;
+  const bounds = { idsAfterSeq: 0, entriesAfterSeq: 0, usage: [] };
+  for (let lastSeq = 0; lastSeq < USAGE_GROUP_ENTRIES - 1; ) {
+    const entries: LedgerPart['entries'][number][] = [];
+    while (entries.length < COPIED_ENTRIES && lastSeq < USAGE_GROUP_ENTRIES - 1) {
+      entries.push({ ...entry, ...origin(), seq: ++lastSeq });
+    }
+    const isLast = lastSeq === USAGE_GROUP_ENTRIES - 1;
+    await store.addLedgerPart(organisation, { ...bounds, entries, lastSeq, isLast });
+  }
+}
+
+test('an entry that completes a group while entries expire is counted once', async (t) => {
+  const { database, store, organisation, ask } = await emptyStore(t);
+  await almostFillGroup(store, organisation);
+  const uploads = async (): Promise<number> => {
+    const usage = await store.usage(organisation, '1970-01-01', '1970-01-01');
+    return usage.reduce((sum, one) => sum + one.uploads, 0);
+  };
+  assert.equal(await uploads(), USAGE_GROUP_ENTRIES - 1);
+
+  const holder = new pg.Client(database.url);
+  await holder.connect();
+  const untilWaiting = async (count: number): Promise<void> => {
+    const sql = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '${database.name}'`;
+    while ((await ask(sql)).length !== count) await sleep(STEP_MS);
+  };
+  // The upload waits between taking its number and writing its entry. The expiry has read the numbers and waits for the
+  // counter.
+  await holder.query('BEGIN; LOCK TABLE ledger_entries IN SHARE MODE');
+  const uploading = store.write({
+    organisation,
+    type: 'tags',
+    batches: [[recordRow('tags')]],
+    idempotencyRecord: null,
+    entry: { ...origin(), received: 1 },
+  });
+  await untilWaiting(1);
+  const expiring = store.expireLedgers(2, 2);
+  await untilWaiting(2);
+  await holder.end();
+  const written = await uploading;
+  assert.ok(written.kind === 'written');
+  assert.equal(written.seq, USAGE_GROUP_ENTRIES);
+  await expiring;
+  assert.equal(await uploads(), USAGE_GROUP_ENTRIES);
+  assert.deepEqual(await store.ledgerSize(), { entries: 0, ids: 0 });
+});
