@@ -54,6 +54,10 @@ export function clientTypes(): string {
       `  ${INTERACTIONS}: UploadedInteraction;\n}\n`,
     'export type UploadTypeName = keyof SentUploads;\n',
     'export type SentUpload<T extends UploadTypeName = UploadTypeName> = SentUploads[T];\n',
+    '/** Everything that can be read back: records of all types, and interactions. */\n' +
+      'export interface ShownUploads extends ShownRecords {\n' +
+      `  ${INTERACTIONS}: ShownInteraction;\n}\n`,
+    'export type ShownUpload<T extends UploadTypeName = UploadTypeName> = ShownUploads[T];\n',
     'export type SentRecord<T extends RecordTypeName = RecordTypeName> = SentRecords[T];\n',
     'export type ShownRecord<T extends RecordTypeName = RecordTypeName> = ShownRecords[T];\n',
     '/** Why a record, or a field of it, is not accepted. */\n' +

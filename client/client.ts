@@ -1,4 +1,4 @@
-// The Headgate client for Node and browsers. It uploads records, sends interactions, and reads both.
+// The Headgate client for Node and browsers. It uploads records, sends interactions, reads both, and follows changes.
 
 import {
   type ApiCall,
@@ -7,6 +7,14 @@ import {
   type ReadOptions,
   randomKey,
 } from './connection.ts';
+import { GoneError } from './errors.ts';
+import type {
+  ChangesOptions,
+  ChangesPage,
+  ListUploadsOptions,
+  UploadEntry,
+  UploadEntryWithCauses,
+} from './ledger.ts';
 import { countFrom, shown } from './option-checks.ts';
 import {
   keyFields,
@@ -18,7 +26,7 @@ import {
   type UploadTypeName,
   uploadOrder,
 } from './records.ts';
-import { itemReader, type Page, pageReader, readRecorded } from './responses.ts';
+import { changesReader, itemReader, type Page, pageReader, readRecorded } from './responses.ts';
 import type { UploadResult } from './result.ts';
 import { Upload, type UploadLimits, type UploadOptions } from './upload.ts';
 
@@ -27,12 +35,24 @@ export {
   AbortedError,
   type FieldProblem,
   ForbiddenError,
+  GoneError,
   HeadgateError,
   RefusedError,
   UnauthorizedError,
   UnreachableError,
   UploadInterruptedError,
 } from './errors.ts';
+export type {
+  Change,
+  ChangesOptions,
+  ChangesPage,
+  ListUploadsOptions,
+  UploadCause,
+  UploadEntry,
+  UploadEntryWithCauses,
+  UploadFilters,
+  UploadStatus,
+} from './ledger.ts';
 export type { RetryNotice, RetryOptions } from './patience.ts';
 export * from './records.ts';
 export type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
@@ -90,6 +110,9 @@ const DEFAULT_CONCURRENCY = 4;
 const DEFAULT_RECORDS_PER_REQUEST = 5000;
 const DEFAULT_BYTES_PER_REQUEST = 8 * 1024 * 1024;
 const DEFAULT_PAGE_RECORDS = 1000;
+/** How long a request for changes waits for some. */
+const WAIT_S = 30;
+const positionPattern = /^\d{1,15}(?::\d{1,6})?$/;
 
 export class HeadgateClient {
   readonly #connection: Connection;
@@ -171,12 +194,86 @@ export class HeadgateClient {
   /** Iterates over interactions, newest first. Pages are requested as they are needed. */
   interactions(options: ListInteractionsOptions = {}): AsyncIterable<ShownInteraction> {
     const { pageSize, signal, onRetry, ...filters } = options;
-    const query: Record<string, string> = { limit: limitFrom(pageSize) };
-    for (const [name, value] of Object.entries(filters)) {
-      if (value !== undefined) query[name] = filterText(name, value);
-    }
+    const query = { limit: limitFrom(pageSize), ...filterQuery(filters) };
     const read = pageReader<ShownInteraction>('interactions');
     return this.#pages({ path: 'user-interactions', query, read, signal, onRetry });
+  }
+
+  /** Iterates over uploads, newest first. Pages are requested as they are needed. */
+  uploads(options: ListUploadsOptions = {}): AsyncIterable<UploadEntry> {
+    const { pageSize, signal, onRetry, ...filters } = options;
+    const query = { limit: limitFrom(pageSize), ...filterQuery(filters) };
+    return this.#pages({
+      path: 'v1/uploads',
+      query,
+      read: pageReader<UploadEntry>('uploads'),
+      signal,
+      onRetry,
+    });
+  }
+
+  /** Resolves to the upload with this request id and why records were rejected, or to null if there is none. */
+  getUpload(requestId: string, options: ReadOptions = {}): Promise<UploadEntryWithCauses | null> {
+    const path = `v1/uploads/${encodeURIComponent(requestId)}`;
+    return this.#connection.call({ path, read: itemReader<UploadEntryWithCauses>('request_id'), ...options });
+  }
+
+  /**
+   * Iterates over pages of changes, each with the current state of what has changed, and then waits for more. Retries
+   * failed requests without end, unless the client's option `retry` has an end. Store `next` once a page is processed,
+   * and pass it as `after` to continue. A page without changes is passed on only if `next` has moved. Throws a GoneError
+   * if the changes after the position are not available.
+   */
+  changes<T extends UploadTypeName>(options: ChangesOptions<T> = {}): AsyncIterable<ChangesPage<T>> {
+    const { after = 0, type, follow = true, pageSize, signal, onRetry } = options;
+    const position = String(after);
+    if (!positionPattern.test(position)) {
+      throw new TypeError(`after must be a position in the ledger, such as 41, not ${shown(after)}`);
+    }
+    const query = {
+      limit: limitFrom(pageSize),
+      ...(type === undefined ? {} : { type }),
+      ...(follow ? { wait: String(WAIT_S) } : {}),
+    };
+    const waitMs = follow ? WAIT_S * 1000 : 0;
+    const call = { path: 'v1/changes', query, waitMs, read: changesReader<T>(), signal, onRetry };
+    return this.#changes(call, position, follow);
+  }
+
+  async *#changes<T extends UploadTypeName>(
+    call: ApiCall<ChangesPage<T>>,
+    first: string,
+    isEndless: boolean,
+  ): AsyncIterable<ChangesPage<T>> {
+    let after = first;
+    for (;;) {
+      const patience = isEndless ? this.#connection.newEndlessPatience() : this.#connection.newPatience();
+      const page = await this.#connection.call({ ...call, query: { ...call.query, after }, patience });
+      const { changes, next, latest } = page;
+      if (changes.length > 0 || next !== after) yield page;
+      if (!isEndless && next === String(latest)) return;
+      after = next;
+    }
+  }
+
+  /**
+   * Resolves to the number of the ledger's last entry. To copy everything and keep the copy up to date, call this first,
+   * then read everything, then follow the changes after this number.
+   */
+  async latest(options: ReadOptions = {}): Promise<number> {
+    const query = { limit: '1' };
+    try {
+      const page = await this.#connection.call({
+        path: 'v1/changes',
+        query,
+        read: changesReader(),
+        ...options,
+      });
+      return page.latest;
+    } catch (error) {
+      if (error instanceof GoneError) return error.latest;
+      throw error;
+    }
   }
 
   /** Iterates over the items of all pages. A short or empty page is not the end: only the last page has no cursor. */
@@ -194,6 +291,14 @@ export class HeadgateClient {
 /** Returns the page size as a query parameter. The maximum is not checked here, but by the server. */
 function limitFrom(pageSize: number | undefined): string {
   return String(countFrom('pageSize', pageSize, DEFAULT_PAGE_RECORDS));
+}
+
+function filterQuery(filters: Readonly<Record<string, string | Date | undefined>>): Record<string, string> {
+  const query: Record<string, string> = {};
+  for (const [name, value] of Object.entries(filters)) {
+    if (value !== undefined) query[name] = filterText(name, value);
+  }
+  return query;
 }
 
 function filterText(name: string, value: string | Date): string {

@@ -4,6 +4,7 @@
 import {
   AbortedError,
   ForbiddenError,
+  GoneError,
   type Refusal,
   RefusedError,
   UnauthorizedError,
@@ -48,6 +49,8 @@ export interface ApiCall<Result> extends Control {
   /** The path relative to the server's address, without a leading slash. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
+  /** How long the server may wait before it responds. It is added to the timeout of one attempt. */
+  readonly waitMs?: number;
   /** The JSON of a POST request. If it is missing, the request is a GET. */
   readonly body?: Uint8Array<ArrayBuffer>;
   readonly encoding?: 'gzip' | null;
@@ -79,12 +82,14 @@ const errorClasses: Readonly<Record<number, typeof RefusedError>> = {
   401: UnauthorizedError,
   403: ForbiddenError,
 };
+const GONE_STATUS = 410;
 
 export class Connection {
   readonly #base: URL;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #fetch: typeof globalThis.fetch;
   readonly #retry: RetryRules;
+  readonly #endlessRetry: RetryRules;
   readonly #timeoutMs: number;
 
   constructor({ url, apiKey, fetch, retry, requestTimeoutMs, userAgent }: ConnectionOptions) {
@@ -100,12 +105,17 @@ export class Connection {
       throw new TypeError(`fetch must be a function, not ${shown(this.#fetch)}`);
     }
     this.#retry = retryRules(retry);
-    const timeoutMs = durationFrom('requestTimeoutMs', requestTimeoutMs, DEFAULT_TIMEOUT_MS, 1);
-    this.#timeoutMs = Math.min(timeoutMs, LONGEST_TIMER_MS);
+    this.#endlessRetry = retryRules({ ...retry, patienceMs: retry?.patienceMs ?? Infinity });
+    this.#timeoutMs = durationFrom('requestTimeoutMs', requestTimeoutMs, DEFAULT_TIMEOUT_MS, 1);
   }
 
   newPatience(): Patience {
     return new Patience(this.#retry);
+  }
+
+  /** Returns a retry budget without an end, unless the caller has set one. */
+  newEndlessPatience(): Patience {
+    return new Patience(this.#endlessRetry);
   }
 
   async call<Result>(call: ApiCall<Result>): Promise<Result> {
@@ -145,7 +155,7 @@ export class Connection {
       return { result };
     }
     const refusal = readRefusal(status, body) ?? this.#strangerOf(received);
-    const error = new (errorClasses[status] ?? RefusedError)(refusal, isReplayed);
+    const error = errorOf(refusal, isReplayed);
     const waitMs = retryAfterMs(headers.get('Retry-After'), Date.now());
     if (!isWorthRepeating(status, waitMs)) throw error;
     return { reason: `${status} ${refusal.message}`, cause: error, retryAfterMs: waitMs };
@@ -153,7 +163,8 @@ export class Connection {
 
   /** Sends the request and reads the response, within the timeout of one attempt. */
   async #exchange<Result>(call: ApiCall<Result>): Promise<Received | Failure> {
-    const { signal } = call;
+    const { signal, waitMs = 0 } = call;
+    const timeoutMs = Math.min(this.#timeoutMs + waitMs, LONGEST_TIMER_MS);
     if (signal?.aborted) throw new AbortedError(signal.reason);
     const controller = new AbortController();
     const abort = (): void => controller.abort();
@@ -162,7 +173,7 @@ export class Connection {
     const timer = setTimeout(() => {
       isLate = true;
       abort();
-    }, this.#timeoutMs);
+    }, timeoutMs);
     // `fetch` is copied to a variable, because browsers refuse to run it as a method of another object.
     const fetch = this.#fetch;
     try {
@@ -170,7 +181,7 @@ export class Connection {
       return { response, text: await response.text() };
     } catch (cause) {
       if (signal?.aborted) throw new AbortedError(signal.reason);
-      const reason = isLate ? `no response within ${this.#timeoutMs / 1000} s` : networkReason(cause);
+      const reason = isLate ? `no response within ${timeoutMs / 1000} s` : networkReason(cause);
       return { reason, cause, retryAfterMs: null };
     } finally {
       clearTimeout(timer);
@@ -213,6 +224,14 @@ export class Connection {
       : `the response (status ${status}) is not from Headgate: ${JSON.stringify(cut(text))}`;
     return { status, error: null, message, requestId: null, details: [] };
   }
+}
+
+function errorOf(refusal: Refusal, isReplayed: boolean): RefusedError {
+  const { status, latest } = refusal;
+  if (status === GONE_STATUS && latest !== undefined) {
+    return new GoneError({ ...refusal, latest }, isReplayed);
+  }
+  return new (errorClasses[status] ?? RefusedError)(refusal, isReplayed);
 }
 
 /**

@@ -20,6 +20,8 @@ export interface Refusal {
   readonly message: string;
   readonly requestId: string | null;
   readonly details: readonly FieldProblem[];
+  /** The number of the ledger's last entry, if the response has it. */
+  readonly latest?: number;
 }
 
 /** The server refused the request. Sending the same request again would not help. */
@@ -53,6 +55,21 @@ export class UnauthorizedError extends RefusedError {
 /** 403: the API key lacks the scope that `message` names. */
 export class ForbiddenError extends RefusedError {
   override readonly name = 'ForbiddenError';
+}
+
+/**
+ * 410: the changes after the position are not available, because they are too old or the position is beyond the last
+ * entry. To start over, read everything, then follow the changes after `latest`.
+ */
+export class GoneError extends RefusedError {
+  override readonly name = 'GoneError';
+  /** The number of the ledger's last entry when the request was refused. */
+  readonly latest: number;
+
+  constructor(refusal: Refusal & { readonly latest: number }, replayed: boolean) {
+    super(refusal, replayed);
+    this.latest = refusal.latest;
+  }
 }
 
 /** There was no usable response after all retries; `cause` is the error of the last attempt. */

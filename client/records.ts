@@ -617,6 +617,13 @@ export type UploadTypeName = keyof SentUploads;
 
 export type SentUpload<T extends UploadTypeName = UploadTypeName> = SentUploads[T];
 
+/** Everything that can be read back: records of all types, and interactions. */
+export interface ShownUploads extends ShownRecords {
+  interactions: ShownInteraction;
+}
+
+export type ShownUpload<T extends UploadTypeName = UploadTypeName> = ShownUploads[T];
+
 export type SentRecord<T extends RecordTypeName = RecordTypeName> = SentRecords[T];
 
 export type ShownRecord<T extends RecordTypeName = RecordTypeName> = ShownRecords[T];

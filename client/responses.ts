@@ -2,7 +2,8 @@
 // proxy between client and server may send its own responses.
 
 import type { FieldProblem, Refusal, RefusedError } from './errors.ts';
-import type { ShownInteraction } from './records.ts';
+import type { Change, ChangesPage } from './ledger.ts';
+import type { ShownInteraction, UploadTypeName } from './records.ts';
 import type { Counts, UploadError, UploadWarning } from './result.ts';
 
 export interface Page<Item> {
@@ -20,6 +21,8 @@ interface BatchResponse {
 
 export interface UploadResponse extends BatchResponse {
   readonly requestId: string;
+  /** The number of the entry in the ledger. Null in a dry run, or if nothing could be stored. */
+  readonly seq: number | null;
 }
 
 /** Returns the result of a call, or undefined if the response is not valid for this call. */
@@ -39,13 +42,14 @@ const NOT_FOUND_STATUS = 404;
 export function uploadReader(recordCount: number): Reader<UploadResponse> {
   return (_, body) => {
     if (!isObject(body)) return undefined;
-    const { request_id: requestId, batches } = body;
+    const { request_id: requestId, seq = null, batches } = body;
     if (typeof requestId !== 'string' || !isArrayOf(batches, isBatch)) return undefined;
+    if (seq !== null && !isCount(seq)) return undefined;
     const counts = sumOf(batches.map(({ data }) => data.counts));
     const errors = batches.flatMap(({ data }) => data.errors);
     if (counts.received !== recordCount || !areNamed(counts.rejected, errors, recordCount)) return undefined;
     const warnings = batches.flatMap(({ data }) => data.warnings);
-    return { requestId, counts, errors, warnings };
+    return { requestId, seq, counts, errors, warnings };
   };
 }
 
@@ -80,7 +84,7 @@ export function itemReader<Item>(key: string): Reader<Item | null> {
   };
 }
 
-export function pageReader<Item>(name: 'records' | 'interactions'): Reader<Page<Item>> {
+export function pageReader<Item>(name: 'records' | 'interactions' | 'uploads'): Reader<Page<Item>> {
   return (status, body) => {
     if (status !== OK_STATUS || !isObject(body) || !isArrayOf(body[name], isObject)) return undefined;
     const { next_cursor: nextCursor } = body;
@@ -88,12 +92,28 @@ export function pageReader<Item>(name: 'records' | 'interactions'): Reader<Page<
   };
 }
 
+export function changesReader<T extends UploadTypeName>(): Reader<ChangesPage<T>> {
+  return (status, body) => {
+    if (status !== OK_STATUS || !isObject(body) || !isArrayOf(body.changes, isChange)) return undefined;
+    const { next, latest } = body;
+    if (typeof next !== 'string' || !isCount(latest)) return undefined;
+    return { changes: body.changes as unknown as readonly Change<T>[], next, latest };
+  };
+}
+
 export function readRefusal(status: number, body: unknown): Refusal | undefined {
   if (!isObject(body)) return undefined;
-  const { error, message, request_id: requestId, details } = body;
+  const { error, message, request_id: requestId, details, latest } = body;
   if (typeof error !== 'string' || typeof message !== 'string' || typeof requestId !== 'string')
     return undefined;
-  return { status, error, message, requestId, details: isArrayOf(details, isFieldProblem) ? details : [] };
+  return {
+    status,
+    error,
+    message,
+    requestId,
+    details: isArrayOf(details, isFieldProblem) ? details : [],
+    ...(isCount(latest) ? { latest } : {}),
+  };
 }
 
 /** The server's messages for an upload with too many records. They contain the limit. */
@@ -142,6 +162,12 @@ function isUploadWarning(value: unknown): value is UploadWarning {
   if (!isObject(value)) return false;
   const { code, field, count, message } = value;
   return typeof code === 'string' && isTextOrNull(field) && isCount(count) && typeof message === 'string';
+}
+
+function isChange(value: unknown): value is Json {
+  if (!isObject(value)) return false;
+  const { seq, type, id, record } = value;
+  return isCount(seq) && typeof type === 'string' && typeof id === 'string' && typeof record === 'object';
 }
 
 function isArrayOf<Item>(value: unknown, isItem: (item: unknown) => item is Item): value is readonly Item[] {

@@ -40,4 +40,9 @@ export interface UploadResult {
   readonly errors: readonly UploadError[];
   readonly warnings: readonly UploadWarning[];
   readonly requestIds: readonly string[];
+  /**
+   * The number of the last entry that the upload added to the ledger. Whoever has followed the changes up to this number
+   * has seen the whole upload. Null in a dry run, or if nothing was sent.
+   */
+  readonly lastSeq: number | null;
 }

@@ -24,6 +24,8 @@ export interface UploadedSlice<T extends UploadTypeName> {
   readonly rejected: readonly RejectedRecord<T>[];
   readonly warnings: readonly UploadWarning[];
   readonly requestIds: readonly string[];
+  /** The number of the last entry that the slice added to the ledger. Null in a dry run. */
+  readonly lastSeq: number | null;
 }
 
 /** The totals so far. A record that is sent again, because the server could not store it, counts once. */
@@ -64,6 +66,7 @@ interface Outcome {
   readonly errors: UploadError[];
   warnings: readonly UploadWarning[];
   readonly requestIds: string[];
+  lastSeq: number | null;
 }
 
 /** A slice that is being sent. */
@@ -315,7 +318,7 @@ export class Upload<T extends UploadTypeName> {
   async #settle(
     { slice, outcome }: Sending<T>,
     positions: readonly number[],
-    { requestId, counts, errors, warnings }: UploadResponse,
+    { requestId, seq, counts, errors, warnings }: UploadResponse,
   ): Promise<readonly number[]> {
     const finallyRejected = new Set(errors.filter(({ retryable }) => !retryable).map(({ index }) => index));
     const again = new Set<number>();
@@ -324,6 +327,7 @@ export class Upload<T extends UploadTypeName> {
       else outcome.errors.push({ ...error, index: slice.firstIndex + positions[error.index]! });
     }
     outcome.requestIds.push(requestId);
+    outcome.lastSeq = laterOf(outcome.lastSeq, seq);
     outcome.warnings = mergedWarnings(outcome.warnings, warnings);
     const received = counts.received - again.size;
     const rejected = counts.rejected - again.size;
@@ -368,11 +372,12 @@ export class Upload<T extends UploadTypeName> {
 
   async #handOver(
     slice: Slice<SentUpload<T>>,
-    { counts, errors, warnings, requestIds }: Outcome,
+    { counts, errors, warnings, requestIds, lastSeq }: Outcome,
   ): Promise<void> {
     const { firstIndex, records } = slice;
     const total = this.#total;
     total.counts = sumOf([total.counts, counts]);
+    total.lastSeq = laterOf(total.lastSeq, lastSeq);
     this.#nextIndex = firstIndex + records.length;
     const { onSlice } = this.#options;
     if (onSlice === undefined) {
@@ -382,7 +387,7 @@ export class Upload<T extends UploadTypeName> {
       return;
     }
     const rejected = rejectedOf(slice, errors);
-    const uploaded = { firstIndex, count: records.length, counts, rejected, warnings, requestIds };
+    const uploaded = { firstIndex, count: records.length, counts, rejected, warnings, requestIds, lastSeq };
     // `run` throws the error, so that later slices can still be settled.
     await this.#callBack(() => onSlice(uploaded)).catch(() => {});
   }
@@ -397,7 +402,11 @@ export class Upload<T extends UploadTypeName> {
 }
 
 function newOutcome(): Outcome {
-  return { counts: { ...noCounts }, errors: [], warnings: [], requestIds: [] };
+  return { counts: { ...noCounts }, errors: [], warnings: [], requestIds: [], lastSeq: null };
+}
+
+function laterOf(seq: number | null, other: number | null): number | null {
+  return seq === null || other === null ? (seq ?? other) : Math.max(seq, other);
 }
 
 /** Returns the JSON of an interaction with an id, so that it is recorded only once even if it is sent several times. */

@@ -43,6 +43,10 @@ export class Followers {
     return [...this.#lines.values()].reduce((sum, { waiting }) => sum + waiting.size, 0);
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   isFull(organisation: OrganisationNumber): boolean {
     return (this.#lines.get(organisation)?.waiting.size ?? 0) >= this.#limits.mostWaiting;
   }

@@ -218,7 +218,8 @@ async function follow(
       throw error;
     }
     const leftMs = endsAtMs - performance.now();
-    if (read.kind === 'gone' || read.lines.length > 0 || leftMs <= 0 || hasLeft(request)) {
+    const isOver = leftMs <= 0 || followers.isClosed || hasLeft(request);
+    if (read.kind === 'gone' || read.lines.length > 0 || isOver) {
       whenClosed(request, () => listSlots.leave(organisation));
       return read.kind === 'gone'
         ? refuse(reply, gone(read.latest))
@@ -282,6 +283,7 @@ function jsonOf(read: Changes): Buffer {
 export function gone(latest: number): Refusal {
   return {
     refusal: 'gone',
+    latest,
     message:
       `The changes after this position are not available: it is older than the server keeps changes, or beyond the ` +
       `last entry, ${latest}. To start over, read everything, then follow from after=${latest}.`,

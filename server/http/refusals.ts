@@ -1,5 +1,5 @@
 // Lists every way in which a whole request is refused, with its status. The body of a refusal is {error, message,
-// request_id}, and sometimes has details. The statuses of uploads are in ingest-responses.ts.
+// request_id}, and sometimes has more. The statuses of uploads are in ingest-responses.ts.
 
 import type { FastifyReply } from 'fastify';
 
@@ -128,6 +128,8 @@ export interface Refusal {
   readonly refusal: RefusalName;
   readonly message: string;
   readonly details?: readonly unknown[];
+  /** The number of the ledger's last entry, if the changes after a position are not available. */
+  readonly latest?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -136,15 +138,22 @@ export interface RefusalBody {
   readonly message: string;
   readonly request_id: string;
   readonly details?: readonly unknown[];
+  readonly latest?: number;
 }
 
 export function isRefusal(value: unknown): value is Refusal {
   return typeof value === 'object' && value !== null && 'refusal' in value;
 }
 
-export function refusalBody({ refusal, message, details }: Refusal, requestId: string): RefusalBody {
+export function refusalBody({ refusal, message, details, latest }: Refusal, requestId: string): RefusalBody {
   const { error } = refusals[refusal];
-  return { error, message, request_id: requestId, ...(details === undefined ? {} : { details }) };
+  return {
+    error,
+    message,
+    request_id: requestId,
+    ...(details === undefined ? {} : { details }),
+    ...(latest === undefined ? {} : { latest }),
+  };
 }
 
 export function refuse(reply: FastifyReply, refusal: Refusal): FastifyReply {

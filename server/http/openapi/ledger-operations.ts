@@ -169,7 +169,10 @@ export function listChanges(): Operation {
       410: refused(gone(EXAMPLE_SEQ)),
     },
     path: `${apiRoutes.listChanges.path}?after=${EXAMPLE_SEQ - 1}`,
-    typescript: `for await (const change of client.changes({ after: '${EXAMPLE_SEQ - 1}' })) {\n  console.log(change.type, change.id, change.record);\n}`,
+    typescript:
+      `for await (const { changes, next } of client.changes({ after: '${EXAMPLE_SEQ - 1}' })) {\n` +
+      '  for (const { type, id, record } of changes) console.log(type, id, record);\n' +
+      "  console.log('continue after', next);\n}",
     anchor: 'changes',
   });
 }

@@ -272,6 +272,7 @@ const refusal = object(
     message: text('What is wrong, and what to do.'),
     request_id: requestId,
     details: listOf('FieldProblem', 'The problems of an interaction. Absent in other refusals.'),
+    latest: count('The number of the last entry in the ledger. Only in 410.'),
   },
-  { title: 'A refused request', optional: ['details'] },
+  { title: 'A refused request', optional: ['details', 'latest'] },
 );
