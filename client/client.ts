@@ -8,12 +8,13 @@ import {
   randomKey,
 } from './connection.ts';
 import { GoneError } from './errors.ts';
-import type {
-  ChangesOptions,
-  ChangesPage,
-  ListUploadsOptions,
-  UploadEntry,
-  UploadEntryWithCauses,
+import {
+  type ChangesOptions,
+  type ChangesPage,
+  type ListUploadsOptions,
+  positionPattern,
+  type UploadEntry,
+  type UploadEntryWithCauses,
 } from './ledger.ts';
 import { countFrom, shown } from './option-checks.ts';
 import {
@@ -112,7 +113,6 @@ const DEFAULT_BYTES_PER_REQUEST = 8 * 1024 * 1024;
 const DEFAULT_PAGE_RECORDS = 1000;
 /** How long a request for changes waits for some. */
 const WAIT_S = 30;
-const positionPattern = /^\d{1,15}(?::\d{1,6})?$/;
 
 export class HeadgateClient {
   readonly #connection: Connection;

@@ -4,6 +4,9 @@ import type { ReadOptions } from './connection.ts';
 import type { ProblemCode, ShownUpload, UploadTypeName } from './records.ts';
 import type { Counts } from './result.ts';
 
+/** Matches a position: the number of an entry, or the number and how many of the entry's ids come before. */
+export const positionPattern = /^\d{1,15}(?::\d{1,6})?$/;
+
 export type UploadStatus = 'success' | 'partial' | 'error';
 
 /** An upload, or the single interactions of a key that were stored together. */

@@ -10,11 +10,15 @@ export interface Command {
   readonly args?: readonly { readonly name: string; readonly help: string; readonly repeats?: true }[];
   readonly requiredOptions?: readonly string[];
   readonly options: readonly string[];
+  /** What options mean for this command, if it differs from the table of options. */
+  readonly optionTexts?: Readonly<Record<string, { readonly value: string; readonly help: string }>>;
   readonly summary: string;
   readonly details?: string;
   readonly examples: readonly string[];
   run(call: Call): Promise<ExitCode>;
 }
+
+const ofChanges = { value: 'TYPE', help: 'Only this type: a record type, or user-interactions.' };
 
 const keyId = { name: 'KEY_ID', help: 'The id of the key, as `keys list` shows it.' };
 
@@ -63,6 +67,25 @@ export const commands: readonly Command[] = [
     summary: 'List the organisations.',
     examples: ['headgate orgs list'],
     run: async (call) => (await import('./orgs.ts')).listOrgs(call),
+  },
+  {
+    words: ['orgs', 'usage'],
+    options: ['org', 'from', 'to', 'by', 'json', 'database'],
+    optionTexts: {
+      org: { value: 'NAME|ID', help: 'Only this organisation, by its name or its id. Default: all.' },
+      from: { value: 'DAY', help: 'The first day, in UTC: YYYY-MM-DD. Default: 29 days before the last.' },
+      to: { value: 'DAY', help: 'The last day, in UTC: YYYY-MM-DD. Default: today.' },
+    },
+    summary: 'Show how much organisations have uploaded.',
+    details:
+      'Adds up the ledger: uploads, records received, created, updated, unchanged and rejected, bytes as they were ' +
+      'sent, and interactions created. Shows one line for each organisation or, with --by, for each of its days, ' +
+      'types or keys.',
+    examples: [
+      'headgate orgs usage',
+      'headgate orgs usage --org acme --from 2026-01-01 --to 2026-01-31 --by type --json',
+    ],
+    run: async (call) => (await import('./usage.ts')).showUsage(call),
   },
   {
     words: ['keys', 'issue'],
@@ -142,20 +165,79 @@ export const commands: readonly Command[] = [
     ],
     run: async (call) => (await import('./load/load.ts')).load(call),
   },
+  // Comes before `export TYPE`, because the first command that matches is run.
+  {
+    words: ['export', 'all'],
+    args: [{ name: 'DIR', help: 'The folder to write to. It is created if it does not exist.' }],
+    options: ['since', 'force', 'url', 'key-file'],
+    summary: 'Export everything to a folder that `load` accepts.',
+    details:
+      'Writes one NDJSON file per type, including records that are marked as deleted, and then the file `position`. ' +
+      'It has the position of the ledger when the export began, from which `export --since` and `changes --after` ' +
+      'continue: what changes during the export comes after the position. A folder with this file is complete.',
+    examples: ['headgate export all ./everything', 'headgate export all ./since-then --since 41'],
+    run: async (call) => (await import('./export.ts')).exportAll(call),
+  },
   {
     words: ['export'],
     args: [{ name: 'TYPE', help: 'A record type, such as shops, or user-interactions.' }],
-    options: ['format', 'out', 'force', 'include-deleted', 'spreadsheet-safe', 'url', 'key-file'],
+    options: ['format', 'out', 'since', 'force', 'include-deleted', 'spreadsheet-safe', 'url', 'key-file'],
     summary: 'Export all records of a type, in a format that `load` accepts.',
     details:
       'Writes to standard output or to a file, which is compressed if its name ends in .gz. An existing file is ' +
-      'replaced only with --force; a database is never replaced. Exported interactions omit the fields that the ' +
-      'server assigns (interaction_id, occurred_at, created), so that they can be loaded elsewhere.',
+      'replaced only with --force; a database is never replaced. Exported interactions omit occurred_at, which ' +
+      'follows from event_timestamp. With --since, only what has changed after a position is written, and standard ' +
+      'error shows the position to continue from. `headgate export all DIR` exports every type.',
     examples: [
       'headgate export shops',
       'headgate export transactions --format csv --out transactions.csv --include-deleted',
+      'headgate export shops --since 41',
     ],
     run: async (call) => (await import('./export.ts')).exportRecords(call),
+  },
+  {
+    words: ['changes'],
+    requiredOptions: ['after'],
+    options: ['follow', 'type', 'url', 'key-file'],
+    optionTexts: { type: ofChanges },
+    summary: 'Print what has changed, as NDJSON.',
+    details:
+      'Prints a line {"seq", "type", "id", "record"} for every record and interaction that has changed after the ' +
+      'position, with its current state. Ends when it is up to date, and shows the position to continue from on ' +
+      'standard error. With --follow it goes on until it gets SIGINT or SIGTERM, and waits for the server if that ' +
+      'fails. To continue after a crash, give the `seq` of the last line that was processed, minus 1.',
+    examples: ['headgate changes --after 0', 'headgate changes --after 41 --follow --type shops'],
+    run: async (call) => (await import('./changes.ts')).changes(call),
+  },
+  {
+    words: ['uploads', 'list'],
+    options: ['type', 'status', 'key', 'from', 'to', 'limit', 'json', 'url', 'key-file'],
+    optionTexts: {
+      type: ofChanges,
+      from: {
+        value: 'TIME',
+        help: 'Only uploads received at this time or later: a date, or an ISO 8601 date-time.',
+      },
+      to: { value: 'TIME', help: 'Only uploads received before this time.' },
+    },
+    summary: 'List what was uploaded, newest first.',
+    details: 'Lists uploads, and groups of single interactions that were stored together.',
+    examples: ['headgate uploads list', 'headgate uploads list --status partial --from 2026-01-31 --json'],
+    run: async (call) => (await import('./uploads.ts')).listUploads(call),
+  },
+  {
+    words: ['uploads', 'show'],
+    args: [
+      {
+        name: 'REQUEST_ID',
+        help: 'The request id, as `uploads list` and the response to the upload show it.',
+      },
+    ],
+    options: ['json', 'url', 'key-file'],
+    summary: 'Show an upload, and why records were rejected.',
+    details: 'Records are counted from 0, in the order of the upload.',
+    examples: ['headgate uploads show 0195d1f2-7c3a-7000-8b1e-2f4a6c8e0d13'],
+    run: async (call) => (await import('./uploads.ts')).showUpload(call),
   },
   {
     words: ['copy'],
@@ -163,7 +245,7 @@ export const commands: readonly Command[] = [
     options: ['json'],
     summary: 'Copy everything to another database.',
     details:
-      'Copies organisations, keys, records and interactions, but not idempotency records. Stop the server first, ' +
+      'Copies organisations, keys, records, interactions and ledgers, but not idempotency records. Stop the server first, ' +
       'so that nothing is written during the copy. The command can be interrupted and run again. At the end it ' +
       'compares both databases, and exits 1 if they differ.',
     examples: [
@@ -177,7 +259,7 @@ export const commands: readonly Command[] = [
     options: ['force', 'json', 'database'],
     summary: 'Back up a SQLite database, even while a server is running.',
     details:
-      'FILE is a complete snapshot of the database: organisations, key hashes, records, interactions and ' +
+      'FILE is a complete snapshot of the database: organisations, key hashes, records, interactions, ledgers and ' +
       'idempotency records. It gets its name only after it has passed the integrity check. To restore it, stop the ' +
       'server and replace the database with FILE. To back up PostgreSQL, use pg_dump.',
     examples: [

@@ -5,6 +5,7 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
   AbortedError,
   ForbiddenError,
+  GoneError,
   HeadgateClient,
   RefusedError,
   UnauthorizedError,
@@ -97,6 +98,12 @@ export function whyFailed(error: unknown, url: string): string {
   }
   if (error instanceof ForbiddenError && isOfHeadgate(error)) {
     return `${error.message.replace(/\.$/, '')}; ask the operator for a key that has it`;
+  }
+  if (error instanceof GoneError) {
+    return (
+      'the changes after this position are not available: they are older than the server keeps changes, or the ' +
+      `position is beyond the last entry, ${error.latest}. To start over, export everything: headgate export all DIR`
+    );
   }
   if (error instanceof UnreachableError) return `${error.message}. Is the server running there?`;
   if (error instanceof AbortedError) return 'it was interrupted';

@@ -1,17 +1,11 @@
-// `headgate export`: writes all records of a type, or all interactions, in a format that `load` accepts.
+// `headgate export`: writes the records of a type, or of all types, in a format that `load` accepts.
 
-import { createWriteStream, lstatSync, realpathSync, statSync } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import { resolve } from 'node:path';
-import { pipeline } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
+import { join } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
-import { AbortedError, type HeadgateClient, HeadgateError } from '@headgate/client/client.ts';
+import type { HeadgateClient } from '@headgate/client/client.ts';
 import { Failure } from '../failure.ts';
-import { printableLines } from '../printable.ts';
-import { companionOf, isDatabase } from '../store/sqlite/database-files.ts';
 import type { Call } from './call.ts';
-import { connect, whyFailed } from './connect.ts';
+import { connect, type Server } from './connect.ts';
 import { type CsvValue, csvLine, spreadsheetSafe } from './csv-lines.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { shown } from './load/display.ts';
@@ -19,22 +13,42 @@ import {
   fieldsOf,
   INTERACTIONS,
   type LoadType,
+  loadOrder,
   mustBeType,
+  POSITION_FILE,
   readFileName,
   typeNamed,
+  uploadTypeOf,
 } from './load/file-types.ts';
+import { makeFolder } from './make-folder.ts';
+import {
+  type Destination,
+  destinationOf,
+  whyNotWritten,
+  writeTo,
+  writeToFile,
+  writeToOutput,
+} from './output.ts';
+import { readPosition, showPosition } from './position.ts';
 import { type ProgressLine, progressLine } from './progress.ts';
+import { untilSignal } from './stop-signal.ts';
 
 type Format = 'csv' | 'ndjson';
 
-interface Choices {
+/** Which records are exported, and how they are written. */
+interface Content {
   readonly type: LoadType;
   readonly format: Format;
+  /** Only what has changed after this position, including what is marked as deleted. Null for everything. */
+  readonly since: string | null;
+  readonly includeDeleted: boolean;
+  readonly isForSpreadsheet: boolean;
+}
+
+interface Choices extends Content {
   readonly out: string | null;
   readonly isPacked: boolean;
   readonly mayReplace: boolean;
-  readonly includeDeleted: boolean;
-  readonly isForSpreadsheet: boolean;
 }
 
 /** Text is collected up to this length before it is written. */
@@ -57,36 +71,112 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
   const reason = await server.whyNotServing();
   if (reason !== null) return failed(io, reason);
 
-  const interruption = new AbortController();
-  const onSignal = (): void => interruption.abort();
-  // Only the first signal of each kind is handled. A second one kills the process, even if the export is waiting for a
-  // pipe that nobody reads.
-  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
-  const progress = progressOf(io, choices);
-  let count = 0;
-  const pieces = piecesOf(server.client, choices, interruption.signal, (total) => {
-    count = total;
-    progress?.show(`${choices.type}: ${shown(total)} written`);
-  });
-  try {
-    if (destination === null) await writeToOutput(pieces);
-    else if (destination.isStream) await writeTo(destination.path, 'a', pieces, choices.isPacked);
-    else {
-      const taken = await writeToFile(pieces, destination, choices);
-      if (taken !== null) return failed(io, taken);
+  return untilSignal(async (signal) => {
+    const progress = progressOf(io, choices.out === null);
+    let count = 0;
+    let position = choices.since;
+    const pieces = piecesOf(server.client, choices, signal, {
+      onWritten(total) {
+        count = total;
+        progress?.show(`${choices.type}: ${shown(total)} written`);
+      },
+      onPosition(next) {
+        position = next;
+      },
+    });
+    try {
+      if (destination === null) await writeToOutput(pieces);
+      else if (destination.isStream) await writeTo(destination.path, 'a', pieces, choices.isPacked);
+      else {
+        const taken = await writeToFile(pieces, destination, choices);
+        if (taken !== null) return failed(io, taken);
+      }
+    } catch (error) {
+      const sentence = whyNotWritten(error, server.url, choices.out);
+      return failed(
+        io,
+        destination?.isStream === false ? `${sentence}; ${choices.out} was not written` : sentence,
+      );
+    } finally {
+      progress?.end();
     }
-  } catch (error) {
-    const sentence = whyNotWritten(error, server.url, choices.out);
-    return failed(
-      io,
-      destination?.isStream === false ? `${sentence}; ${choices.out} was not written` : sentence,
-    );
-  } finally {
-    progress?.end();
-    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+    if (choices.out !== null) io.err(`${shown(count)} ${choices.type} are in ${choices.out}`);
+    if (position !== null) showPosition(io, 'since', position);
+    return exitCodes.done;
+  });
+}
+
+/** `headgate export all`: writes the records of all types to a folder, and the position of the ledger. */
+export async function exportAll(call: Call): Promise<ExitCode> {
+  const { io, args, option, isOn } = call;
+  const folder = args[0]!;
+  const mayReplace = isOn('force');
+  const given = option('since');
+  const since = given === undefined ? null : readPosition('since', given);
+  if (since instanceof Failure) return misused(io, since);
+  const server = await connect(call, 'export all');
+  if (server instanceof Failure) return misused(io, server);
+  const destinations = destinationsIn(folder, mayReplace);
+  if (destinations instanceof Failure) return failed(io, destinations);
+  const reason = await server.whyNotServing();
+  if (reason !== null) return failed(io, reason);
+  return untilSignal(async (signal) => {
+    const progress = progressOf(io, false);
+    try {
+      makeFolder(folder);
+      // Noted before anything is read, so that changes that are made meanwhile come after the position.
+      const position = String(await server.client.latest({ signal }));
+      const count = await writeAll(server, destinations, { since, mayReplace }, position, signal, progress);
+      if (count instanceof Failure) return failed(io, count);
+      io.err(`${shown(count)} records and interactions are in ${folder}`);
+      showPosition(io, 'since', position);
+      return exitCodes.done;
+    } catch (error) {
+      return failed(io, `${whyNotWritten(error, server.url, folder)}; ${folder} is not complete`);
+    } finally {
+      progress?.end();
+    }
+  });
+}
+
+/** Returns the files of all types and of the position, or a Failure if one of them cannot be written. */
+function destinationsIn(folder: string, mayReplace: boolean): ReadonlyMap<string, Destination> | Failure {
+  const destinations = new Map<string, Destination>();
+  for (const name of [...loadOrder.map((type) => `${type}.ndjson`), POSITION_FILE]) {
+    const destination = destinationOf(join(folder, name), mayReplace);
+    if (destination instanceof Failure) return destination;
+    destinations.set(name, destination);
   }
-  if (choices.out !== null) io.err(`${shown(count)} ${choices.type} are in ${choices.out}`);
-  return exitCodes.done;
+  return destinations;
+}
+
+/** Writes all types, then the position. Resolves to the number of records, or to a Failure if a file's name is taken. */
+async function writeAll(
+  { client }: Server,
+  destinations: ReadonlyMap<string, Destination>,
+  { since, mayReplace }: { readonly since: string | null; readonly mayReplace: boolean },
+  position: string,
+  signal: AbortSignal,
+  progress: ProgressLine | null,
+): Promise<number | Failure> {
+  let count = 0;
+  const how = { isPacked: false, mayReplace };
+  for (const type of loadOrder) {
+    let written = 0;
+    const onWritten = (total: number): void => {
+      written = total;
+      progress?.show(`${type}: ${shown(total)} written`);
+    };
+    // Deleted records are included, because other records may refer to them.
+    const content = { type, format: 'ndjson', since, includeDeleted: true, isForSpreadsheet: false } as const;
+    const pieces = piecesOf(client, content, signal, { onWritten });
+    const taken = await writeToFile(pieces, destinations.get(`${type}.ndjson`)!, how);
+    if (taken !== null) return new Failure(taken);
+    count += written;
+  }
+  // Written last, so that a folder with a position is complete.
+  const taken = await writeToFile([`${position}\n`], destinations.get(POSITION_FILE)!, how);
+  return taken === null ? count : new Failure(taken);
 }
 
 function readChoices({ args, option, isOn }: Call): Choices | Failure {
@@ -116,9 +206,13 @@ function readChoices({ args, option, isOn }: Call): Choices | Failure {
     );
   }
   const isPacked = named?.compression === 'gz';
+  const position = option('since');
+  const since = position === undefined ? null : readPosition('since', position);
+  if (since instanceof Failure) return since;
   return {
     type,
     format,
+    since,
     out,
     isPacked,
     mayReplace: isOn('force'),
@@ -128,24 +222,29 @@ function readChoices({ args, option, isOn }: Call): Choices | Failure {
 }
 
 /** Returns null if there is no terminal, or if the records themselves are written to the terminal. */
-function progressOf(io: Io, { out }: Choices): ProgressLine | null {
-  const isInTheWay = out === null && process.stdout.isTTY === true;
+function progressOf(io: Io, isToOutput: boolean): ProgressLine | null {
+  const isInTheWay = isToOutput && process.stdout.isTTY === true;
   return io.isTerminal && !isInTheWay ? progressLine(io) : null;
+}
+
+interface PieceCallbacks {
+  onWritten(total: number): void;
+  /** Called with the position after the changes that have been written. */
+  onPosition?(position: string): void;
 }
 
 async function* piecesOf(
   client: HeadgateClient,
-  { type, format, includeDeleted, isForSpreadsheet }: Choices,
+  content: Content,
   signal: AbortSignal,
-  onWritten: (total: number) => void,
+  { onWritten, onPosition }: PieceCallbacks,
 ): AsyncGenerator<string, void> {
+  const { type, format, isForSpreadsheet } = content;
   const names = Object.keys(fieldsOf(type));
-  const records: AsyncIterable<object> =
-    type === INTERACTIONS ? client.interactions({ signal }) : client.list(type, { signal, includeDeleted });
   const cellOf = isForSpreadsheet ? spreadsheetSafe : (value: CsvValue) => value;
   let piece = format === 'csv' ? csvLine(names) : '';
   let total = 0;
-  for await (const record of records) {
+  for await (const record of recordsOf(client, content, signal, onPosition)) {
     const values = record as Readonly<Record<string, CsvValue>>;
     // Only the fields that `load` accepts are written. `occurred_at` is not, because it follows from event_timestamp.
     piece +=
@@ -162,89 +261,21 @@ async function* piecesOf(
   onWritten(total);
 }
 
-/** Writes only as fast as the output is read, and leaves standard output open. */
-async function writeToOutput(pieces: AsyncGenerator<string, void>): Promise<void> {
-  // A program gets the records unchanged. For a terminal, control characters are escaped, because it would run them.
-  const shownPieces = process.stdout.isTTY === true ? printablePieces(pieces) : pieces;
-  await pipeline(shownPieces, process.stdout, { end: false });
-}
-
-async function* printablePieces(pieces: AsyncIterable<string>): AsyncGenerator<string, void> {
-  for await (const piece of pieces) yield printableLines(piece);
-}
-
-interface Destination {
-  readonly out: string;
-  /** The path to write to. If `out` is a symbolic link, this is the link's target, so that the link is kept. */
-  readonly path: string;
-  /** Whether `out` is a pipe or a device. Then no temporary file is used. */
-  readonly isStream: boolean;
-}
-
-/** Returns where the export is written, or a Failure if it cannot be written there. */
-function destinationOf(out: string, mayReplace: boolean): Destination | Failure {
-  try {
-    const found = statSync(out, { throwIfNoEntry: false });
-    // Only regular files are resolved, because a pipe such as /dev/fd/3 has no real path.
-    const path = found?.isFile() ? realpathSync(out) : out;
-    const isOfDatabase = isDatabase(path) ? 'is' : companionOf(path) === null ? null : 'belongs to';
-    if (isOfDatabase !== null) {
-      return new Failure(
-        `${out} ${isOfDatabase} a database, which an export never replaces; name another file`,
-      );
-    }
-    if (found?.isFIFO() || found?.isCharacterDevice() || /^\/(dev|proc)\//.test(resolve(out))) {
-      return { out, path: out, isStream: true };
-    }
-    if (found !== undefined && !found.isFile())
-      return new Failure(`${out} cannot be written: it is not a file`);
-    // lstat does not follow links, so a link whose target is missing also counts as an existing file.
-    if (!mayReplace && lstatSync(out, { throwIfNoEntry: false }) !== undefined) {
-      return new Failure(`${out} exists already; name another file, or give --force to replace it`);
-    }
-    return { out, path, isStream: false };
-  } catch (error) {
-    return new Failure(`${out} cannot be written: ${(error as Error).message}`);
+async function* recordsOf(
+  client: HeadgateClient,
+  { type, since, includeDeleted }: Content,
+  signal: AbortSignal,
+  onPosition?: (position: string) => void,
+): AsyncIterable<object> {
+  if (since === null) {
+    yield* type === INTERACTIONS
+      ? client.interactions({ signal })
+      : client.list(type, { signal, includeDeleted });
+    return;
   }
-}
-
-/**
- * Writes a temporary file, and renames it when it is complete. Resolves to a sentence if the final name was taken in
- * the meantime, otherwise to null.
- */
-async function writeToFile(
-  pieces: AsyncGenerator<string, void>,
-  { out, path }: Destination,
-  { isPacked, mayReplace }: Choices,
-): Promise<string | null> {
-  const part = `${path}.${process.pid}.part`;
-  try {
-    await writeTo(part, 'wx', pieces, isPacked);
-    const destination = destinationOf(out, mayReplace);
-    if (destination instanceof Failure) return destination.reason;
-    await rename(part, path);
-    return null;
-  } finally {
-    await rm(part, { force: true });
+  const options = { after: since, type: uploadTypeOf(type), follow: false, signal };
+  for await (const { changes, next } of client.changes(options)) {
+    for (const { record } of changes) if (record !== null) yield record;
+    onPosition?.(next);
   }
-}
-
-async function writeTo(
-  path: string,
-  flags: string,
-  pieces: AsyncGenerator<string, void>,
-  isPacked: boolean,
-): Promise<void> {
-  const file = createWriteStream(path, { flags });
-  if (isPacked) await pipeline(pieces, createGzip(), file);
-  else await pipeline(pieces, file);
-}
-
-function whyNotWritten(error: unknown, url: string, out: string | null): string {
-  if (error instanceof AbortedError) return 'the export was interrupted';
-  if (error instanceof HeadgateError) return whyFailed(error, url);
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === undefined) throw error;
-  if (code === 'EPIPE') return 'the reader of the output has closed it';
-  return `${out ?? 'the output'} cannot be written: ${message}`;
 }

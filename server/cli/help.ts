@@ -63,7 +63,7 @@ export function commandHelp(command: Command): string[] {
     ...(args.length === 0 ? [] : ['', 'Arguments:', ...columns(argRows, '  ')]),
     '',
     'Options:',
-    ...optionLines([...requiredOptions, ...command.options, 'help']),
+    ...optionLines([...requiredOptions, ...command.options, 'help'], command),
     ...settingLines(command),
     '',
     'Examples:',
@@ -73,9 +73,9 @@ export function commandHelp(command: Command): string[] {
 
 /** Returns a line such as `headgate keys issue --org NAME|ID [--scope SCOPE]... [--json]`. */
 export function usage(command: Command): string {
-  const required = (command.requiredOptions ?? []).map(optionUsage);
+  const required = (command.requiredOptions ?? []).map((name) => optionUsage(name, command));
   const optional = command.options.map(
-    (name) => `[${optionUsage(name)}]${options[name]!.repeats ? '...' : ''}`,
+    (name) => `[${optionUsage(name, command)}]${options[name]!.repeats ? '...' : ''}`,
   );
   return ['headgate', shortUsage(command), ...required, ...optional].join(' ');
 }
@@ -88,15 +88,16 @@ function shortUsage({ words, args = [] }: Command): string {
   return [...words, ...args.map(({ name, repeats }) => (repeats ? `${name}...` : name))].join(' ');
 }
 
-function optionUsage(name: string): string {
-  const { value } = options[name]!;
+function optionUsage(name: string, command?: Command): string {
+  const { value } = command?.optionTexts?.[name] ?? options[name]!;
   return value === null ? `--${name}` : `--${name} ${value}`;
 }
 
-function optionLines(names: readonly string[]): string[] {
+function optionLines(names: readonly string[], command?: Command): string[] {
   const rows = names.map((name) => {
-    const { short, help } = options[name]!;
-    return [`${short === undefined ? '' : `-${short}, `}${optionUsage(name)}`, help];
+    const { short } = options[name]!;
+    const { help } = command?.optionTexts?.[name] ?? options[name]!;
+    return [`${short === undefined ? '' : `-${short}, `}${optionUsage(name, command)}`, help];
   });
   return columns(rows, '  ');
 }

@@ -90,6 +90,18 @@ export const options: Readonly<Record<string, Option>> = {
       'In CSV, put an apostrophe before texts that a spreadsheet would run as formulas. Do not load such a file ' +
       'again: the apostrophes would become part of the data.',
   },
+  since: {
+    value: 'POSITION',
+    help:
+      'Write only what has changed after this position, including what is marked as deleted. It is in the file ' +
+      '`position` of `export all`, or was shown by the previous export.',
+  },
+  after: { value: 'POSITION', help: 'The position after which changes are printed; 0 for the beginning.' },
+  follow: { value: null, help: 'Wait for further changes, and print them as well.' },
+  status: { value: 'STATUS', help: 'Only uploads with this status: success, partial or error.' },
+  key: { value: 'KEY_ID', help: 'Only uploads with this key.' },
+  limit: { value: 'N', help: 'The maximum number of uploads to show. Default: 100.' },
+  by: { value: 'day|type|key', help: 'What to add up by.' },
   'include-deleted': { value: null, help: 'Also export the records that are marked as deleted.' },
   json: { value: null, help: 'Print one JSON value, for programs.' },
   help: { value: null, short: 'h', help: 'Show help, also after a command.' },

@@ -35,8 +35,11 @@ export async function runHeadgate(args: readonly string[], io: Io): Promise<Exit
 }
 
 function showHelp(io: Io, words: readonly string[]): ExitCode {
-  const group = words.length === 1 ? commands.filter((command) => command.words[0] === words[0]) : [];
-  const command = words.length === 0 || group.length > 1 ? null : commandFor(words);
+  // `export` is a command as well as the first word of `export all`.
+  const exact = commands.find((command) => command.words.join(' ') === words.join(' '));
+  const isGroup = words.length === 1 && exact === undefined;
+  const group = isGroup ? commands.filter((command) => command.words[0] === words[0]) : [];
+  const command = exact ?? (words.length === 0 || group.length > 1 ? null : commandFor(words));
   if (command instanceof Failure) return misused(io, command);
   const lines = command !== null ? commandHelp(command) : group.length > 1 ? groupHelp(group) : overview();
   for (const line of lines) io.out(line);

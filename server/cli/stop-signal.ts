@@ -1,4 +1,4 @@
-// Lets a command delete its partial output when it is stopped by a signal.
+// Lets a command end properly when it is stopped by a signal.
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -17,4 +17,19 @@ export function onStopSignal(beforeTheEnd: () => void): () => void {
   };
   for (const signal of stopSignals) process.on(signal, onSignal);
   return stopListening;
+}
+
+/**
+ * Runs the function with an AbortSignal, which is aborted when the process gets SIGINT or SIGTERM. Only the first signal
+ * of each kind is handled. A second one kills the process, even if the function waits for a pipe that nobody reads.
+ */
+export async function untilSignal<Result>(run: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  const interruption = new AbortController();
+  const onSignal = (): void => interruption.abort();
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  try {
+    return await run(interruption.signal);
+  } finally {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  }
 }

@@ -1,7 +1,6 @@
 // Handles the GET requests that read the ledger: the history of uploads, the feed of changes, and the usage.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { date } from '@headgate/catalogue/kinds/date.ts';
 import { dateTime, dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { Flaw, quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
@@ -13,7 +12,9 @@ import {
 } from '@headgate/catalogue/record-types.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { permits } from '../access/scopes.ts';
+import { Failure } from '../failure.ts';
 import type { Cause } from '../ingest/rejections.ts';
+import { summedUsage, usageGroups, usagePeriod } from '../ledger/usage.ts';
 import type { ApiKey } from '../store/keys.ts';
 import {
   type ChangePosition,
@@ -21,7 +22,6 @@ import {
   type ChangesRead,
   type LedgerEntry,
   type UploadStatus,
-  type Usage,
   uploadStatuses,
 } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
@@ -40,12 +40,6 @@ export const DEFAULT_PAGE_CHANGES = 1000;
 export const LARGEST_PAGE_CHANGES = 10_000;
 export const LONGEST_WAIT_S = 30;
 const PAUSE_MS = 50;
-const DAY_MS = 24 * 60 * 60 * 1000;
-/** The most days that one request adds up, because all of its rows are in memory. */
-export const LONGEST_USAGE_DAYS = 400;
-const DEFAULT_USAGE_DAYS = 30;
-export const usageGroups = ['day', 'type', 'key'] as const;
-type UsageGroup = (typeof usageGroups)[number];
 
 type Actions = 'read' | 'read or write';
 
@@ -314,18 +308,9 @@ export function getUsage(service: AppDependencies): Handler {
     if (isRefusal(types)) return refuse(reply, types);
     const by = readChoice('by', usageGroups, query.by) ?? 'day';
     if (isRefusal(by)) return refuse(reply, by);
-    const today = dayOf(Date.now());
-    const to = query.to === undefined ? today : readFilter('to', date, query.to);
-    if (isRefusal(to)) return refuse(reply, to);
-    const from =
-      query.from === undefined
-        ? dayOf(Date.parse(to) - (DEFAULT_USAGE_DAYS - 1) * DAY_MS)
-        : readFilter('from', date, query.from);
-    if (isRefusal(from)) return refuse(reply, from);
-    const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
-    if (days < 1 || days > LONGEST_USAGE_DAYS) {
-      return refuse(reply, badQuery(`from and to must span 1 to ${LONGEST_USAGE_DAYS} days, not ${days}.`));
-    }
+    const period = usagePeriod(query.from, query.to, Date.now());
+    if (period instanceof Failure) return refuse(reply, badQuery(`${period.reason}.`));
+    const { from, to } = period;
     const { organisation } = request.caller!;
     return sendPage(service, request, reply, async () => {
       const all = await service.store.usage(organisation, from, to);
@@ -333,51 +318,6 @@ export function getUsage(service: AppDependencies): Handler {
       return { from, to, by, ...summedUsage(usage, by, await keyNames(service, organisation)) };
     });
   };
-}
-
-const sumNames = ['uploads', 'received', 'created', 'updated', 'unchanged', 'rejected', 'bytes'] as const;
-type Sums = Record<(typeof sumNames)[number] | 'interactions', number>;
-
-/** Adds usage up by day, type or key. `interactions` counts the interactions among the records that were stored. */
-export function summedUsage(
-  usage: readonly Usage[],
-  by: UsageGroup,
-  names: ReadonlyMap<string, string | null>,
-): { readonly usage: readonly object[]; readonly total: Sums } {
-  const groupOf: Record<UsageGroup, (one: Usage) => string> = {
-    day: ({ day }) => day,
-    type: ({ type }) => type,
-    key: ({ keyId }) => keyId,
-  };
-  const shownGroup = (group: string): object =>
-    by === 'key' ? { key_id: group, key_name: names.get(group) ?? null } : { [by]: group };
-  const groups = [...Map.groupBy(usage, groupOf[by])].sort(([a], [b]) => (a < b ? -1 : 1));
-  return {
-    usage: groups.map(([group, members]) => ({ ...shownGroup(group), ...sumOf(members) })),
-    total: sumOf(usage),
-  };
-}
-
-function sumOf(usage: readonly Usage[]): Sums {
-  const sums: Sums = {
-    uploads: 0,
-    received: 0,
-    created: 0,
-    updated: 0,
-    unchanged: 0,
-    rejected: 0,
-    bytes: 0,
-    interactions: 0,
-  };
-  for (const one of usage) {
-    for (const name of sumNames) sums[name] += one[name];
-    if (one.type === INTERACTIONS) sums.interactions += one.created;
-  }
-  return sums;
-}
-
-function dayOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
 }
 
 function readChoice<const Choice extends string>(

@@ -12,10 +12,13 @@ import {
   uploadTypes,
 } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
+import { Failure } from '../../failure.ts';
 import { nearName } from '../../near-name.ts';
 import { type Compression, compressions } from './source.ts';
 
 export const INTERACTIONS = 'user-interactions';
+/** The name of the file in which `export all` notes the position of the ledger. `load` ignores it. */
+export const POSITION_FILE = 'position';
 
 export type LoadType = RecordTypeName | typeof INTERACTIONS;
 
@@ -54,6 +57,13 @@ export function mustBeType(word: string): string {
   const near = nearType(word);
   const hint = near === null ? `there are ${loadOrder.join(', ')}` : `did you mean ${near}?`;
   return `must be a record type or ${INTERACTIONS}, not ${quote(word)}; ${hint}`;
+}
+
+/** Returns the type that the option `--type` names, or undefined if it was not given. */
+export function uploadTypeOption(word: string | undefined): UploadTypeName | undefined | Failure {
+  if (word === undefined) return undefined;
+  const type = typeNamed(word);
+  return type === null ? new Failure(`--type ${mustBeType(word)}`) : uploadTypeOf(type);
 }
 
 export interface NamedFile {

@@ -16,6 +16,7 @@ import {
   loadOrder,
   type NamedFile,
   nearType,
+  POSITION_FILE,
   readFileName,
   typeNamed,
   uploadTypeOf,
@@ -149,7 +150,9 @@ async function filesInFolder(
   const typeOfFolder = typeNamed(basename(await realpath(folder)));
   const entries = await readdir(folder, { withFileTypes: true });
   for (const { name: fileName } of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    if (fileName.startsWith('.') || fileName.endsWith(PART_ENDING)) continue;
+    const isIgnored =
+      fileName.startsWith('.') || fileName.endsWith(PART_ENDING) || fileName === POSITION_FILE;
+    if (isIgnored) continue;
     const path = join(folder, fileName);
     if (realPathOrOwn(path) === rejectedFolder) continue;
     if ((await stat(path)).isDirectory()) {

@@ -5,19 +5,17 @@ import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import { uploadTypeNames } from '@headgate/catalogue/record-types.ts';
 import { type Action, actions } from '../../access/scopes.ts';
 import { causesOf } from '../../ingest/rejections.ts';
+import { LONGEST_USAGE_DAYS, summedUsage, usageGroups } from '../../ledger/usage.ts';
 import { type LedgerEntry, uploadStatuses } from '../../store/ledger.ts';
 import {
   allowedTypes,
   DEFAULT_PAGE_CHANGES,
   gone,
   LARGEST_PAGE_CHANGES,
-  LONGEST_USAGE_DAYS,
   LONGEST_WAIT_S,
   noSuchUpload,
   readPosition,
   shownUpload,
-  summedUsage,
-  usageGroups,
 } from '../ledger-handlers.ts';
 import { apiRoutes } from '../routes.ts';
 import type { Operation } from './document-shape.ts';

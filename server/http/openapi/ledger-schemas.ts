@@ -2,8 +2,8 @@
 
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
+import { usageGroups } from '../../ledger/usage.ts';
 import { uploadStatuses } from '../../store/ledger.ts';
-import { usageGroups } from '../ledger-handlers.ts';
 import { refTo } from './document-shape.ts';
 import { count, listOf, MAY_BE_EMPTY, nextCursor, object, oneOf, text, textOrNull } from './schema-parts.ts';
 
