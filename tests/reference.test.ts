@@ -248,14 +248,14 @@ describe('/docs', () => {
       const tab = page.locator('[id="shops-upload"]').getByRole('tab', { name: 'TypeScript' });
       await tab.click();
       assert.equal(await tab.getAttribute('aria-selected'), 'true');
-      assert.equal(await visible('TypeScript'), 14 * 3 + 4);
+      assert.equal(await visible('TypeScript'), 14 * 3 + 7);
       const place = await tab.boundingBox();
       assert.ok(place!.y >= 0 && place!.y < 900);
       await page.keyboard.press('ArrowLeft');
       assert.equal(await visible('TypeScript'), 0);
       await page.keyboard.press('ArrowRight');
       await page.reload();
-      assert.equal(await visible('TypeScript'), 14 * 3 + 4);
+      assert.equal(await visible('TypeScript'), 14 * 3 + 7);
     });
   });
 

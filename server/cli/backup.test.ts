@@ -94,7 +94,7 @@ test('with --json the command prints one JSON value', async (t) => {
   const { size } = statSync(file);
   assert.deepEqual(
     [summary, err],
-    [{ file, bytes: size, schema_version: 1, organisations: 1, records: 0, interactions: 0 }, []],
+    [{ file, bytes: size, schema_version: 2, organisations: 1, records: 0, interactions: 0 }, []],
   );
 });
 

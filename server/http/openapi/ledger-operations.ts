@@ -166,9 +166,9 @@ export function listChanges(): Operation {
       400: refused(refusalFrom(readPosition('yesterday')), keyHeaders, 'bad_position', BAD_QUERY),
       410: refused(gone(EXAMPLE_SEQ)),
     },
-    path: `${apiRoutes.listChanges.path}?after=${EXAMPLE_SEQ - 1}`,
+    path: `${apiRoutes.listChanges.path}?after=0`,
     typescript:
-      `for await (const { changes, next } of client.changes({ after: '${EXAMPLE_SEQ - 1}' })) {\n` +
+      `for await (const { changes, next } of client.changes({ after: '0', follow: false })) {\n` +
       '  for (const { type, id, record } of changes) console.log(type, id, record);\n' +
       "  console.log('continue after', next);\n}",
     anchor: 'changes',
