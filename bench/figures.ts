@@ -51,6 +51,16 @@ export const claims = {
     unit: 'ratio',
     bound: { atLeast: 0.6 },
   },
+  feed: {
+    title: 'Records that one follower reads from the feed of changes, SQLite, NDJSON',
+    unit: 'records/s',
+    bound: { atLeast: 100_000 },
+  },
+  idleFollowers: {
+    title: 'Processor time per second for 100 followers that are up to date',
+    unit: 'ms',
+    bound: { below: 10 },
+  },
   uploadAgain: {
     title: 'Identical upload again against the first, into an empty table',
     unit: 'ratio',

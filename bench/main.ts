@@ -9,6 +9,7 @@ import { type Peer as InstalledPeer, installPeer } from './contenders/peers.ts';
 import { textbook, textbookPeer } from './contenders/textbook/contender.ts';
 import { PostgresDatabases, SqliteDatabases } from './databases.ts';
 import type { Bench, Experiment, Findings, Peer, Peers } from './experiments/experiment.ts';
+import { feed } from './experiments/feed.ts';
 import { interactions } from './experiments/interactions.ts';
 import { livez } from './experiments/latency.ts';
 import { load } from './experiments/load.ts';
@@ -34,6 +35,7 @@ const experiments: Readonly<Record<string, Experiment>> = {
   postgres: uploadsToPostgres,
   peers: uploadsBesidePeers,
   interactions,
+  feed,
   livez,
   neighbours,
   start,

@@ -27,7 +27,7 @@ export interface Figure {
   readonly title: string;
   /** The value, or the ratio, of each round. */
   readonly values: readonly number[];
-  readonly unit: 'ratio' | 'ms' | 'MB' | 's';
+  readonly unit: 'ratio' | 'records/s' | 'ms' | 'MB' | 's';
   /** Null if the figure is for information only. */
   readonly bound: Bound | null;
 }
