@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { type Comparison, copyEverything, type Part } from './copy.ts';
 import { Failure } from './failure.ts';
 import type { NewApiKey } from './store/keys.ts';
+import type { UploadEntry } from './store/ledger.ts';
 import type { OrganisationNumber, Row } from './store/rows.ts';
 import type { Store } from './store/store.ts';
 import { everyInteraction, everyRecord } from './store/test-lists.ts';
@@ -18,7 +19,9 @@ import { directStores, type TestStore } from './store/test-stores.ts';
 const MANY = 5003;
 const SEED = 20_240_501;
 const MOMENT_MS = 1_714_555_800_000;
-const parts: readonly Part[] = ['keys', ...recordTypeNames, 'interactions'];
+/** Enough that some of the usage is already added up, and not a multiple of the entries in one part. */
+const MANY_ENTRIES = 1203;
+const parts: readonly Part[] = ['keys', ...recordTypeNames, 'interactions', 'ledger'];
 
 for (const from of directStores) {
   for (const to of directStores.filter((other) => other !== from)) {
@@ -39,6 +42,7 @@ for (const from of directStores) {
         await fill(source.store, large);
         await writeRecords(source.store, large, 'keywords', MANY);
         await writeInteractions(source.store, large, MANY);
+        await writeEntries(source.store, large, MANY_ENTRIES);
         await fill(source.store, await newOrganisation(source.store, 'small'));
         await newOrganisation(source.store, 'without anything');
         // Gives the organisations different numbers in the source and the target.
@@ -91,12 +95,40 @@ for (const from of directStores) {
         await source.store.noteKeysUsed(new Map([[third!.keyId, MOMENT_MS + 8]]));
         await writeRecords(source.store, number, 'shops', 3);
         await writeInteractions(source.store, number, 3);
+        await writeEntries(source.store, number, 3);
         await revise(source.store, number, '9999-12-31T23:59:59.999999Z');
         await newOrganisation(source.store, 'new');
 
         assertAllEqual(await copy());
         assert.deepEqual(await contentOf(target.store, 'acme'), await contentOf(source.store, 'acme'));
         assert.deepEqual(await contentOf(target.store, 'new'), nothing);
+      });
+
+      test('takes over which ids and entries have expired, and continues after the last entry', async () => {
+        const number = await newOrganisation(source.store, 'acme');
+        await writeEntries(source.store, number, 30);
+        await copy();
+        const numberThere = await numberOf(target.store, 'acme');
+        await source.store.expireLedgers(MOMENT_MS + 20, MOMENT_MS + 10);
+        await writeEntries(source.store, number, 2);
+        assertAllEqual(await copy());
+        const page = { after: { seq: 0, ids: null }, types: recordTypeNames, limit: 10 };
+        assert.deepEqual(await target.store.changes(numberThere, page), { kind: 'gone', latest: 32 });
+        assert.deepEqual(await target.store.ledgerSize(), await source.store.ledgerSize());
+        assert.deepEqual(await contentOf(target.store, 'acme'), await contentOf(source.store, 'acme'));
+        const position = { ...page, after: { seq: 25, ids: null } };
+        assert.deepEqual(
+          await target.store.changes(numberThere, position),
+          await source.store.changes(number, position),
+        );
+      });
+
+      test('lets the target go on with the next number', async () => {
+        await writeEntries(source.store, await newOrganisation(source.store, 'acme'), 3);
+        await copy();
+        const numberThere = await numberOf(target.store, 'acme');
+        await writeEntries(target.store, numberThere, 1);
+        assert.equal(await target.store.latestEntry(numberThere), 4);
       });
 
       test('that was interrupted is completed by the next copy', async () => {
@@ -131,6 +163,7 @@ for (const from of directStores) {
         shops: (store, organisation) => revise(store, organisation, '9999-12-31T23:59:59.999999Z'),
         tags: (store, organisation) => writeRecords(store, organisation, 'tags', 1),
         interactions: (store, organisation) => writeInteractions(store, organisation, 1),
+        ledger: (store, organisation) => writeRejected(store, organisation),
       };
       for (const [part, change] of Object.entries(changes)) {
         test(`reports that the ${part} of the two sides differ, and nothing else`, async () => {
@@ -213,7 +246,7 @@ for (const from of directStores) {
 
 const shopColumns = Object.keys(recordTypes.shops.fields);
 type Content = Readonly<Record<string, readonly unknown[]>>;
-const nothing: Content = Object.fromEntries(parts.map((part) => [part, []]));
+const nothing: Content = { ...Object.fromEntries(parts.map((part) => [part, []])), usage: [] };
 
 async function completeCopy(from: Store, to: Store): Promise<readonly Comparison[]> {
   const copied = await copyEverything(from, to, () => {});
@@ -292,6 +325,39 @@ async function writeInteractions(
   );
 }
 
+function uploadEntry(number: number): UploadEntry {
+  const causes = [{ code: 'required', field: 'name', count: 1, examples: [] }];
+  const isPartial = number % 3 === 0;
+  return {
+    requestId: randomUUID(),
+    keyId: `key ${number % 2}`,
+    receivedAtMs: MOMENT_MS + number,
+    bytes: 100 + number,
+    received: isPartial ? 2 : 1,
+    rejected: isPartial ? 1 : 0,
+    causesJson: isPartial ? JSON.stringify(causes) : null,
+  };
+}
+
+/** Writes uploads of one tag each, with their entries. */
+async function writeEntries(store: Store, organisation: OrganisationNumber, count: number): Promise<void> {
+  for (let number = 0; number < count; number++) {
+    await store.write({
+      organisation,
+      type: 'tags',
+      batches: [[recordRow('tags')]],
+      idempotencyRecord: null,
+      entry: uploadEntry(number),
+    });
+  }
+}
+
+/** Writes the entry of an upload of which nothing is stored. */
+async function writeRejected(store: Store, organisation: OrganisationNumber): Promise<void> {
+  const entry = { ...uploadEntry(0), received: 1, rejected: 1 };
+  await store.write({ organisation, type: 'tags', batches: [[]], idempotencyRecord: null, entry });
+}
+
 /** Changes a shop whose `updated` is not null. */
 async function revise(store: Store, organisation: OrganisationNumber, updated: string | null): Promise<void> {
   const updatedColumn = shopColumns.indexOf('updated');
@@ -318,6 +384,7 @@ async function fill(store: Store, organisation: OrganisationNumber): Promise<voi
       fc.sample(anyRow(recordTypes[type].fields), { numRuns: 20, seed: SEED }),
     );
   }
+  await writeEntries(store, organisation, 5);
   const interactions = fc.sample(anyRow(storedInteraction), { numRuns: 20, seed: SEED });
   await Promise.all(
     interactions.map((row) =>
@@ -331,9 +398,25 @@ async function contentOf(store: Store, name: string): Promise<Content> {
   const content: Record<string, readonly unknown[]> = {
     keys: (await store.keysOf(organisation)).map(withoutNumber),
     interactions: await everyInteraction(store, organisation),
+    ledger: await ledgerOf(store, organisation),
+    usage: (await store.usage(organisation, '2000-01-01', '2099-12-31'))
+      .map((sums) => JSON.stringify(sums))
+      .sort(),
   };
   for (const type of recordTypeNames) {
     content[type] = await everyRecord(store, organisation, type);
   }
   return content;
+}
+
+/** Returns the entries with their ids. */
+async function ledgerOf(store: Store, organisation: OrganisationNumber): Promise<readonly unknown[]> {
+  const ledger: unknown[] = [];
+  let afterSeq = 0;
+  for (;;) {
+    const part = await store.ledgerPart(organisation, afterSeq);
+    for (const entry of part.entries) ledger.push({ ...entry, ids: Buffer.from(entry.ids).toString('hex') });
+    if (part.isLast) return ledger;
+    afterSeq = part.lastSeq;
+  }
 }

@@ -1,5 +1,5 @@
-// Copies organisations, keys, records and interactions from one store to another. The stores may be of different kinds.
-// All writes are idempotent, so an interrupted copy can simply be run again. At the end, the counts and checksums of
+// Copies organisations, keys, records, interactions and ledgers from one store to another. The stores may be of
+// different kinds. All writes are idempotent, so an interrupted copy can simply be run again. At the end, the counts and checksums of
 // both stores are compared.
 
 import { createHash } from 'node:crypto';
@@ -8,13 +8,14 @@ import { uploadOrder } from '@headgate/catalogue/references.ts';
 import { Failure } from './failure.ts';
 import type { InteractionPosition } from './store/interactions.ts';
 import type { ApiKey } from './store/keys.ts';
+import type { LedgerPart } from './store/ledger.ts';
 import type { OrganisationNumber, Page, Row } from './store/rows.ts';
 import type { Store } from './store/store.ts';
 
 const PAGE_ROWS = 5000;
 
-/** A part of the data that is copied and compared: the records of one type, the interactions, or the keys. */
-export type Part = RecordTypeName | 'interactions' | 'keys';
+/** A part of the data that is copied and compared: the records of one type, the interactions, the ledger, or the keys. */
+export type Part = RecordTypeName | 'interactions' | 'ledger' | 'keys';
 
 export interface Progress {
   readonly doing: 'copying' | 'comparing';
@@ -108,6 +109,7 @@ export async function copyEverything(
         onRows(rows.length);
       }
     }
+    await copyLedger(from, to, pair, onProgress);
   }
   for (const pair of pairs) comparisons.push(...(await compare(from, to, pair, onProgress)));
   return comparisons;
@@ -164,6 +166,37 @@ async function copyKeys(from: Store, to: Store, pair: Pair): Promise<void> {
   if (lastUsedAtMs.length > 0) await to.noteKeysUsed(new Map(lastUsedAtMs));
 }
 
+/**
+ * Copies the entries that the target does not have. They are copied last, so that nobody can see an entry of the target
+ * without the records that it describes.
+ */
+async function copyLedger(
+  from: Store,
+  to: Store,
+  pair: Pair,
+  onProgress: (progress: Progress) => void,
+): Promise<void> {
+  const present = await to.latestEntry(pair.to);
+  const missing = Math.max(0, (await from.latestEntry(pair.from)) - present);
+  const onEntries = progressOf('copying', pair, 'ledger', missing, onProgress);
+  for await (const part of ledgerParts(from, pair.from, present)) {
+    await to.addLedgerPart(pair.to, part);
+    onEntries(part.entries.length);
+  }
+}
+
+async function* ledgerParts(
+  store: Store,
+  organisation: OrganisationNumber,
+  after: number,
+): AsyncIterable<LedgerPart> {
+  let part: LedgerPart | null = null;
+  do {
+    part = await store.ledgerPart(organisation, part?.lastSeq ?? after);
+    yield part;
+  } while (!part.isLast);
+}
+
 async function compare(
   from: Store,
   to: Store,
@@ -186,6 +219,11 @@ async function compare(
     const there = await digestOf(part.pages(to, pair.to), onRows);
     comparisons.push(comparison(part.name, here, there));
   }
+  const totalEntries = 2 * (await from.latestEntry(pair.from));
+  const onEntries = progressOf('comparing', pair, 'ledger', totalEntries, onProgress);
+  const here = await digestOfLedger(ledgerParts(from, pair.from, 0), onEntries);
+  const there = await digestOfLedger(ledgerParts(to, pair.to, 0), onEntries);
+  comparisons.push(comparison('ledger', here, there));
   return comparisons;
 }
 
@@ -199,6 +237,27 @@ async function digestOf(
     for (const row of rows) hash.update(`${JSON.stringify(row)}\n`);
     count += rows.length;
     onRows(rows.length);
+  }
+  return { count, checksum: hash.digest('hex') };
+}
+
+/** Returns the count of entries, and the checksum of entries, ids, bounds and usage. */
+async function digestOfLedger(
+  ledger: AsyncIterable<LedgerPart>,
+  onEntries: (entries: number) => void,
+): Promise<Digest> {
+  const hash = createHash('sha256');
+  let count = 0;
+  for await (const { entries, usage, isLast, ...bounds } of ledger) {
+    for (const { ids, ...entry } of entries) {
+      hash.update(`${JSON.stringify(entry)}\n`).update(ids);
+    }
+    count += entries.length;
+    if (isLast) {
+      const lines = usage.map((sums) => JSON.stringify(sums)).sort();
+      hash.update(JSON.stringify([bounds, lines]));
+    }
+    onEntries(entries.length);
   }
   return { count, checksum: hash.digest('hex') };
 }

@@ -82,6 +82,9 @@ async function contentOf(database: string, key: string): Promise<Record<string, 
     for (const type of recordTypeNames) {
       content[type] = await readAllRecords(api, type, '&include_deleted=true');
     }
+    content.uploads = (await api.request('/v1/uploads?limit=1000')).body;
+    content.changes = (await api.request('/v1/changes?limit=10000')).body;
+    content.usage = (await api.request('/v1/usage?by=key')).body;
     return content;
   } finally {
     await headgate.stop();
@@ -97,7 +100,7 @@ test('everything is copied to PostgreSQL and back, and a key issued before works
   const [heading, ...rows] = stdout.trimEnd().split('\n');
   assert.match(heading!, /^ORGANISATION +WHAT +FROM +TO +CONTENT$/);
   // Including those of the organisation `demo`, which the first start creates.
-  assert.equal(rows.length, 2 * (recordTypeNames.length + 2));
+  assert.equal(rows.length, 2 * (recordTypeNames.length + 3));
   for (const row of rows) assert.match(row, /^(?:acme|demo) +[a-z-]+ +(\d+) +\1 +equal$/);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: none may be there
   assert.doesNotMatch(stdout + stderr, /[\x00-\x09\x0b-\x1f█░]/);
@@ -113,7 +116,7 @@ test('everything is copied to PostgreSQL and back, and a key issued before works
       .filter(({ organisation }) => organisation === 'acme')
       .map(({ part }) => part)
       .sort(),
-    ['interactions', 'keys', ...recordTypeNames].sort(),
+    ['interactions', 'keys', 'ledger', ...recordTypeNames].sort(),
   );
   for (const { part, from_count, to_count, equal } of compared) {
     assert.deepEqual([to_count, equal], [from_count, true], part);
