@@ -1,12 +1,14 @@
 // Runs every example in the docs: the commands of a page work, and print what the page shows.
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { HeadgateClient } from '@headgate/client/client.ts';
 import { freePort } from '../server/store/postgres/test-server.ts';
 import {
   assertPrints,
@@ -20,6 +22,7 @@ import {
 } from './harness/docs-page.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, newDatabaseFolder, runHeadgate, startHeadgate } from './harness/headgate.ts';
+import { SyncedTables, syncedTypes } from './harness/synced-tables.ts';
 import { hasProgram } from './harness/waiting.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -37,6 +40,9 @@ const reasonsToLeaveOut: Readonly<Record<string, string>> = {
   prometheus: 'configures a Prometheus; metrics-prometheus.test.ts has a real one scrape with the same rules',
   log: 'is printed by the server; request-log.test.ts checks every field of such a line',
 };
+
+/** Programs on pages, marked with `file=NAME`, that have tests of their own below. */
+const programsWithOwnTests: readonly string[] = ['sync.mts'];
 
 const compiler = join(root, 'node_modules/.bin/tsc');
 
@@ -65,6 +71,11 @@ function checkPage(examples: readonly Example[]): void {
   for (const example of examples) {
     const { line, language } = example;
     const needs = markOf(example, 'needs');
+    const file = markOf(example, 'file');
+    if (file !== null) {
+      it(`line ${line} is a program with its own tests`, () =>
+        assert.ok(programsWithOwnTests.includes(file), `${file} has none`));
+    }
     if (needs === null) {
       it(`line ${line} is in a language that can be run`, () =>
         assert.ok(languages.includes(language), `${language} is none of ${languages.join(', ')}`));
@@ -74,7 +85,7 @@ function checkPage(examples: readonly Example[]): void {
     }
   }
   const typed = examples.filter((example) => isTyped(example));
-  const parts = examples.filter(({ language }) => language === 'ts');
+  const parts = examples.filter((example) => example.language === 'ts' && markOf(example, 'file') === null);
   if (typed.length === 0 && parts.length === 0) return;
   const missing = lacking.filter((program) => typed.some(({ text }) => text.includes(program)));
   describe('when run', { skip: missing.length > 0 && `this machine has no ${missing.join(', ')}` }, () =>
@@ -170,18 +181,24 @@ function filledIn(text: string, { headgate, metricsPort }: Place): string {
 }
 
 async function tryProgram(parts: readonly Example[], place: Place): Promise<void> {
-  const { folder } = place;
+  const program = parts.map(({ text }) => filledIn(text, place)).join('\n\n');
+  await prepareProgram(place, 'page.ts', program);
+  await promisify(execFile)(process.execPath, ['page.ts'], { cwd: place.folder, env: environmentOf(place) });
+}
+
+/** Installs the packages that a program of a page uses, and compiles the program. */
+async function prepareProgram({ folder }: Place, name: string, program: string): Promise<void> {
   const packages = join(folder, 'node_modules');
   await installClient(join(packages, '@headgate/client'));
-  await symlink(join(root, 'node_modules/@types'), join(packages, '@types'));
-  const program = parts.map(({ text }) => filledIn(text, place)).join('\n\n');
-  await writeFile(join(folder, 'page.ts'), program);
+  for (const installed of ['@types', 'pg']) {
+    await symlink(join(root, 'node_modules', installed), join(packages, installed));
+  }
+  await writeFile(join(folder, name), program);
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
   const strictly = ['--noEmit', '--strict', '--target', 'esnext', '--module', 'nodenext', '--types', 'node'];
-  const node = (...args: string[]) =>
-    promisify(execFile)(process.execPath, args, { cwd: folder, env: environmentOf(place) });
-  await node(compiler, ...strictly, 'page.ts').catch(({ stdout }) => assert.fail(stdout));
-  await node('page.ts');
+  await promisify(execFile)(process.execPath, [compiler, ...strictly, name], { cwd: folder }).catch(
+    ({ stdout }) => assert.fail(stdout),
+  );
 }
 
 /** Returns the key of the organisation `demo`, which the first start created. */
@@ -232,5 +249,96 @@ describe('the queries of docs/sql.md', () => {
         assert.ok(rows.length > 0, 'it found no rows');
       });
     }
+  });
+});
+
+describe('sync.mts of docs/changes.md', () => {
+  const { text } = examplesByPage.get('docs/changes.md')!.find((one) => markOf(one, 'file') === 'sync.mts')!;
+  const shop = { shop_id: randomUUID(), name: 'Corner Books', region: 'GB' };
+  const otherShop = { shop_id: randomUUID(), name: 'Harbour Coffee', region: 'IE' };
+  const purchase = {
+    transaction_id: randomUUID(),
+    shop_id: shop.shop_id,
+    region: 'GB',
+    savings: 1.5,
+    amount: 10.25,
+    created: '2026-03-01T10:15:00.25Z',
+  };
+  const view = {
+    interaction_type: 'PAGE_VIEW',
+    item_type: 'SHOP',
+    item_id: shop.shop_id,
+    event_timestamp: '2026-03-01T10:14:00Z',
+  } as const;
+  let place: Place;
+  let client: HeadgateClient;
+  let tables: SyncedTables;
+  before(async () => {
+    place = await preparePlace();
+    await prepareProgram(place, 'sync.mts', text);
+    client = new HeadgateClient({ url: place.headgate.url, apiKey: keyOf(place.headgate) });
+    const issueKey = 'keys issue --org demo --scope data:read --scope interactions:read';
+    const { key } = await place.headgate.command<{ key: string }>(...issueKey.split(' '));
+    tables = await SyncedTables.prepare(client, (databaseUrl) =>
+      spawn(process.execPath, ['sync.mts'], {
+        cwd: place.folder,
+        env: { ...environmentOf(place), HEADGATE_KEY: key, WAREHOUSE_URL: databaseUrl },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      }),
+    );
+  });
+  after(async () => {
+    try {
+      await tables?.remove();
+    } finally {
+      await place?.headgate.stop();
+      await place?.remove();
+    }
+  });
+  const counts = async (): Promise<readonly number[]> =>
+    (await tables.stored()).slice(0, syncedTypes.length).map(({ length }) => length);
+
+  it('copies everything, and follows changes and deletions', async () => {
+    await client.upload('shops', [shop, otherShop]);
+    await client.upload('transactions', [purchase]);
+    await client.record(view);
+    tables.start();
+    await tables.assertCurrent();
+    assert.deepEqual(await counts(), [2, 1, 1]);
+
+    await client.upload('shops', [
+      { ...shop, name: 'Corner Books & Maps' },
+      { ...otherShop, is_deleted: true },
+    ]);
+    await client.record(view);
+    await tables.assertCurrent();
+    assert.deepEqual(await counts(), [1, 1, 2]);
+  });
+
+  it('continues where it was after it was killed in the middle of a page', async () => {
+    await tables.kill();
+    const stored = await tables.stored();
+    await client.upload('shops', [{ ...shop, name: 'Corner Maps' }]);
+    await client.upload('transactions', [{ ...purchase, amount: 99 }]);
+    await tables.killWhileItWrites('transactions');
+    assert.deepEqual(await tables.stored(), stored, 'a part of the page was committed');
+
+    await client.upload('shops', [otherShop]);
+    await client.record(view);
+    tables.start();
+    await tables.assertCurrent();
+    assert.deepEqual(await counts(), [2, 1, 3]);
+  });
+
+  it('starts over if its position is not available, even if it is killed in the meantime', async () => {
+    await tables.kill();
+    await tables.ask(`UPDATE headgate_position SET position = '1000000'`);
+    await tables.ask(`INSERT INTO shops VALUES (gen_random_uuid(), 'A shop that no longer exists', 'GB')`);
+    await tables.killWhileItWrites('transactions');
+    assert.deepEqual(await counts(), [3, 1, 3], 'a part of the copy was committed');
+
+    tables.start();
+    await tables.assertCurrent();
+    assert.deepEqual(await counts(), [2, 1, 3]);
   });
 });
