@@ -17,7 +17,7 @@ import { openStore } from '../server/store/open-store.ts';
 import type { Run } from '../server/store/postgres/connections.ts';
 import { appendEntries } from '../server/store/postgres/ledger.ts';
 import { testClusters } from '../server/store/postgres/test-cluster.ts';
-import { startTestServer } from '../server/store/postgres/test-server.ts';
+import { askOn, startTestServer } from '../server/store/postgres/test-server.ts';
 import { upsert } from '../server/store/postgres/upserts.ts';
 import type { OrganisationNumber } from '../server/store/rows.ts';
 import type { Store } from '../server/store/store.ts';
@@ -74,6 +74,8 @@ const databases: Readonly<Record<string, () => Promise<Disturbable>>> = {
           await cluster.stopWorker(name);
           await sleep(OUTAGE_MS);
           await cluster.startWorker(name);
+          // Completes what was committed on the coordinator when the worker stopped. Citus does so from time to time.
+          await cluster.ask(name, 'SELECT recover_prepared_transactions()');
         };
         return { database: url, remove: drop, interrupt };
       },
@@ -328,6 +330,26 @@ for (const [name, newDatabase] of Object.entries(databases)) {
           const added = (await store.latestEntry(organisation.number)) - before;
           assert.ok(added > 20, `only ${added} entries were added meanwhile`);
         });
+      });
+    });
+
+    if (name !== 'Citus') return;
+
+    test('stays in order while its organisation gets a shard, and then a worker, of its own', async (t) => {
+      await assertOrder(t, newDatabase, async ({ database, organisation: { number } }) => {
+        const ask = (sql: string) => askOn({ connectionString: database }, sql);
+        await sleep(LONGEST_LIFE_MS);
+        await ask(`SELECT isolate_tenant_to_new_shard('transactions', ${number}, 'CASCADE', 'block_writes')`);
+        for (const mode of ['block_writes', 'force_logical']) {
+          await sleep(LONGEST_LIFE_MS);
+          await ask(`SELECT citus_move_shard_placement(shardid, source.nodename, source.nodeport,
+              target.nodename, target.nodeport, '${mode}')
+            FROM citus_shards AS source, LATERAL (SELECT nodename, nodeport FROM pg_dist_node
+              WHERE groupid > 0 AND nodeport <> source.nodeport ORDER BY nodeport LIMIT 1) AS target
+            WHERE table_name = 'transactions'::regclass
+              AND shardid = get_shard_id_for_distribution_column('transactions', ${number})`);
+        }
+        await sleep(LONGEST_LIFE_MS);
       });
     });
   });

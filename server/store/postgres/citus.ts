@@ -12,6 +12,12 @@ import type { Step } from './migrator.ts';
 const DISTRIBUTION_COLUMN = 'organisation';
 
 /**
+ * The shards of all tables are where those of this table are. It is the first table that is distributed. If it were not
+ * named, a new table would get shards elsewhere after `citus.shard_count` has been changed.
+ */
+const COLOCATED_WITH = 'idempotency_answers';
+
+/**
  * These tables are only on the coordinator. If every node had a copy of them, keys could not be issued or revoked while
  * any worker is down. No statement joins them with the other tables.
  */
@@ -23,7 +29,9 @@ const localTables: readonly string[] = ['organisations', 'api_keys', 'headgate_s
  */
 export function distributeSteps(table: string): readonly Step[] {
   if (localTables.includes(table)) return [];
-  const sql = `SELECT create_distributed_table('${table}', '${DISTRIBUTION_COLUMN}')`;
+  const sql = `SELECT create_distributed_table('${table}', '${DISTRIBUTION_COLUMN}', colocate_with :=
+    CASE WHEN EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = '${COLOCATED_WITH}'::regclass AND partmethod = 'h')
+      THEN '${COLOCATED_WITH}' ELSE 'default' END)`;
   return [{ doing: `distributing the table ${table}`, sql }];
 }
 
@@ -98,7 +106,10 @@ interface DistributedTable {
   readonly column: string;
 }
 
-/** Returns a table that is distributed by another column than the organisation, or null if there is none. */
+/**
+ * Returns a table that is distributed by another column than the organisation, or apart from the others. Returns null if
+ * there is none.
+ */
 export async function wronglyDistributed(
   client: ClientBase,
   schema: string,
@@ -108,16 +119,17 @@ export async function wronglyDistributed(
     `SELECT relname AS table, column_to_column_name(logicalrelid, partkey) AS column
       FROM pg_class JOIN pg_dist_partition ON logicalrelid = pg_class.oid
       WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relname = ANY ($2)
-        AND partmethod <> 'n' AND column_to_column_name(logicalrelid, partkey) <> $3
+        AND partmethod <> 'n' AND (column_to_column_name(logicalrelid, partkey) <> $3 OR colocationid <>
+          (SELECT colocationid FROM pg_dist_partition WHERE logicalrelid = to_regclass($4) AND partmethod = 'h'))
       ORDER BY relname LIMIT 1`,
-    [schema, tables, DISTRIBUTION_COLUMN],
+    [schema, tables, DISTRIBUTION_COLUMN, COLOCATED_WITH],
   );
   return rows[0] ?? null;
 }
 
 /** Returns the statement that distributes a table by organisation, on the same nodes as the other tables. */
 export function redistributeSql(table: string): string {
-  return `SELECT alter_distributed_table('${table}', distribution_column := '${DISTRIBUTION_COLUMN}', colocate_with := 'idempotency_answers')`;
+  return `SELECT alter_distributed_table('${table}', distribution_column := '${DISTRIBUTION_COLUMN}', colocate_with := '${COLOCATED_WITH}')`;
 }
 
 /** Returns the tables that should be distributed but are only on the coordinator. */

@@ -283,7 +283,7 @@ async function refuseWrongDistribution(
   if (wrong === null) return;
   throw new StoreUnusable(
     `${shown} has its table ${wrong.table} distributed by ${wrong.column}, but Headgate needs it distributed by ` +
-      `organisation: stop all uploads, and run ${redistributeSql(wrong.table)}`,
+      `organisation, together with the other tables: stop all uploads, and run ${redistributeSql(wrong.table)}`,
   );
 }
 
