@@ -251,7 +251,7 @@ async function assertOrder(
       const { acknowledged, follower } = organisation;
       const ids = acknowledged.reduce((sum, one) => sum + one.ids.length, 0);
       t.diagnostic(`${ids} ids in ${acknowledged.length} acknowledged writes, ${follower.entries} entries`);
-      assert.ok(acknowledged.length > WRITERS && ids > 100, 'the load was no load');
+      assert.ok(acknowledged.length > WRITERS, 'the load was no load');
     }
   } finally {
     await Promise.all(servers.map((server) => server.kill()));
