@@ -92,10 +92,7 @@ export async function startServer(
   });
   opened.defer(() => ingest.close());
   const inFlight = new InFlight(settings.maxInFlightBytes, maxBodyBytes);
-  const followers = new Followers(store, (err) => {
-    metrics?.storeFailed('read');
-    warn({ err }, 'the ledger could not be read for requests that wait for changes; trying again');
-  });
+  const followers = new Followers(store);
   const forgetting = deleteExpiredRegularly(store, settings, (err) => {
     metrics?.storeFailed('upkeep');
     warn({ err }, 'expired idempotency records or ledger entries could not be deleted');

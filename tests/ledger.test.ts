@@ -10,6 +10,7 @@ import { forEachStore } from './harness/for-each-store.ts';
 import { connectRaw } from './harness/raw-connection.ts';
 import { leastRecord } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
+import { waitUntil } from './harness/waiting.ts';
 
 interface Upload {
   readonly seq: number;
@@ -199,6 +200,7 @@ forEachStore((store) => {
         ['from=yesterday', 'from must be'],
         ['limit=0', 'limit must be'],
         ['cursor=abc', 'cursor was not issued'],
+        ['key_id=%00', 'key_id must be the id of a key'],
       ] as const) {
         const { status, body } = await api.request<RefusalBody>(`/v1/uploads?${query}`);
         assert.equal(status, 400, query);
@@ -294,10 +296,16 @@ forEachStore((store) => {
       );
       const writing = apiOf(running.headgate.url, writer.key);
       assert.equal((await writing.request('/v1/changes')).status, 403);
+      const { uploads } = await uploadsOf(writing);
       assert.deepEqual(
-        (await uploadsOf(writing)).uploads.map(({ type }) => type),
+        uploads.map(({ type }) => type),
         ['tags'],
       );
+      const path = `/v1/uploads/${uploads[0]!.request_id}`;
+      assert.equal((await writing.request(path)).status, 403, 'another key has sent it');
+      assert.equal((await narrow.request(path)).status, 200);
+      const own = await receiptOf(writing, 'tags', [{}]);
+      assert.equal((await writing.request(`/v1/uploads/${own.request_id}`)).status, 200);
     });
 
     test('refuses positions that it does not have, and says how to start over', async () => {
@@ -376,20 +384,33 @@ forEachStore((store) => {
       connection.destroy();
     });
 
+    test('whose key is revoked during the wait gets no changes', async () => {
+      const { key, key_id, org_id } = await running.headgate.newKey();
+      const api = apiOf(running.headgate.url, key);
+      const issued = await running.headgate.command<{ key: string }>(...['keys', 'issue', '--org', org_id]);
+      const waiting = api.request('/v1/changes?wait=30');
+      await sleep(300);
+      await running.headgate.command('keys', 'revoke', key_id);
+      // A revocation takes effect within 5 seconds.
+      await sleep(5000);
+      await apiOf(running.headgate.url, issued.key).upload('tags', tags(1));
+      assert.equal((await waiting).status, 401);
+    });
+
     test('does not keep its organisation from reading, and too many are refused', async () => {
       const { key } = await running.headgate.newKey();
       const api = apiOf(running.headgate.url, key);
       const leave = new AbortController();
-      const followers = Array.from({ length: 100 }, () =>
-        fetch(`${running.headgate.url}/v1/changes?wait=30`, {
+      let refusedAtFirst = 0;
+      const followers = Array.from({ length: 60 }, async () => {
+        const response = await fetch(`${running.headgate.url}/v1/changes?wait=30`, {
           headers: { Authorization: `Bearer ${key}` },
           signal: leave.signal,
-        }).catch(() => null),
-      );
+        }).catch(() => null);
+        if (response?.status === 503) refusedAtFirst++;
+      });
       try {
-        for (let status = 200; status === 200; await sleep(50)) {
-          ({ status } = await api.request('/v1/changes?wait=1'));
-        }
+        await waitUntil('ten of them are refused', () => refusedAtFirst === 10);
         const refused = await api.request<RefusalBody>('/v1/changes?wait=1');
         assert.equal(refused.status, 503);
         assert.equal(refused.headers.get('retry-after'), '1');

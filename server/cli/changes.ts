@@ -1,6 +1,6 @@
 // `headgate changes`: prints the changes after a position, and follows them.
 
-import { AbortedError, type ChangesPage, type RetryNotice } from '@headgate/client/client.ts';
+import { AbortedError, type ChangesPage, HeadgateError, type RetryNotice } from '@headgate/client/client.ts';
 import { Failure } from '../failure.ts';
 import type { Call } from './call.ts';
 import { connect } from './connect.ts';
@@ -37,8 +37,10 @@ export async function changes(call: Call): Promise<ExitCode> {
     } catch (error) {
       // A signal is the usual end of following.
       if (!(follow && error instanceof AbortedError)) {
-        if (position !== after) showPosition(io, 'after', position);
         const isAborted = error instanceof AbortedError;
+        // If the output could not be written, some of what was written may not have been read.
+        if (position !== after && (isAborted || error instanceof HeadgateError))
+          showPosition(io, 'after', position);
         return failed(io, isAborted ? 'it was interrupted' : whyNotWritten(error, server.url, null));
       }
     }

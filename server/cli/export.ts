@@ -1,5 +1,6 @@
 // `headgate export`: writes the records of a type, or of all types, in a format that `load` accepts.
 
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { HeadgateClient } from '@headgate/client/client.ts';
@@ -161,6 +162,8 @@ async function writeAll(
 ): Promise<number | Failure> {
   let count = 0;
   const how = { isPacked: false, mayReplace };
+  // Until all files are replaced, the folder must not have the position of an earlier export.
+  if (mayReplace) await rm(destinations.get(POSITION_FILE)!.path, { force: true });
   for (const type of loadOrder) {
     let written = 0;
     const onWritten = (total: number): void => {

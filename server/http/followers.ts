@@ -11,7 +11,7 @@ export interface FollowerLimits {
   readonly lookEveryMs: number;
 }
 
-const followerLimits: FollowerLimits = { mostWaiting: 100, lookEveryMs: 1000 };
+const followerLimits: FollowerLimits = { mostWaiting: 50, lookEveryMs: 1000 };
 
 interface Line {
   /** For each waiting request, what to call when the ledger has an entry after a number. */
@@ -24,17 +24,11 @@ interface Line {
 export class Followers {
   readonly #store: Pick<Store, 'latestEntry'>;
   readonly #limits: FollowerLimits;
-  readonly #onError: (error: unknown) => void;
   readonly #lines = new Map<OrganisationNumber, Line>();
   #isClosed = false;
 
-  constructor(
-    store: Pick<Store, 'latestEntry'>,
-    onError: (error: unknown) => void,
-    limits: FollowerLimits = followerLimits,
-  ) {
+  constructor(store: Pick<Store, 'latestEntry'>, limits: FollowerLimits = followerLimits) {
     this.#store = store;
-    this.#onError = onError;
     this.#limits = limits;
   }
 
@@ -109,8 +103,9 @@ export class Followers {
         const latest = await this.#store.latestEntry(organisation);
         for (const [resolve, seq] of line.waiting) if (seq < latest) resolve();
       }
-    } catch (error) {
-      this.#onError(error);
+    } catch {
+      // The requests read the store again, and report why it cannot be read.
+      for (const resolve of line.waiting.keys()) resolve();
     } finally {
       line.isLooking = false;
     }

@@ -28,7 +28,8 @@ import type { OrganisationNumber } from '../store/rows.ts';
 import { StoreBusy } from '../store/store.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { listBusy, tooManyFollowers, tooManyLists, tooManyLookUps } from './fixed-refusals.ts';
-import { acceptsNdjson } from './header-values.ts';
+import { unauthorized } from './gate.ts';
+import { acceptsNdjson, presentedKey } from './header-values.ts';
 import { unknownType } from './path-parameters.ts';
 import { badQuery, readCursor, readFilter, readLimit, readQuery, writeCursor } from './query.ts';
 import { type Handler, pathId, sendPage } from './read-handlers.ts';
@@ -40,6 +41,8 @@ export const DEFAULT_PAGE_CHANGES = 1000;
 export const LARGEST_PAGE_CHANGES = 10_000;
 export const LONGEST_WAIT_S = 30;
 const PAUSE_MS = 50;
+
+const keyIdPattern = /^[0-9A-Za-z-]{1,64}$/;
 
 type Actions = 'read' | 'read or write';
 
@@ -86,6 +89,9 @@ export function getUploads(service: AppDependencies): Handler {
     if (isRefusal(fromMs)) return refuse(reply, fromMs);
     const toMs = readMoment('to', query.to);
     if (isRefusal(toMs)) return refuse(reply, toMs);
+    if (query.key_id !== undefined && !keyIdPattern.test(query.key_id)) {
+      return refuse(reply, badQuery(`key_id must be the id of a key, not ${quote(query.key_id)}.`));
+    }
     const limit = readLimit(query.limit);
     if (isRefusal(limit)) return refuse(reply, limit);
     const before = query.cursor === undefined ? null : readSeqCursor(query.cursor);
@@ -110,10 +116,13 @@ export function getUpload(service: AppDependencies): Handler {
     const types = allowedTypes(request.caller!, 'read or write', undefined);
     if (isRefusal(types)) return refuse(reply, types);
     const id = pathId(request);
-    const { organisation } = request.caller!;
+    const { organisation, keyId } = request.caller!;
     return inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
       const entry = id && (await service.store.entry(organisation, id));
       if (!entry || !types.includes(entry.type)) return refuse(reply, noSuchUpload);
+      // Causes quote values of records, which a key that only writes may see only if it has sent them.
+      const lack = entry.keyId === keyId ? [] : allowedTypes(request.caller!, 'read', entry.type);
+      if (isRefusal(lack)) return refuse(reply, lack);
       const causes = JSON.parse(entry.causesJson ?? '[]') as readonly Cause[];
       return reply.send({ ...shownUpload(entry, await keyNames(service, organisation)), causes });
     });
@@ -166,9 +175,6 @@ export function getChanges(service: AppDependencies): Handler {
     if (isRefusal(limit)) return refuse(reply, limit);
     const waitS = readWhole('wait', query.wait, 0, LONGEST_WAIT_S, 0);
     if (isRefusal(waitS)) return refuse(reply, waitS);
-    if (waitS > 0 && service.followers.isFull(request.caller!.organisation)) {
-      return refuse(reply, tooManyFollowers);
-    }
     try {
       return await follow(service, request, reply, { after, types, limit }, waitS * 1000);
     } catch (error) {
@@ -184,7 +190,7 @@ export function getChanges(service: AppDependencies): Handler {
  * others of its organisation from reading.
  */
 async function follow(
-  { store, listSlots, followers, inFlight }: AppDependencies,
+  { store, gatekeeper, listSlots, followers, inFlight }: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   page: ChangesPage,
@@ -194,6 +200,7 @@ async function follow(
   const { socket } = request.raw;
   const endsAtMs = performance.now() + waitMs;
   let { after } = page;
+  let hasWaited = false;
   let endWait = (): void => {};
   const onLeft = (): void => endWait();
   socket.once('end', onLeft);
@@ -222,11 +229,16 @@ async function follow(
     listSlots.leave(organisation);
     after = read.next;
     if (after.seq < read.latest) continue;
+    if (followers.isFull(organisation)) return refuse(reply, tooManyFollowers);
+    // Entries without changes for this request may be added without pause. It must not read again for each of them.
+    if (hasWaited) await sleep(PAUSE_MS);
     await followers.nextEntry(organisation, after.seq, leftMs, (end) => {
       endWait = end;
     });
-    // Entries of other types may be added without pause, and the request must not read again for each of them.
-    if (page.types.length < uploadTypeNames.length) await sleep(PAUSE_MS);
+    hasWaited = true;
+    // The key may have been revoked during the wait.
+    if ((await gatekeeper.identify(presentedKey(request.headers)!)) === null)
+      return refuse(reply, unauthorized);
   }
 }
 
@@ -279,8 +291,8 @@ export function gone(latest: number): Refusal {
     refusal: 'gone',
     latest,
     message:
-      `The changes after this position are not available: it is older than the server keeps changes, or beyond the ` +
-      `last entry, ${latest}. To start over, read everything, then follow from after=${latest}.`,
+      `The changes after this position are not available: the position is older than the server keeps changes, or ` +
+      `beyond the last entry, ${latest}. To start over, read everything, then follow from after=${latest}.`,
   };
 }
 

@@ -14,6 +14,7 @@ export interface Cause {
 
 /** The client chooses the names of unknown fields, so their number is limited. All other causes are few. */
 const MOST_UNKNOWN_FIELDS = 20;
+const MOST_CAUSES = 50;
 const MOST_EXAMPLES = 3;
 const LONGEST_FIELD_CHARACTERS = 100;
 
@@ -30,20 +31,24 @@ export function rejectionsOf({ batches }: CheckedUpload): {
   };
 }
 
-/** Returns the causes, the most frequent first. */
+/** Returns the causes of the listed problems, the most frequent first. */
 export function causesOf(problems: readonly Problem[]): readonly Cause[] {
   const causes = new Map<string, Cause & { count: number; examples: Cause['examples'][number][] }>();
   let unknownFields = 0;
   for (const { code, field, index, id, message } of problems) {
     let shown = field?.slice(0, LONGEST_FIELD_CHARACTERS) ?? null;
-    if (code === 'unknown_field' && !causes.has(`${code} ${shown}`)) {
+    if (code === 'unknown_field' && !causes.has(keyOf(code, shown))) {
       if (unknownFields === MOST_UNKNOWN_FIELDS) shown = null;
       else unknownFields++;
     }
-    const cause = causes.get(`${code} ${shown}`) ?? { code, field: shown, count: 0, examples: [] };
-    causes.set(`${code} ${shown}`, cause);
+    const cause = causes.get(keyOf(code, shown)) ?? { code, field: shown, count: 0, examples: [] };
+    causes.set(keyOf(code, shown), cause);
     cause.count++;
     if (cause.examples.length < MOST_EXAMPLES) cause.examples.push({ index, id, message });
   }
-  return [...causes.values()].sort((a, b) => b.count - a.count);
+  return [...causes.values()].sort((a, b) => b.count - a.count).slice(0, MOST_CAUSES);
+}
+
+function keyOf(code: ProblemCode, field: string | null): string {
+  return JSON.stringify([code, field]);
 }

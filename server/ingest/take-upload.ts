@@ -197,11 +197,6 @@ function wouldBeWritten(tallies: readonly Tally[]): Written {
   return { kind: 'written', tallies, seq: null };
 }
 
-function orNullIfUnavailable(error: unknown): null {
-  if (!(error instanceof StoreUnavailable)) throw error;
-  return null;
-}
-
 function failedBecause(failure: string): Failed {
   return { kind: 'failed', failure };
 }
@@ -214,8 +209,11 @@ async function replay(
   if (again.kind === 'key_taken') return again;
   const { stored } = again;
   const upload = unpackResponse<CheckedUpload>(stored.response);
-  // If the number cannot be read, the response has none; everything else in it is known.
-  const seq = await store.entryNumber(organisation, upload.requestId).catch(orNullIfUnavailable);
+  const seq = await unlessUnavailable(store.entryNumber(organisation, upload.requestId));
+  if (seq !== null && typeof seq === 'object') {
+    const ids = upload.batches.flatMap(({ received }) => Array.from({ length: received }, () => null));
+    return { kind: 'taken', outcome: failedOutcome(upload, ids, seq.failure), replayed: false };
+  }
   return { kind: 'taken', outcome: outcomeOf(upload, stored.tallies, seq), replayed: true };
 }
 

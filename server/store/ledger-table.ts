@@ -27,6 +27,9 @@ export const entryColumns = [
 /** The columns that `entryOf` reads, without the organisation and the ids. */
 export const readColumns = entryColumns.slice(1, -1);
 
+/** The same columns without causes, which may be long, for lists. */
+export const listColumns = readColumns.map((column) => (column === 'causes' ? 'NULL AS causes' : column));
+
 type Value = string | number | null;
 
 export function entryValues(organisation: number, entry: LedgerEntry): Value[] {

@@ -5,6 +5,7 @@ import type { EntryOrigin } from '../ledger.ts';
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
 import { GivenUp, isOfStatement } from './errors.ts';
+import { settledWithin } from './settled-within.ts';
 import type { OwnedRow, RowOutcome } from './upserts.ts';
 
 /** An interaction, and what its ledger entry contains. `entry` is null if it gets no entry. */
@@ -63,7 +64,7 @@ export function groupWrites(
   const writeTogether = async (): Promise<void> => {
     while (together.waiting.length > 0) {
       const group = together.waiting.splice(0, MOST_IN_A_GROUP);
-      if (await takesLonger(writeOrSplit(group), slowAfterMs)) {
+      if (!(await settledWithin(writeOrSplit(group), slowAfterMs))) {
         for (const { organisation } of group) lineApart(organisation);
       }
     }
@@ -112,14 +113,6 @@ export function groupWrites(
     start(line, lineOfItsOwn === undefined ? null : organisation);
     return promise;
   };
-}
-
-async function takesLonger(work: Promise<void>, timeMs: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(resolve, timeMs, true);
-  const isSlow = await Promise.race([work.then(() => false), promise]);
-  clearTimeout(timer);
-  return isSlow;
 }
 
 /**

@@ -27,6 +27,7 @@ import {
   entryOf,
   entryValues,
   filterSql,
+  listColumns,
   readColumns,
   USAGE_GROUP_ENTRIES,
   usageColumns,
@@ -164,7 +165,8 @@ async function boundsOf(run: Run, organisation: OrganisationNumber): Promise<Led
   return { lastSeq: lastSeq!, idsAfterSeq: idsAfterSeq!, entriesAfterSeq: entriesAfterSeq! };
 }
 
-export function ledgerStore(connections: Connections): LedgerStore {
+/** `isClosing` returns true once the store is being closed, which waits for running calls. */
+export function ledgerStore(connections: Connections, isClosing: () => boolean): LedgerStore {
   const findEntry = async (
     organisation: OrganisationNumber,
     requestId: string,
@@ -200,12 +202,12 @@ export function ledgerStore(connections: Connections): LedgerStore {
         const values: unknown[] = [organisation, before, first, account.roomRows + 1];
         const conditions = filterSql(page, (value) => `$${values.push(value)}`);
         const found = await run({
-          text: `${selectEntrySql} WHERE organisation = $1 AND seq < $2 AND seq >= $3
+          text: `SELECT ${listColumns.join(', ')} FROM ledger_entries WHERE organisation = $1 AND seq < $2 AND seq >= $3
             AND ${conditions.join(' AND ')} ORDER BY seq DESC LIMIT $4`,
           values,
         });
         for (const row of found) {
-          const entry = { ...entryOf(row), causesJson: null };
+          const entry = entryOf(row);
           if (!account.take(JSON.stringify(entry))) return { entries, next: entries.at(-1)!.seq };
           entries.push(entry);
         }
@@ -245,7 +247,7 @@ export function ledgerStore(connections: Connections): LedgerStore {
           transaction((session) =>
             expireSome(session.run, Number(organisation), idsBeforeMs, entriesBeforeMs),
           );
-        while (await expire());
+        while (!isClosing() && (await expire()));
       }
     },
 

@@ -41,7 +41,7 @@ export function attachPostgresStore(url: string): Store {
     ...recordStore(connections),
     ...interactionStore(connections),
     ...idempotencyStore(connections),
-    ...ledgerStore(connections),
+    ...ledgerStore(connections, () => closing !== null),
     ping: () => ping(connections.for(pings).run),
   };
   const trackedCalls = Object.entries(calls).map(([name, call]) => [name, tracked(call)]);

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../store.ts';
+import { GivenUp } from './errors.ts';
 import { groupUploads } from './upload-groups.ts';
+
+const SLOW_AFTER_MS = 100;
 
 interface TestUpload {
   readonly organisation: number;
@@ -14,20 +17,24 @@ function recorder() {
   const groups: string[][] = [];
   let running = 0;
   let mostRunning = 0;
-  const add = groupUploads<TestUpload, string>({
-    organisationOf: ({ organisation }) => organisation,
-    keysOf: ({ keys }) => keys,
-    async write(organisation, group) {
-      groups.push(group.map(({ keys }) => keys.join(' ')));
-      mostRunning = Math.max(mostRunning, ++running);
-      await sleep(5);
-      running--;
-      const keys = group.flatMap((upload) => upload.keys);
-      if (keys.includes('bad')) throw new Error('a bad upload');
-      if (keys.includes('gone')) throw new StoreUnavailable('gone');
-      return group.map((upload) => `${organisation}: ${upload.keys.join(' ')}`);
+  const add = groupUploads<TestUpload, string>(
+    {
+      organisationOf: ({ organisation }) => organisation,
+      keysOf: ({ keys }) => keys,
+      async write(organisation, group) {
+        groups.push(group.map(({ keys }) => keys.join(' ')));
+        mostRunning = Math.max(mostRunning, ++running);
+        const keys = group.flatMap((upload) => upload.keys);
+        await sleep(keys.includes('slow') ? SLOW_AFTER_MS * 5 : 5);
+        running--;
+        if (keys.includes('locked')) throw new GivenUp({ cause: null });
+        if (keys.includes('bad')) throw new Error('a bad upload');
+        if (keys.includes('gone')) throw new StoreUnavailable('gone');
+        return group.map((upload) => `${organisation}: ${upload.keys.join(' ')}`);
+      },
     },
-  });
+    SLOW_AFTER_MS,
+  );
   return { groups, add, mostRunning: () => mostRunning };
 }
 
@@ -77,6 +84,29 @@ describe('small uploads of an organisation', () => {
     );
     assert.equal(await add(uploadOf('b')), '1: b');
     assert.equal(groups.length, 2);
+  });
+
+  test('are written one by one if another transaction keeps them from being written together', async () => {
+    const { groups, add } = recorder();
+    const outcomes = await Promise.allSettled([
+      add(uploadOf('a')),
+      add(uploadOf('locked')),
+      add(uploadOf('b')),
+    ]);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ['fulfilled', 'rejected', 'fulfilled'],
+    );
+    assert.deepEqual(groups, [['a', 'locked', 'b'], ['a'], ['locked'], ['b']]);
+  });
+
+  test('do not wait long for a group that hangs', async () => {
+    const { groups, add } = recorder();
+    const hanging = add(uploadOf('slow'));
+    await sleep(2);
+    assert.equal(await add(uploadOf('b')), '1: b');
+    assert.deepEqual(groups, [['slow'], ['b']]);
+    assert.equal(await hanging, '1: slow');
   });
 
   test('do not wait for those of another organisation', async () => {

@@ -4,9 +4,12 @@
 
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreUnavailable } from '../store.ts';
+import { GivenUp, isOfStatement } from './errors.ts';
+import { settledWithin } from './settled-within.ts';
 
 interface Waiting<Upload, Result> {
   readonly upload: Upload;
+  readonly keys: readonly string[];
   resolve(result: Result): void;
   reject(error: unknown): void;
 }
@@ -18,12 +21,14 @@ export interface UploadGroupOptions<Upload, Result> {
   write(organisation: OrganisationNumber, group: readonly Upload[]): Promise<readonly Result[]>;
 }
 
+/** A group usually takes some milliseconds. The uploads behind a group that takes this long do not wait for it. */
+const SLOW_AFTER_MS = 1000;
+
 /** Returns a function that writes an upload as part of a group. */
-export function groupUploads<Upload, Result>({
-  organisationOf,
-  keysOf,
-  write,
-}: UploadGroupOptions<Upload, Result>): (upload: Upload) => Promise<Result> {
+export function groupUploads<Upload, Result>(
+  { organisationOf, keysOf, write }: UploadGroupOptions<Upload, Result>,
+  slowAfterMs = SLOW_AFTER_MS,
+): (upload: Upload) => Promise<Result> {
   const lines = new Map<OrganisationNumber, Waiting<Upload, Result>[]>();
 
   /** Takes the uploads of the next group out of the line. */
@@ -31,10 +36,9 @@ export function groupUploads<Upload, Result>({
     const taken = new Set<string>();
     const group: Waiting<Upload, Result>[] = [];
     for (const waiting of line.splice(0)) {
-      const keys = keysOf(waiting.upload);
-      if (keys.some((key) => taken.has(key))) line.push(waiting);
+      if (waiting.keys.some((key) => taken.has(key))) line.push(waiting);
       else {
-        for (const key of keys) taken.add(key);
+        for (const key of waiting.keys) taken.add(key);
         group.push(waiting);
       }
     }
@@ -54,10 +58,13 @@ export function groupUploads<Upload, Result>({
         resolve(results[position]!);
       });
     } catch (error) {
-      // If the store is available, one of the uploads is at fault. It must not make the others fail.
-      if (error instanceof StoreUnavailable || group.length === 1)
-        for (const { reject } of group) reject(error);
-      else for (const waiting of group) await writeGroup(organisation, [waiting]);
+      // One of the uploads may be at fault, for example because another transaction has locked its rows. It must not
+      // make the others fail.
+      const isOfOne =
+        !(error instanceof StoreUnavailable) || isOfStatement(error) || error instanceof GivenUp;
+      if (isOfOne && group.length > 1) {
+        await Promise.all(group.map((waiting) => writeGroup(organisation, [waiting])));
+      } else for (const { reject } of group) reject(error);
     }
   };
 
@@ -65,7 +72,7 @@ export function groupUploads<Upload, Result>({
     organisation: OrganisationNumber,
     line: Waiting<Upload, Result>[],
   ): Promise<void> => {
-    while (line.length > 0) await writeGroup(organisation, takeGroup(line));
+    while (line.length > 0) await settledWithin(writeGroup(organisation, takeGroup(line)), slowAfterMs);
     lines.delete(organisation);
   };
 
@@ -73,7 +80,7 @@ export function groupUploads<Upload, Result>({
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     const organisation = organisationOf(upload);
     const line = lines.get(organisation) ?? [];
-    if (line.push({ upload, resolve, reject }) === 1 && !lines.has(organisation)) {
+    if (line.push({ upload, keys: keysOf(upload), resolve, reject }) === 1 && !lines.has(organisation)) {
       lines.set(organisation, line);
       // The uploads of this turn of the event loop form the first group.
       setImmediate(() => void writeLine(organisation, line));

@@ -26,6 +26,7 @@ import {
   entryOf,
   entryValues,
   filterSql,
+  listColumns,
   readColumns,
   USAGE_GROUP_ENTRIES,
   usageColumns,
@@ -47,6 +48,8 @@ const insertEntrySql = `INSERT INTO ledger_entries (${entryColumns.join(', ')})
 /** How many records of a page are read before other calls get their turn. */
 const LOOK_UPS_PER_STEP = 500;
 const BYTES_PER_ENTRY = 500;
+/** How many bytes of ids a step of an expiry deletes, because other writes wait for the step. */
+const EXPIRED_BYTES_AT_ONCE = 256 * 1024;
 
 function boundsOf(prepare: Prepare, organisation: OrganisationNumber): LedgerBounds {
   const row = prepare(
@@ -123,10 +126,10 @@ export function ledgerLists(prepare: Prepare) {
           values.push(value);
           return '?';
         });
-        const sql = `${selectEntrySql} WHERE organisation = ? AND seq < ? AND seq >= ?
+        const sql = `SELECT ${listColumns.join(', ')} FROM ledger_entries WHERE organisation = ? AND seq < ? AND seq >= ?
           AND ${conditions.join(' AND ')} ORDER BY seq DESC`;
         for (const row of arraysOf(prepare, sql, values)) {
-          const entry = { ...entryOf(row), causesJson: null };
+          const entry = entryOf(row);
           if (!account.take(JSON.stringify(entry))) return { entries, next: entries.at(-1)!.seq };
           entries.push(entry);
         }
@@ -297,11 +300,13 @@ function addUsage(
 export function ledgerWrites(prepare: Prepare) {
   /** Returns the last of the entries after `afterSeq` that were received before `beforeMs`, at most some. */
   const lastBefore = (organisation: OrganisationNumber, afterSeq: number, beforeMs: number): number => {
-    const sql = `SELECT seq, received_at_ms FROM ledger_entries WHERE organisation = ? AND seq > ?
+    const sql = `SELECT seq, received_at_ms, length(changed_ids) FROM ledger_entries WHERE organisation = ? AND seq > ?
       ORDER BY seq LIMIT ${EXPIRED_ENTRIES_AT_ONCE}`;
     let last = afterSeq;
-    for (const [seq, receivedAtMs] of arraysOf(prepare, sql, [organisation, afterSeq])) {
-      if (Number(receivedAtMs) >= beforeMs) break;
+    let bytes = 0;
+    for (const [seq, receivedAtMs, idBytes] of arraysOf(prepare, sql, [organisation, afterSeq])) {
+      bytes += Number(idBytes ?? 0);
+      if (Number(receivedAtMs) >= beforeMs || (bytes > EXPIRED_BYTES_AT_ONCE && last > afterSeq)) break;
       last = Number(seq);
     }
     return last;

@@ -1,0 +1,10 @@
+// Limits how long a call waits for work that goes on.
+
+/** Resolves to true when the work has settled, or to false after `timeMs`. */
+export async function settledWithin(work: Promise<void>, timeMs: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, timeMs, false);
+  const isSettled = await Promise.race([work.then(() => true), promise]);
+  clearTimeout(timer);
+  return isSettled;
+}
