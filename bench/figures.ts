@@ -57,7 +57,7 @@ export const claims = {
     bound: { atLeast: 100_000 },
   },
   idleFollowers: {
-    title: 'Processor time per second for 100 followers that are up to date',
+    title: 'Processor time per second for 50 followers that are up to date',
     unit: 'ms',
     bound: { below: 10 },
   },

@@ -10,7 +10,7 @@ import { CLIENTS, type Experiment, figure, orderOf, perSecond } from './experime
 
 const PAGE_CHANGES = 10_000;
 const LINE_FEED = 0x0a;
-const FOLLOWERS = 100;
+const FOLLOWERS = 50;
 const IDLE_MS = 5000;
 /** Followers wait for up to 30 s, so those that started before the measurement still wait when it ends. */
 const WAIT_S = 30;
