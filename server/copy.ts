@@ -167,8 +167,8 @@ async function copyKeys(from: Store, to: Store, pair: Pair): Promise<void> {
 }
 
 /**
- * Copies the entries that the target does not have. They are copied last, so that nobody can see an entry of the target
- * without the records that it describes.
+ * Copies the entries that the target does not have. They are copied last, so that a reader of the target sees no entry
+ * without the records that it describes, unless the source was written to meanwhile. The comparison then shows that.
  */
 async function copyLedger(
   from: Store,
