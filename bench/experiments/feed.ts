@@ -1,7 +1,7 @@
 // The feed of changes: how many records a second one follower reads from SQLite, and what followers cost that are up to
 // date.
 
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { headgate, type RunningHeadgate } from '../contenders/headgate.ts';
@@ -14,7 +14,7 @@ const FOLLOWERS = 50;
 const IDLE_MS = 5000;
 /** Followers wait for up to 30 s, so those that started before the measurement still wait when it ends. */
 const WAIT_S = 30;
-const MS_PER_TICK = 10;
+const NS_PER_MS = 1e6;
 
 interface Page {
   readonly lines: number;
@@ -54,10 +54,13 @@ async function readAll(running: RunningHeadgate): Promise<number> {
   }
 }
 
-/** Returns the processor time that a process has used so far. */
+/** Returns the processor time that all threads of a process have used so far. */
 async function processorMs(pid: number): Promise<number> {
-  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]!.split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+  const threads = await readdir(`/proc/${pid}/task`);
+  const times = await Promise.all(
+    threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8')),
+  );
+  return times.reduce((sum, time) => sum + Number(time.split(' ', 1)[0]) / NS_PER_MS, 0);
 }
 
 export const feed: Experiment = async ({ plan, sqlite, say }) => {
