@@ -3,6 +3,7 @@
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { Failure } from '../failure.ts';
 import {
+  shownSums,
   summedUsage,
   type UsageGroup,
   type UsagePeriod,
@@ -25,17 +26,6 @@ interface OrganisationUsage {
   readonly usage: readonly UsageRow[];
   readonly total: UsageSums;
 }
-
-const sumNames = [
-  'uploads',
-  'received',
-  'created',
-  'updated',
-  'unchanged',
-  'rejected',
-  'bytes',
-  'interactions',
-] as const satisfies readonly (keyof UsageSums)[];
 
 export async function showUsage(call: Call): Promise<ExitCode> {
   const { io, option, isOn } = call;
@@ -87,8 +77,8 @@ async function usageOf(
 
 /** Returns one row for each organisation, or for each of its days, types or keys. The name is last: it may be long. */
 function tableOf(all: readonly OrganisationUsage[], by: UsageGroup | null): string[][] {
-  const figures = (sums: UsageSums): string[] => sumNames.map((name) => shown(sums[name]));
-  const heading = sumNames.map((name) => name.toUpperCase());
+  const figures = (sums: UsageSums): string[] => shownSums.map((name) => shown(sums[name]));
+  const heading = shownSums.map((name) => name.toUpperCase());
   if (by === null) {
     const rows = all.map(({ organisation, total }) => [...figures(total), organisation.name]);
     return [[...heading, 'ORGANISATION'], ...rows];

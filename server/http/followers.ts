@@ -1,6 +1,6 @@
 // Lets requests for changes wait until their organisation's ledger has a further entry. Entries that this process writes
-// wake them at once. Entries of other processes are found by looking once a second, once for all that wait in an
-// organisation. If nobody waits, nothing is done.
+// wake them at once. For entries of other processes, the store is polled once a second, once for all that wait in
+// an organisation. If nobody waits, nothing is done.
 
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { Store } from '../store/store.ts';
@@ -8,16 +8,16 @@ import type { Store } from '../store/store.ts';
 export interface FollowerLimits {
   /** The most requests of one organisation that wait at once. */
   readonly mostWaiting: number;
-  readonly lookEveryMs: number;
+  readonly pollEveryMs: number;
 }
 
-const followerLimits: FollowerLimits = { mostWaiting: 50, lookEveryMs: 1000 };
+const followerLimits: FollowerLimits = { mostWaiting: 50, pollEveryMs: 1000 };
 
 interface Line {
   /** For each waiting request, what to call when the ledger has an entry after a number. */
   readonly waiting: Map<() => void, number>;
   readonly timer: NodeJS.Timeout;
-  isLooking: boolean;
+  isPolling: boolean;
   isDue: boolean;
 }
 
@@ -71,10 +71,10 @@ export class Followers {
     this.#lines.delete(organisation);
   }
 
-  /** Looks for further entries, because an upload of the organisation has just been stored. */
+  /** Polls the store at once, because an upload of the organisation has just been stored. */
   wake(organisation: OrganisationNumber): void {
     const line = this.#lines.get(organisation);
-    if (line !== undefined) void this.#look(organisation, line);
+    if (line !== undefined) void this.#poll(organisation, line);
   }
 
   /** Ends all waits, now and from now on. */
@@ -86,17 +86,17 @@ export class Followers {
   #lineOf(organisation: OrganisationNumber): Line {
     const known = this.#lines.get(organisation);
     if (known !== undefined) return known;
-    const look = (): void => this.wake(organisation);
-    const timer = setInterval(look, this.#limits.lookEveryMs);
-    const line = { waiting: new Map(), timer, isLooking: false, isDue: false };
+    const poll = (): void => this.wake(organisation);
+    const timer = setInterval(poll, this.#limits.pollEveryMs);
+    const line = { waiting: new Map(), timer, isPolling: false, isDue: false };
     this.#lines.set(organisation, line);
     return line;
   }
 
-  async #look(organisation: OrganisationNumber, line: Line): Promise<void> {
+  async #poll(organisation: OrganisationNumber, line: Line): Promise<void> {
     line.isDue = true;
-    if (line.isLooking) return;
-    line.isLooking = true;
+    if (line.isPolling) return;
+    line.isPolling = true;
     try {
       while (line.isDue && line.waiting.size > 0) {
         line.isDue = false;
@@ -107,7 +107,7 @@ export class Followers {
       // The requests read the store again, and report why it cannot be read.
       for (const resolve of line.waiting.keys()) resolve();
     } finally {
-      line.isLooking = false;
+      line.isPolling = false;
     }
   }
 }

@@ -4,7 +4,7 @@ import { date } from '@headgate/catalogue/kinds/date.ts';
 import { Flaw } from '@headgate/catalogue/kinds/kind.ts';
 import { INTERACTIONS } from '@headgate/catalogue/record-types.ts';
 import { Failure } from '../failure.ts';
-import type { Usage } from '../store/ledger.ts';
+import { type Usage, usageSums } from '../store/ledger.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** The most days that are added up at once, because all rows are in memory. */
@@ -38,8 +38,8 @@ export function usagePeriod(
   return { from: first, to: last };
 }
 
-const sumNames = ['uploads', 'received', 'created', 'updated', 'unchanged', 'rejected', 'bytes'] as const;
-export type UsageSums = Record<(typeof sumNames)[number] | 'interactions', number>;
+export const shownSums = [...usageSums, 'interactions'] as const;
+export type UsageSums = Record<(typeof shownSums)[number], number>;
 
 /** The sums of one day, type or key. */
 export interface UsageRow extends UsageSums {
@@ -70,18 +70,9 @@ export function summedUsage(
 }
 
 function sumOf(usage: readonly Usage[]): UsageSums {
-  const sums: UsageSums = {
-    uploads: 0,
-    received: 0,
-    created: 0,
-    updated: 0,
-    unchanged: 0,
-    rejected: 0,
-    bytes: 0,
-    interactions: 0,
-  };
+  const sums = Object.fromEntries(shownSums.map((name) => [name, 0])) as UsageSums;
   for (const one of usage) {
-    for (const name of sumNames) sums[name] += one[name];
+    for (const name of usageSums) sums[name] += one[name];
     if (one.type === INTERACTIONS) sums.interactions += one.created;
   }
   return sums;

@@ -20,7 +20,7 @@ export interface ChangedId {
   readonly type: UploadTypeName;
   readonly id: string;
   readonly seq: number;
-  /** How many ids of the entry have been read when this one has. */
+  /** The number of the entry's ids up to and including this one. */
   readonly ids: number;
 }
 
@@ -61,12 +61,12 @@ export class ChangedIds {
       this.#changed.set(key, { type, id, seq, ids: read + 1 });
       this.#idsRead++;
     }
-    this.skipTo(seq);
+    this.markReadTo(seq);
     return !this.isFull;
   }
 
-  /** Notes that there is nothing more to read up to the entry, and in it. */
-  skipTo(seq: number): void {
+  /** Marks everything up to and including the entry as read. */
+  markReadTo(seq: number): void {
     this.#position = { seq, ids: null };
   }
 

@@ -1,9 +1,16 @@
 // The tables of the ledger, which have the same columns in every store.
 
 import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
-import type { EntryFilter, LedgerEntry, UploadStatus, Usage } from './ledger.ts';
+import {
+  type EntryFilter,
+  type LedgerEntry,
+  type UploadEntry,
+  type UploadStatus,
+  type Usage,
+  usageSums,
+} from './ledger.ts';
 import { ID_BYTES } from './packed-ids.ts';
-import type { OrganisationNumber } from './rows.ts';
+import type { OrganisationNumber, Tally } from './rows.ts';
 
 /** The columns of `ledger_entries` in the order in which `entryValues` returns their values. */
 export const entryColumns = [
@@ -31,6 +38,18 @@ export const readColumns = entryColumns.slice(1, -1);
 export const listColumns = readColumns.map((column) => (column === 'causes' ? 'NULL AS causes' : column));
 
 type Value = string | number | null;
+
+/** Returns the entry with its number, and with what is known once its rows are written. */
+export function writtenEntry(
+  entry: UploadEntry,
+  type: UploadTypeName,
+  seq: number,
+  { created, updated }: Pick<Tally, 'created' | 'updated'>,
+): LedgerEntry {
+  const unchanged = entry.received - entry.rejected - created - updated;
+  const ms = Math.max(0, Date.now() - entry.receivedAtMs);
+  return { ...entry, seq, type, ms, created, updated, unchanged };
+}
 
 export function entryValues(organisation: number, entry: LedgerEntry): Value[] {
   const { seq, requestId, keyId, type, receivedAtMs, ms, bytes } = entry;
@@ -100,7 +119,6 @@ export const USAGE_GROUP_ENTRIES = 1000;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-const usageSums = ['uploads', 'received', 'created', 'updated', 'unchanged', 'rejected', 'bytes'] as const;
 export const usageColumns = ['day', 'type', 'key_id', ...usageSums] as const;
 
 const entrySums = usageSums.slice(1).map((column) => `sum(${column}) AS ${column}`);
@@ -160,37 +178,20 @@ export function afterCopySql(organisation: string): readonly string[] {
 }
 
 /** `values` are those of `usageColumns`; numbers may be texts. */
-export function usageOf(values: readonly unknown[]): Usage {
-  const [day, type, keyId, ...sums] = values;
-  const [uploads, received, created, updated, unchanged, rejected, bytes] = sums.map(Number);
+export function usageOf([day, type, keyId, ...sums]: readonly unknown[]): Usage {
   return {
     day: dayText(Number(day)),
     type: type as UploadTypeName,
     keyId: keyId as string,
-    uploads: uploads!,
-    received: received!,
-    created: created!,
-    updated: updated!,
-    unchanged: unchanged!,
-    rejected: rejected!,
-    bytes: bytes!,
+    ...(Object.fromEntries(usageSums.map((name, at) => [name, Number(sums[at])])) as Pick<
+      Usage,
+      (typeof usageSums)[number]
+    >),
   };
 }
 
 export function usageValues(usage: Usage): Value[] {
-  const { uploads, received, created, updated, unchanged, rejected, bytes } = usage;
-  return [
-    dayNumber(usage.day),
-    usage.type,
-    usage.keyId,
-    uploads,
-    received,
-    created,
-    updated,
-    unchanged,
-    rejected,
-    bytes,
-  ];
+  return [dayNumber(usage.day), usage.type, usage.keyId, ...usageSums.map((name) => usage[name])];
 }
 
 function dayNumber(day: string): number {

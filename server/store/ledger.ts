@@ -85,16 +85,23 @@ export type ChangesRead =
       readonly latest: number;
     };
 
-/** The numbers of all entries of one type, key and day, added up. */
-export interface Usage extends Tally {
+/** What is added up of entries. */
+export const usageSums = [
+  'uploads',
+  'received',
+  'created',
+  'updated',
+  'unchanged',
+  'rejected',
+  'bytes',
+] as const;
+
+/** The sums of all entries of one type, key and day. */
+export interface Usage extends Readonly<Record<(typeof usageSums)[number], number>> {
   /** A UTC date, such as 2026-01-31. */
   readonly day: string;
   readonly type: UploadTypeName;
   readonly keyId: string;
-  readonly uploads: number;
-  readonly received: number;
-  readonly rejected: number;
-  readonly bytes: number;
 }
 
 export interface LedgerSize {

@@ -34,6 +34,7 @@ import {
   usageOf,
   usageSql,
   usageValues,
+  writtenEntry,
 } from '../ledger-table.ts';
 import { ID_BYTES, packIds } from '../packed-ids.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
@@ -110,16 +111,12 @@ export async function appendEntries(
       Number(last) - sums.get(Number(organisation))!.entries,
     ]),
   );
-  const nowMs = Date.now();
   const seqs: number[] = [];
   const rows = appended.map(({ organisation, type, entry, tally, ids }) => {
     const seq = next.get(organisation)! + 1;
     next.set(organisation, seq);
     seqs.push(seq);
-    const { created, updated } = tally;
-    const unchanged = entry.received - entry.rejected - created - updated;
-    const ms = Math.max(0, nowMs - entry.receivedAtMs);
-    return rowOf(organisation, { ...entry, seq, type, ms, created, updated, unchanged }, packIds(ids));
+    return rowOf(organisation, writtenEntry(entry, type, seq, tally), packIds(ids));
   });
   await insertEntries(run, rows);
   for (const [position, seq] of seqs.entries()) {
@@ -328,7 +325,7 @@ async function readEntries(
   for (const [seq, type, packed] of found) {
     if (!ids.addEntry(Number(seq), type as UploadTypeName, bytesOfHex(packed!))) return;
   }
-  if (found.length < ENTRIES_AT_ONCE) ids.skipTo(stepEnd);
+  if (found.length < ENTRIES_AT_ONCE) ids.markReadTo(stepEnd);
 }
 
 /** How many entries with ids are read in one statement. */

@@ -3,21 +3,22 @@
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { INTERACTIONS, type UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import { CHANGES_PAGE_ENTRIES, CHANGES_STEP_ENTRIES, ChangedIds, ChangeLines } from '../changed-ids.ts';
-import type {
-  ChangesPage,
-  ChangesRead,
-  EntriesRead,
-  EntryOrigin,
-  EntryPage,
-  LedgerBounds,
-  LedgerEntry,
-  LedgerPart,
-  LedgerSize,
-  LedgerStore,
-  UploadEntry,
-  Usage,
+import {
+  type ChangesPage,
+  type ChangesRead,
+  COPIED_ENTRIES,
+  type EntriesRead,
+  type EntryOrigin,
+  type EntryPage,
+  EXPIRED_ENTRIES_AT_ONCE,
+  type LedgerBounds,
+  type LedgerEntry,
+  type LedgerPart,
+  type LedgerSize,
+  type LedgerStore,
+  type UploadEntry,
+  type Usage,
 } from '../ledger.ts';
-import { COPIED_ENTRIES, EXPIRED_ENTRIES_AT_ONCE } from '../ledger.ts';
 import {
   addUp,
   addUsageSql,
@@ -33,6 +34,7 @@ import {
   usageOf,
   usageSql,
   usageValues,
+  writtenEntry,
 } from '../ledger-table.ts';
 import { ID_BYTES, packIds } from '../packed-ids.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
@@ -42,7 +44,6 @@ import { rowFinder, type Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
 import { type Links, nobodys } from './thread-operations.ts';
 
-const selectEntrySql = `SELECT ${readColumns.join(', ')} FROM ledger_entries`;
 const insertEntrySql = `INSERT INTO ledger_entries (${entryColumns.join(', ')})
   VALUES (${entryColumns.map(() => '?').join(', ')})`;
 /** How many records of a page are read before other calls get their turn. */
@@ -73,22 +74,15 @@ function arraysOf(
   return select.iterate(...values) as unknown as Iterable<SQLOutputValue[]>;
 }
 
-function findEntry(
-  prepare: Prepare,
-  organisation: OrganisationNumber,
-  requestId: string,
-): LedgerEntry | null {
-  const sql = `${selectEntrySql} WHERE organisation = ? AND request_id = ?`;
-  const [row] = arraysOf(prepare, sql, [organisation, requestId]);
-  return row === undefined ? null : entryOf(row);
-}
-
 export function ledgerLookUps(prepare: Prepare) {
   return {
     latestEntry: (organisation: OrganisationNumber): number => boundsOf(prepare, organisation).lastSeq,
 
-    entry: (organisation: OrganisationNumber, requestId: string): LedgerEntry | null =>
-      findEntry(prepare, organisation, requestId),
+    entry(organisation: OrganisationNumber, requestId: string): LedgerEntry | null {
+      const sql = `SELECT ${readColumns.join(', ')} FROM ledger_entries WHERE organisation = ? AND request_id = ?`;
+      const [row] = arraysOf(prepare, sql, [organisation, requestId]);
+      return row === undefined ? null : entryOf(row);
+    },
 
     /** Returns the organisations whose ledger has ids or entries that are older than the given times. */
     expiredLedgers(idsBeforeMs: number, entriesBeforeMs: number): readonly OrganisationNumber[] {
@@ -153,7 +147,7 @@ export function ledgerLists(prepare: Prepare) {
       while (ids.nextSeq <= last && !ids.isFull) {
         const stepEnd = Math.min(last, ids.nextSeq + CHANGES_STEP_ENTRIES - 1);
         if (addEntries(arraysOf(prepare, sql, [organisation, ids.nextSeq, stepEnd, ...types]), ids))
-          ids.skipTo(stepEnd);
+          ids.markReadTo(stepEnd);
         if (ids.nextSeq <= last && !ids.isFull) yield;
       }
       // Ids may have expired while the entries were read.
@@ -223,7 +217,7 @@ interface InteractionGroup extends EntryOrigin {
 
 export type LedgerWriter = ReturnType<typeof createLedgerWriter>;
 
-/** Returns what adds entries to the ledgers. `begin` and `end` must be called in every transaction. */
+/** Adds entries to the ledgers. The writer calls `begin` and `end` in every transaction. */
 export function createLedgerWriter(prepare: Prepare) {
   /** By the id of the key. */
   const groups = new Map<string, InteractionGroup>();
@@ -232,7 +226,7 @@ export function createLedgerWriter(prepare: Prepare) {
     organisation: OrganisationNumber,
     type: UploadTypeName,
     entry: UploadEntry,
-    { created, updated }: Pick<Tally, 'created' | 'updated'>,
+    tally: Pick<Tally, 'created' | 'updated'>,
     ids: readonly string[],
   ): number => {
     const row = prepare(
@@ -242,14 +236,7 @@ export function createLedgerWriter(prepare: Prepare) {
         RETURNING last_seq`,
     ).get(organisation, ids.length);
     const seq = Number(row!.last_seq);
-    const unchanged = entry.received - entry.rejected - created - updated;
-    const ms = Math.max(0, Date.now() - entry.receivedAtMs);
-    insertEntry(
-      prepare,
-      organisation,
-      { ...entry, seq, type, ms, created, updated, unchanged },
-      packIds(ids),
-    );
+    insertEntry(prepare, organisation, writtenEntry(entry, type, seq, tally), packIds(ids));
     if (seq % USAGE_GROUP_ENTRIES === 0) addUsage(prepare, organisation, seq - USAGE_GROUP_ENTRIES, seq);
     return seq;
   };
@@ -298,7 +285,7 @@ function addUsage(
 }
 
 export function ledgerWrites(prepare: Prepare) {
-  /** Returns the last of the entries after `afterSeq` that were received before `beforeMs`, at most some. */
+  /** Returns the number of the last expired entry of the next step, or `afterSeq` if no entry has expired. */
   const lastBefore = (organisation: OrganisationNumber, afterSeq: number, beforeMs: number): number => {
     const sql = `SELECT seq, received_at_ms, length(changed_ids) FROM ledger_entries WHERE organisation = ? AND seq > ?
       ORDER BY seq LIMIT ${EXPIRED_ENTRIES_AT_ONCE}`;
