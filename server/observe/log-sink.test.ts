@@ -133,8 +133,12 @@ test('a stalled terminal does not prevent a process from ending', { skip: withou
         () => false,
       );
     const terminal = startShell(t, 'script', ['-q', '-c', `exec ${command}`, '/dev/null']);
-    await waitUntil('the program runs', () => has('started'));
-    const program = Number(await readFile(join(folder, 'started'), 'utf8'));
+    let program = 0;
+    // The file may exist before its content does. A kill of process 0 would end all tests and their runner.
+    await waitUntil('the program runs', async () => {
+      program = Number(await readFile(join(folder, 'started'), 'utf8').catch(() => ''));
+      return program > 0;
+    });
     t.after(() => isThere(program) && process.kill(program, 'SIGKILL'));
     terminal.kill('SIGSTOP');
     await writeFile(join(folder, 'go'), '');
