@@ -10,6 +10,8 @@ import { CLIENTS, type Experiment, figure, orderOf, perSecond } from './experime
 
 const PAGE_CHANGES = 10_000;
 const LINE_FEED = 0x0a;
+/** Enough for the last line, which has the position and the number of the last entry. */
+const END_BYTES = 100;
 const FOLLOWERS = 50;
 const IDLE_MS = 5000;
 /** Followers wait for up to 30 s, so those that started before the measurement still wait when it ends. */
@@ -30,7 +32,7 @@ function readPage({ headgate: { url }, key }: RunningHeadgate, query: string): P
       let end = '';
       response.on('data', (chunk: Buffer) => {
         for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, at + 1)) lines++;
-        end = (end + chunk.toString('latin1')).slice(-100);
+        end = (end + chunk.subarray(-END_BYTES).toString('latin1')).slice(-END_BYTES);
       });
       response.on('error', reject);
       response.on('end', () => {

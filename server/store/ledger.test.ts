@@ -4,8 +4,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { presenters } from '@headgate/catalogue/presentation.ts';
-import { INTERACTIONS, recordTypes, type UploadTypeName } from '@headgate/catalogue/record-types.ts';
+import {
+  INTERACTIONS,
+  recordTypes,
+  storedInteraction,
+  type UploadTypeName,
+  uploadTypeNames,
+} from '@headgate/catalogue/record-types.ts';
 import fc from 'fast-check';
+import { CHANGES_PAGE_BYTES } from './changed-ids.ts';
 import type { IdempotencyRecord, Written } from './idempotency-records.ts';
 import {
   type ChangePosition,
@@ -28,7 +35,7 @@ import type { Store } from './store.ts';
 import { catalogueTables, tableOf } from './tables.ts';
 import { type TestDatabases, testDatabases } from './test-databases.ts';
 import { everyInteraction, everyRecord } from './test-lists.ts';
-import { interactionRow, recordRow, type Values } from './test-rows.ts';
+import { anyRow, interactionRow, recordRow, type Values } from './test-rows.ts';
 import { directStores, type TestStore, testStores } from './test-stores.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -545,7 +552,7 @@ for (const { name, open } of testStores) {
         await begin();
         const long = (n: number) => recordRow('shops', { name: `${n}`.repeat(400_000) });
         const rows = Array.from({ length: 27 }, (_, n) => long(n % 10));
-        const huge = recordRow('shops', { name: 'h'.repeat(6_000_000) });
+        const huge = recordRow('shops', { name: 'h'.repeat(2 * CHANGES_PAGE_BYTES) });
         await ledger.upload('shops', rows.slice(0, 12));
         await ledger.upload('tags', [recordRow('tags')]);
         await ledger.upload('shops', [...rows.slice(12), huge]);
@@ -555,7 +562,8 @@ for (const { name, open } of testStores) {
         const types = ['shops'] as const;
         const pages = await ledger.pages(START, { types });
         assert.ok(pages.length >= 4);
-        for (const page of pages) assert.ok(page.length === 1 || JSON.stringify(page).length < 5_000_000);
+        for (const page of pages)
+          assert.ok(page.length === 1 || JSON.stringify(page).length < CHANGES_PAGE_BYTES);
         assert.deepEqual(idsOf(pages.flat()), [
           ...rows.slice(1).map((row) => idOf('shops', row)),
           idOf('shops', huge),
@@ -563,6 +571,20 @@ for (const { name, open } of testStores) {
         ]);
         assert.deepEqual(pages.flat().at(-1), changeOf(4, 'shops', moved));
         assert.deepEqual(pages.flat()[0], changeOf(1, 'shops', rows[1]!));
+      });
+
+      test('have every value of every type as responses have it', async () => {
+        await begin();
+        for (const type of uploadTypeNames) {
+          const fields = type === INTERACTIONS ? storedInteraction : recordTypes[type].fields;
+          const rows = fc.sample(anyRow(fields), 100);
+          const after = { seq: await store.latestEntry(ledger.organisation), ids: null };
+          const { seq } = (await ledger.upload(type, rows)) as { seq: number };
+          assert.deepEqual(
+            changesIn(await ledger.changes(after, { types: [type] })),
+            rows.map((row) => changeOf(seq, type, row)),
+          );
+        }
       });
 
       test('of thousands of entries and ids are read page by page', async () => {

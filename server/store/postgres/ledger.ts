@@ -1,5 +1,6 @@
 // Stores the ledger in PostgreSQL.
 
+import { presenters } from '@headgate/catalogue/presentation.ts';
 import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import {
   CHANGES_PAGE_BYTES,
@@ -8,6 +9,9 @@ import {
   type ChangedId,
   ChangedIds,
   ChangeLines,
+  LINE_END,
+  LINE_MIDDLE,
+  lineStart,
 } from '../changed-ids.ts';
 import {
   type ChangePosition,
@@ -338,19 +342,21 @@ async function linesOf(
   changes: readonly ChangedId[],
 ): Promise<{ readonly lines: Uint8Array<ArrayBuffer>; readonly cutAfter: ChangePosition | null }> {
   const lines = new ChangeLines();
-  let cutAfter: ChangePosition | null = null;
   for (let first = 0; first < changes.length; ) {
     const some = await fitting(run, organisation, changes.slice(first, first + LOOKED_UP_AT_ONCE));
     const rows = await lookUp(some, (type, ids) =>
       rowsByKeys(run, tableOf(catalogueTables, type), organisation, ids),
     );
-    for (const changed of some) {
-      if (!lines.add(changed, rows.get(changed) ?? null)) return { lines: lines.encoded(), cutAfter };
-      cutAfter = { seq: changed.seq, ids: changed.ids };
-    }
+    const texts = some.map((changed) => {
+      const row = rows.get(changed);
+      const recordJson = row === undefined ? 'null' : JSON.stringify(presenters[changed.type](row));
+      return `${lineStart(changed)}${changed.id}${LINE_MIDDLE}${recordJson}${LINE_END}`;
+    });
+    if (!lines.add(Buffer.from(texts.join('')), some))
+      return { lines: lines.bytes(), cutAfter: lines.position };
     first += some.length;
   }
-  return { lines: lines.encoded(), cutAfter: null };
+  return { lines: lines.bytes(), cutAfter: null };
 }
 
 /** Returns the first changes whose records have at most about as many bytes as a page, and at least one change. */

@@ -8,19 +8,18 @@ import { codecs } from './codecs.ts';
 import type { PackedSlice } from './packed-rows.ts';
 
 export class DifferingRows {
-  readonly #find: StatementSync | null;
+  readonly #find: StatementSync;
 
   constructor(database: DatabaseSync, table: Table) {
-    this.#find = writesNumbersInFull(database) ? database.prepare(findSql(table)) : null;
+    this.#find = database.prepare(findSql(table));
   }
 
   /**
    * Returns the positions of all rows that differ from the stored rows or are not stored. An identical row may be among
-   * them, if SQLite writes one of its values in another way than JSON.stringify. Returns null if this version of SQLite
-   * cannot compare reliably.
+   * them, if SQLite writes one of its values in another way than JSON.stringify.
    */
-  placesIn({ bytes }: PackedSlice, organisation: OrganisationNumber): readonly number[] | null {
-    return this.#find?.all(bytes, organisation).map(({ place }) => place as number) ?? null;
+  placesIn({ bytes }: PackedSlice, organisation: OrganisationNumber): readonly number[] {
+    return this.#find.all(bytes, organisation).map(({ place }) => place as number);
   }
 }
 
@@ -43,13 +42,4 @@ function findSql({ name, key, columns }: Table): string {
 function longBytesSql(columns: Table['columns']): string {
   const long = columns.filter(({ kind }) => codecs[kind].isLong);
   return ['0', ...long.map(({ name }) => `coalesce(octet_length("stored".${quoted(name)}), 0)`)].join(' + ');
-}
-
-/**
- * Returns false if this version of SQLite shortens numbers to 15 digits. It could then write two different numbers as
- * the same text.
- */
-function writesNumbersInFull(database: DatabaseSync): boolean {
-  const written = database.prepare('SELECT json_array(0.1 + 0.2) AS "json"').get();
-  return written?.json === JSON.stringify([0.1 + 0.2]);
 }

@@ -1,8 +1,18 @@
 // Stores the ledger in SQLite.
 
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import { INTERACTIONS, type UploadTypeName } from '@headgate/catalogue/record-types.ts';
-import { CHANGES_PAGE_ENTRIES, CHANGES_STEP_ENTRIES, ChangedIds, ChangeLines } from '../changed-ids.ts';
+import { INTERACTIONS, type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
+import {
+  CHANGES_PAGE_ENTRIES,
+  CHANGES_STEP_ENTRIES,
+  type ChangedId,
+  ChangedIds,
+  ChangeLines,
+  LINE_END,
+  LINE_MIDDLE,
+  lineStart,
+  runsOfOneEntry,
+} from '../changed-ids.ts';
 import {
   type ChangesPage,
   type ChangesRead,
@@ -39,8 +49,9 @@ import {
 import { ID_BYTES, packIds } from '../packed-ids.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Tally } from '../rows.ts';
-import { catalogueTables, tableOf } from '../tables.ts';
-import { rowFinder, type Steps } from './pages.ts';
+import { catalogueTables, quoted, type Table, tableOf } from '../tables.ts';
+import { codecs } from './codecs.ts';
+import type { Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
 import { type Links, nobodys } from './thread-operations.ts';
 
@@ -48,6 +59,8 @@ const insertEntrySql = `INSERT INTO ledger_entries (${entryColumns.join(', ')})
   VALUES (${entryColumns.map(() => '?').join(', ')})`;
 /** How many records of a page are read before other calls get their turn. */
 const LOOK_UPS_PER_STEP = 500;
+/** How many lines SQLite puts together. Few, because records may have megabytes of text. */
+const LINES_AT_ONCE = 100;
 const BYTES_PER_ENTRY = 500;
 /** How many bytes of ids a step of an expiry deletes, because other writes wait for the step. */
 const EXPIRED_BYTES_AT_ONCE = 256 * 1024;
@@ -153,22 +166,17 @@ export function ledgerLists(prepare: Prepare) {
       // Ids may have expired while the entries were read.
       if (firstSeq <= boundsOf(prepare, organisation).idsAfterSeq) return { kind: 'gone', latest };
       const lines = new ChangeLines();
-      const finders = new Map(
-        types.map((type) => [type, rowFinder(prepare, tableOf(catalogueTables, type), organisation)]),
-      );
       let sinceStep = 0;
-      let included = null;
-      for (const changed of ids.inOrder()) {
-        if (++sinceStep > LOOK_UPS_PER_STEP) {
-          sinceStep = 1;
+      for (const run of runsOfOneEntry(ids.inOrder(), LINES_AT_ONCE)) {
+        sinceStep += run.length;
+        if (sinceStep > LOOK_UPS_PER_STEP) {
+          sinceStep = run.length;
           yield;
         }
-        if (!lines.add(changed, finders.get(changed.type)!(changed.id))) {
-          return { kind: 'changes', lines: lines.encoded(), next: included!, latest };
-        }
-        included = { seq: changed.seq, ids: changed.ids };
+        if (!lines.add(linesOf(prepare, organisation, run), run))
+          return { kind: 'changes', lines: lines.bytes(), next: lines.position, latest };
       }
-      return { kind: 'changes', lines: lines.encoded(), next: ids.position, latest };
+      return { kind: 'changes', lines: lines.bytes(), next: ids.position, latest };
     },
 
     *usage(organisation: OrganisationNumber, firstDay: string, lastDay: string): Steps<readonly Usage[]> {
@@ -198,6 +206,38 @@ export function ledgerLists(prepare: Prepare) {
       return { ...bounds, lastSeq, entries, usage, isLast };
     },
   };
+}
+
+/** Returns the statement that writes the lines of changes. Its parameters are `lineStart`, the ids, and the organisation. */
+function linesSql({ name, key, columns }: Table): string {
+  const members = columns.map(
+    (column) => `'${column.name}', ${codecs[column.kind].shownJsonSql(`stored.${quoted(column.name)}`)}`,
+  );
+  return `SELECT CAST(group_concat(?1 || wanted.value || '${LINE_MIDDLE}' ||
+        iif(stored.${quoted(key)} IS NULL, 'null', json_object(${members.join(', ')})) || '${LINE_END}', '') AS BLOB)
+      FROM json_each(?2) AS wanted
+      LEFT JOIN ${quoted(name)} AS stored ON stored.organisation = ?3 AND stored.${quoted(key)} = wanted.value`;
+}
+
+const lineStatements = new Map(
+  uploadTypeNames.map((type) => [type, linesSql(tableOf(catalogueTables, type))]),
+);
+
+/**
+ * Returns the lines of some changes of an entry. SQLite finds the records and writes the lines, which takes a third of
+ * the time of reading the rows and writing the lines here.
+ */
+function linesOf(
+  prepare: Prepare,
+  organisation: OrganisationNumber,
+  changes: readonly ChangedId[],
+): Uint8Array {
+  const [first] = changes as [ChangedId];
+  const ids = JSON.stringify(changes.map(({ id }) => id));
+  const select = prepare(lineStatements.get(first.type)!);
+  select.setReturnArrays(true);
+  const [lines] = select.get(lineStart(first), ids, organisation) as unknown as [Uint8Array];
+  return lines;
 }
 
 /** Returns false if the page is full before all entries have been added. */

@@ -34,23 +34,11 @@ export function rowByKey(
   organisation: OrganisationNumber,
   id: string,
 ): string {
-  const row = rowFinder(prepare, table, organisation)(id);
-  return JSON.stringify(row === null ? [] : [row]);
-}
-
-/** Returns a function that finds a row of the organisation by its key. */
-export function rowFinder(
-  prepare: Prepare,
-  table: Table,
-  organisation: OrganisationNumber,
-): (id: string) => Row | null {
   const select = prepare(`SELECT ${columnNames(table)} FROM ${quoted(table.name)}
     WHERE "organisation" = ? AND ${quoted(table.key)} = ?`);
   select.setReturnArrays(true);
-  return (id) => {
-    const values = select.get(organisation, id) as unknown as SQLOutputValue[] | undefined;
-    return values === undefined ? null : rowOf(table, values);
-  };
+  const values = select.get(organisation, id) as unknown as SQLOutputValue[] | undefined;
+  return JSON.stringify(values === undefined ? [] : [rowOf(table, values)]);
 }
 
 export function* pageOf(

@@ -11,10 +11,10 @@ import { runThread, type ThreadService, type ThreadSetup } from './thread-loop.t
 import { createLists, createLookUps } from './thread-operations.ts';
 
 /**
- * The size of each thread's page cache. It is enough for the inner pages of the indexes. Lists need little cache,
- * because they read pages in sequence.
+ * The size of each thread's page cache. The reader's is enough for the inner pages of the indexes. The lister's is
+ * larger, because a page of changes looks up thousands of records.
  */
-const CACHE_KIB = 8 * 1024;
+const cacheKib = { reader: 8 * 1024, lister: 32 * 1024 };
 /**
  * How many rows one transaction reads: enough for many calls to share the cost of the transaction, and few enough not
  * to delay the restart of the log for long.
@@ -25,7 +25,7 @@ type Operation = (...args: readonly unknown[]) => unknown;
 
 function openReader({ name, tuning, files, health }: ThreadSetup): ThreadService {
   const isLister = name === 'lister';
-  const connection = new ReadingConnection(files, CACHE_KIB);
+  const connection = new ReadingConnection(files, cacheKib[isLister ? 'lister' : 'reader']);
   const operations = (isLister ? createLists : createLookUps)(connection.database) as unknown as Readonly<
     Record<string, Operation>
   >;
