@@ -14,7 +14,7 @@ import {
   type SlotLimits,
   slotLimits,
 } from './connection-slots.ts';
-import { asStoreError, GivenUp, isConflict, isOfStatement, isRefusedCopy } from './errors.ts';
+import { asStoreError, GivenUp, isConflict, isOfStatement, isRefusedCopy, RefusedCopy } from './errors.ts';
 import {
   BEGIN_POOLED_SQL,
   CONNECT_TIMEOUT_MS,
@@ -40,11 +40,8 @@ export type Run = (statement: Statement) => Promise<readonly TextRow[]>;
 
 export interface Session {
   readonly run: Run;
-  /**
-   * Runs a COPY statement with rows in the text format of COPY. Returns false if one of the rows already exists; then
-   * none was copied.
-   */
-  copy(text: string, rows: Uint8Array): Promise<boolean>;
+  /** Runs a COPY statement with rows in the text format of COPY. Throws a RefusedCopy if one of the rows exists. */
+  copy(text: string, rows: Uint8Array): Promise<void>;
 }
 
 /** The operations of the connections, for one kind of call. Each statement runs in its own transaction. */
@@ -221,7 +218,7 @@ function destroy(client: pg.ClientBase): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }
 
-async function copyInto(client: pg.ClientBase, text: string, rows: Uint8Array): Promise<boolean> {
+async function copyInto(client: pg.ClientBase, text: string, rows: Uint8Array): Promise<void> {
   const copying = client.query(copyFrom(text));
   // Ignores later errors, because a stream that was aborted may fail again when its socket drains or closes, and
   // nothing receives that error.
@@ -229,10 +226,8 @@ async function copyInto(client: pg.ClientBase, text: string, rows: Uint8Array): 
   try {
     copying.end(rows);
     await once(copying, 'finish');
-    return true;
   } catch (error) {
-    if (isRefusedCopy(error)) return false;
-    throw asStoreError(error);
+    throw isRefusedCopy(error) ? new RefusedCopy({ cause: error }) : asStoreError(error);
   }
 }
 

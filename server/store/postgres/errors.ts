@@ -15,6 +15,13 @@ export class GivenUp extends StoreUnavailable {
   }
 }
 
+/** Thrown by a copy if one of its rows exists or may exist. Merging the rows works in either case. */
+export class RefusedCopy extends Error {
+  constructor(options: ErrorOptions) {
+    super('PostgreSQL refused to copy rows', options);
+  }
+}
+
 /** Serialization failure and deadlock. The server has rolled back the transaction. */
 const conflictStates: ReadonlySet<string> = new Set(['40001', '40P01']);
 /** The states of errors that affect every statement, not only the one that was sent. */
@@ -71,10 +78,6 @@ export function isTimedOut(error: unknown): boolean {
   return error instanceof StoreUnavailable && sqlStateOf(error.cause) === STATEMENT_TIMED_OUT;
 }
 
-/**
- * Returns whether the copy failed because one of its rows exists or may exist. The caller then merges the rows, which
- * works in either case.
- */
 export function isRefusedCopy(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state !== null && refusedCopyStates.has(state);

@@ -40,7 +40,7 @@ import {
   usageValues,
   writtenEntry,
 } from '../ledger-table.ts';
-import { ID_BYTES, packIds } from '../packed-ids.ts';
+import { ID_BYTES } from '../packed-ids.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Tally } from '../rows.ts';
 import { catalogueTables, tableOf } from '../tables.ts';
@@ -79,9 +79,29 @@ const columnTypes: Readonly<Record<(typeof entryColumns)[number], string>> = {
   changed_ids: 'bytea',
 };
 
+/** Returns the SQL of entries as a table `added`. Each parameter, from `$first` on, is an array with a column's values. */
+function addedSql(first: number): string {
+  const arrays = entryColumns.map((column, at) => `$${first + at}::${columnTypes[column]}[]`);
+  return `unnest(${arrays.join(', ')}) AS added (${entryColumns.join(', ')})`;
+}
+
+/** The `seq` of an entry is how many entries of its organisation follow it in the same statement. */
+const appendSql = `WITH counted AS (
+    INSERT INTO ledgers AS stored (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
+      SELECT organisation, entries, 0, 0, ids
+        FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS sums (organisation, entries, ids)
+      ON CONFLICT (organisation) DO UPDATE
+        SET last_seq = stored.last_seq + excluded.last_seq, kept_ids = stored.kept_ids + excluded.kept_ids
+      RETURNING organisation, last_seq
+  )
+  INSERT INTO ledger_entries (${entryColumns.join(', ')})
+    SELECT ${entryColumns.map((column) => (column === 'seq' ? 'counted.last_seq - added.seq' : `added.${column}`)).join(', ')}
+      FROM ${addedSql(4)} JOIN counted ON counted.organisation = added.organisation
+    RETURNING organisation, seq`;
+
 /**
  * Adds the entries and returns their numbers. It must be called at the end of the transaction that writes what the
- * entries describe. The first statement locks the organisations' counters until the commit, always in the same order. So
+ * entries describe. The statement locks the organisations' counters until the commit, always in the same order. So
  * entries become visible in the order of their numbers, and transactions cannot deadlock.
  */
 export async function appendEntries(
@@ -90,39 +110,32 @@ export async function appendEntries(
 ): Promise<readonly number[]> {
   if (appended.length === 0) return [];
   const sums = new Map<OrganisationNumber, { entries: number; ids: number }>();
-  for (const { organisation, ids } of appended) {
-    const sum = sums.get(organisation) ?? { entries: 0, ids: 0 };
-    sums.set(organisation, { entries: sum.entries + 1, ids: sum.ids + ids.length });
-  }
+  const rows = appended.toReversed().map(({ organisation, type, entry, tally, ids }) => {
+    const behind = sums.get(organisation) ?? { entries: 0, ids: 0 };
+    sums.set(organisation, { entries: behind.entries + 1, ids: behind.ids + ids.length });
+    const idsHex = ids.length === 0 ? null : `\\x${ids.join('').replaceAll('-', '')}`;
+    return [...entryValues(organisation, writtenEntry(entry, type, behind.entries, tally)), idsHex];
+  });
   const sorted = [...sums].sort(([a], [b]) => a - b);
-  const counted = await run({
-    name: 'count entries',
-    text: `INSERT INTO ledgers AS stored (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
-      SELECT organisation, entries, 0, 0, ids
-        FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS added (organisation, entries, ids)
-      ON CONFLICT (organisation) DO UPDATE
-        SET last_seq = stored.last_seq + excluded.last_seq, kept_ids = stored.kept_ids + excluded.kept_ids
-      RETURNING organisation, last_seq`,
+  const added = await run({
+    name: 'append entries',
+    text: appendSql,
     values: [
       sorted.map(([organisation]) => organisation),
       sorted.map(([, { entries }]) => entries),
       sorted.map(([, { ids }]) => ids),
+      ...columnsOf(rows),
     ],
   });
-  const next = new Map(
-    counted.map(([organisation, last]) => [
-      Number(organisation),
-      Number(last) - sums.get(Number(organisation))!.entries,
-    ]),
-  );
-  const seqs: number[] = [];
-  const rows = appended.map(({ organisation, type, entry, tally, ids }) => {
-    const seq = next.get(organisation)! + 1;
-    next.set(organisation, seq);
-    seqs.push(seq);
-    return rowOf(organisation, writtenEntry(entry, type, seq, tally), packIds(ids));
+  const next = new Map<OrganisationNumber, number>();
+  for (const [organisation, seq] of added.map((row) => row.map(Number) as [OrganisationNumber, number])) {
+    next.set(organisation, Math.min(seq, next.get(organisation) ?? seq));
+  }
+  const seqs = appended.map(({ organisation }) => {
+    const seq = next.get(organisation)!;
+    next.set(organisation, seq + 1);
+    return seq;
   });
-  await insertEntries(run, rows);
   for (const [position, seq] of seqs.entries()) {
     if (seq % USAGE_GROUP_ENTRIES === 0)
       await addUsage(run, appended[position]!.organisation, seq - USAGE_GROUP_ENTRIES, seq);
@@ -130,19 +143,17 @@ export async function appendEntries(
   return seqs;
 }
 
-function rowOf(organisation: OrganisationNumber, entry: LedgerEntry, ids: Uint8Array): unknown[] {
-  return [...entryValues(organisation, entry), ids.length === 0 ? null : Buffer.from(ids)];
-}
-
 async function insertEntries(run: Run, rows: readonly unknown[][]): Promise<void> {
   if (rows.length === 0) return;
   const names = entryColumns.join(', ');
-  const arrays = entryColumns.map((column, at) => `$${at + 1}::${columnTypes[column]}[]`);
   await run({
-    name: 'insert entries',
-    text: `INSERT INTO ledger_entries (${names}) SELECT ${names} FROM unnest(${arrays.join(', ')}) AS added (${names})`,
-    values: entryColumns.map((_, at) => rows.map((row) => row[at])),
+    text: `INSERT INTO ledger_entries (${names}) SELECT ${names} FROM ${addedSql(1)}`,
+    values: columnsOf(rows),
   });
+}
+
+function columnsOf(rows: readonly unknown[][]): unknown[][] {
+  return entryColumns.map((_, at) => rows.map((row) => row[at]));
 }
 
 /** Adds the usage of the entries from after `afterSeq` to `lastSeq`. */
@@ -285,7 +296,10 @@ export function ledgerStore(connections: Connections, isClosing: () => boolean):
         const missing = entries.filter(({ seq }) => seq > present.lastSeq);
         await insertEntries(
           run,
-          missing.map(({ ids, ...entry }) => rowOf(organisation, entry, ids)),
+          missing.map(({ ids, ...entry }) => [
+            ...entryValues(organisation, entry),
+            ids.length === 0 ? null : Buffer.from(ids),
+          ]),
         );
         for (const sums of usage) {
           const sets = usageColumns.slice(3).map((column) => `${column} = excluded.${column}`);

@@ -7,7 +7,8 @@ import type { RecordStore, Upload } from '../records.ts';
 import type { Tally } from '../rows.ts';
 import { catalogueTables, quoted, tableOf } from '../tables.ts';
 import { callsOf, listsOf } from './connection-slots.ts';
-import type { Connections, Run, Session } from './connections.ts';
+import type { Connections, Run } from './connections.ts';
+import { RefusedCopy } from './errors.ts';
 import { writeOnce } from './idempotency-records.ts';
 import { type AppendedEntry, appendEntries } from './ledger.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
@@ -63,16 +64,14 @@ export function recordStore(connections: Connections): RecordStore {
       connections.for(callsOf(organisation)).transaction(({ run }) => writeAll(run, group)),
   });
 
-  const writeAlone = (upload: Upload): Promise<Written> => {
+  const writeAlone = (upload: Upload, mayCopy: boolean): Promise<Written> => {
     const { organisation, type, batches, idempotencyRecord } = upload;
     const table = tableOf(catalogueTables, type);
     const rows = batches.flat();
     return connections.for(callsOf(organisation)).transaction(async (session) => {
       let outcomes: readonly RowOutcome[] = [];
       const written = await writeOnce(session.run, idempotencyRecord, async () => {
-        const isCopied =
-          rows.length >= COPIED_FROM_ROWS &&
-          (await undoneIfNot(session, () => copyIfNew(session, table, organisation, rows)));
+        const isCopied = mayCopy && (await copyIfNew(session, table, organisation, rows));
         const owned = rows.map((row): OwnedRow => ({ organisation, row }));
         outcomes = isCopied ? rows.map(() => 'created') : await upsert(session.run, table, owned);
         return talliesOf(batches, outcomes);
@@ -81,6 +80,15 @@ export function recordStore(connections: Connections): RecordStore {
       const [seq = null] = await appendEntries(session.run, entriesOf(upload, outcomes));
       return { ...written, seq };
     });
+  };
+
+  const writeLarge = async (upload: Upload): Promise<Written> => {
+    try {
+      return await writeAlone(upload, rowCount(upload) >= COPIED_FROM_ROWS);
+    } catch (error) {
+      if (error instanceof RefusedCopy) return writeAlone(upload, false);
+      throw error;
+    }
   };
 
   return {
@@ -96,7 +104,7 @@ export function recordStore(connections: Connections): RecordStore {
       return new Set(rows.map(([id]) => id!));
     },
 
-    write: (upload) => (isSmall(upload) ? writeSmall(upload) : writeAlone(upload)),
+    write: (upload) => (isSmall(upload) ? writeSmall(upload) : writeLarge(upload)),
 
     async dryRun({ organisation, type, batches }) {
       const { run } = connections.for(callsOf(organisation));
@@ -142,17 +150,6 @@ function entriesOf(upload: Upload, outcomes: readonly RowOutcome[]): readonly Ap
   const changed = batches.flat().filter((_, at) => outcomes[at] !== 'unchanged');
   const ids = changed.map((row) => row[keyPosition] as string);
   return [{ organisation, type, entry, tally: tallyOf(outcomes), ids }];
-}
-
-/**
- * Runs `work`, and rolls its changes back if it returns false. Without the savepoint, a failed statement would make the
- * whole transaction fail.
- */
-async function undoneIfNot({ run }: Session, work: () => Promise<boolean>): Promise<boolean> {
-  await run({ text: 'SAVEPOINT trial', values: [] });
-  const isDone = await work();
-  await run({ text: isDone ? 'RELEASE SAVEPOINT trial' : 'ROLLBACK TO SAVEPOINT trial', values: [] });
-  return isDone;
 }
 
 function talliesOf(batches: Upload['batches'], outcomes: readonly RowOutcome[]): readonly Tally[] {

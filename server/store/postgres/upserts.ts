@@ -72,8 +72,7 @@ export const COPIED_FROM_ROWS = 100;
 
 /**
  * Copies the rows of one organisation if all of them are new, which takes half the time of an upsert. Returns false and
- * stores nothing if one of the rows exists. In a transaction, the caller then has to roll back to a savepoint, because
- * the copy may have failed and no further statement would succeed.
+ * stores nothing if one of the rows exists. Throws a RefusedCopy if one of them is stored by another call meanwhile.
  */
 export async function copyIfNew(
   { run, copy }: Session,
@@ -95,7 +94,8 @@ export async function copyIfNew(
   const sorted = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
   const names = quotedList(['organisation', ...columns.map((column) => column.name)]);
   const copied = Buffer.from(await copyTextOf(table, organisation, sorted));
-  return copy(`COPY ${quoted(name)} (${names}) FROM STDIN`, copied);
+  await copy(`COPY ${quoted(name)} (${names}) FROM STDIN`, copied);
+  return true;
 }
 
 const statements = new Map<Table, string>();
