@@ -9,12 +9,16 @@ export type BenchRecord = Record<string, string | number | boolean>;
 
 export interface Workload {
   readonly type: UploadTypeName;
-  make(random: Random): BenchRecord;
+  /** `position` is the record's place in the upload. */
+  make(random: Random, upload: number, position: number): BenchRecord;
 }
 
 const SHOPS = 200;
 const SHOPS_SEED = 1;
 const BAD_SHARE = 0.02;
+const FIRST_EVENT_MS = 1_700_000_000_000;
+const EVENT_SPAN_MS = 300;
+const UPLOAD_SPAN_MS = 5000 * EVENT_SPAN_MS;
 const regions = ['GB', 'DE', 'FR', 'ES', 'NL', 'IE'];
 const sources = ['online', 'in-store', 'app'];
 
@@ -67,8 +71,11 @@ function transaction(random: Random): BenchRecord {
   };
 }
 
-/** Returns an interaction with all fields that an upload may contain, except for the time of recording. */
-function interaction(random: Random): BenchRecord {
+/**
+ * Returns an interaction with all fields that an upload may contain, except for the time of recording. Interactions come
+ * from logs, so each one is a little later than the one before, and each upload begins a little later than the previous.
+ */
+function interaction(random: Random, upload: number, position: number): BenchRecord {
   return {
     interaction_type: 'PAGE_VIEW',
     user_id: `user-${random.integer(1, 99_999)}`,
@@ -77,7 +84,8 @@ function interaction(random: Random): BenchRecord {
     city: 'Cambridge',
     country: 'GB',
     platform: 'WEB',
-    event_timestamp: dateTime(random),
+    event_timestamp:
+      FIRST_EVENT_MS + upload * UPLOAD_SPAN_MS + position * EVENT_SPAN_MS + random.integer(0, EVENT_SPAN_MS),
     source: 'SERVICE',
     recommendation_id: randomUuid(random),
     interaction_id: randomUuid(random),
@@ -108,5 +116,5 @@ export const workloads: Readonly<Record<WorkloadName, Workload>> = {
 /** Returns the records of one upload. The same arguments always give the same records. */
 export function recordsOf(name: WorkloadName, seed: number, upload: number, count: number): BenchRecord[] {
   const random = new Random(Math.imul(seed, 1_000_003) + upload);
-  return Array.from({ length: count }, () => workloads[name].make(random));
+  return Array.from({ length: count }, (_, position) => workloads[name].make(random, upload, position));
 }
