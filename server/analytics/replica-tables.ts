@@ -1,0 +1,68 @@
+// The tables of a replica: one per type, as the catalogue declares it, with DuckDB's own types, and the ledger's entries
+// as `uploads`.
+
+import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
+import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
+import { catalogueTables, tableOf } from '../store/tables.ts';
+
+export interface ReplicaColumn {
+  readonly name: string;
+  /** A type of DuckDB. */
+  readonly type: string;
+}
+
+export interface ReplicaTable {
+  readonly name: string;
+  /** The column that identifies a row. */
+  readonly key: string;
+  readonly columns: readonly ReplicaColumn[];
+}
+
+const columnTypes: Readonly<Record<KindName, string>> = {
+  uuid: 'UUID',
+  'date-time': 'TIMESTAMPTZ',
+  date: 'DATE',
+  region: 'VARCHAR',
+  text: 'VARCHAR',
+  number: 'DOUBLE',
+  boolean: 'BOOLEAN',
+  choice: 'VARCHAR',
+  'event-timestamp': 'VARCHAR',
+};
+
+/** The table of each type that can be uploaded. */
+export const recordTables: ReadonlyMap<UploadTypeName, ReplicaTable> = new Map(
+  uploadTypeNames.map((type) => {
+    const { name, key, columns } = tableOf(catalogueTables, type);
+    const replicated = columns.map((column) => ({ name: column.name, type: columnTypes[column.kind] }));
+    return [type, { name, key, columns: replicated }];
+  }),
+);
+
+/** The ledger's entries. */
+export const uploadsTable: ReplicaTable = {
+  name: 'uploads',
+  key: 'seq',
+  columns: [
+    { name: 'seq', type: 'BIGINT' },
+    { name: 'request_id', type: 'UUID' },
+    { name: 'type', type: 'VARCHAR' },
+    { name: 'key_id', type: 'VARCHAR' },
+    { name: 'received_at', type: 'TIMESTAMPTZ' },
+    { name: 'status', type: 'VARCHAR' },
+    { name: 'received', type: 'BIGINT' },
+    { name: 'created', type: 'BIGINT' },
+    { name: 'updated', type: 'BIGINT' },
+    { name: 'unchanged', type: 'BIGINT' },
+    { name: 'rejected', type: 'BIGINT' },
+    { name: 'bytes', type: 'BIGINT' },
+    { name: 'ms', type: 'BIGINT' },
+  ],
+};
+
+/** Everything that a query can read. */
+export const replicaTables: readonly ReplicaTable[] = [...recordTables.values(), uploadsTable];
+
+export function createReplicaTableSql({ name, columns }: ReplicaTable): string {
+  return `CREATE TABLE "${name}" (${columns.map((column) => `"${column.name}" ${column.type}`).join(', ')})`;
+}
