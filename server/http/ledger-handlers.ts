@@ -21,8 +21,8 @@ import {
   type ChangesPage,
   type ChangesRead,
   type LedgerEntry,
-  type UploadStatus,
   uploadStatuses,
+  uploadStatusOf,
 } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import { StoreBusy } from '../store/store.ts';
@@ -151,16 +151,11 @@ export function shownUpload(entry: LedgerEntry, names: ReadonlyMap<string, strin
     key_id: keyId,
     key_name: names.get(keyId) ?? null,
     received_at: dateTime.present(dateTimeFromMs(receivedAtMs)),
-    status: statusOf(entry),
+    status: uploadStatusOf(entry),
     counts: { received, created, updated, unchanged, rejected },
     bytes,
     ms,
   };
-}
-
-function statusOf({ received, rejected }: LedgerEntry): UploadStatus {
-  if (rejected === 0) return 'success';
-  return rejected < received ? 'partial' : 'error';
 }
 
 export function getChanges(service: AppDependencies): Handler {

@@ -83,6 +83,11 @@ export class ChangedIds {
   }
 }
 
+/** Returns the changes of a snapshot, as if all its records had been changed by entry 0. */
+export function snapshotOf(type: UploadTypeName, ids: readonly string[]): readonly ChangedId[] {
+  return ids.map((id, position) => ({ type, id, seq: 0, ids: position + 1 }));
+}
+
 /** Returns the part of a change's line before its id. */
 export function lineStart({ seq, type }: ChangedId): string {
   return `{"seq":${seq},"type":"${type}","id":"`;
@@ -135,10 +140,9 @@ export class ChangeLines {
     this.#last = last;
   }
 
-  /** The position of the last change that was added. */
-  get position(): ChangePosition {
-    const { seq, ids } = this.#last!;
-    return { seq, ids };
+  /** The last change that was added. */
+  get last(): ChangedId {
+    return this.#last!;
   }
 
   bytes(): Uint8Array<ArrayBuffer> {

@@ -24,6 +24,7 @@ import {
   EXPIRED_ENTRIES_AT_ONCE,
   type LedgerEntry,
   type LedgerPart,
+  SNAPSHOT_IDS,
   type UploadEntry,
   type Usage,
 } from './ledger.ts';
@@ -87,7 +88,11 @@ function newIds(count: number): readonly string[] {
 
 function changesIn(read: ChangesRead): readonly Change[] {
   assert.ok(read.kind === 'changes');
-  const text = new TextDecoder().decode(read.lines);
+  return parsed(read.lines);
+}
+
+function parsed(lines: Uint8Array): readonly Change[] {
+  const text = new TextDecoder().decode(lines);
   assert.ok(text === '' || text.endsWith('\n'));
   return text
     .split('\n')
@@ -141,6 +146,17 @@ class Ledger {
 
   changes(after: ChangePosition, page: Partial<ChangesPage> = {}): Promise<ChangesRead> {
     return this.store.changes(this.organisation, { after, types: followedTypes, limit: 1000, ...page });
+  }
+
+  /** Returns the parts of a snapshot. */
+  async snapshot(type: UploadTypeName): Promise<readonly (readonly Change[])[]> {
+    const parts: (readonly Change[])[] = [];
+    for (let after: string | null = null; ; ) {
+      const { lines, next } = await this.store.snapshot(this.organisation, type, after);
+      parts.push(parsed(lines));
+      if (next === null) return parts;
+      after = next;
+    }
   }
 
   /** Returns the pages of all changes after a position. */
@@ -718,6 +734,27 @@ for (const { name, open } of testStores) {
           }),
           { numRuns: 30 },
         );
+      });
+    });
+
+    describe('a snapshot', () => {
+      test('has every record of the type once, part by part, and none of another organisation', async () => {
+        await begin();
+        const other = await newLedger(store);
+        await other.upload('tags', [recordRow('tags')]);
+        const rows = newIds(SNAPSHOT_IDS + 10).map((id) => recordWith('tags', id));
+        await ledger.upload('tags', rows);
+        await ledger.upload('shops', [
+          recordRow('shops', { name: 'n'.repeat(CHANGES_PAGE_BYTES) }),
+          recordRow('shops'),
+        ]);
+        const sorted = rows.map((row) => changeOf(0, 'tags', row)).sort((a, b) => (a.id < b.id ? -1 : 1));
+        const parts = await ledger.snapshot('tags');
+        assert.equal(parts.length, 2);
+        assert.deepEqual(parts.flat(), sorted);
+        assert.equal((await ledger.snapshot('shops')).flat().length, 2);
+        assert.deepEqual(await ledger.snapshot('keywords'), [[]]);
+        assert.deepEqual(await ledger.snapshot(INTERACTIONS), [[]]);
       });
     });
 

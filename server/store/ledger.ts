@@ -36,6 +36,10 @@ export interface LedgerEntry extends UploadEntry, Tally {
 export const uploadStatuses = ['success', 'partial', 'error'] as const;
 export type UploadStatus = (typeof uploadStatuses)[number];
 
+export function uploadStatusOf({ received, rejected }: LedgerEntry): UploadStatus {
+  return rejected === 0 ? 'success' : rejected === received ? 'error' : 'partial';
+}
+
 export interface EntryFilter {
   readonly types: readonly UploadTypeName[];
   readonly status: UploadStatus | null;
@@ -85,6 +89,16 @@ export type ChangesRead =
       readonly latest: number;
     };
 
+/** How many ids a part of a snapshot has at most. */
+export const SNAPSHOT_IDS = 5000;
+
+export interface SnapshotPart {
+  /** One line per record, in the form of the feed, with 0 as the number. */
+  readonly lines: Uint8Array<ArrayBuffer>;
+  /** The id after which the next part begins, or null if this is the last part. */
+  readonly next: string | null;
+}
+
 /** What is added up of entries. */
 export const usageSums = [
   'uploads',
@@ -124,6 +138,15 @@ export interface LedgerStore {
    * occurs once in a page, even if it has changed more than once.
    */
   changes(organisation: OrganisationNumber, page: ChangesPage): Promise<ChangesRead>;
+  /**
+   * Returns records of a type, sorted by their ids. Whoever reads all parts and then follows the changes after the entry
+   * that was the last one before, has everything.
+   */
+  snapshot(
+    organisation: OrganisationNumber,
+    type: UploadTypeName,
+    afterId: string | null,
+  ): Promise<SnapshotPart>;
   /** Returns the usage from the first to the last day, both included. */
   usage(organisation: OrganisationNumber, firstDay: string, lastDay: string): Promise<readonly Usage[]>;
   /** Deletes the ids of entries, and entries, that are older than the given times. */

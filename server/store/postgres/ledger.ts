@@ -12,15 +12,16 @@ import {
   LINE_END,
   LINE_MIDDLE,
   lineStart,
+  snapshotOf,
 } from '../changed-ids.ts';
 import {
-  type ChangePosition,
   type ChangesRead,
   COPIED_ENTRIES,
   EXPIRED_ENTRIES_AT_ONCE,
   type LedgerBounds,
   type LedgerEntry,
   type LedgerStore,
+  SNAPSHOT_IDS,
   type UploadEntry,
 } from '../ledger.ts';
 import {
@@ -43,7 +44,7 @@ import {
 import { ID_BYTES } from '../packed-ids.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Tally } from '../rows.ts';
-import { catalogueTables, tableOf } from '../tables.ts';
+import { catalogueTables, quoted, tableOf } from '../tables.ts';
 import { bytesOfHex } from './codecs.ts';
 import { callsOf, listsOf, upkeep } from './connection-slots.ts';
 import type { Connections, Run } from './connections.ts';
@@ -241,7 +242,23 @@ export function ledgerStore(connections: Connections, isClosing: () => boolean):
       // Ids may have expired while the entries were read.
       if (firstSeq <= (await boundsOf(run, organisation)).idsAfterSeq) return { kind: 'gone', latest };
       const { lines, cutAfter } = await linesOf(run, organisation, ids.inOrder());
-      return { kind: 'changes', lines, next: cutAfter ?? ids.position, latest };
+      const next = cutAfter === null ? ids.position : { seq: cutAfter.seq, ids: cutAfter.ids };
+      return { kind: 'changes', lines, next, latest };
+    },
+
+    async snapshot(organisation, type, afterId) {
+      const { run } = connections.for(listsOf(organisation));
+      const { name, key } = tableOf(catalogueTables, type);
+      const isAfter = afterId === null ? '' : `AND ${quoted(key)} > $2::uuid`;
+      const found = await run({
+        text: `SELECT ${quoted(key)} FROM ${quoted(name)} WHERE "organisation" = $1 ${isAfter}
+          ORDER BY ${quoted(key)} LIMIT ${SNAPSHOT_IDS}`,
+        values: afterId === null ? [organisation] : [organisation, afterId],
+      });
+      const ids = found.map(([id]) => id!);
+      const { lines, cutAfter } = await linesOf(run, organisation, snapshotOf(type, ids));
+      const isLast = cutAfter === null && ids.length < SNAPSHOT_IDS;
+      return { lines, next: isLast ? null : (cutAfter?.id ?? ids.at(-1)!) };
     },
 
     async usage(organisation, firstDay, lastDay) {
@@ -349,12 +366,12 @@ async function readEntries(
 /** How many entries with ids are read in one statement. */
 const ENTRIES_AT_ONCE = 50;
 
-/** Returns the lines of the changes. If not all of them fit into a page, `cutAfter` is the position of the last one. */
+/** Returns the lines of the changes. If not all of them fit into a page, `cutAfter` is the last one that does. */
 async function linesOf(
   run: Run,
   organisation: OrganisationNumber,
   changes: readonly ChangedId[],
-): Promise<{ readonly lines: Uint8Array<ArrayBuffer>; readonly cutAfter: ChangePosition | null }> {
+): Promise<{ readonly lines: Uint8Array<ArrayBuffer>; readonly cutAfter: ChangedId | null }> {
   const lines = new ChangeLines();
   for (let first = 0; first < changes.length; ) {
     const some = await fitting(run, organisation, changes.slice(first, first + LOOKED_UP_AT_ONCE));
@@ -366,8 +383,7 @@ async function linesOf(
       const recordJson = row === undefined ? 'null' : JSON.stringify(presenters[changed.type](row));
       return `${lineStart(changed)}${changed.id}${LINE_MIDDLE}${recordJson}${LINE_END}`;
     });
-    if (!lines.add(Buffer.from(texts.join('')), some))
-      return { lines: lines.bytes(), cutAfter: lines.position };
+    if (!lines.add(Buffer.from(texts.join('')), some)) return { lines: lines.bytes(), cutAfter: lines.last };
     first += some.length;
   }
   return { lines: lines.bytes(), cutAfter: null };

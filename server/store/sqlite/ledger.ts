@@ -12,6 +12,7 @@ import {
   LINE_MIDDLE,
   lineStart,
   runsOfOneEntry,
+  snapshotOf,
 } from '../changed-ids.ts';
 import {
   type ChangesPage,
@@ -26,6 +27,8 @@ import {
   type LedgerPart,
   type LedgerSize,
   type LedgerStore,
+  SNAPSHOT_IDS,
+  type SnapshotPart,
   type UploadEntry,
   type Usage,
 } from '../ledger.ts';
@@ -165,18 +168,23 @@ export function ledgerLists(prepare: Prepare) {
       }
       // Ids may have expired while the entries were read.
       if (firstSeq <= boundsOf(prepare, organisation).idsAfterSeq) return { kind: 'gone', latest };
-      const lines = new ChangeLines();
-      let sinceStep = 0;
-      for (const run of runsOfOneEntry(ids.inOrder(), LINES_AT_ONCE)) {
-        sinceStep += run.length;
-        if (sinceStep > LOOK_UPS_PER_STEP) {
-          sinceStep = run.length;
-          yield;
-        }
-        if (!lines.add(linesOf(prepare, organisation, run), run))
-          return { kind: 'changes', lines: lines.bytes(), next: lines.position, latest };
-      }
-      return { kind: 'changes', lines: lines.bytes(), next: ids.position, latest };
+      const { lines, cutAfter } = yield* linesOf(prepare, organisation, ids.inOrder());
+      const next = cutAfter === null ? ids.position : { seq: cutAfter.seq, ids: cutAfter.ids };
+      return { kind: 'changes', lines, next, latest };
+    },
+
+    *snapshot(
+      organisation: OrganisationNumber,
+      type: UploadTypeName,
+      afterId: string | null,
+    ): Steps<SnapshotPart> {
+      const { name, key } = tableOf(catalogueTables, type);
+      const sql = `SELECT ${quoted(key)} FROM ${quoted(name)} WHERE organisation = ? AND ${quoted(key)} > ?
+        ORDER BY ${quoted(key)} LIMIT ${SNAPSHOT_IDS}`;
+      const ids = Array.from(arraysOf(prepare, sql, [organisation, afterId ?? '']), ([id]) => id as string);
+      const { lines, cutAfter } = yield* linesOf(prepare, organisation, snapshotOf(type, ids));
+      const isLast = cutAfter === null && ids.length < SNAPSHOT_IDS;
+      return { lines, next: isLast ? null : (cutAfter?.id ?? ids.at(-1)!) };
     },
 
     *usage(organisation: OrganisationNumber, firstDay: string, lastDay: string): Steps<readonly Usage[]> {
@@ -224,20 +232,30 @@ const lineStatements = new Map(
 );
 
 /**
- * Returns the lines of some changes of an entry. SQLite finds the records and writes the lines, which takes a third of
- * the time of reading the rows and writing the lines here.
+ * Returns the lines of the changes. If not all of them fit into a page, `cutAfter` is the last one that does. SQLite
+ * finds the records and writes the lines, which takes half the time of reading the rows and writing the lines here.
  */
-function linesOf(
+function* linesOf(
   prepare: Prepare,
   organisation: OrganisationNumber,
   changes: readonly ChangedId[],
-): Uint8Array {
-  const [first] = changes as [ChangedId];
-  const ids = JSON.stringify(changes.map(({ id }) => id));
-  const select = prepare(lineStatements.get(first.type)!);
-  select.setReturnArrays(true);
-  const [lines] = select.get(lineStart(first), ids, organisation) as unknown as [Uint8Array];
-  return lines;
+): Steps<{ readonly lines: Uint8Array<ArrayBuffer>; readonly cutAfter: ChangedId | null }> {
+  const lines = new ChangeLines();
+  let sinceStep = 0;
+  for (const run of runsOfOneEntry(changes, LINES_AT_ONCE)) {
+    sinceStep += run.length;
+    if (sinceStep > LOOK_UPS_PER_STEP) {
+      sinceStep = run.length;
+      yield;
+    }
+    const [first] = run as [ChangedId];
+    const ids = JSON.stringify(run.map(({ id }) => id));
+    const select = prepare(lineStatements.get(first.type)!);
+    select.setReturnArrays(true);
+    const [written] = select.get(lineStart(first), ids, organisation) as unknown as [Uint8Array];
+    if (!lines.add(written, run)) return { lines: lines.bytes(), cutAfter: lines.last };
+  }
+  return { lines: lines.bytes(), cutAfter: null };
 }
 
 /** Returns false if the page is full before all entries have been added. */
@@ -397,6 +415,8 @@ export function ledgerStore({ writer, reader, lister }: Links): LedgerStore {
       lister.call('entries', [organisation, page], { organisation, rows: STEP_ENTRIES }),
     changes: (organisation, page) =>
       lister.call('changes', [organisation, page], { organisation, rows: LOOK_UPS_PER_STEP }),
+    snapshot: (organisation, type, afterId) =>
+      lister.call('snapshot', [organisation, type, afterId], { organisation, rows: LOOK_UPS_PER_STEP }),
     usage: (organisation, firstDay, lastDay) =>
       lister.call('usage', [organisation, firstDay, lastDay], { organisation, rows: USAGE_GROUP_ENTRIES }),
     async expireLedgers(idsBeforeMs, entriesBeforeMs) {
