@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import {
+  INTERACTIONS,
+  recordTypes,
+  storedInteraction,
+  type UploadTypeName,
+  uploadTypeNames,
+} from '@headgate/catalogue/record-types.ts';
+import fc from 'fast-check';
+import { openStore } from '../store/open-store.ts';
+import type { OrganisationNumber, Row } from '../store/rows.ts';
+import type { Store } from '../store/store.ts';
+import { type TestDatabases, testDatabases } from '../store/test-databases.ts';
+import { everyInteraction, everyRecord } from '../store/test-lists.ts';
+import { anyRow, interactionRow, recordRow } from '../store/test-rows.ts';
+import { type AsOf, Replica } from './replica.ts';
+import { recordTables } from './replica-tables.ts';
+import type { ReplicaOrder } from './test-replica-process.ts';
+
+const PATIENCE_MS = 60_000;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+function optionsIn(folder: string) {
+  return {
+    memoryMb: 200,
+    temporaryMb: 500,
+    threads: 1,
+    temporaryFolder: join(folder, 'tmp'),
+    exportFolder: join(folder, 'export'),
+  };
+}
+
+/** SQL for a replicated value in the form in which stores have it. */
+function storedFormSql({ name, type }: { readonly name: string; readonly type: string }): string {
+  const column = `"${name}"`;
+  if (type === 'TIMESTAMPTZ') return `strftime(${column} AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ')`;
+  return type === 'UUID' || type === 'DATE' ? `${column}::VARCHAR` : column;
+}
+
+for (const databases of testDatabases) {
+  describe(`the replica of an organisation on ${databases.name}`, () => {
+    let database: string;
+    let store: Store & { close(): Promise<void> };
+    let remove: Awaited<ReturnType<TestDatabases['newDatabase']>>['remove'];
+    let folder: string;
+    let organisation: OrganisationNumber;
+    let replica: Replica;
+    let reports: string[];
+
+    before(async () => {
+      ({ database, remove } = await databases.newDatabase());
+      store = await openStore(database);
+      folder = mkdtempSync(join(tmpdir(), 'headgate-replica-'));
+    });
+    after(async () => {
+      await store.close();
+      await remove();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    const fileOf = (number: OrganisationNumber): string => join(folder, `${number}.duckdb`);
+
+    const openReplica = (path = fileOf(organisation)): Replica => {
+      reports = [];
+      return new Replica(path, optionsIn(folder), store, organisation, (report) => reports.push(report));
+    };
+
+    const begin = async (): Promise<void> => {
+      const created = await store.createOrganisation(`org ${randomUUID()}`, randomUUID(), 1);
+      organisation = created!.organisation;
+      replica = openReplica();
+    };
+
+    const upload = async (type: UploadTypeName, rows: readonly Row[]): Promise<void> => {
+      const entry = {
+        requestId: randomUUID(),
+        keyId: 'a key',
+        receivedAtMs: Date.now(),
+        bytes: 1,
+        received: rows.length,
+        rejected: 0,
+        causesJson: null,
+      };
+      await store.write({ organisation, type, batches: [rows], idempotencyRecord: null, entry });
+    };
+
+    const interact = async (): Promise<void> => {
+      const entry = { requestId: randomUUID(), keyId: 'a key', receivedAtMs: Date.now(), bytes: 1 };
+      await store.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord: null, entry });
+    };
+
+    const replicated = async (sql: string): Promise<unknown[][]> => {
+      const connection = await replica.connect();
+      try {
+        return (await connection.runAndReadAll(sql)).getRowsJS() as unknown[][];
+      } finally {
+        connection.disconnectSync();
+      }
+    };
+
+    /** Asserts that the replica catches up and then has the same rows as the store. */
+    const assertSame = async (): Promise<AsOf> => {
+      const asOf = await replica.catchUp(PATIENCE_MS);
+      const latest = await store.latestEntry(organisation);
+      assert.deepEqual({ seq: asOf.seq, complete: asOf.complete }, { seq: latest, complete: true });
+      for (const [type, { name, key, columns }] of recordTables) {
+        const stored =
+          type === INTERACTIONS
+            ? await everyInteraction(store, organisation)
+            : await everyRecord(store, organisation, type);
+        const keyPosition = columns.findIndex((column) => column.name === key);
+        const sorted = stored.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
+        const shown = columns.map(storedFormSql).join(', ');
+        assert.deepEqual(await replicated(`SELECT ${shown} FROM ${name} ORDER BY "${key}"`), sorted, type);
+      }
+      const entries = (
+        await replicated('SELECT seq, request_id::VARCHAR FROM uploads ORDER BY seq DESC')
+      ).map(([seq, requestId]) => [Number(seq), requestId]);
+      const page = { types: uploadTypeNames, status: null, keyId: null, fromMs: null, toMs: null };
+      const ledger = await store.entries(organisation, { ...page, before: null, limit: 1000 });
+      assert.deepEqual(
+        entries,
+        ledger.entries.map(({ seq, requestId }) => [seq, requestId]),
+      );
+      return asOf;
+    };
+
+    test('has every value of every type, from a snapshot and from changes', async () => {
+      await begin();
+      const samples = (): ReadonlyMap<UploadTypeName, readonly Row[]> =>
+        new Map(
+          uploadTypeNames.map((type) => {
+            const fields = type === INTERACTIONS ? storedInteraction : recordTypes[type].fields;
+            return [type, fc.sample(anyRow(fields), 40)];
+          }),
+        );
+      for (const [type, rows] of samples()) await upload(type, rows);
+      await assertSame();
+      for (const [type, rows] of samples()) await upload(type, rows);
+      await assertSame();
+      await replica.close();
+      assert.deepEqual(reports, []);
+    });
+
+    test('is the same as the store, whatever is uploaded, and if it is closed in between', async () => {
+      const ids = Array.from({ length: 5 }, () => randomUUID());
+      const anyUpload = fc.record({
+        type: fc.constantFrom('tags' as const, 'keywords' as const),
+        ids: fc.uniqueArray(fc.constantFrom(...ids), { maxLength: 5 }),
+        name: fc.constantFrom('a', 'b', 'c'),
+        isDeleted: fc.boolean(),
+      });
+      const steps = fc.array(
+        fc.oneof(anyUpload, anyUpload, fc.constantFrom('interact', 'catch up', 'reopen')),
+        {
+          maxLength: 12,
+        },
+      );
+      await fc.assert(
+        fc.asyncProperty(steps, async (taken) => {
+          await begin();
+          for (const step of taken) {
+            if (step === 'interact') await interact();
+            else if (step === 'catch up') await replica.catchUp(PATIENCE_MS);
+            else if (step === 'reopen') {
+              await replica.close();
+              replica = openReplica();
+            } else if (typeof step !== 'string') {
+              const { type, name, isDeleted } = step;
+              const key = recordTypes[type].key;
+              await upload(
+                type,
+                step.ids.map((id) => recordRow(type, { [key]: id, name, is_deleted: isDeleted })),
+              );
+            }
+          }
+          await assertSame();
+          await replica.close();
+          assert.deepEqual(reports, []);
+        }),
+        { numRuns: 15 },
+      );
+    });
+
+    test('runs on what is there if catching up takes too long, and says so', async () => {
+      await begin();
+      await upload('tags', [recordRow('tags')]);
+      await assertSame();
+      await upload('tags', [recordRow('tags')]);
+      const { seq, complete } = await replica.catchUp(0);
+      assert.deepEqual({ seq, complete }, { seq: 1, complete: false });
+      await assertSame();
+      await replica.close();
+    });
+
+    const damages: Readonly<Record<string, (path: string) => void>> = {
+      'is deleted': (path) => rmSync(path),
+      'is empty': (path) => truncateSync(path, 0),
+      'is cut off': (path) => truncateSync(path, Math.floor(statSync(path).size / 2)),
+      'is another file': (path) => writeFileSync(path, 'not a database'.repeat(1000)),
+      'has wrong bytes': (path) => {
+        const bytes = readFileSync(path);
+        for (let at = 3 * 4096; at < bytes.length; at += 997) bytes[at] = bytes[at]! ^ 0xff;
+        writeFileSync(path, bytes);
+      },
+      'could not be opened last time': (path) => writeFileSync(`${path}.opening`, ''),
+    };
+    for (const [damage, apply] of Object.entries(damages)) {
+      test(`is built anew if its file ${damage}`, async () => {
+        await begin();
+        await upload(
+          'tags',
+          Array.from({ length: 3000 }, () => recordRow('tags')),
+        );
+        await assertSame();
+        await replica.close();
+        apply(fileOf(organisation));
+        replica = openReplica();
+        await upload('tags', [recordRow('tags')]);
+        await assertSame();
+        await replica.close();
+        assert.equal(reports.length, damage === 'is deleted' ? 0 : 1, `${reports}`);
+      });
+    }
+
+    test('is built anew if it is of another ledger, or the changes have expired', async () => {
+      await begin();
+      await upload('tags', [recordRow('tags')]);
+      await assertSame();
+      await replica.close();
+      const path = fileOf(organisation);
+      await begin();
+      for (let n = 0; n < 3; n++) await upload('keywords', [recordRow('keywords')]);
+      replica = openReplica(path);
+      await assertSame();
+      assert.deepEqual(reports, ['the replica is built anew: the ledger has another entry 1']);
+      for (let n = 0; n < 3; n++) await upload('keywords', [recordRow('keywords')]);
+      await store.expireLedgers(Date.now() + DAY_MS, 0);
+      await assertSame();
+      assert.equal(reports.length, 2);
+      await replica.close();
+    });
+
+    test('survives kills at any moment while it is built and while it follows', async () => {
+      await begin();
+      await upload(
+        'tags',
+        Array.from({ length: 4000 }, () => recordRow('tags')),
+      );
+      for (let kill = 0; kill < 6; kill++) {
+        await upload(
+          'shops',
+          Array.from({ length: 2000 }, () => recordRow('shops')),
+        );
+        const order: ReplicaOrder = {
+          database,
+          organisation,
+          path: fileOf(organisation),
+          options: optionsIn(folder),
+        };
+        const program = fileURLToPath(import.meta.resolve('./test-replica-process.ts'));
+        const args = ['--disable-warning=ExperimentalWarning', program, JSON.stringify(order)];
+        const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+        const ended = once(child, 'exit');
+        await Promise.race([once(child.stdout!, 'data'), ended]);
+        assert.equal(child.exitCode, null);
+        await sleep(kill * 40);
+        child.kill('SIGKILL');
+        await ended;
+      }
+      await assertSame();
+      await replica.close();
+      assert.ok(
+        reports.every((report) => report.endsWith('its file could not be opened')),
+        `${reports}`,
+      );
+    });
+  });
+}
