@@ -1,0 +1,61 @@
+// Opens the DuckDB file of a replica with settings that confine every query to the file: no other files, no network, no
+// extensions, and no way to change the settings.
+
+import { DuckDBInstance } from '@duckdb/node-api';
+
+export interface ReplicaDatabaseOptions {
+  readonly memoryMb: number;
+  readonly threads: number;
+  /** DuckDB writes here what does not fit into memory. */
+  readonly temporaryFolder: string;
+  readonly temporaryMb: number;
+  /** The only folder to which a query can be exported. */
+  readonly exportFolder: string;
+}
+
+/**
+ * Opens a DuckDB file, or creates it. Errors of this database are JSON (see sql/query-errors.ts), because only then do
+ * they contain the exact position.
+ */
+export async function openReplicaDatabase(
+  path: string,
+  options: ReplicaDatabaseOptions,
+): Promise<DuckDBInstance> {
+  const instance = await DuckDBInstance.create(path, {
+    autoinstall_known_extensions: 'false',
+    autoload_known_extensions: 'false',
+  });
+  const connection = await instance.connect();
+  try {
+    for (const [name, value] of settings(options)) await connection.run(`SET GLOBAL ${name} = ${value}`);
+  } finally {
+    connection.disconnectSync();
+  }
+  return instance;
+}
+
+/** Returns the settings in the order in which they must be set. */
+function settings(options: ReplicaDatabaseOptions): readonly (readonly [name: string, value: string])[] {
+  const { memoryMb, threads, temporaryFolder, temporaryMb, exportFolder } = options;
+  const folders = [temporaryFolder, exportFolder].map((folder) => quoted(`${folder}/`));
+  return [
+    ['threads', String(threads)],
+    ['memory_limit', quoted(`${memoryMb}MB`)],
+    ['temp_directory', quoted(temporaryFolder)],
+    ['max_temp_directory_size', quoted(`${temporaryMb}MB`)],
+    ['TimeZone', quoted('UTC')],
+    ['errors_as_json', 'true'],
+    ['autoinstall_known_extensions', 'false'],
+    ['autoload_known_extensions', 'false'],
+    ['allow_community_extensions', 'false'],
+    ['allow_persistent_secrets', 'false'],
+    ['allowed_directories', `[${folders.join(', ')}]`],
+    ['enable_external_access', 'false'],
+    // This is the last setting, because none can be changed after it.
+    ['lock_configuration', 'true'],
+  ];
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
