@@ -1,0 +1,122 @@
+// Renders the rows of a query as JSON, NDJSON or CSV, piece by piece, so that a result of any size needs little memory.
+//
+// JSON and NDJSON: whole numbers and decimals are numbers if they are exact in JSON, otherwise texts; NaN and infinity
+// are texts. Timestamps, dates, times and intervals are ISO 8601, blobs are base64, lists are arrays, structs and maps
+// are objects, and values of the type JSON are texts. CSV is RFC 4180: null is empty, an empty text is "", and lists,
+// structs and maps are JSON.
+
+import { type ColumnTexts, columnTexts } from './column-texts.ts';
+import type { QueryRows, RunningQuery } from './run-query.ts';
+
+/** A piece is passed on when it has about this many characters. */
+const PIECE_CHARACTERS = 64 * 1024;
+
+/** Yields the object with columns and rows. The fields of `last` come at the end. */
+export async function* renderJson(
+  query: RunningQuery,
+  last: () => Readonly<Record<string, unknown>>,
+): AsyncGenerator<string> {
+  let isFirst = true;
+  yield `{"columns":${JSON.stringify(query.columns)},"rows":[`;
+  yield* renderRows(query, jsonColumn, (columns, row) => {
+    let text = isFirst ? '[' : ',[';
+    isFirst = false;
+    for (let column = 0; column < columns.length; column++) {
+      text += column === 0 ? columns[column]![row]! : `,${columns[column]![row]!}`;
+    }
+    return `${text}]`;
+  });
+  const summary = { row_count: query.rowCount(), truncated: query.isTruncated(), ...last() };
+  yield `],${JSON.stringify(summary).slice(1)}`;
+}
+
+/** Yields one object per line. If several columns have the same name, the later ones get a number. */
+export async function* renderNdjson(query: RunningQuery): AsyncGenerator<string> {
+  const starts = distinctNames(query.columns.map(({ name }) => name)).map(
+    (name, column) => `${column === 0 ? '{' : ','}${JSON.stringify(name)}:`,
+  );
+  yield* renderRows(query, jsonColumn, (columns, row) => {
+    let text = '';
+    for (let column = 0; column < columns.length; column++) text += starts[column]! + columns[column]![row]!;
+    return `${text}}\n`;
+  });
+}
+
+/** Yields a line with the names of the columns, and one line per row. */
+export async function* renderCsv(query: RunningQuery): AsyncGenerator<string> {
+  yield `${query.columns.map(({ name }) => csvText(name)).join(',')}\r\n`;
+  yield* renderRows(query, csvColumn, (columns, row) => {
+    let text = '';
+    for (let column = 0; column < columns.length; column++) {
+      text += column === 0 ? columns[column]![row]! : `,${columns[column]![row]!}`;
+    }
+    return `${text}\r\n`;
+  });
+}
+
+async function* renderRows(
+  query: RunningQuery,
+  renderColumn: (values: ColumnTexts) => readonly string[],
+  renderRow: (columns: readonly (readonly string[])[], row: number) => string,
+): AsyncGenerator<string> {
+  for await (const rows of query.rows) yield* renderChunk(query, rows, renderColumn, renderRow);
+}
+
+function* renderChunk(
+  { types }: RunningQuery,
+  { chunk, count }: QueryRows,
+  renderColumn: (values: ColumnTexts) => readonly string[],
+  renderRow: (columns: readonly (readonly string[])[], row: number) => string,
+): Generator<string> {
+  const columns = types.map((type, column) => renderColumn(columnTexts(chunk, column, type, count)));
+  let piece = '';
+  for (let row = 0; row < count; row++) {
+    piece += renderRow(columns, row);
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield piece;
+    piece = '';
+  }
+  if (piece !== '') yield piece;
+}
+
+function jsonColumn({ form, texts }: ColumnTexts): readonly string[] {
+  switch (form) {
+    case 'json':
+      return texts.map((text) => text ?? 'null');
+    case 'plain':
+      return texts.map((text) => (text === null ? 'null' : `"${text}"`));
+    case 'text':
+      return texts.map((text) => JSON.stringify(text));
+  }
+}
+
+function csvColumn({ form, texts }: ColumnTexts): readonly string[] {
+  switch (form) {
+    case 'json':
+      return texts.map((text) => (text === null ? '' : csvText(withoutQuotes(text))));
+    case 'plain':
+      return texts.map((text) => text ?? '');
+    case 'text':
+      return texts.map((text) => (text === null ? '' : csvText(text)));
+  }
+}
+
+/** Returns a JSON text as the text itself, and other JSON as it is. */
+function withoutQuotes(json: string): string {
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
+}
+
+function csvText(text: string): string {
+  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Returns the names with a number after each one that occurred before. */
+function distinctNames(names: readonly string[]): readonly string[] {
+  const taken = new Set<string>();
+  return names.map((name) => {
+    let distinct = name;
+    for (let number = 2; taken.has(distinct); number++) distinct = `${name}_${number}`;
+    taken.add(distinct);
+    return distinct;
+  });
+}

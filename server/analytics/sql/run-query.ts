@@ -1,0 +1,393 @@
+// Runs a checked query as a stream, within a time limit, and says in which of four ways it can fail.
+
+import {
+  type DuckDBConnection,
+  type DuckDBDataChunk,
+  type DuckDBPreparedStatement,
+  type DuckDBResult,
+  type DuckDBType,
+  DuckDBTypeId,
+  StatementType,
+} from '@duckdb/node-api';
+import { readQueryError } from './query-errors.ts';
+
+/** A value for a parameter of a query. */
+export type QueryParameter = string | number | boolean | null;
+
+export interface QueryColumn {
+  readonly name: string;
+  /** DuckDB's name of the type, for example `DECIMAL(18,2)` or `VARCHAR[]`. */
+  readonly type: string;
+}
+
+export type QueryFailure =
+  | { readonly kind: 'invalid'; readonly message: string; readonly position: number | null }
+  /** If the query is stuck, DuckDB did not stop it, and only the end of the process will. */
+  | { readonly kind: 'too_slow'; readonly message: string; readonly isStuck: boolean }
+  | { readonly kind: 'too_large'; readonly message: string }
+  | { readonly kind: 'cancelled'; readonly message: string; readonly isStuck: boolean };
+
+/** Thrown while the rows are read, when it is too late to return the failure. */
+export class QueryFailed extends Error {
+  readonly failure: QueryFailure;
+
+  constructor(failure: QueryFailure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
+export interface QueryLimits {
+  /** Limits the time that DuckDB spends, not the time that the reader of the rows spends between two chunks. */
+  readonly withinMs: number;
+  /** After this many rows, the result ends and is truncated. */
+  readonly maxRows?: number;
+  /** Stops the query, for example when the client has left. */
+  readonly signal?: AbortSignal;
+  /** Runs in the transaction of the query before it starts, for example to read what the snapshot contains. */
+  readonly whenBegun?: (connection: DuckDBConnection) => Promise<void>;
+}
+
+/** Some rows of a result. */
+export interface QueryRows {
+  readonly chunk: DuckDBDataChunk;
+  /** The number of the chunk's first rows that belong to the result. */
+  readonly count: number;
+}
+
+export interface RunningQuery {
+  readonly kind: 'running';
+  readonly columns: readonly QueryColumn[];
+  readonly types: readonly DuckDBType[];
+  /** Yields the rows. Can be read once, and throws a QueryFailed if the query fails. */
+  readonly rows: AsyncIterable<QueryRows>;
+  /** The number of rows that have been yielded. */
+  rowCount(): number;
+  /** Whether the row limit has ended the result. */
+  isTruncated(): boolean;
+}
+
+/** After this time, a query that was told to stop is stuck. */
+const STOP_WITHIN_MS = 2000;
+/** DuckDB forgets an interrupt that comes between planning and running, so it is repeated. */
+const INTERRUPT_EVERY_MS = 50;
+
+/**
+ * Starts a query that `checkQuery` has allowed, and resolves when its first rows are there. The connection must not be
+ * used for anything else until the rows have been read, and it should be closed afterwards.
+ */
+export async function runQuery(
+  connection: DuckDBConnection,
+  sql: string,
+  parameters: readonly QueryParameter[],
+  limits: QueryLimits,
+): Promise<RunningQuery | QueryFailure> {
+  const clock = new QueryClock(connection, sql, limits);
+  try {
+    await begin(connection, limits);
+    const started = await startQuery(connection, sql, parameters, clock);
+    return new ResultStream(connection, clock, started, limits.maxRows ?? Number.POSITIVE_INFINITY);
+  } catch (error) {
+    return await failureOf(error, connection);
+  }
+}
+
+/**
+ * Every query runs in a transaction that can only read. It is also the only way to notice that a query has failed after
+ * its first rows: DuckDB's library then ends the rows as if they were complete, but the transaction is aborted.
+ */
+async function begin(connection: DuckDBConnection, { whenBegun }: QueryLimits): Promise<void> {
+  await connection.run('BEGIN TRANSACTION READ ONLY');
+  await whenBegun?.(connection);
+}
+
+/** Returns the failure of a query that did not start, and ends its transaction. Throws any other error. */
+async function failureOf(error: unknown, connection: DuckDBConnection): Promise<QueryFailure> {
+  const failure = error instanceof QueryFailed ? error.failure : null;
+  // A stuck query would delay the end of its transaction too.
+  if (failure === null || !('isStuck' in failure && failure.isStuck)) await connection.run('ROLLBACK');
+  if (failure === null) throw error;
+  return failure;
+}
+
+/** Writes the rows of a checked query to a Parquet file, which must be in the export folder. */
+export async function writeParquet(
+  connection: DuckDBConnection,
+  sql: string,
+  parameters: readonly QueryParameter[],
+  path: string,
+  limits: Omit<QueryLimits, 'maxRows'>,
+): Promise<{ readonly kind: 'written'; readonly rowCount: number } | QueryFailure> {
+  const prefix = 'COPY (';
+  const hasSemicolon = sql.includes(';');
+  const inner = hasSemicolon ? await withoutSemicolons(connection, sql) : sql;
+  // The line feed ends a comment at the end of the query.
+  const copy = `${prefix}${inner}\n) TO '${path.replaceAll("'", "''")}' (FORMAT parquet, COMPRESSION zstd)`;
+  const clock = new QueryClock(connection, copy, limits);
+  try {
+    await begin(connection, limits);
+    const statement = await clock.wait(() => connection.prepare(copy));
+    try {
+      bind(statement, StatementType.COPY, parameters);
+      const result = await clock.wait(() => statement.run());
+      await connection.run('ROLLBACK');
+      return { kind: 'written', rowCount: result.rowsChanged };
+    } finally {
+      statement.destroySync();
+    }
+  } catch (error) {
+    const failure = await failureOf(error, connection);
+    if (failure.kind !== 'invalid' || failure.position === null) return failure;
+    const position = failure.position - prefix.length;
+    return { ...failure, position: hasSemicolon || position < 0 || position > sql.length ? null : position };
+  }
+}
+
+/** A semicolon ends a statement, so a query in parentheses cannot contain one. DuckDB writes the query without it. */
+async function withoutSemicolons(connection: DuckDBConnection, sql: string): Promise<string> {
+  const rewrite = 'SELECT json_deserialize_sql(json_serialize_sql(?::VARCHAR))';
+  const reader = await connection.runAndReadAll(rewrite, [sql]);
+  return String(reader.getRowsJS()[0]![0]);
+}
+
+interface StartedQuery {
+  readonly statement: DuckDBPreparedStatement;
+  readonly result: DuckDBResult;
+  readonly types: readonly DuckDBType[];
+  readonly first: DuckDBDataChunk | null;
+}
+
+async function startQuery(
+  connection: DuckDBConnection,
+  sql: string,
+  parameters: readonly QueryParameter[],
+  clock: QueryClock,
+): Promise<StartedQuery> {
+  const statement = await clock.wait(() => connection.prepare(sql));
+  try {
+    bind(statement, StatementType.SELECT, parameters);
+    const result = await clock.wait(() => statement.stream());
+    const types = result.columnTypes();
+    const unnamed = result.columnNames().find((_, index) => hasUnnamedFields(types[index]!));
+    if (unnamed !== undefined) {
+      throw invalid(`The values of the column "${unnamed}" have fields without names. Use {'name': value}.`);
+    }
+    // Most errors in the data come to light here, when the failure can still be returned.
+    const first = await clock.wait(() => result.fetchChunk());
+    return { statement, result, types, first };
+  } catch (error) {
+    statement.destroySync();
+    throw error;
+  }
+}
+
+function bind(
+  statement: DuckDBPreparedStatement,
+  type: StatementType,
+  parameters: readonly QueryParameter[],
+): void {
+  if (statement.statementType !== type)
+    throw invalid('Only one SELECT statement can run. A query can only read.');
+  const expected = statement.parameterCount;
+  if (expected !== parameters.length) {
+    throw invalid(
+      `The query has ${count(expected, 'parameter')}, but params has ${count(parameters.length, 'value')}.`,
+    );
+  }
+  parameters.forEach((value, index) => {
+    const parameter = index + 1;
+    if (value === null) statement.bindNull(parameter);
+    else if (typeof value === 'string') statement.bindVarchar(parameter, value);
+    else if (typeof value === 'boolean') statement.bindBoolean(parameter, value);
+    else if (!Number.isSafeInteger(value) || Object.is(value, -0)) statement.bindDouble(parameter, value);
+    else if (value === (value | 0)) statement.bindInteger(parameter, value);
+    else statement.bindBigInt(parameter, BigInt(value));
+  });
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+function invalid(message: string): QueryFailed {
+  return new QueryFailed({ kind: 'invalid', message, position: null });
+}
+
+/** Returns whether values of the type have fields without names, of which DuckDB's library keeps only the last one. */
+function hasUnnamedFields(type: DuckDBType): boolean {
+  switch (type.typeId) {
+    case DuckDBTypeId.STRUCT:
+      return type.entryNames.includes('') || type.entryTypes.some(hasUnnamedFields);
+    case DuckDBTypeId.UNION:
+      return type.memberTypes.some(hasUnnamedFields);
+    case DuckDBTypeId.LIST:
+    case DuckDBTypeId.ARRAY:
+      return hasUnnamedFields(type.valueType);
+    case DuckDBTypeId.MAP:
+      return hasUnnamedFields(type.keyType) || hasUnnamedFields(type.valueType);
+    default:
+      return false;
+  }
+}
+
+/** The rows of a query that has started. */
+class ResultStream implements RunningQuery {
+  readonly kind = 'running';
+  readonly columns: readonly QueryColumn[];
+  readonly types: readonly DuckDBType[];
+  readonly rows: AsyncIterable<QueryRows>;
+  #rowCount = 0;
+  #isTruncated = false;
+
+  constructor(connection: DuckDBConnection, clock: QueryClock, started: StartedQuery, maxRows: number) {
+    const { result, types } = started;
+    this.types = types;
+    this.columns = result.columnNames().map((name, index) => ({ name, type: typeName(types[index]!) }));
+    this.rows = this.#read(connection, clock, started, maxRows);
+  }
+
+  rowCount(): number {
+    return this.#rowCount;
+  }
+
+  isTruncated(): boolean {
+    return this.#isTruncated;
+  }
+
+  async *#read(
+    connection: DuckDBConnection,
+    clock: QueryClock,
+    { statement, result, first }: StartedQuery,
+    maxRows: number,
+  ): AsyncGenerator<QueryRows> {
+    try {
+      let chunk = first;
+      while (chunk !== null && chunk.rowCount > 0) {
+        const left = maxRows - this.#rowCount;
+        const count = Math.min(chunk.rowCount, left);
+        this.#isTruncated = chunk.rowCount > left;
+        this.#rowCount += count;
+        if (count > 0) yield { chunk, count };
+        if (this.#isTruncated) return;
+        chunk = await clock.wait(() => result.fetchChunk());
+      }
+      if (await isAborted(connection)) await this.#failAgain(connection, clock, statement);
+    } finally {
+      if (!clock.isStuck) {
+        // This also ends a query of which not all rows have been read.
+        await connection.run('ROLLBACK');
+        statement.destroySync();
+      }
+    }
+  }
+
+  /** DuckDB's library does not say why the rows ended early, so the query runs again until it throws the error. */
+  async #failAgain(
+    connection: DuckDBConnection,
+    clock: QueryClock,
+    statement: DuckDBPreparedStatement,
+  ): Promise<never> {
+    await connection.run('ROLLBACK');
+    await connection.run('BEGIN TRANSACTION READ ONLY');
+    await clock.wait(() => statement.run());
+    throw invalid(`The query failed after ${count(this.#rowCount, 'row')}.`);
+  }
+}
+
+async function isAborted(connection: DuckDBConnection): Promise<boolean> {
+  try {
+    await connection.run('SELECT 1');
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Returns DuckDB's name of a type. A type such as JSON is an alias of another. */
+function typeName(type: DuckDBType): string {
+  return type.alias ?? type.toString();
+}
+
+/** Limits the time that DuckDB spends on a query, and stops it if the signal says so. */
+class QueryClock {
+  readonly #connection: DuckDBConnection;
+  readonly #sql: string;
+  readonly #limits: QueryLimits;
+  #leftMs: number;
+  #isStuck = false;
+
+  constructor(connection: DuckDBConnection, sql: string, limits: QueryLimits) {
+    this.#connection = connection;
+    this.#sql = sql;
+    this.#limits = limits;
+    this.#leftMs = limits.withinMs;
+  }
+
+  /** Whether DuckDB did not stop the query when it was told to. */
+  get isStuck(): boolean {
+    return this.#isStuck;
+  }
+
+  /** Waits for a call of DuckDB. Throws a QueryFailed if the call fails or has to be stopped. */
+  async wait<Value>(call: () => Promise<Value>): Promise<Value> {
+    const { signal } = this.#limits;
+    if (signal?.aborted) throw new QueryFailed(this.#stopped('cancelled', false));
+    if (this.#leftMs <= 0) throw new QueryFailed(this.#stopped('too_slow', false));
+
+    let reason: 'too_slow' | 'cancelled' | null = null;
+    let repeat: NodeJS.Timeout | undefined;
+    let giveUp: NodeJS.Timeout | undefined;
+    const { promise: stuck, reject } = Promise.withResolvers<never>();
+    const stop = (why: 'too_slow' | 'cancelled') => {
+      if (reason !== null) return;
+      reason = why;
+      this.#connection.interrupt();
+      repeat = setInterval(() => this.#connection.interrupt(), INTERRUPT_EVERY_MS);
+      giveUp = setTimeout(() => {
+        this.#isStuck = true;
+        reject(new QueryFailed(this.#stopped(why, true)));
+      }, STOP_WITHIN_MS);
+    };
+    const cancel = () => stop('cancelled');
+    const timer = setTimeout(() => stop('too_slow'), this.#leftMs);
+    signal?.addEventListener('abort', cancel);
+    const startedMs = performance.now();
+    try {
+      const value = await Promise.race([call(), stuck]);
+      if (reason !== null) throw new QueryFailed(this.#stopped(reason, false));
+      return value;
+    } catch (error) {
+      if (error instanceof QueryFailed) throw error;
+      throw new QueryFailed(reason === null ? this.#failed(error) : this.#stopped(reason, false));
+    } finally {
+      this.#leftMs -= performance.now() - startedMs;
+      clearTimeout(timer);
+      clearTimeout(giveUp);
+      clearInterval(repeat);
+      signal?.removeEventListener('abort', cancel);
+    }
+  }
+
+  #stopped(kind: 'too_slow' | 'cancelled', isStuck: boolean): QueryFailure {
+    const { withinMs } = this.#limits;
+    const message =
+      kind === 'cancelled'
+        ? 'The query was cancelled.'
+        : `The query took longer than ${withinMs / 1000} s. Read fewer rows, or aggregate earlier.`;
+    return { kind, message, isStuck };
+  }
+
+  #failed(error: unknown): QueryFailure {
+    const { type, message, position } = readQueryError(error, this.#sql);
+    if (type === 'Out of Memory') {
+      return {
+        kind: 'too_large',
+        message:
+          'The query needs more memory than it may use. Read fewer rows or columns, or aggregate earlier.',
+      };
+    }
+    // An internal error of DuckDB makes the database unusable, so it is not the fault of the query alone.
+    if (type === '' || type === 'FATAL' || type === 'INTERNAL') throw error;
+    return { kind: 'invalid', message, position };
+  }
+}
