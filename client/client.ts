@@ -27,8 +27,9 @@ import {
   type UploadTypeName,
   uploadOrder,
 } from './records.ts';
-import { changesReader, itemReader, type Page, pageReader, readRecorded } from './responses.ts';
+import { changesReader, itemReader, type Page, pageReader, readRecorded, sqlReader } from './responses.ts';
 import type { UploadResult } from './result.ts';
+import type { SqlParam, SqlResult } from './sql.ts';
 import { Upload, type UploadLimits, type UploadOptions } from './upload.ts';
 
 export type { ReadOptions } from './connection.ts';
@@ -57,6 +58,7 @@ export type {
 export type { RetryNotice, RetryOptions } from './patience.ts';
 export * from './records.ts';
 export type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
+export type { AsOf, SqlColumn, SqlParam, SqlResult } from './sql.ts';
 export type { RejectedRecord, UploadedSlice, UploadOptions, UploadProgress } from './upload.ts';
 
 export interface ClientOptions extends ConnectionOptions {
@@ -274,6 +276,19 @@ export class HeadgateClient {
       if (error instanceof GoneError) return error.latest;
       throw error;
     }
+  }
+
+  /**
+   * Runs a SELECT statement of DuckDB on everything that the organisation has uploaded. Each `?` in it stands for the
+   * next of the parameters.
+   */
+  sql<Row extends readonly unknown[] = readonly unknown[]>(
+    sql: string,
+    params: readonly SqlParam[] = [],
+    options: ReadOptions = {},
+  ): Promise<SqlResult<Row>> {
+    const body = new TextEncoder().encode(JSON.stringify({ sql, params }));
+    return this.#connection.call({ path: 'v1/sql', body, read: sqlReader<Row>(), ...options });
   }
 
   /** Iterates over the items of all pages. A short or empty page is not the end: only the last page has no cursor. */

@@ -5,6 +5,7 @@ import type { FieldProblem, Refusal, RefusedError } from './errors.ts';
 import type { Change, ChangesPage } from './ledger.ts';
 import type { ShownInteraction, UploadTypeName } from './records.ts';
 import type { Counts, UploadError, UploadWarning } from './result.ts';
+import type { SqlResult } from './sql.ts';
 
 export interface Page<Item> {
   readonly items: readonly Item[];
@@ -98,6 +99,15 @@ export function changesReader<T extends UploadTypeName>(): Reader<ChangesPage<T>
     const { next, latest } = body;
     if (typeof next !== 'string' || !isCount(latest)) return undefined;
     return { changes: body.changes as unknown as readonly Change<T>[], next, latest };
+  };
+}
+
+export function sqlReader<Row extends readonly unknown[]>(): Reader<SqlResult<Row>> {
+  return (status, body) => {
+    if (status !== OK_STATUS || !isObject(body)) return undefined;
+    const { columns, rows, as_of: asOf } = body;
+    const isResult = isArrayOf(columns, isObject) && Array.isArray(rows) && isObject(asOf);
+    return isResult ? (body as unknown as SqlResult<Row>) : undefined;
   };
 }
 

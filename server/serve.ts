@@ -1,11 +1,13 @@
 // Connects all parts of the server: opens the store, starts the threads, and serves until it is closed.
 
 import type { AddressInfo } from 'node:net';
+import { dirname, join, resolve } from 'node:path';
 import { Gatekeeper } from './access/gatekeeper.ts';
 import { issueKey } from './access/keys.ts';
 import { createOrganisation } from './access/organisations.ts';
 import { rateLimiter } from './access/rate-limit.ts';
 import { defaultScopes } from './access/scopes.ts';
+import { AnalyticsLink } from './analytics/analytics-link.ts';
 import { Failure } from './failure.ts';
 import { buildApp } from './http/app.ts';
 import { InFlight } from './http/body/in-flight-bytes.ts';
@@ -13,7 +15,7 @@ import { Followers } from './http/followers.ts';
 import { IngestPool } from './http/ingest-pool.ts';
 import { shownRoute } from './http/request-observation.ts';
 import { routes } from './http/routes.ts';
-import { listSlots, lookUpSlots, uploadSlots, WorkSlots } from './http/work-slots.ts';
+import { listSlots, lookUpSlots, sqlSlots, uploadSlots, WorkSlots } from './http/work-slots.ts';
 import { type Log, type LogFields, openLog } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
@@ -31,6 +33,9 @@ import type { TlsPair } from './tls.ts';
 const DELETE_EXPIRED_EVERY_MS = 3_600_000;
 const LEDGER_SIZE_EVERY_MS = 60_000;
 const DEMO_ORGANISATION = 'demo';
+/** The folder of the replicas of a PostgreSQL database is in this one, unless a setting names another. */
+const DATA_FOLDER = 'data';
+const MEBIBYTE = 1024 ** 2;
 /**
  * The most new connections that wait to be accepted. The operating system drops further connections, and their clients
  * try again after one second.
@@ -116,6 +121,8 @@ export async function startServer(
       opened.defer(await serveMetrics(settings.metricsHost, metricsPort!, () => metrics.text(), out));
     }
   }
+  const analytics = analyticsLink(settings, log);
+  opened.defer(() => analytics?.close());
   const app = buildApp({
     store,
     gatekeeper,
@@ -125,7 +132,10 @@ export async function startServer(
     workSlots: new WorkSlots(uploadSlots),
     listSlots: new WorkSlots(listSlots),
     lookUpSlots: new WorkSlots(lookUpSlots),
+    sqlSlots: new WorkSlots(sqlSlots),
     followers,
+    analytics,
+    sqlLimits: settings,
     stallTimeoutMs: settings.stallTimeoutMs,
     maxBodyBytes,
     limits: settings,
@@ -156,6 +166,20 @@ function warnIfOpenToOthers({ database }: Settings, log: Log): void {
   if (files.length === 0) return;
   const command = `chmod 600 ${files.map(shellWord).join(' ')}`;
   log.write('warn', {}, `the database is open to other users of this machine; to close it, run ${command}`);
+}
+
+/** Returns the link to the analytics process, which is started when the first query arrives. */
+function analyticsLink(settings: Settings, log: Log): AnalyticsLink | null {
+  const { analytics, analyticsDir, analyticsMemoryBytes, database } = settings;
+  if (analytics === 'off') return null;
+  const place = readDatabaseLocation(database);
+  const data = place instanceof Failure || place.kind === 'postgres' ? DATA_FOLDER : dirname(place.path);
+  const setup = {
+    database: place instanceof Failure || place.kind === 'postgres' ? database : resolve(place.path),
+    folder: resolve(analyticsDir ?? join(data, 'analytics')),
+    memoryMb: Math.floor(analyticsMemoryBytes / MEBIBYTE),
+  };
+  return new AnalyticsLink(setup, (message) => log.write('warn', {}, `analytics: ${message}`));
 }
 
 /** The modules for metrics are loaded only if metrics are on. */

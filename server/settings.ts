@@ -100,6 +100,11 @@ const file: ValueKind<string> = {
   parse: (text) => (text === '' || text.includes('\0') ? undefined : text),
 };
 
+const folder: ValueKind<string> = {
+  accepts: 'the path of a folder',
+  parse: file.parse,
+};
+
 const host: ValueKind<string> = {
   accepts: 'an IP address or a host name, without a port',
   parse(text) {
@@ -233,6 +238,37 @@ const ofServer = {
     requestsPerSecond,
     '1000',
     'The requests per second that each key may make, or off. Each process counts separately.',
+  ),
+  analytics: setting(
+    'HEADGATE_ANALYTICS',
+    oneOf('on', 'off'),
+    'on',
+    'Whether POST /v1/sql is available. Without queries, analytics costs nothing.',
+  ),
+  analyticsDir: setting(
+    'HEADGATE_ANALYTICS_DIR',
+    folder,
+    null,
+    'The folder for the copies of the data on which queries run. They can be deleted at any time. The default is ' +
+      '`analytics` beside the SQLite file, or ./data/analytics with PostgreSQL.',
+  ),
+  analyticsMemoryBytes: setting(
+    'HEADGATE_ANALYTICS_MEMORY',
+    bytes('1024GiB'),
+    '1GiB',
+    'The most memory that queries use together, in a process of their own.',
+  ),
+  sqlTimeoutMs: setting(
+    'HEADGATE_SQL_TIMEOUT',
+    duration('1s', '1h'),
+    '30s',
+    'How long an SQL query may run.',
+  ),
+  sqlMaxRows: setting(
+    'HEADGATE_SQL_MAX_ROWS',
+    integer(1, 1_000_000),
+    '10000',
+    'The most rows in a JSON response to an SQL query. CSV, NDJSON and Parquet have no limit.',
   ),
   tlsCertFile: setting(
     'HEADGATE_TLS_CERT',

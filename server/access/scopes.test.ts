@@ -18,7 +18,13 @@ function refusalOf(...texts: string[]): string {
 
 test('a key without requested scopes gets all scopes', () => {
   const scopes = scopesFrom();
-  assert.deepEqual(scopes, ['data:write', 'data:read', 'interactions:write', 'interactions:read']);
+  assert.deepEqual(scopes, [
+    'data:write',
+    'data:read',
+    'interactions:write',
+    'interactions:read',
+    'analytics:read',
+  ]);
   for (const type of recordTypeNames) {
     assert.ok(permits(scopes, 'data:write', type) && permits(scopes, 'data:read', type));
   }

@@ -5,7 +5,13 @@ import { isRecordTypeName, type RecordTypeName, recordTypeNames } from '@headgat
 import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
 
-export const actions = ['data:write', 'data:read', 'interactions:write', 'interactions:read'] as const;
+export const actions = [
+  'data:write',
+  'data:read',
+  'interactions:write',
+  'interactions:read',
+  'analytics:read',
+] as const;
 
 export type Action = (typeof actions)[number];
 type DataAction = Extract<Action, `data:${string}`>;

@@ -54,6 +54,7 @@ export class Replica {
   #instance: DuckDBInstance | null = null;
   #writer: DuckDBConnection | null = null;
   #state: ReplicaState | null = null;
+  #opening: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
   #comparedAt = new Date(0);
   #isClosed = false;
@@ -141,8 +142,16 @@ export class Replica {
     }
   }
 
-  async #open(): Promise<void> {
-    if (this.#instance !== null) return;
+  /** Opens the file, unless it is open. Queries and the replication may need it at the same moment. */
+  #open(): Promise<void> {
+    this.#opening ??= this.#openOrBuildAnew().catch((error: unknown) => {
+      this.#opening = null;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #openOrBuildAnew(): Promise<void> {
     const mark = `${this.#path}.opening`;
     // A damaged file can end the process when it is opened. The next process finds the mark and does not open it again.
     if (existsSync(mark)) {
@@ -317,6 +326,7 @@ export class Replica {
     this.#instance?.closeSync();
     this.#writer = null;
     this.#instance = null;
+    this.#opening = null;
     this.#state = null;
   }
 

@@ -254,7 +254,7 @@ test('a key is issued with exactly the documented fields, and listed without its
     key: plain.key,
     org_id,
     name: null,
-    scopes: ['data:write', 'data:read', 'interactions:write', 'interactions:read'],
+    scopes: ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'analytics:read'],
     expires_at: null,
   });
   const narrow = (await json(

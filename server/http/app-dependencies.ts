@@ -2,9 +2,10 @@
 
 import type { Gatekeeper } from '../access/gatekeeper.ts';
 import type { RateLimiter } from '../access/rate-limit.ts';
+import type { AnalyticsLink } from '../analytics/analytics-link.ts';
 import type { LogFields, LogLevel } from '../observe/log.ts';
 import type { Observer } from '../observe/observer.ts';
-import type { AllowedOrigins } from '../settings.ts';
+import type { AllowedOrigins, Settings } from '../settings.ts';
 import type { ApiKey } from '../store/keys.ts';
 import type { Store } from '../store/store.ts';
 import type { TlsPair } from '../tls.ts';
@@ -23,7 +24,11 @@ export interface AppDependencies {
   readonly workSlots: WorkSlots;
   readonly listSlots: WorkSlots;
   readonly lookUpSlots: WorkSlots;
+  readonly sqlSlots: WorkSlots;
   readonly followers: Followers;
+  /** Null if analytics is switched off. */
+  readonly analytics: AnalyticsLink | null;
+  readonly sqlLimits: Pick<Settings, 'sqlTimeoutMs' | 'sqlMaxRows'>;
   readonly stallTimeoutMs: number;
   readonly maxBodyBytes: number;
   /** The limits that the API description states. */

@@ -44,6 +44,7 @@ import { getOpenApi, getReference, getReferenceScript, getReferenceStyle } from 
 import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
 import { reportUnparsed, watch } from './request-observation.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
+import { postSql } from './sql-handlers.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
 
@@ -170,6 +171,7 @@ function handlersOf(
     getUpload: getUpload(service),
     listChanges: getChanges(service),
     getUsage: getUsage(service),
+    runSql: postSql(service),
     getLiveness: (_, reply) => reply.send({ status: 'alive' }),
     async getReadiness(_, reply) {
       if (isClosing()) return refuse(reply, shuttingDown);

@@ -52,6 +52,17 @@ export const tooManyLists: Refusal = {
   headers: { 'Retry-After': '1' },
 };
 
+export const tooManyQueries: Refusal = {
+  refusal: 'service_unavailable',
+  message: 'Your organisation is running too many queries at the moment; run fewer at once.',
+  headers: { 'Retry-After': '1' },
+};
+
+export const analyticsOff: Refusal = {
+  refusal: 'not_found',
+  message: 'Analytics is switched off on this server; the operator can set HEADGATE_ANALYTICS=on.',
+};
+
 export const tooManyFollowers: Refusal = {
   refusal: 'service_unavailable',
   message: 'Too many requests of your organisation already wait for changes; use fewer followers.',

@@ -130,6 +130,8 @@ export interface Refusal {
   readonly details?: readonly unknown[];
   /** The number of the ledger's last entry, if the changes after a position are not available. */
   readonly latest?: number;
+  /** The number of characters before the error in the text of an SQL query. */
+  readonly position?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -139,13 +141,15 @@ export interface RefusalBody {
   readonly request_id: string;
   readonly details?: readonly unknown[];
   readonly latest?: number;
+  readonly position?: number;
 }
 
 export function isRefusal(value: unknown): value is Refusal {
   return typeof value === 'object' && value !== null && 'refusal' in value;
 }
 
-export function refusalBody({ refusal, message, details, latest }: Refusal, requestId: string): RefusalBody {
+export function refusalBody(given: Refusal, requestId: string): RefusalBody {
+  const { refusal, message, details, latest, position } = given;
   const { error } = refusals[refusal];
   return {
     error,
@@ -153,6 +157,7 @@ export function refusalBody({ refusal, message, details, latest }: Refusal, requ
     request_id: requestId,
     ...(details === undefined ? {} : { details }),
     ...(latest === undefined ? {} : { latest }),
+    ...(position === undefined ? {} : { position }),
   };
 }
 

@@ -37,6 +37,9 @@ export const listSlots: WorkSlotsOptions = { slots: 1, mostWaiting: 100, longest
  */
 export const lookUpSlots: WorkSlotsOptions = { slots: 8, mostWaiting: 1000, longestWaitMs: 30_000 };
 
+/** The slots for SQL queries. A query may use all processors, so further ones would only slow each other down. */
+export const sqlSlots: WorkSlotsOptions = { slots: 4, mostWaiting: 100, longestWaitMs: 30_000 };
+
 export class WorkSlots {
   readonly #options: WorkSlotsOptions;
   readonly #lines = new Map<OrganisationNumber, Line>();

@@ -4,6 +4,7 @@ import { INTERACTIONS, type RecordTypeName, recordTypes } from '@headgate/catalo
 import { uploadOrder } from '@headgate/catalogue/references.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { type ApiRouteName, apiRoutes } from '../routes.ts';
+import { ANALYTICS_TAG } from './analytics-operations.ts';
 import type { Operation, Tag } from './document-shape.ts';
 import { guide } from './guide.ts';
 import { LEDGER_TAG } from './ledger-operations.ts';
@@ -39,6 +40,7 @@ export function openApiDocument(limits: ApiLimits) {
       { name: 'Records', tags: uploadOrder(recordTypes) },
       { name: 'Interactions', tags: [INTERACTIONS] },
       { name: 'Ledger', tags: [LEDGER_TAG] },
+      { name: 'Analytics', tags: [ANALYTICS_TAG] },
       { name: 'Service', tags: [SERVICE_TAG] },
     ],
     paths: paths(),
@@ -77,6 +79,13 @@ function tags(): Tag[] {
       description:
         'The ledger remembers every upload: who sent what, when, with what result. Its numbers, `seq`, have no gaps, and ' +
         'tell a follower of changes how far it is.',
+    },
+    {
+      name: ANALYTICS_TAG,
+      'x-displayName': 'Analytics',
+      description:
+        "Queries run on a copy of the organisation's data, which is made when it is needed first and is kept up to date " +
+        'with the ledger.',
     },
     {
       name: SERVICE_TAG,

@@ -3,7 +3,7 @@
 import { date } from '@headgate/catalogue/kinds/date.ts';
 import { dateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import { uploadTypeNames } from '@headgate/catalogue/record-types.ts';
-import { type Action, actions } from '../../access/scopes.ts';
+import type { Action } from '../../access/scopes.ts';
 import { causesOf } from '../../ingest/rejections.ts';
 import { LONGEST_USAGE_DAYS, summedUsage, usageGroups } from '../../ledger/usage.ts';
 import { type LedgerEntry, uploadStatuses } from '../../store/ledger.ts';
@@ -46,6 +46,7 @@ function ledgerOperation(scopes: readonly Action[], kind: 'read' | 'read or writ
 }
 
 const readers: readonly Action[] = ['data:read', 'interactions:read'];
+const readersAndWriters: readonly Action[] = [...readers, 'data:write', 'interactions:write'];
 const seen = 'A key sees the types for which it has a scope to read or write.';
 
 const problems = flawedProblems('shops');
@@ -68,7 +69,7 @@ const keyNames = new Map([[KEY_ID, 'nightly import']]);
 const uploadExample = shownUpload(entry, keyNames);
 
 export function listUploads(): Operation {
-  return ledgerOperation(actions, 'read or write', {
+  return ledgerOperation(readersAndWriters, 'read or write', {
     operationId: 'listUploads',
     summary: 'List uploads',
     description:
@@ -103,7 +104,7 @@ export function listUploads(): Operation {
 }
 
 export function getUpload(): Operation {
-  return ledgerOperation(actions, 'read or write', {
+  return ledgerOperation(readersAndWriters, 'read or write', {
     operationId: 'getUpload',
     summary: 'Get an upload',
     description: `Returns an upload, and why records were rejected. ${seen}`,
@@ -179,7 +180,7 @@ export function getUsage(): Operation {
   const day = exampleRecordedAt.slice(0, 10);
   const { keyId, type, received, created, updated, unchanged, rejected, bytes } = entry;
   const usage = { day, type, keyId, uploads: 1, received, created, updated, unchanged, rejected, bytes };
-  return ledgerOperation(actions, 'read or write', {
+  return ledgerOperation(readersAndWriters, 'read or write', {
     operationId: 'getUsage',
     summary: 'Get the usage',
     description: `Adds up the ledger by day, type or key. ${seen}`,

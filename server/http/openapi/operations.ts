@@ -11,6 +11,7 @@ import { howToSendAgain } from '../../ingest/outcome.ts';
 import { shuttingDown } from '../fixed-refusals.ts';
 import type { Refusal } from '../refusals.ts';
 import { type ApiRouteName, apiRoutes } from '../routes.ts';
+import { runSql } from './analytics-operations.ts';
 import { literal } from './code-samples.ts';
 import { type Example, type Operation, type Response, refTo } from './document-shape.ts';
 import { exampleInteraction, exampleUploads } from './example-records.ts';
@@ -43,7 +44,7 @@ import {
   type Responses,
   refusalExample,
   refused,
-  statusesOfBodies,
+  statusesOfWrites,
 } from './responses.ts';
 import { linkTo, pascalCase, schemaNameOf } from './schemas.ts';
 
@@ -67,6 +68,7 @@ export const otherOperations: {
   getUpload,
   listChanges,
   getUsage,
+  runSql,
   getLiveness,
   getReadiness,
   getOpenApi,
@@ -114,7 +116,7 @@ function upload(type: UploadTypeName, schemaName: string, description: string): 
     parameters: parameterRefs('DryRun', 'IdempotencyKey', 'Prefer', 'ContentEncoding'),
     body: { schema: `${schemaName}Upload`, name: 'accepted', example: accepted },
     responses: {
-      ...statusesOfBodies,
+      ...statusesOfWrites,
       200: withResult('Every record was accepted.', { accepted }),
       207: withResult('Some records were accepted and stored; `errors` lists the others.', {
         partly_accepted,
@@ -187,7 +189,7 @@ function recordInteraction(): Operation {
     parameters: parameterRefs('IdempotencyKey', 'Prefer', 'ContentEncoding'),
     body: { schema: 'InteractionInput', name: 'recorded', example: recorded },
     responses: {
-      ...statusesOfBodies,
+      ...statusesOfWrites,
       201: answered(
         'The interaction as it is stored.',
         jsonContent(refTo('schemas', 'Interaction'), { recorded }),

@@ -130,8 +130,11 @@ export const statusesOfAccess: Readonly<Record<Access, Responses>> = {
 };
 
 export const statusesOfBodies: Responses = shared({
-  409: 'Conflict',
   413: 'ContentTooLarge',
   415: 'UnsupportedMediaType',
-  422: 'UnprocessableContent',
 });
+
+export const statusesOfWrites: Responses = {
+  ...statusesOfBodies,
+  ...shared({ 409: 'Conflict', 422: 'UnprocessableContent' }),
+};

@@ -13,6 +13,7 @@ import {
   uploadTypes,
 } from '@headgate/catalogue/record-types.ts';
 import { referencedTypes, uploadOrder } from '@headgate/catalogue/references.ts';
+import { analyticsSchemas } from './analytics-operations.ts';
 import type { ApiLimits } from './document.ts';
 import { refTo } from './document-shape.ts';
 import { EXAMPLE_SEQ, exampleIds, exampleUploads } from './example-records.ts';
@@ -57,6 +58,7 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
     UploadProblem: uploadProblem,
     UploadWarning: uploadWarning,
     ...ledgerSchemas,
+    ...analyticsSchemas,
     Refusal: refusal,
     FieldProblem: fieldProblem,
     ProbeAnswer: object({ status: oneOf(['alive', 'ready'], '`alive` or `ready`.') }),
@@ -273,6 +275,7 @@ const refusal = object(
     request_id: requestId,
     details: listOf('FieldProblem', 'The problems of an interaction. Absent in other refusals.'),
     latest: count('The number of the last entry in the ledger. Only in 410.'),
+    position: count('The number of characters before the error in the text of an SQL query.'),
   },
-  { title: 'A refused request', optional: ['details', 'latest'] },
+  { title: 'A refused request', optional: ['details', 'latest', 'position'] },
 );

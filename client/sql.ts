@@ -1,0 +1,30 @@
+// The results of SQL queries.
+
+/** A value for a placeholder of a query. */
+export type SqlParam = string | number | boolean | null;
+
+export interface SqlColumn {
+  readonly name: string;
+  /** DuckDB's name of the type, such as UUID, DOUBLE or TIMESTAMP WITH TIME ZONE. */
+  readonly type: string;
+}
+
+/** What a query has seen. */
+export interface AsOf {
+  /** Everything up to this entry of the ledger. */
+  readonly seq: number;
+  readonly at: string;
+  /** False if the ledger had later entries when the query arrived. */
+  readonly complete: boolean;
+}
+
+export interface SqlResult<Row extends readonly unknown[] = readonly unknown[]> {
+  readonly columns: readonly SqlColumn[];
+  /** Each row has its values in the order of the columns. */
+  readonly rows: readonly Row[];
+  readonly row_count: number;
+  /** True if there are more rows than the server's limit. */
+  readonly truncated: boolean;
+  readonly ms: number;
+  readonly as_of: AsOf;
+}

@@ -1,0 +1,142 @@
+// A server's link to the analytics process. It starts the process when it is needed first, and again if it has ended.
+
+import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { createInterface } from 'node:readline';
+import { json } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import {
+  type AnalyticsSetup,
+  isTooLongForSocket,
+  REFUSED_STATUS,
+  SETUP_VARIABLE,
+  type SqlOrder,
+  type SqlRefusal,
+  socketPath,
+} from './analytics-orders.ts';
+
+const START_TIMEOUT_MS = 15_000;
+const TRY_AGAIN_MS = 20;
+/** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
+const POOL_THREADS = 24;
+
+export type SqlAnswer =
+  | { readonly kind: 'result'; readonly body: IncomingMessage }
+  | { readonly kind: 'refused'; readonly refusal: SqlRefusal };
+
+export class AnalyticsLink {
+  readonly #setup: AnalyticsSetup;
+  readonly #log: (message: string) => void;
+  readonly #agent = new Agent({ keepAlive: true });
+  readonly #closing = new AbortController();
+  #starting: Promise<void> | null = null;
+  /** The connection that keeps the process alive. */
+  #staying: Promise<IncomingMessage> | null = null;
+
+  /** `log` gets the lines that the process prints. */
+  constructor(setup: AnalyticsSetup, log: (message: string) => void) {
+    this.#setup = setup;
+    this.#log = log;
+  }
+
+  /** Runs a query. The signal ends it, for example because the client has left. */
+  async sql(order: SqlOrder, signal: AbortSignal): Promise<SqlAnswer> {
+    try {
+      await this.#reach();
+      const body = await this.#send('/sql', JSON.stringify(order), signal);
+      if (body.statusCode !== REFUSED_STATUS) return { kind: 'result', body };
+      return { kind: 'refused', refusal: (await json(body)) as SqlRefusal };
+    } catch (error) {
+      const message = `Analytics is not available: ${(error as Error).message}`;
+      return { kind: 'refused', refusal: { kind: 'unavailable', message, position: null } };
+    }
+  }
+
+  /** Lets the process end, unless other servers use it. */
+  close(): void {
+    this.#closing.abort();
+    this.#agent.destroy();
+  }
+
+  /** Resolves when the process runs and knows that this server needs it. */
+  async #reach(): Promise<void> {
+    if (isTooLongForSocket(this.#setup)) {
+      throw new Error(
+        `the path of ${this.#setup.folder} is too long; set HEADGATE_ANALYTICS_DIR to a shorter one`,
+      );
+    }
+    this.#staying ??= this.#stay();
+    try {
+      await this.#staying;
+    } catch (error) {
+      this.#staying = null;
+      throw error;
+    }
+  }
+
+  async #stay(): Promise<IncomingMessage> {
+    const deadlineMs = performance.now() + START_TIMEOUT_MS;
+    for (;;) {
+      try {
+        const staying = await this.#send('/stay', '', this.#closing.signal);
+        const forget = (): void => {
+          this.#staying = null;
+        };
+        staying.on('close', forget).on('error', forget).resume();
+        staying.socket.unref();
+        return staying;
+      } catch (error) {
+        if (performance.now() > deadlineMs || this.#closing.signal.aborted) throw error;
+        this.#starting ??= this.#start().finally(() => {
+          this.#starting = null;
+        });
+        await Promise.race([this.#starting, sleep(TRY_AGAIN_MS)]);
+        await sleep(TRY_AGAIN_MS);
+      }
+    }
+  }
+
+  /** Starts the process. Resolves when it has ended, which it does at once if another one runs. */
+  async #start(): Promise<void> {
+    mkdirSync(this.#setup.folder, { recursive: true });
+    const program = fileURLToPath(import.meta.resolve('./analytics-process.ts'));
+    const env = {
+      ...process.env,
+      [SETUP_VARIABLE]: JSON.stringify(this.#setup),
+      UV_THREADPOOL_SIZE: String(POOL_THREADS),
+    };
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
+      env,
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child.unref();
+    createInterface(child.stderr!).on('line', this.#log);
+    (child.stderr as unknown as { unref(): void }).unref();
+    await new Promise<void>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (code, signal) => {
+        if (code !== 0)
+          this.#log(`the analytics process ended unexpectedly (${signal ?? `exit code ${code}`})`);
+        resolve();
+      });
+    });
+  }
+
+  #send(path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const options = {
+        socketPath: socketPath(this.#setup),
+        path,
+        method: 'POST',
+        agent: this.#agent,
+        signal,
+      };
+      const sent = request(options, resolve);
+      sent.on('error', reject);
+      sent.end(body);
+    });
+  }
+}

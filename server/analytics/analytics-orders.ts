@@ -1,0 +1,53 @@
+// What a server and the analytics process send each other, over a local socket.
+
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import type { OrganisationNumber } from '../store/rows.ts';
+
+/** How the analytics process is set up. The first server that needs it starts it with its own settings. */
+export interface AnalyticsSetup {
+  readonly database: string;
+  /** The folder of the replicas. */
+  readonly folder: string;
+  /** The most memory that all queries together may use. */
+  readonly memoryMb: number;
+}
+
+export const SETUP_VARIABLE = 'HEADGATE_ANALYTICS_SETUP';
+
+/** The longest path of a socket that every system accepts. */
+const LONGEST_SOCKET_PATH_BYTES = 103;
+
+/** Returns the path of the socket. Each database has its own analytics process. */
+export function socketPath({ folder, database }: AnalyticsSetup): string {
+  return join(folder, `${createHash('sha256').update(database).digest('hex').slice(0, 8)}.sock`);
+}
+
+export function isTooLongForSocket(setup: AnalyticsSetup): boolean {
+  return Buffer.byteLength(socketPath(setup)) > LONGEST_SOCKET_PATH_BYTES;
+}
+
+export const sqlFormats = ['json', 'csv', 'ndjson', 'parquet'] as const;
+export type SqlFormat = (typeof sqlFormats)[number];
+
+/** A query that the analytics process runs. Its response is the rendered result, or a refusal. */
+export interface SqlOrder {
+  readonly organisation: OrganisationNumber;
+  readonly orgId: string;
+  readonly sql: string;
+  readonly params: readonly (string | number | boolean | null)[];
+  readonly format: SqlFormat;
+  /** The most rows of the response, or null if there is no limit. */
+  readonly mostRows: number | null;
+  readonly timeoutMs: number;
+}
+
+/** Why a query has no result. */
+export interface SqlRefusal {
+  readonly kind: 'invalid' | 'too_slow' | 'too_large' | 'unavailable';
+  readonly message: string;
+  /** The number of characters before the error in the query's text, or null if it has no place. */
+  readonly position: number | null;
+}
+
+export const REFUSED_STATUS = 422;

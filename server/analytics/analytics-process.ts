@@ -1,0 +1,96 @@
+// The analytics process. It keeps the replicas and runs queries on them, for all servers of this machine that use the
+// same database. So a query can fail, or end this process, without harm to uploads. It ends when no server needs it.
+
+import { mkdirSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { keepNewFilesPrivate } from '../private-files.ts';
+import { openStore } from '../store/open-store.ts';
+import {
+  type AnalyticsSetup,
+  REFUSED_STATUS,
+  SETUP_VARIABLE,
+  type SqlOrder,
+  socketPath,
+} from './analytics-orders.ts';
+import { takeProcessLock } from './process-lock.ts';
+import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
+import { answerSql } from './sql/answer-sql.ts';
+
+/** How long the process stays after the last server has left. */
+const LEAVE_AFTER_MS = 2000;
+const TEMPORARY_MB = 10_000;
+
+keepNewFilesPrivate();
+const setup = JSON.parse(process.env[SETUP_VARIABLE]!) as AnalyticsSetup;
+delete process.env[SETUP_VARIABLE];
+const report = (message: string): void => void process.stderr.write(`${message}\n`);
+
+mkdirSync(setup.folder, { recursive: true });
+const socket = socketPath(setup);
+// If another server has started a process at the same moment, that one serves.
+if (takeProcessLock(`${socket}.lock`) === null) process.exit(0);
+
+const temporaryFolder = join(setup.folder, 'temporary');
+const exportFolder = join(setup.folder, 'exports');
+for (const folder of [temporaryFolder, exportFolder]) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+}
+rmSync(socket, { force: true });
+const store = await openStore(setup.database, report);
+const options = {
+  memoryMb: Math.floor(setup.memoryMb / MOST_OPEN_REPLICAS),
+  temporaryMb: Math.floor(TEMPORARY_MB / MOST_OPEN_REPLICAS),
+  threads: availableParallelism(),
+  temporaryFolder,
+  exportFolder,
+};
+const replicas = new Replicas(store, setup.folder, options, report);
+
+/** The connections by which servers show that they still exist. */
+let servers = 0;
+let leaving: NodeJS.Timeout | undefined;
+
+const leaveIfUnused = (): void => {
+  clearTimeout(leaving);
+  if (servers === 0) leaving = setTimeout(stop, LEAVE_AFTER_MS);
+};
+
+const stop = async (): Promise<void> => {
+  // From here on, a server that looks for this process finds none and starts another.
+  rmSync(socket, { force: true });
+  server.close();
+  await replicas.close();
+  await store.close();
+  process.exit(0);
+};
+
+const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  if (request.url === '/stay') {
+    servers++;
+    clearTimeout(leaving);
+    response.on('close', () => {
+      servers--;
+      leaveIfUnused();
+    });
+    response.flushHeaders();
+    return;
+  }
+  const refusal = await answerSql(replicas, exportFolder, (await json(request)) as SqlOrder, response);
+  if (refusal === null) return;
+  if (response.headersSent) response.destroy();
+  else response.writeHead(REFUSED_STATUS).end(JSON.stringify(refusal));
+};
+
+const server = createServer((request, response) => {
+  serve(request, response).catch((error: Error) => {
+    report(error.stack ?? error.message);
+    response.destroy();
+  });
+});
+server.requestTimeout = 0;
+server.listen(socket, leaveIfUnused);
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());

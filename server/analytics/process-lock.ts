@@ -1,0 +1,16 @@
+// Makes sure that only one process does something. The lock is that of a SQLite file, which the operating system
+// releases when the process ends, however it ends.
+
+import { DatabaseSync } from 'node:sqlite';
+
+/** Returns a function that releases the lock, or null if another process has it. */
+export function takeProcessLock(path: string): (() => void) | null {
+  const database = new DatabaseSync(path);
+  try {
+    database.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+    return () => database.close();
+  } catch {
+    database.close();
+    return null;
+  }
+}

@@ -1,0 +1,115 @@
+// The open replicas of all organisations. Few are open at once, because each may use its share of the memory. One that
+// nobody uses is closed after a while, or as soon as another organisation needs its place.
+
+import { join } from 'node:path';
+import type { OrganisationNumber } from '../store/rows.ts';
+import type { Store } from '../store/store.ts';
+import type { ReplicaDatabaseOptions } from './duckdb.ts';
+import { Replica } from './replica.ts';
+
+export const MOST_OPEN_REPLICAS = 4;
+const CLOSED_AFTER_MS = 60_000;
+const LONGEST_WAIT_MS = 20_000;
+
+interface Place {
+  readonly orgId: string;
+  readonly replica: Replica;
+  users: number;
+  usedAtMs: number;
+  closed: Promise<void> | null;
+}
+
+/** Thrown if the replicas of other organisations are in use for too long. */
+export class ReplicasBusy extends Error {}
+
+export class Replicas {
+  readonly #store: Store;
+  readonly #folder: string;
+  readonly #options: ReplicaDatabaseOptions;
+  readonly #report: (message: string) => void;
+  readonly #places = new Set<Place>();
+  readonly #waiting = new Set<() => void>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(
+    store: Store,
+    folder: string,
+    options: ReplicaDatabaseOptions,
+    report: (message: string) => void,
+  ) {
+    this.#store = store;
+    this.#folder = folder;
+    this.#options = options;
+    this.#report = report;
+    this.#timer = setInterval(() => this.#closeUnused(CLOSED_AFTER_MS), CLOSED_AFTER_MS / 4).unref();
+  }
+
+  /** Calls `use` with the organisation's replica, which stays open until `use` has finished. */
+  async with<Result>(
+    organisation: OrganisationNumber,
+    orgId: string,
+    use: (replica: Replica) => Promise<Result>,
+  ): Promise<Result> {
+    const place = await this.#placeOf(organisation, orgId);
+    place.users++;
+    try {
+      return await use(place.replica);
+    } finally {
+      place.users--;
+      place.usedAtMs = performance.now();
+      for (const retry of this.#waiting) retry();
+    }
+  }
+
+  async #placeOf(organisation: OrganisationNumber, orgId: string): Promise<Place> {
+    const deadlineMs = performance.now() + LONGEST_WAIT_MS;
+    for (;;) {
+      const found = [...this.#places].find((place) => place.orgId === orgId);
+      if (found !== undefined && found.closed === null) return found;
+      if (found === undefined && this.#places.size < MOST_OPEN_REPLICAS) {
+        const report = (message: string): void => this.#report(`organisation ${orgId}: ${message}`);
+        const path = join(this.#folder, `${orgId}.duckdb`);
+        const replica = new Replica(path, this.#options, this.#store, organisation, report);
+        const place: Place = { orgId, replica, users: 0, usedAtMs: performance.now(), closed: null };
+        this.#places.add(place);
+        return place;
+      }
+      const leftMs = deadlineMs - performance.now();
+      if (leftMs <= 0)
+        throw new ReplicasBusy('queries of other organisations take too long; try again later');
+      if (found === undefined) this.#closeUnused(0, 1);
+      await this.#somethingChanged(leftMs);
+    }
+  }
+
+  /** Closes up to `most` replicas that nobody has used for the time, the longest unused first. */
+  #closeUnused(unusedMs: number, most = Number.POSITIVE_INFINITY): void {
+    const usedBeforeMs = performance.now() - unusedMs;
+    const unused = [...this.#places]
+      .filter(({ users, closed, usedAtMs }) => users === 0 && closed === null && usedAtMs <= usedBeforeMs)
+      .sort((a, b) => a.usedAtMs - b.usedAtMs);
+    for (const place of unused.slice(0, most)) {
+      place.closed = place.replica.close().finally(() => {
+        this.#places.delete(place);
+        for (const retry of this.#waiting) retry();
+      });
+    }
+  }
+
+  #somethingChanged(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const retry = (): void => {
+        clearTimeout(timer);
+        this.#waiting.delete(retry);
+        resolve();
+      };
+      const timer = setTimeout(retry, withinMs);
+      this.#waiting.add(retry);
+    });
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all([...this.#places].map(({ replica, closed }) => closed ?? replica.close()));
+  }
+}

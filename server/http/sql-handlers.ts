@@ -1,0 +1,122 @@
+// Handles POST /v1/sql: reads the query, lets the analytics process run it, and passes its result on as it arrives.
+
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { SqlFormat, SqlRefusal } from '../analytics/analytics-orders.ts';
+import { nearName } from '../near-name.ts';
+import type { AppDependencies } from './app-dependencies.ts';
+import { bodyEncoding, readBytes } from './body/read-body.ts';
+import { analyticsOff, tooManyQueries } from './fixed-refusals.ts';
+import { lacksScope } from './gate.ts';
+import { readQuery } from './query.ts';
+import type { Handler } from './read-handlers.ts';
+import { isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
+import { whenClosed } from './request-observation.ts';
+import { inTurn } from './work-slots.ts';
+
+const LARGEST_BODY_BYTES = 512 * 1024;
+const MOST_PARAMS = 1000;
+const CSV_TYPE = 'text/csv; charset=utf-8';
+const PARQUET_TYPE = 'application/vnd.apache.parquet';
+
+export const sqlTypes: Readonly<Record<SqlFormat, string>> = {
+  json: JSON_TYPE,
+  csv: CSV_TYPE,
+  ndjson: NDJSON_TYPE,
+  parquet: PARQUET_TYPE,
+};
+
+type Param = string | number | boolean | null;
+
+interface SentQuery {
+  readonly sql: string;
+  readonly params: readonly Param[];
+}
+
+export function postSql(service: AppDependencies): Handler {
+  const { analytics, inFlight, sqlSlots, sqlLimits } = service;
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const lack = lacksScope(request.caller!, 'analytics:read');
+    if (lack !== null) return refuse(reply, lack);
+    if (analytics === null) return refuse(reply, analyticsOff);
+    const query = readQuery(request, []);
+    if (isRefusal(query)) return refuse(reply, query);
+    const encoding = bodyEncoding(request.raw);
+    if (isRefusal(encoding)) return refuse(reply, encoding);
+    if (encoding !== null) return refuse(reply, compressed);
+    const { organisation, orgId } = request.caller!;
+    const bytes = await readBytes(request.raw, LARGEST_BODY_BYTES, inFlight, organisation);
+    if (bytes === null) return reply.hijack();
+    if (isRefusal(bytes)) return refuse(reply, bytes);
+    inFlight.give(organisation, bytes.byteLength);
+    inFlight.turns.responseMade(organisation, bytes.byteLength);
+    const sent = readSentQuery(bytes);
+    if (isRefusal(sent)) return refuse(reply, sent);
+    const format = formatOf(request.headers.accept);
+    const mostRows = format === 'json' ? sqlLimits.sqlMaxRows : null;
+    return inTurn(sqlSlots, tooManyQueries, request, reply, async () => {
+      const left = new AbortController();
+      whenClosed(request, () => left.abort());
+      const order = { organisation, orgId, ...sent, format, mostRows, timeoutMs: sqlLimits.sqlTimeoutMs };
+      const answer = await analytics.sql(order, left.signal);
+      if (left.signal.aborted) return reply.hijack();
+      if (answer.kind === 'refused') return refuse(reply, refusalOf(answer.refusal));
+      return reply.type(sqlTypes[format]).send(answer.body);
+    });
+  };
+}
+
+const compressed: Refusal = {
+  refusal: 'unsupported_media_type',
+  message: 'Send the query without compression.',
+};
+
+function refusalOf({ kind, message, position }: SqlRefusal): Refusal {
+  if (kind === 'unavailable') {
+    return { refusal: 'service_unavailable', message, headers: { 'Retry-After': '1' } };
+  }
+  return { refusal: 'bad_request', message, ...(position === null ? {} : { position }) };
+}
+
+/** Returns the format with which a response begins that the client accepts first. */
+function formatOf(accept: string | undefined): SqlFormat {
+  for (const part of (accept ?? '').split(',')) {
+    const type = part.split(';', 1)[0]!.trim().toLowerCase();
+    const found = Object.entries(sqlTypes).find(([, contentType]) => contentType.split(';', 1)[0] === type);
+    if (found !== undefined) return found[0] as SqlFormat;
+  }
+  return 'json';
+}
+
+export function readSentQuery(bytes: Uint8Array): SentQuery | Refusal {
+  let sent: unknown;
+  try {
+    sent = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (error) {
+    return bad(`The body is not JSON: ${(error as Error).message}.`);
+  }
+  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
+    return bad('The body must be a JSON object, such as {"sql": "SELECT count(*) FROM shops"}.');
+  }
+  const unknown = Object.keys(sent).find((name) => name !== 'sql' && name !== 'params');
+  if (unknown !== undefined) {
+    const near = nearName(unknown, ['sql', 'params']);
+    return bad(`The field ${quote(unknown)} is not known${near === null ? '' : `; did you mean ${near}?`}`);
+  }
+  const { sql, params = [] } = sent as { readonly sql?: unknown; readonly params?: unknown };
+  if (typeof sql !== 'string' || sql.trim() === '') return bad('The field sql must be a query, as a text.');
+  if (!Array.isArray(params) || params.length > MOST_PARAMS || !params.every(isParam)) {
+    return bad(
+      `The field params must be a list of at most ${MOST_PARAMS} texts, numbers, booleans or nulls, one for each ?.`,
+    );
+  }
+  return { sql, params };
+}
+
+function isParam(value: unknown): value is Param {
+  return value === null || ['string', 'number', 'boolean'].includes(typeof value);
+}
+
+function bad(message: string): Refusal {
+  return { refusal: 'bad_request', message };
+}

@@ -1,0 +1,217 @@
+// SQL over HTTP, on a real analytics process. What a query may contain is tested in server/analytics/sql/, and the
+// replica in server/analytics/replica.test.ts.
+
+import assert from 'node:assert/strict';
+import { existsSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { type Api, apiOf, type RefusalBody } from './harness/api.ts';
+import { forEachStore } from './harness/for-each-store.ts';
+import { startHeadgate } from './harness/headgate.ts';
+import { connectRaw } from './harness/raw-connection.ts';
+import { leastRecord } from './harness/records.ts';
+import { runningHeadgate } from './harness/running-headgate.ts';
+import { waitUntil } from './harness/waiting.ts';
+import { childrenOf, isRunning } from './harness/worker-processes.ts';
+
+interface SqlBody {
+  readonly columns: readonly { readonly name: string; readonly type: string }[];
+  readonly rows: readonly (readonly unknown[])[];
+  readonly row_count: number;
+  readonly truncated: boolean;
+  readonly ms: number;
+  readonly as_of: { readonly seq: number; readonly at: string; readonly complete: boolean };
+}
+
+/** A query that takes minutes. */
+const ENDLESS =
+  'SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE (a.range * b.range) % 7 = 3';
+
+async function query(api: Api, sql: string, params: readonly unknown[] = []): Promise<SqlBody> {
+  const { status, text, body } = await api.request<SqlBody>('/v1/sql', { body: { sql, params } });
+  assert.equal(status, 200, text);
+  return body;
+}
+
+async function refused(
+  api: Api,
+  body: unknown,
+): Promise<RefusalBody & { readonly status: number; readonly position?: number }> {
+  const reply = await api.request<RefusalBody>('/v1/sql', { body });
+  return { status: reply.status, ...reply.body };
+}
+
+forEachStore((store) => {
+  const folder = join(process.env.TMPDIR ?? '/tmp', `hg-${process.pid}-${store.name.length}`);
+  const server = runningHeadgate(store, { HEADGATE_ANALYTICS_DIR: folder, HEADGATE_SQL_TIMEOUT: '8s' });
+
+  test('a query sees what its organisation has uploaded before, and nothing of another', async () => {
+    const [api, other] = [await server.newApi(), await server.newApi()];
+    await other.upload('shops', [leastRecord('shops')]);
+    for (let uploads = 1; uploads <= 3; uploads++) {
+      await api.upload('shops', [leastRecord('shops', { name: `Shop ${uploads}`, region: 'GB' })]);
+      const { columns, rows, row_count, truncated, as_of } = await query(
+        api,
+        'SELECT name, region FROM shops WHERE region = ? ORDER BY name',
+        ['GB'],
+      );
+      assert.deepEqual(columns, [
+        { name: 'name', type: 'VARCHAR' },
+        { name: 'region', type: 'VARCHAR' },
+      ]);
+      assert.deepEqual(
+        rows,
+        Array.from({ length: uploads }, (_, n) => [`Shop ${n + 1}`, 'GB']),
+      );
+      assert.deepEqual({ row_count, truncated }, { row_count: uploads, truncated: false });
+      assert.deepEqual({ seq: as_of.seq, complete: as_of.complete }, { seq: uploads, complete: true });
+      assert.ok(Math.abs(Date.parse(as_of.at) - Date.now()) < 60_000);
+    }
+  });
+
+  test('a query that is not valid is refused with the place of the error', async () => {
+    const api = await server.newApi();
+    const sql = 'SELECT nam FROM shops';
+    const { status, error, message, position } = await refused(api, { sql });
+    assert.deepEqual({ status, error }, { status: 400, error: 'Bad Request' });
+    assert.match(message, /"nam"/);
+    assert.equal(position, sql.indexOf('nam'));
+    assert.match((await refused(api, { sql: 'SELECT * FROM shop' })).message, /shops/);
+    assert.match(
+      (await refused(api, { sql: "SELECT * FROM read_text('/etc/passwd')" })).message,
+      /read_text/,
+    );
+    for (const body of [
+      {},
+      [],
+      { sql: 1 },
+      { sql: '' },
+      { sql: 'SELECT 1', parms: [] },
+      { sql: 'SELECT ?', params: {} },
+    ]) {
+      assert.equal((await refused(api, body)).status, 400, JSON.stringify(body));
+    }
+    assert.match((await refused(api, { sql: 'SELECT 1', parms: [] })).message, /did you mean params/);
+  });
+
+  test('a key without the scope is refused', async () => {
+    const { key } = await server.headgate.newKey('reader', ['data:read']);
+    const { status, message } = await refused(apiOf(server.headgate.url, key), { sql: 'SELECT 1' });
+    assert.equal(status, 403);
+    assert.match(message, /analytics:read/);
+  });
+
+  test('a result is sent as CSV, NDJSON or Parquet if the client accepts it', async () => {
+    const api = await server.newApi();
+    await api.upload('tags', [leastRecord('tags', { name: 'a, "b"' })]);
+    const { key } = await server.headgate.newKey();
+    const send = async (accept: string): Promise<{ type: string; bytes: Buffer }> => {
+      const response = await fetch(`${server.headgate.url}/v1/sql`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', Accept: accept },
+        body: JSON.stringify({ sql: 'SELECT 1 AS one, \'a, "b"\' AS text' }),
+      });
+      assert.equal(response.status, 200);
+      return {
+        type: response.headers.get('content-type')!,
+        bytes: Buffer.from(await response.arrayBuffer()),
+      };
+    };
+    const csv = await send('text/csv');
+    assert.match(csv.type, /^text\/csv/);
+    assert.equal(csv.bytes.toString().replaceAll('\r\n', '\n'), 'one,text\n1,"a, ""b"""\n');
+    const ndjson = await send('application/x-ndjson');
+    assert.deepEqual(JSON.parse(ndjson.bytes.toString()), { one: 1, text: 'a, "b"' });
+    const parquet = await send('application/vnd.apache.parquet');
+    assert.equal(parquet.type, 'application/vnd.apache.parquet');
+    assert.equal(parquet.bytes.subarray(0, 4).toString(), 'PAR1');
+  });
+
+  test('a JSON response has a limited number of rows, the other formats have none', async () => {
+    const api = await server.newApi();
+    const { rows, row_count, truncated } = await query(api, 'SELECT range FROM range(12345)');
+    assert.deepEqual([rows.length, row_count, truncated], [10_000, 10_000, true]);
+  });
+
+  test('a query that takes too long ends with an error, and others run on', async () => {
+    const api = await server.newApi();
+    const slow = refused(api, { sql: ENDLESS });
+    assert.deepEqual((await query(api, 'SELECT 1')).rows, [[1]]);
+    const { status, message } = await slow;
+    assert.equal(status, 400);
+    assert.match(message, /8 s/);
+  });
+
+  test('a client that leaves ends its query', async () => {
+    const { key } = await server.headgate.newKey();
+    const api = apiOf(server.headgate.url, key);
+    await query(api, 'SELECT 1');
+    for (let n = 0; n < 4; n++) {
+      const connection = await connectRaw(server.headgate.url);
+      connection.send({
+        method: 'POST',
+        path: '/v1/sql',
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ sql: ENDLESS }),
+      });
+      setTimeout(() => connection.destroy(), 300);
+    }
+    const startedAtMs = performance.now();
+    assert.deepEqual((await query(api, 'SELECT 1')).rows, [[1]]);
+    assert.ok(performance.now() - startedAtMs < 6000);
+  });
+
+  test('the analytics process is started again after a kill, and the folder may be deleted', async () => {
+    const api = await server.newApi();
+    await api.upload('tags', [leastRecord('tags')]);
+    for (const end of ['kill', 'kill and delete']) {
+      assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[1]]);
+      const [analytics] = await childrenOf(server.headgate.process.pid!);
+      process.kill(analytics!, 'SIGKILL');
+      await waitUntil('it has ended', async () => !isRunning(analytics!));
+      if (end !== 'kill') rmSync(folder, { recursive: true });
+      await waitUntil('queries run again', async () => {
+        const { status, text } = await api.request('/v1/sql', { body: { sql: 'SELECT count(*) FROM tags' } });
+        return status === 200 && text.includes('[[1]]');
+      });
+    }
+  });
+
+  test('the analytics process ends with the server', async () => {
+    const { database, remove } = await store.newDatabase();
+    const own = `${folder}-own`;
+    const headgate = await startHeadgate(database, { HEADGATE_ANALYTICS_DIR: own });
+    try {
+      const { key } = await headgate.newKey();
+      await query(apiOf(headgate.url, key), 'SELECT 1');
+      const [analytics] = await childrenOf(headgate.process.pid!);
+      assert.ok(isRunning(analytics!));
+      await headgate.stop();
+      await waitUntil('it has ended', async () => !isRunning(analytics!));
+    } finally {
+      await headgate.kill();
+      await remove();
+      rmSync(own, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('analytics on SQLite', () => {
+  forEachStore((store) => {
+    if (store.name !== 'SQLite') return;
+    const on = runningHeadgate(store);
+    const off = runningHeadgate(store, { HEADGATE_ANALYTICS: 'off' });
+
+    test('has its folder beside the database', async () => {
+      const api = await on.newApi();
+      await query(api, 'SELECT 1');
+      assert.ok(existsSync(join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics')));
+    });
+
+    test('can be switched off', async () => {
+      const { status, message } = await refused(await off.newApi(), { sql: 'SELECT 1' });
+      assert.equal(status, 404);
+      assert.match(message, /HEADGATE_ANALYTICS/);
+    });
+  });
+});
