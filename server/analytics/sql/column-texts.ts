@@ -28,7 +28,7 @@ import {
   DuckDBVariantValue,
 } from '@duckdb/node-api';
 import duckdb from '@duckdb/node-bindings';
-import { QueryFailed } from './run-query.ts';
+import { QueryFailed } from './query-errors.ts';
 import { dateText, intervalText, timestampText, timeText, zoneText } from './time-texts.ts';
 
 /**

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
-import { QueryFailed, type QueryParameter, type RunningQuery, runQuery } from './run-query.ts';
+import { QueryFailed } from './query-errors.ts';
+import { type QueryParameter, type RunningQuery, runQuery } from './run-query.ts';
 import { openTestReplica, type TestReplica } from './test-replica.ts';
 import { dateText, timestampText } from './time-texts.ts';
 

@@ -1,4 +1,21 @@
-// Reads DuckDB's errors, which are JSON in a replica, and translates their positions.
+// Says in which ways a query can fail, and reads DuckDB's errors, which are JSON in a replica.
+
+export type QueryFailure =
+  | { readonly kind: 'invalid'; readonly message: string; readonly position: number | null }
+  /** If the query is stuck, DuckDB did not stop it, and only the end of the process will. */
+  | { readonly kind: 'too_slow'; readonly message: string; readonly isStuck: boolean }
+  | { readonly kind: 'too_large'; readonly message: string }
+  | { readonly kind: 'cancelled'; readonly message: string; readonly isStuck: boolean };
+
+/** Thrown while the rows are read, when it is too late to return the failure. */
+export class QueryFailed extends Error {
+  readonly failure: QueryFailure;
+
+  constructor(failure: QueryFailure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
 
 /** An error of DuckDB. */
 export interface QueryError {

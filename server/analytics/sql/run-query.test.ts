@@ -3,7 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { QueryFailed, type QueryLimits, type QueryParameter, runQuery, writeParquet } from './run-query.ts';
+import { QueryFailed } from './query-errors.ts';
+import { type QueryLimits, type QueryParameter, runQuery, writeParquet } from './run-query.ts';
 import { openTestReplica, type TestReplica } from './test-replica.ts';
 
 let replica: TestReplica;

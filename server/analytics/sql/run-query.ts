@@ -1,4 +1,4 @@
-// Runs a checked query as a stream, within a time limit, and says in which of four ways it can fail.
+// Runs a checked query as a stream of rows, or writes its rows to a Parquet file.
 
 import {
   type DuckDBConnection,
@@ -9,7 +9,8 @@ import {
   DuckDBTypeId,
   StatementType,
 } from '@duckdb/node-api';
-import { readQueryError } from './query-errors.ts';
+import { QueryClock } from './query-clock.ts';
+import { QueryFailed, type QueryFailure } from './query-errors.ts';
 
 /** A value for a parameter of a query. */
 export type QueryParameter = string | number | boolean | null;
@@ -18,23 +19,6 @@ export interface QueryColumn {
   readonly name: string;
   /** DuckDB's name of the type, for example `DECIMAL(18,2)` or `VARCHAR[]`. */
   readonly type: string;
-}
-
-export type QueryFailure =
-  | { readonly kind: 'invalid'; readonly message: string; readonly position: number | null }
-  /** If the query is stuck, DuckDB did not stop it, and only the end of the process will. */
-  | { readonly kind: 'too_slow'; readonly message: string; readonly isStuck: boolean }
-  | { readonly kind: 'too_large'; readonly message: string }
-  | { readonly kind: 'cancelled'; readonly message: string; readonly isStuck: boolean };
-
-/** Thrown while the rows are read, when it is too late to return the failure. */
-export class QueryFailed extends Error {
-  readonly failure: QueryFailure;
-
-  constructor(failure: QueryFailure) {
-    super(failure.message);
-    this.failure = failure;
-  }
 }
 
 export interface QueryLimits {
@@ -66,11 +50,6 @@ export interface RunningQuery {
   /** Whether the row limit has ended the result. */
   isTruncated(): boolean;
 }
-
-/** After this time, a query that was told to stop is stuck. */
-const STOP_WITHIN_MS = 2000;
-/** DuckDB forgets an interrupt that comes between planning and running, so it is repeated. */
-const INTERRUPT_EVERY_MS = 50;
 
 /**
  * Starts a query that `checkQuery` has allowed, and resolves when its first rows are there. The connection must not be
@@ -133,7 +112,7 @@ export async function writeParquet(
       await connection.run('ROLLBACK');
       return { kind: 'written', rowCount: result.rowsChanged };
     } finally {
-      statement.destroySync();
+      if (!clock.isStuck) statement.destroySync();
     }
   } catch (error) {
     const failure = await failureOf(error, connection);
@@ -176,7 +155,8 @@ async function startQuery(
     const first = await clock.wait(() => result.fetchChunk());
     return { statement, result, types, first };
   } catch (error) {
-    statement.destroySync();
+    // DuckDB still uses the statement of a stuck query.
+    if (!clock.isStuck) statement.destroySync();
     throw error;
   }
 }
@@ -306,88 +286,4 @@ async function isAborted(connection: DuckDBConnection): Promise<boolean> {
 /** Returns DuckDB's name of a type. A type such as JSON is an alias of another. */
 function typeName(type: DuckDBType): string {
   return type.alias ?? type.toString();
-}
-
-/** Limits the time that DuckDB spends on a query, and stops it if the signal says so. */
-class QueryClock {
-  readonly #connection: DuckDBConnection;
-  readonly #sql: string;
-  readonly #limits: QueryLimits;
-  #leftMs: number;
-  #isStuck = false;
-
-  constructor(connection: DuckDBConnection, sql: string, limits: QueryLimits) {
-    this.#connection = connection;
-    this.#sql = sql;
-    this.#limits = limits;
-    this.#leftMs = limits.withinMs;
-  }
-
-  /** Whether DuckDB did not stop the query when it was told to. */
-  get isStuck(): boolean {
-    return this.#isStuck;
-  }
-
-  /** Waits for a call of DuckDB. Throws a QueryFailed if the call fails or has to be stopped. */
-  async wait<Value>(call: () => Promise<Value>): Promise<Value> {
-    const { signal } = this.#limits;
-    if (signal?.aborted) throw new QueryFailed(this.#stopped('cancelled', false));
-    if (this.#leftMs <= 0) throw new QueryFailed(this.#stopped('too_slow', false));
-
-    let reason: 'too_slow' | 'cancelled' | null = null;
-    let repeat: NodeJS.Timeout | undefined;
-    let giveUp: NodeJS.Timeout | undefined;
-    const { promise: stuck, reject } = Promise.withResolvers<never>();
-    const stop = (why: 'too_slow' | 'cancelled') => {
-      if (reason !== null) return;
-      reason = why;
-      this.#connection.interrupt();
-      repeat = setInterval(() => this.#connection.interrupt(), INTERRUPT_EVERY_MS);
-      giveUp = setTimeout(() => {
-        this.#isStuck = true;
-        reject(new QueryFailed(this.#stopped(why, true)));
-      }, STOP_WITHIN_MS);
-    };
-    const cancel = () => stop('cancelled');
-    const timer = setTimeout(() => stop('too_slow'), this.#leftMs);
-    signal?.addEventListener('abort', cancel);
-    const startedMs = performance.now();
-    try {
-      const value = await Promise.race([call(), stuck]);
-      if (reason !== null) throw new QueryFailed(this.#stopped(reason, false));
-      return value;
-    } catch (error) {
-      if (error instanceof QueryFailed) throw error;
-      throw new QueryFailed(reason === null ? this.#failed(error) : this.#stopped(reason, false));
-    } finally {
-      this.#leftMs -= performance.now() - startedMs;
-      clearTimeout(timer);
-      clearTimeout(giveUp);
-      clearInterval(repeat);
-      signal?.removeEventListener('abort', cancel);
-    }
-  }
-
-  #stopped(kind: 'too_slow' | 'cancelled', isStuck: boolean): QueryFailure {
-    const { withinMs } = this.#limits;
-    const message =
-      kind === 'cancelled'
-        ? 'The query was cancelled.'
-        : `The query took longer than ${withinMs / 1000} s. Read fewer rows, or aggregate earlier.`;
-    return { kind, message, isStuck };
-  }
-
-  #failed(error: unknown): QueryFailure {
-    const { type, message, position } = readQueryError(error, this.#sql);
-    if (type === 'Out of Memory') {
-      return {
-        kind: 'too_large',
-        message:
-          'The query needs more memory than it may use. Read fewer rows or columns, or aggregate earlier.',
-      };
-    }
-    // An internal error of DuckDB makes the database unusable, so it is not the fault of the query alone.
-    if (type === '' || type === 'FATAL' || type === 'INTERNAL') throw error;
-    return { kind: 'invalid', message, position };
-  }
 }
