@@ -49,7 +49,11 @@ export class AnalyticsLink {
       if (body.statusCode !== REFUSED_STATUS) return { kind: 'result', body };
       return { kind: 'refused', refusal: (await json(body)) as SqlRefusal };
     } catch (error) {
-      const message = `Analytics is not available: ${(error as Error).message}`;
+      const { code, message: reason } = error as NodeJS.ErrnoException;
+      const message =
+        code === 'ECONNRESET'
+          ? 'The process that runs queries ended unexpectedly; it may have needed too much memory. It is started again.'
+          : `Analytics is not available: ${reason}`;
       return { kind: 'refused', refusal: { kind: 'unavailable', message, position: null } };
     }
   }

@@ -22,6 +22,11 @@ import { answerSql } from './sql/answer-sql.ts';
 /** How long the process stays after the last server has left. */
 const LEAVE_AFTER_MS = 2000;
 const TEMPORARY_MB = 10_000;
+const GIVE_UP_AFTER_MS = 500;
+const LOOK_AT_MEMORY_EVERY_MS = 100;
+/** What the process itself, the store and single values may use besides DuckDB's own limit. */
+const MEMORY_BESIDES_MB = 1024;
+const MEBIBYTE = 1024 ** 2;
 
 keepNewFilesPrivate();
 const setup = JSON.parse(process.env[SETUP_VARIABLE]!) as AnalyticsSetup;
@@ -49,6 +54,25 @@ const options = {
   exportFolder,
 };
 const replicas = new Replicas(store, setup.folder, options, report);
+
+/** Ends the process, which only a new one can make good: all its queries fail, and servers start another. */
+const giveUp = (reason: string): void => {
+  report(`${reason}; the analytics process is started again`);
+  process.exit(1);
+};
+
+const service = {
+  replicas,
+  exportFolder,
+  // The refusal is sent before.
+  onStuck: () => void setTimeout(giveUp, GIVE_UP_AFTER_MS, 'a query could not be stopped'),
+};
+
+// DuckDB's memory limit does not include single values, which a query can make as large as it likes.
+setInterval(() => {
+  const { rss } = process.memoryUsage();
+  if (rss > (setup.memoryMb + MEMORY_BESIDES_MB) * MEBIBYTE) giveUp('a query needed too much memory');
+}, LOOK_AT_MEMORY_EVERY_MS).unref();
 
 /** The connections by which servers show that they still exist. */
 let servers = 0;
@@ -79,7 +103,7 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
     response.flushHeaders();
     return;
   }
-  const refusal = await answerSql(replicas, exportFolder, (await json(request)) as SqlOrder, response);
+  const refusal = await answerSql(service, (await json(request)) as SqlOrder, response);
   if (refusal === null) return;
   if (response.headersSent) response.destroy();
   else response.writeHead(REFUSED_STATUS).end(JSON.stringify(refusal));

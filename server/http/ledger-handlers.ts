@@ -34,7 +34,7 @@ import { unknownType } from './path-parameters.ts';
 import { badQuery, readCursor, readFilter, readLimit, readQuery, writeCursor } from './query.ts';
 import { type Handler, pathId, sendPage } from './read-handlers.ts';
 import { isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
-import { whenClosed } from './request-observation.ts';
+import { whenClosed, whenLeft } from './request-observation.ts';
 import { inTurn } from './work-slots.ts';
 
 export const DEFAULT_PAGE_CHANGES = 1000;
@@ -192,17 +192,11 @@ async function follow(
   waitMs: number,
 ): Promise<FastifyReply> {
   const { organisation } = request.caller!;
-  const { socket } = request.raw;
   const endsAtMs = performance.now() + waitMs;
   let { after } = page;
   let hasWaited = false;
   let endWait = (): void => {};
-  const onLeft = (): void => endWait();
-  socket.once('end', onLeft);
-  whenClosed(request, () => {
-    socket.off('end', onLeft);
-    endWait();
-  });
+  whenLeft(request, () => endWait());
   for (;;) {
     const hasSlot = await listSlots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
     if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooManyLists);

@@ -78,6 +78,20 @@ export function whenClosed({ watched }: FastifyRequest, giveBack: () => void): v
   else watched!.onClose.push(giveBack);
 }
 
+/**
+ * Calls `stop` when the client closes its side of the connection, as a client that was ended does, and in any case when
+ * the request is closed.
+ */
+export function whenLeft(request: FastifyRequest, stop: () => void): void {
+  const { socket } = request.raw;
+  socket.once('end', stop);
+  whenClosed(request, () => {
+    socket.off('end', stop);
+    stop();
+  });
+  if (socket.readableEnded) stop();
+}
+
 /** Notes that the body has arrived completely. */
 export function noteBody({ watched }: FastifyRequest, byteLength: number, readAtMs: number): void {
   watched!.bodyBytes = byteLength;

@@ -11,7 +11,7 @@ import { lacksScope } from './gate.ts';
 import { readQuery } from './query.ts';
 import type { Handler } from './read-handlers.ts';
 import { isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
-import { whenClosed } from './request-observation.ts';
+import { whenLeft } from './request-observation.ts';
 import { inTurn } from './work-slots.ts';
 
 const LARGEST_BODY_BYTES = 512 * 1024;
@@ -56,10 +56,13 @@ export function postSql(service: AppDependencies): Handler {
     const mostRows = format === 'json' ? sqlLimits.sqlMaxRows : null;
     return inTurn(sqlSlots, tooManyQueries, request, reply, async () => {
       const left = new AbortController();
-      whenClosed(request, () => left.abort());
+      whenLeft(request, () => left.abort());
       const order = { organisation, orgId, ...sent, format, mostRows, timeoutMs: sqlLimits.sqlTimeoutMs };
       const answer = await analytics.sql(order, left.signal);
-      if (left.signal.aborted) return reply.hijack();
+      if (left.signal.aborted) {
+        request.raw.socket.destroy();
+        return reply.hijack();
+      }
       if (answer.kind === 'refused') return refuse(reply, refusalOf(answer.refusal));
       return reply.type(sqlTypes[format]).send(answer.body);
     });

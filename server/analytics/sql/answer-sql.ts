@@ -13,24 +13,31 @@ import { replicaTables } from '../replica-tables.ts';
 import { type Replicas, ReplicasBusy } from '../replicas.ts';
 import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
-import { type QueryFailure, type RunningQuery, runQuery, writeParquet } from './run-query.ts';
+import type { QueryFailure } from './query-errors.ts';
+import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
 /** How long a query waits for the replica to catch up. After that, it runs on what is there. */
 const CATCH_UP_MS = 10_000;
 const tableNames = replicaTables.map(({ name }) => name);
 
+export interface SqlService {
+  readonly replicas: Replicas;
+  readonly exportFolder: string;
+  /** Called if DuckDB does not stop a query. Only the end of the process will. */
+  onStuck(): void;
+}
+
 /** Writes the result to the response and resolves to null, or resolves to the reason why there is none. */
 export async function answerSql(
-  replicas: Replicas,
-  exportFolder: string,
+  service: SqlService,
   order: SqlOrder,
   response: ServerResponse,
 ): Promise<SqlRefusal | null> {
   const left = new AbortController();
   response.on('close', () => left.abort());
   try {
-    return await replicas.with(order.organisation, order.orgId, (replica) =>
-      answerFrom(replica, exportFolder, order, response, left.signal),
+    return await service.replicas.with(order.organisation, order.orgId, (replica) =>
+      answerFrom(replica, service, order, response, left.signal),
     );
   } catch (error) {
     if (error instanceof ReplicasBusy) return { kind: 'unavailable', message: error.message, position: null };
@@ -40,7 +47,7 @@ export async function answerSql(
 
 async function answerFrom(
   replica: Replica,
-  exportFolder: string,
+  { exportFolder, onStuck }: SqlService,
   order: SqlOrder,
   response: ServerResponse,
   signal: AbortSignal,
@@ -54,7 +61,9 @@ async function answerFrom(
       order.format === 'parquet'
         ? await sendParquet(connection, exportFolder, order, response, signal)
         : await sendRows(connection, order, asOf, response, signal);
-    return failure === null ? null : refusalOf(failure);
+    if (failure === null) return null;
+    if ('isStuck' in failure && failure.isStuck) onStuck();
+    return refusalOf(failure);
   } finally {
     connection.disconnectSync();
   }
