@@ -1,24 +1,22 @@
 // Compiles a condition to SQL for a replica. A common table expression computes one boolean column per leaf of the
 // condition for every customer, and combinations of the leaves are expressions on those columns.
 
-import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { Failure } from '../../failure.ts';
-import { quoted } from '../../store/tables.ts';
 import {
   type ConditionNode,
   type CustomerNode,
   type DidNode,
   isLeaf,
   type LeafNode,
-  type Measure,
+  nodeCount,
   nodesOf,
   type Test,
 } from './condition-node.ts';
-import { events } from './field-paths.ts';
-import { andIsLive, columnTypeOf, somePassesSql, tableNameOf, valueJoins } from './path-sql.ts';
+import { didSql } from './did-sql.ts';
+import { columnTypeOf, somePassesSql, valueJoins } from './path-sql.ts';
 import { samplePositionSql } from './sample.ts';
 import { SqlParams, type Statement } from './sql-params.ts';
-import { paramOf, testSql } from './test-sql.ts';
+import { testSql } from './test-sql.ts';
 
 /** The limit for a condition together with the conditions of all segments that it uses. */
 export const MOST_NODES_WITH_SEGMENTS = 256;
@@ -106,7 +104,7 @@ class Compiler {
     condition: ConditionNode,
   ): { readonly customers: string; readonly nodes: readonly CompiledNode[] } | Failure {
     const all = [...nodesOf(condition)];
-    this.#nodes += all.length;
+    this.#nodes += nodeCount(condition);
     if (this.#nodes > MOST_NODES_WITH_SEGMENTS) {
       return new Failure(
         `the condition and the segments it uses have more than ${MOST_NODES_WITH_SEGMENTS} nodes together`,
@@ -193,7 +191,8 @@ class Compiler {
 
   #didLeaf(node: DidNode): Leaf {
     const { kind, tests } = node.measure;
-    const rows = this.#addTable(this.#didSql(node));
+    const { asOf } = this.#evaluation;
+    const rows = this.#addTable(didSql(node, { asOf, params: this.params, customer: this.#customer }));
     const joins = ` LEFT JOIN ${rows} ON ${rows}.customer_id = c.customer_id`;
     const isTime = kind === 'last' || kind === 'first';
     const type = isTime ? 'TIMESTAMPTZ' : 'DOUBLE';
@@ -203,39 +202,6 @@ class Compiler {
       holds: this.#allPass(tests, type, (passes) => passes(value)),
       saw: shownSql(value, type),
     };
-  }
-
-  /** Returns a query for the measured value of every customer that has matching rows. */
-  #didSql({ type, where, window, measure }: DidNode): string {
-    const { asOf } = this.#evaluation;
-    const { customer, time } = events[type];
-    const student = `e.${quoted(customer)}`;
-    const at = `e.${quoted(time)}`;
-    const conditions = [
-      this.#customer === null ? `${student} IS NOT NULL` : `${student} = ${this.#customer}`,
-    ];
-    const addTime = (operator: string, value: string): void => {
-      conditions.push(`${at} ${operator} ${this.params.add(value)}::TIMESTAMPTZ`);
-    };
-    if (window.kind === 'within') {
-      addTime('>', dateTimeFromMs(asOf.getTime() - window.ms));
-      addTime('<=', dateTimeFromMs(asOf.getTime()));
-    }
-    if (window.kind === 'between') {
-      if (window.since !== null) addTime('>=', paramOf(window.since, asOf) as string);
-      if (window.until !== null) addTime('<', paramOf(window.until, asOf) as string);
-    }
-    for (const { path, tests } of where) {
-      const compared = { type: columnTypeOf(path), asOf, params: this.params };
-      for (const test of tests) {
-        conditions.push(testSql(test, (passes) => somePassesSql(path, 'e', passes), compared));
-      }
-    }
-    const { joins, value } = measureSql(measure, at);
-    return (
-      `SELECT ${student} AS customer_id, ${value} AS saw FROM ${tableNameOf(type)} e${joins}` +
-      ` WHERE ${conditions.join(' AND ')}${andIsLive(type, 'e')} GROUP BY ${student}`
-    );
   }
 
   /** Returns the table with the members of a segment. */
@@ -290,22 +256,6 @@ function combinedSql(node: ConditionNode, columnOf: (leaf: ConditionNode) => str
       return `(NOT ${combinedSql(node.of, columnOf)})`;
     default:
       return columnOf(node);
-  }
-}
-
-function measureSql(measure: Measure, at: string): { readonly joins: string; readonly value: string } {
-  switch (measure.kind) {
-    case 'times':
-      return { joins: '', value: 'count(*)::DOUBLE' };
-    case 'last':
-      return { joins: '', value: `max(${at})` };
-    case 'first':
-      return { joins: '', value: `min(${at})` };
-    default: {
-      const { joins, column } = valueJoins(measure.path, 'e');
-      if (measure.kind === 'distinct') return { joins, value: `count(DISTINCT ${column})::DOUBLE` };
-      return { joins, value: `${measure.kind === 'sum' ? 'sum' : 'avg'}(${column})` };
-    }
   }
 }
 

@@ -1,7 +1,10 @@
 // A condition after it has been checked: fields are resolved, values have their stored form, and every node has its path.
 
-import type { EventType } from './condition.ts';
-import type { FieldPath } from './field-paths.ts';
+import type { EventType, FieldPath } from './field-paths.ts';
+
+export const MOST_NODES = 64;
+export const MOST_DEPTH = 8;
+export const MOST_LIST_VALUES = 1000;
 
 export type ConditionNode = CombinationNode | LeafNode;
 
@@ -67,6 +70,13 @@ export function* nodesOf(node: ConditionNode): Iterable<ConditionNode> {
   yield node;
   if (node.kind === 'not') yield* nodesOf(node.of);
   if (node.kind === 'all' || node.kind === 'any') for (const child of node.of) yield* nodesOf(child);
+}
+
+/** Counts the nodes of a condition. The tests of `where` count as nodes, because each can cost as much as one. */
+export function nodeCount(condition: ConditionNode): number {
+  let count = 0;
+  for (const node of nodesOf(condition)) count += node.kind === 'did' ? 1 + node.where.length : 1;
+  return count;
 }
 
 /** Returns the names of the segments that the condition uses itself, without duplicates. */

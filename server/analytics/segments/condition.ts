@@ -1,11 +1,6 @@
 // The condition of a segment as it is written in JSON. The types let an editor complete fields, tests and measures.
 
-import type { Field, Fields } from '@headgate/catalogue/declaration.ts';
-import type { recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
-
-export const MOST_NODES = 64;
-export const MOST_DEPTH = 8;
-export const MOST_LIST_VALUES = 1000;
+import type { ConditionFields } from './condition-fields.ts';
 
 export type Condition =
   | AllCondition
@@ -40,58 +35,61 @@ export interface SampleCondition {
   readonly sample: { readonly percent: number; readonly salt: string };
 }
 
-/** A path along references to a field of another record, such as `shop.name`. */
-export type ReferencePath = `${string}.${string}`;
+type CustomerFields = ConditionFields['customers'];
 
 /** Holds if a field of the customer, or of a record that the customer refers to, passes every given test. */
-export type CustomerCondition =
-  | {
-      [Name in FieldName<CustomerFields>]: { readonly customer: Name } & FieldTests<CustomerFields[Name]>;
-    }[FieldName<CustomerFields>]
-  | ({ readonly customer: 'age' } & NumberTests)
-  | ({ readonly customer: ReferencePath } & AnyTests);
+export type CustomerCondition = {
+  [Name in keyof CustomerFields]: { readonly customer: Name } & FieldTests<CustomerFields[Name]>;
+}[keyof CustomerFields];
+
+/** What a customer can have done. */
+export type EventType = Exclude<keyof ConditionFields, 'customers'>;
 
 /** Holds if what the customer did passes every given test. If no measure is given, once is enough. */
 export type DidCondition = { [Type in EventType]: DidConditionOf<Type> }[EventType];
 
 export type DidConditionOf<Type extends EventType> = {
   readonly did: Type;
-  /** Only the rows that pass every test are counted. */
-  readonly where?: Where<EventFields[Type]>;
+  /** Only the rows that pass every test are considered. A path such as `shop.tag` leads to other records. */
+  readonly where?: {
+    readonly [Name in keyof ConditionFields[Type]]?: FieldTests<ConditionFields[Type][Name]>;
+  };
 } & Window &
-  OneOrNone<Measures<EventFields[Type]>>;
-
-type Where<F extends Fields> = { readonly [Name in FieldName<F>]?: FieldTests<F[Name]> } & {
-  readonly [path: ReferencePath]: AnyTests;
-};
+  OneOrNone<Measures<ConditionFields[Type]>>;
 
 /** `within` ends at the time of the evaluation. `since` is included, and `until` is excluded. */
 type Window =
   | { readonly within?: Duration; readonly since?: never; readonly until?: never }
   | { readonly within?: never; readonly since?: Time; readonly until?: Time };
 
-interface Measures<F extends Fields> {
+interface Measures<Fields> {
   /** How many rows there are. */
   readonly times: CountTests;
   /** The sum of a number. It is 0 if there are no rows. */
-  readonly sum: { readonly [Name in NumberFieldName<F> | ReferencePath]?: CountTests };
+  readonly sum: OneOf<{ readonly [Name in NumberName<Fields>]: CountTests }>;
   /** The average of a number. Without a value, no test passes. */
-  readonly average: { readonly [Name in NumberFieldName<F> | ReferencePath]?: CountTests };
+  readonly average: OneOf<{ readonly [Name in NumberName<Fields>]: CountTests }>;
   /** How many different values a field has. */
-  readonly distinct: { readonly [Name in FieldName<F> | ReferencePath]?: CountTests };
+  readonly distinct: OneOf<{ readonly [Name in keyof Fields]: CountTests }>;
   /** The time of the last row. Without a row that has a time, no test passes. */
   readonly last: TimeTests;
   /** The time of the first row. Without a row that has a time, no test passes. */
   readonly first: TimeTests;
 }
 
-type OneOrNone<M> =
-  | { readonly [Name in keyof M]?: never }
-  | {
-      [Name in keyof M]: { readonly [Given in Name]: M[Given] } & {
-        readonly [Other in Exclude<keyof M, Name>]?: never;
-      };
-    }[keyof M];
+/** The names of the fields that are numbers. */
+type NumberName<Fields> = {
+  [Name in keyof Fields]: Fields[Name] extends 'number' ? Name : never;
+}[keyof Fields];
+
+/** An object with exactly one of the properties. */
+type OneOf<Properties> = {
+  [Name in keyof Properties]: { readonly [Given in Name]: Properties[Given] } & {
+    readonly [Other in Exclude<keyof Properties, Name>]?: never;
+  };
+}[keyof Properties];
+
+type OneOrNone<Properties> = { readonly [Name in keyof Properties]?: never } | OneOf<Properties>;
 
 /** A number of hours, days or weeks, such as `12h`, `30d` or `4w`. A day always has 24 hours. */
 export type Duration = `${number}${'h' | 'd' | 'w'}`;
@@ -120,49 +118,29 @@ interface OrderTests<Value> {
 
 export interface NumberTests extends EqualTests<number>, OrderTests<number> {}
 
-/** The tests of a number that always exists, or that passes no test if it does not. */
+/** The tests of a number that is counted or computed. */
 export interface CountTests extends OrderTests<number> {
   readonly is?: number;
 }
 
 export interface TimeTests extends OrderTests<Time> {}
 
-/** Dates and times are text as well, so all tests of text and of times are offered. */
-interface TextTests extends EqualTests<string>, OrderTests<string> {
+export interface TextTests extends EqualTests<string> {
   readonly contains?: string;
 }
 
-interface BooleanTests extends ExistsTest {
-  readonly is?: boolean;
+interface TestsOfKinds {
+  readonly uuid: EqualTests<string>;
+  readonly region: EqualTests<string>;
+  readonly text: TextTests;
+  readonly number: NumberTests;
+  readonly date: EqualTests<string> & OrderTests<string>;
+  readonly 'date-time': TimeTests & ExistsTest;
+  readonly boolean: ExistsTest & { readonly is?: boolean };
 }
 
-type AnyTests = TextTests | NumberTests | BooleanTests;
-
-type FieldTests<F> =
-  F extends Field<infer K>
-    ? [ReturnType<K['present']>] extends [number]
-      ? NumberTests
-      : [ReturnType<K['present']>] extends [boolean]
-        ? BooleanTests
-        : string extends ReturnType<K['present']>
-          ? TextTests
-          : EqualTests<ReturnType<K['present']>>
+type FieldTests<Kind> = Kind extends { readonly choice: infer Value }
+  ? EqualTests<Value>
+  : Kind extends keyof TestsOfKinds
+    ? TestsOfKinds[Kind]
     : never;
-
-/** Deleted records are never considered, and `occurred_at` replaces `event_timestamp`. */
-type FieldName<F extends Fields> = Exclude<keyof F & string, 'is_deleted' | 'event_timestamp'>;
-
-type NumberFieldName<F extends Fields> = {
-  [Name in FieldName<F>]: [ReturnType<F[Name]['kind']['present']>] extends [number] ? Name : never;
-}[FieldName<F>];
-
-type CustomerFields = (typeof recordTypes)['customers']['fields'];
-
-interface EventFields {
-  transactions: (typeof recordTypes)['transactions']['fields'];
-  interactions: typeof storedInteraction;
-  'student-favourites': (typeof recordTypes)['student-favourites']['fields'];
-}
-
-/** What a customer can have done. */
-export type EventType = keyof EventFields;

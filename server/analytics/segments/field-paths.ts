@@ -11,15 +11,15 @@ import {
   storedInteraction,
   type UploadTypeName,
 } from '@headgate/catalogue/record-types.ts';
-import type { EventType } from './condition.ts';
 
-/** The field of each event that refers to the customer, and the field with its time. */
-export const events: Readonly<Record<EventType, { readonly customer: string; readonly time: string }>> = {
+/** What a customer can have done: the field that refers to the customer, and the field with the time. */
+export const events = {
   transactions: { customer: 'student_id', time: 'created' },
   interactions: { customer: 'student_id', time: 'occurred_at' },
   'student-favourites': { customer: 'student_id', time: 'created' },
-};
+} as const satisfies Partial<Record<UploadTypeName, { readonly customer: string; readonly time: string }>>;
 
+export type EventType = keyof typeof events;
 export const eventTypes = Object.keys(events) as readonly EventType[];
 
 /** Leads from a row to the rows of another type whose `toField` has the same value as the row's `field`. */

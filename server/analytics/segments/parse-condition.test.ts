@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { type Condition, MOST_LIST_VALUES, MOST_NODES } from './condition.ts';
-import { nodesOf, segmentsUsedIn } from './condition-node.ts';
+import type { Condition } from './condition.ts';
+import { MOST_LIST_VALUES, MOST_NODES, nodeCount, nodesOf, segmentsUsedIn } from './condition-node.ts';
 import { ConditionProblem } from './condition-problem.ts';
 import { parseCondition } from './parse-condition.ts';
 import { asOfs, conditions } from './testing/generators.ts';
@@ -206,7 +206,9 @@ suite('limits', () => {
       did: 'transactions',
       where: { amount: { above: 1 }, region: { is: 'DE' }, source: { is: 'x' } },
     };
-    assert.ok(!(parseCondition({ all: Array.from({ length: 15 }, () => node) }) instanceof ConditionProblem));
+    const largest = parseCondition({ all: Array.from({ length: 15 }, () => node) });
+    assert.ok(!(largest instanceof ConditionProblem));
+    assert.equal(nodeCount(largest), 61);
     assert.equal(problemOf({ all: Array.from({ length: 16 }, () => node) }).path, 'all[15].where.source');
   });
 

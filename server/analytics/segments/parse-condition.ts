@@ -2,8 +2,16 @@
 
 import { Flaw, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { text } from '@headgate/catalogue/kinds/text.ts';
-import { MOST_DEPTH, MOST_NODES } from './condition.ts';
-import type { ConditionNode, CustomerNode, DidNode, Measure, Test, Window } from './condition-node.ts';
+import {
+  type ConditionNode,
+  type CustomerNode,
+  type DidNode,
+  type Measure,
+  MOST_DEPTH,
+  MOST_NODES,
+  type Test,
+  type Window,
+} from './condition-node.ts';
 import { ConditionProblem, listed, quotedName, suggestion } from './condition-problem.ts';
 import { eventTypes, type FieldPath, fieldPaths, isEventType } from './field-paths.ts';
 import {
@@ -83,7 +91,7 @@ function parseNode(
   return parsers[form]!(given, at, depth, parsing);
 }
 
-/** The tests of `where` count as nodes, because each of them can cost as much as a node. */
+/** Counts a node or a test of `where`, like `nodeCount`, so that a large condition is not parsed to its end. */
 function countNode(at: string, parsing: Parsing): ConditionProblem | null {
   parsing.nodes++;
   if (parsing.nodes <= MOST_NODES) return null;

@@ -4,8 +4,7 @@ import { date } from '@headgate/catalogue/kinds/date.ts';
 import { parseDateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import { Flaw, type Kind, type KindName, quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { number } from '@headgate/catalogue/kinds/number.ts';
-import { MOST_LIST_VALUES } from './condition.ts';
-import type { Test, TestValue, Time } from './condition-node.ts';
+import { MOST_LIST_VALUES, type Test, type TestValue, type Time } from './condition-node.ts';
 import { ConditionProblem, listed, quotedName, suggestion } from './condition-problem.ts';
 
 export type TestName =

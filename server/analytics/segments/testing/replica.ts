@@ -18,9 +18,11 @@ export class TestReplica {
     const instance = await DuckDBInstance.create(':memory:', {
       threads: '1',
       enable_external_access: 'false',
-      lock_configuration: 'true',
     });
     const connection = await instance.connect();
+    // Results must not depend on the time zone of the server.
+    await connection.run("SET TimeZone = 'Pacific/Auckland'");
+    await connection.run('SET lock_configuration = true');
     for (const table of recordTables.values()) await connection.run(createReplicaTableSql(table));
     return new TestReplica(connection);
   }
