@@ -301,6 +301,19 @@ suite('segments in conditions', () => {
     assert.match(reasonOf({ segment: 'a' }, segments), /b → c → b/);
   });
 
+  test('a segment that is used several times is compiled once', () => {
+    const twice = (used: string): Json => ({ any: [{ segment: used }, { not: { segment: used } }] });
+    const names = Array.from({ length: 40 }, (_, index) => `s${index}`);
+    const statement = membersSql(parsed({ segment: 's39' }, names), {
+      asOf,
+      conditionOf: (name) => {
+        const number = Number(name.slice(1));
+        return parsed(number === 0 ? { customer: 'age', exists: true } : twice(`s${number - 1}`), names);
+      },
+    });
+    assert.ok(!(statement instanceof Failure));
+  });
+
   test('segments with too many nodes together are a failure', () => {
     const large = (used: string | null): Json => ({
       all: [

@@ -1,6 +1,6 @@
 // Why a condition is not valid, and the words of such messages.
 
-import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { quote, shortened } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from '../../near-name.ts';
 
 /** An error in a condition. It is returned, never thrown. */
@@ -15,20 +15,31 @@ export class ConditionProblem {
   }
 }
 
+/** Returns the path of a property. The name may be any text that a client has sent, so a long one is cut. */
+export function pathTo(at: string, name: string): string {
+  return at === '' ? shortened(name) : `${at}.${shortened(name)}`;
+}
+
+/** A longer list of names would not help. */
+const MOST_LISTED = 20;
+
+function isShort(names: readonly string[]): boolean {
+  return names.length > 0 && names.length <= MOST_LISTED;
+}
+
 /** Returns the end of a message about an unknown name: the name that was probably meant, or else all known names. */
-export function suggestion(given: string, known: Iterable<string>): string {
-  const names = [...known];
-  const near = nearName(given, names);
-  if (near !== null) return `; did you mean ${quotedName(near)}?`;
-  return names.length === 0 ? '' : `; it can be ${listed(names)}`;
+export function suggestion(given: string, known: readonly string[]): string {
+  return didYouMean(given, known) ?? (isShort(known) ? `; it can be ${listed(known)}` : '');
+}
+
+/** Returns null if no known name is near. */
+export function didYouMean(given: string, known: readonly string[]): string | null {
+  const near = nearName(given, known);
+  return near === null ? null : `; did you mean ${quote(near)}?`;
 }
 
 const alternatives = new Intl.ListFormat('en', { type: 'disjunction' });
 
 export function listed(names: readonly string[]): string {
   return alternatives.format(names);
-}
-
-export function quotedName(name: string): string {
-  return quote(name);
 }

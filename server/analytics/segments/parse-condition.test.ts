@@ -231,6 +231,33 @@ suite('limits', () => {
   });
 });
 
+test('a long name is cut in the path and in the message', () => {
+  const long = 'x'.repeat(100_000);
+  for (const condition of [
+    { [long]: 1 },
+    { customer: 'age', [long]: 1 },
+    { did: 'transactions', [long]: 1 },
+    { did: 'transactions', where: { [long]: { is: 1 } } },
+    { did: 'transactions', where: { region: { [long]: 1 } } },
+    { did: 'transactions', sum: { [long]: { is: 1 } } },
+    { did: long },
+    { segment: long },
+    { sample: { [long]: 1 } },
+  ]) {
+    const { path, message } = problemOf(condition);
+    assert.ok(path.length < 200, path.slice(0, 50));
+    assert.ok(message.length < 500, message.slice(0, 50));
+  }
+});
+
+test('a message lists all known names only if they are few', () => {
+  const few = ['one', 'two', 'three'];
+  assert.match(problemOf({ segment: 'newsletter' }, few).message, /; it can be one, two, or three$/);
+  const many = Array.from({ length: 200 }, (_, index) => `segment-${index}`);
+  assert.equal(problemOf({ segment: 'newsletter' }, many).message, 'there is no segment "newsletter"');
+  assert.equal(problemOf({ segment: 'newsletter' }).message, 'there is no segment "newsletter"');
+});
+
 test('no JSON value makes the parser throw', () => {
   const words = [
     'all',

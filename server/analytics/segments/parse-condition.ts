@@ -1,6 +1,6 @@
 // Checks a condition that was given as JSON, and returns it as nodes, or the first problem with its path.
 
-import { Flaw, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
+import { Flaw, quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { text } from '@headgate/catalogue/kinds/text.ts';
 import {
   type ConditionNode,
@@ -12,7 +12,7 @@ import {
   type Test,
   type Window,
 } from './condition-node.ts';
-import { ConditionProblem, listed, quotedName, suggestion } from './condition-problem.ts';
+import { ConditionProblem, didYouMean, listed, pathTo, suggestion } from './condition-problem.ts';
 import { eventTypes, type FieldPath, fieldPaths, isEventType } from './field-paths.ts';
 import {
   checkTime,
@@ -24,7 +24,6 @@ import {
   testedCount,
   testedField,
   testedTime,
-  testNames,
 } from './parse-tests.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
@@ -79,14 +78,11 @@ function parseNode(
   if (form === undefined) {
     const [first] = names;
     const hint = first === undefined ? `: ${listed(forms)}` : suggestion(first, forms);
-    const what = first === undefined ? '' : `, not ${quotedName(first)}`;
+    const what = first === undefined ? '' : `, not ${quote(first)}`;
     return new ConditionProblem(at, `a condition must have one of the known forms${what}${hint}`);
   }
   if (other !== undefined) {
-    return new ConditionProblem(
-      at,
-      `a condition must have either ${quotedName(form)} or ${quotedName(other)}`,
-    );
+    return new ConditionProblem(at, `a condition must have either ${quote(form)} or ${quote(other)}`);
   }
   return parsers[form]!(given, at, depth, parsing);
 }
@@ -111,7 +107,7 @@ function parseCombination(
   const unknown = unknownProperty(given, at, [kind]);
   if (unknown !== null) return unknown;
   const list = given[kind];
-  const listAt = joined(at, kind);
+  const listAt = pathTo(at, kind);
   if (!Array.isArray(list)) {
     return new ConditionProblem(listAt, `must be a list of conditions, not ${typeNameOf(list)}`);
   }
@@ -133,13 +129,13 @@ function parseNot(
 ): ConditionNode | ConditionProblem {
   const unknown = unknownProperty(given, at, ['not']);
   if (unknown !== null) return unknown;
-  const of = parseNode(given.not, joined(at, 'not'), depth + 1, parsing);
+  const of = parseNode(given.not, pathTo(at, 'not'), depth + 1, parsing);
   return of instanceof ConditionProblem ? of : { kind: 'not', at, of };
 }
 
 function parseCustomer(given: JsonObject, at: string): CustomerNode | ConditionProblem {
   const { customer: name, ...rest } = given;
-  const nameAt = joined(at, 'customer');
+  const nameAt = pathTo(at, 'customer');
   if (typeof name !== 'string') {
     return new ConditionProblem(nameAt, `must be the name of a field, not ${typeNameOf(name)}`);
   }
@@ -168,13 +164,13 @@ function parseDid(
   if (typeof type !== 'string' || !isEventType(type)) {
     const hint =
       typeof type === 'string' ? suggestion(type, eventTypes) : `; it can be ${listed(eventTypes)}`;
-    const what = typeof type === 'string' ? quotedName(type) : typeNameOf(type);
-    return new ConditionProblem(joined(at, 'did'), `${what} is nothing that a customer does${hint}`);
+    const what = typeof type === 'string' ? quote(type) : typeNameOf(type);
+    return new ConditionProblem(pathTo(at, 'did'), `${what} is nothing that a customer does${hint}`);
   }
   const unknown = unknownProperty(given, at, ['did', 'where', ...windowNames, ...measureNames]);
   if (unknown !== null) return unknown;
   const paths = fieldPaths[type];
-  const where = parseWhere(given.where, joined(at, 'where'), type, parsing);
+  const where = parseWhere(given.where, pathTo(at, 'where'), type, parsing);
   if (where instanceof ConditionProblem) return where;
   const window = parseWindow(given, at);
   if (window instanceof ConditionProblem) return window;
@@ -197,7 +193,7 @@ function parseWhere(
   const where: { path: FieldPath; tests: readonly Test[] }[] = [];
   const paths = fieldPaths[type];
   for (const [name, tests] of Object.entries(given)) {
-    const testsAt = joined(at, name);
+    const testsAt = pathTo(at, name);
     const tooMany = countNode(testsAt, parsing);
     if (tooMany !== null) return tooMany;
     const path = paths.get(name);
@@ -214,18 +210,18 @@ function parseWindow(given: JsonObject, at: string): Window | ConditionProblem {
   if (within !== undefined) {
     const other = since !== undefined ? 'since' : until !== undefined ? 'until' : null;
     if (other !== null) {
-      return new ConditionProblem(joined(at, other), '"within" cannot be combined with "since" or "until"');
+      return new ConditionProblem(pathTo(at, other), '"within" cannot be combined with "since" or "until"');
     }
     const ms = typeof within === 'string' ? durationMs(within) : null;
     if (ms !== null) return { kind: 'within', ms };
-    const what = typeof within === 'string' ? quotedName(within) : typeNameOf(within);
-    return new ConditionProblem(joined(at, 'within'), `must be ${DURATION}, not ${what}`);
+    const what = typeof within === 'string' ? quote(within) : typeNameOf(within);
+    return new ConditionProblem(pathTo(at, 'within'), `must be ${DURATION}, not ${what}`);
   }
   if (since === undefined && until === undefined) return { kind: 'always' };
   const from = since === undefined ? null : checkTime(since);
-  if (from instanceof Flaw) return new ConditionProblem(joined(at, 'since'), from.message);
+  if (from instanceof Flaw) return new ConditionProblem(pathTo(at, 'since'), from.message);
   const to = until === undefined ? null : checkTime(until);
-  if (to instanceof Flaw) return new ConditionProblem(joined(at, 'until'), to.message);
+  if (to instanceof Flaw) return new ConditionProblem(pathTo(at, 'until'), to.message);
   return { kind: 'between', since: from, until: to };
 }
 
@@ -237,12 +233,9 @@ function parseMeasure(
   const [kind, other] = measureNames.filter((name) => given[name] !== undefined);
   if (kind === undefined) return { kind: 'times', tests: [{ kind: 'at_least', value: 1 }] };
   if (other !== undefined) {
-    return new ConditionProblem(
-      joined(at, other),
-      `${quotedName(kind)} and ${quotedName(other)} cannot be combined`,
-    );
+    return new ConditionProblem(pathTo(at, other), `${quote(kind)} and ${quote(other)} cannot be combined`);
   }
-  const measureAt = joined(at, kind);
+  const measureAt = pathTo(at, kind);
   if (kind === 'times' || kind === 'last' || kind === 'first') {
     const tests = parseTestObject(
       given[kind],
@@ -264,11 +257,11 @@ function parseFieldMeasure(
     return new ConditionProblem(at, 'must be an object with one field and its tests');
   }
   const [name, tests] = Object.entries(given)[0]!;
-  const fieldAt = joined(at, name);
+  const fieldAt = pathTo(at, name);
   const path = pathOf(name, fieldAt);
   if (path instanceof ConditionProblem) return path;
   if (kind !== 'distinct' && (path.kind.name !== 'number' || path.isMany)) {
-    return new ConditionProblem(fieldAt, `${quotedName(name)} is not a number, so it has no ${kind}`);
+    return new ConditionProblem(fieldAt, `${quote(name)} is not a number, so it has no ${kind}`);
   }
   const parsed = parseTestObject(tests, fieldAt, testedCount(kind));
   return parsed instanceof ConditionProblem ? parsed : { kind, path, tests: parsed };
@@ -291,21 +284,21 @@ function parseSegment(
   const unknown = unknownProperty(given, at, ['segment']);
   if (unknown !== null) return unknown;
   const name = given.segment;
-  const nameAt = joined(at, 'segment');
+  const nameAt = pathTo(at, 'segment');
   if (typeof name !== 'string') {
     return new ConditionProblem(nameAt, `must be the name of a segment, not ${typeNameOf(name)}`);
   }
   if (segmentNames.has(name)) return { kind: 'segment', at, name };
   return new ConditionProblem(
     nameAt,
-    `there is no segment ${quotedName(name)}${suggestion(name, segmentNames)}`,
+    `there is no segment ${quote(name)}${suggestion(name, [...segmentNames])}`,
   );
 }
 
 function parseSample(given: JsonObject, at: string): ConditionNode | ConditionProblem {
   const unknown = unknownProperty(given, at, ['sample']);
   if (unknown !== null) return unknown;
-  const sampleAt = joined(at, 'sample');
+  const sampleAt = pathTo(at, 'sample');
   if (!isObject(given.sample)) {
     return new ConditionProblem(sampleAt, `must be an object, not ${typeNameOf(given.sample)}`);
   }
@@ -313,12 +306,12 @@ function parseSample(given: JsonObject, at: string): ConditionNode | ConditionPr
   if (unknownPart !== null) return unknownPart;
   const { percent, salt } = given.sample;
   if (typeof percent !== 'number' || !(percent >= 0 && percent <= 100)) {
-    return new ConditionProblem(joined(sampleAt, 'percent'), 'must be a number from 0 to 100');
+    return new ConditionProblem(pathTo(sampleAt, 'percent'), 'must be a number from 0 to 100');
   }
   const checkedSalt = typeof salt === 'string' ? text.check(salt, false) : null;
   if (typeof checkedSalt !== 'string') {
     return new ConditionProblem(
-      joined(sampleAt, 'salt'),
+      pathTo(sampleAt, 'salt'),
       'must be text: another salt chooses other customers',
     );
   }
@@ -328,31 +321,23 @@ function parseSample(given: JsonObject, at: string): ConditionNode | ConditionPr
 function unknownField(type: string, name: string, at: string, known: Iterable<string>): ConditionProblem {
   const names = [...known];
   const own = names.filter((each) => !each.includes('.'));
-  const near = suggestion(name, names);
-  const hint = near.startsWith('; did')
-    ? near
-    : `; it can be ${listed(own)}, or a path such as ${pathIn(names)}`;
-  return new ConditionProblem(at, `${type} have no field ${quotedName(name)}${hint}`);
+  const all = `; it can be ${listed(own)}, or a path such as ${pathIn(names)}`;
+  return new ConditionProblem(at, `${type} have no field ${quote(name)}${didYouMean(name, names) ?? all}`);
 }
 
 function pathIn(names: readonly string[]): string {
-  return quotedName(names.find((name) => name.endsWith('.name')) ?? names[0]!);
+  return quote(names.find((name) => name.endsWith('.name')) ?? names[0]!);
 }
 
 function unknownProperty(given: JsonObject, at: string, known: readonly string[]): ConditionProblem | null {
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return null;
-  const inTheWrongPlace = testNames.has(unknown) ? ' here' : '';
   return new ConditionProblem(
-    joined(at, unknown),
-    `there is no property ${quotedName(unknown)}${inTheWrongPlace}${suggestion(unknown, known)}`,
+    pathTo(at, unknown),
+    `there is no property ${quote(unknown)}${suggestion(unknown, known)}`,
   );
 }
 
 function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function joined(at: string, name: string): string {
-  return at === '' ? name : `${at}.${name}`;
 }

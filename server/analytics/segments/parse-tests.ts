@@ -5,7 +5,7 @@ import { parseDateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import { Flaw, type Kind, type KindName, quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { number } from '@headgate/catalogue/kinds/number.ts';
 import { MOST_LIST_VALUES, type Test, type TestValue, type Time } from './condition-node.ts';
-import { ConditionProblem, listed, quotedName, suggestion } from './condition-problem.ts';
+import { ConditionProblem, listed, pathTo, suggestion } from './condition-problem.ts';
 
 export type TestName =
   | 'is'
@@ -33,7 +33,7 @@ const allowedTests: Readonly<Record<KindName, readonly TestName[]>> = {
   'event-timestamp': ['exists'],
 };
 
-export const testNames: ReadonlySet<string> = new Set([...equal, ...order, 'contains', 'exists']);
+const testNames: ReadonlySet<string> = new Set([...equal, ...order, 'contains', 'exists']);
 
 /** What is tested: how it is called in messages, its allowed tests, and how their values are checked. */
 export interface Tested {
@@ -45,7 +45,7 @@ export interface Tested {
 
 export function testedField(name: string, kind: Kind): Tested {
   return {
-    what: `${quotedName(name)}, a ${kind.name} field,`,
+    what: `${quote(name)}, a ${kind.name} field,`,
     tests: allowedTests[kind.name],
     check: checkFor(kind),
   };
@@ -60,12 +60,12 @@ export const testedAge: Tested = {
 
 /** A number that is counted or computed from rows. */
 export function testedCount(what: string): Tested {
-  return { what: quotedName(what), tests: ['is', ...order], check: checkFor(number()) };
+  return { what: quote(what), tests: ['is', ...order], check: checkFor(number()) };
 }
 
 /** The time of the last or first row. */
 export function testedTime(what: string): Tested {
-  return { what: quotedName(what), tests: order, check: checkTime };
+  return { what: quote(what), tests: order, check: checkTime };
 }
 
 function checkFor(kind: Kind): Tested['check'] {
@@ -114,7 +114,7 @@ export function parseTests(
   if (names.length === 0) return new ConditionProblem(at, `must have a test: ${listed(tested.tests)}`);
   const tests: Test[] = [];
   for (const name of names) {
-    const test = parseTest(name, given[name], at === '' ? name : `${at}.${name}`, tested);
+    const test = parseTest(name, given[name], pathTo(at, name), tested);
     if (test instanceof ConditionProblem) return test;
     tests.push(test);
   }
@@ -124,12 +124,12 @@ export function parseTests(
 function parseTest(name: string, given: unknown, at: string, tested: Tested): Test | ConditionProblem {
   const { what, tests, check } = tested;
   if (!testNames.has(name)) {
-    return new ConditionProblem(at, `there is no test ${quotedName(name)}${suggestion(name, tests)}`);
+    return new ConditionProblem(at, `there is no test ${quote(name)}${suggestion(name, tests)}`);
   }
   if (!tests.includes(name as TestName)) {
     return new ConditionProblem(
       at,
-      `${what} cannot be tested with ${quotedName(name)}, only with ${listed(tests)}`,
+      `${what} cannot be tested with ${quote(name)}, only with ${listed(tests)}`,
     );
   }
   switch (name as TestName) {

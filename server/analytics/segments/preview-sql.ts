@@ -57,7 +57,10 @@ export interface ExplainedNode {
   readonly saw: string | number | boolean | null;
 }
 
-/** Returns a statement with one row, which `readExplanation` reads, or no row if there is no such customer. */
+/**
+ * Returns a statement with one row, which `readExplanation` reads, or no row if there is no such customer. `customerId`
+ * must be a UUID.
+ */
 export function explanationSql(
   condition: ConditionNode,
   customerId: string,
