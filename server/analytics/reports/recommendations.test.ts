@@ -268,13 +268,16 @@ const offers = offerIds.slice(0, 3).map((offer_id, at) => ({
   is_deleted: at === 0,
 }));
 
-/** Times that are whole windows apart, a millisecond more or less, or at the start or the end of a day. */
-const time = fc
-  .tuple(
-    fc.constantFrom(-31, -30, -29, -8, -7, -6, -2, -1, 0, 0, 1, 1, 2, 3, 6, 7, 8, 29, 30, 31, 32, 33),
-    fc.constantFrom(0, 0, 1, DAY_MS / 2, DAY_MS / 2 + 1, DAY_MS - 1),
-  )
-  .map(([day, ms]) => new Date(firstDayMs + day * DAY_MS + ms).toISOString());
+const momentOn = (days: readonly number[], offsetsMs: readonly number[]): fc.Arbitrary<string> =>
+  fc
+    .tuple(fc.constantFrom(...days), fc.constantFrom(...offsetsMs))
+    .map(([day, ms]) => new Date(firstDayMs + day * DAY_MS + ms).toISOString());
+
+/** Times at the start and the end of a day. */
+const edge = momentOn([-31, -30, -8, -7, -1, 0, 1, 2, 3, 7, 8, 30, 31, 32, 33], [0, 1, DAY_MS - 1]);
+/** Few times, so that many are equal, whole windows apart, or a millisecond more or less. */
+const common = momentOn([-29, -6, 0, 1, 2, 8, 31], [DAY_MS / 2, DAY_MS / 2, DAY_MS / 2 + 1]);
+const time = fc.oneof({ weight: 1, arbitrary: edge }, { weight: 2, arbitrary: common });
 
 const item = fc.oneof(
   { weight: 3, arbitrary: fc.record({ item_type: fc.constant('SHOP'), item_id: fc.constantFrom(...shops) }) },
@@ -345,9 +348,7 @@ const anyQuery = fc.record({
   holdout: fc.constant(null),
 });
 
-const anyAsOf = fc
-  .tuple(fc.constantFrom(1, 2, 3, 8, 9, 10, 31, 32, 33, 40, 60), fc.constantFrom(-1, 0, 1))
-  .map(([day, ms]) => new Date(firstDayMs + day * DAY_MS + ms).toISOString());
+const anyAsOf = momentOn([1, 2, 3, 8, 9, 10, 31, 32, 33, 40, 60, 60], [-1, 0, 1]);
 
 describe('the recommendation report', () => {
   let connection: DuckDBConnection;
@@ -391,6 +392,81 @@ describe('the recommendation report', () => {
     );
     // Nine figures of recommended touches and ten of organic ones, each in three windows, were compared with others than 0.
     assert.equal(seen.size, (9 + 10) * 3, [...seen].join(', '));
+  });
+
+  const view = (occurred_at: string, more: Partial<Interaction> = {}): Interaction => ({
+    interaction_id: idOf('e', 1),
+    interaction_type: 'PAGE_VIEW',
+    student_id: students[0]!,
+    item_type: 'SHOP',
+    item_id: shops[0]!,
+    platform: null,
+    occurred_at,
+    source: 'SERVICE',
+    recommendation_id: null,
+    ...more,
+  });
+  const purchase = (created: string, more: Partial<Transaction> = {}): Transaction => ({
+    transaction_id: idOf('f', 1),
+    student_id: students[0]!,
+    shop_id: shops[0]!,
+    offer_id: null,
+    created,
+    is_deleted: false,
+    amount: 10,
+    savings: 2,
+    ...more,
+  });
+
+  it('credits a touch exactly 30 days before the first moment of the period', async () => {
+    const creditedTo = async (touchedAt: string): Promise<number> => {
+      await fill({
+        interactions: [view(touchedAt)],
+        transactions: [purchase('2026-03-01T00:00:00.000Z')],
+      });
+      return (await report({}, '2026-05-01T00:00:00Z')).groups[0]!.recommended.windows[30].purchases;
+    };
+    assert.equal(await creditedTo('2026-01-30T00:00:00.000Z'), 1);
+    assert.equal(await creditedTo('2026-01-29T23:59:59.999Z'), 0);
+  });
+
+  it('credits the organic one of two touches at the same time, and of equal ones that with the last id', async () => {
+    const at = '2026-03-02T12:00:00.000Z';
+    const touches = [
+      view(at, { interaction_id: idOf('e', 9), platform: 'WEB' }),
+      view(at, { interaction_id: idOf('e', 3), platform: 'IOS', source: null }),
+      view(at, { interaction_id: idOf('e', 2), platform: 'ANDROID', source: null }),
+    ];
+    for (const interactions of [touches, touches.toReversed()]) {
+      await fill({ interactions, transactions: [purchase(at)] });
+      const { groups } = await report({ by: 'platform' }, '2026-05-01T00:00:00Z');
+      assert.deepEqual(
+        groups.map(({ platform, recommended, organic }) => [
+          platform,
+          recommended.windows[1].purchases,
+          organic.windows[1].purchases,
+          organic.windows[1].assisted_purchases,
+        ]),
+        [
+          ['ANDROID', 0, 0, 0],
+          ['IOS', 0, 1, 1],
+          ['WEB', 0, 0, 0],
+        ],
+      );
+    }
+  });
+
+  it('follows the episodes of the last day beyond the period, and counts the later purchase only there', async () => {
+    await fill({
+      interactions: [view('2026-03-03T23:59:59.999Z')],
+      transactions: [purchase('2026-04-02T23:59:59.999Z')],
+    });
+    const figures = async (asOf: string): Promise<readonly number[]> => {
+      const { episodes, converted, purchases } = (await report({}, asOf)).groups[0]!.recommended.windows[30];
+      return [episodes, converted, purchases];
+    };
+    assert.deepEqual(await figures('2026-04-03T00:00:00Z'), [1, 1, 0]);
+    assert.deepEqual(await figures('2026-04-02T23:59:59.999Z'), [0, 0, 0]);
   });
 
   it('has one group with zeros if there are no data', async () => {
