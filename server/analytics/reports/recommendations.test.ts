@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import fc from 'fast-check';
+import { times } from '../../store/test-thoroughness.ts';
 import { wilsonInterval } from './intervals.ts';
 import {
   type OrganicWindowFigures,
@@ -268,6 +269,11 @@ const offers = offerIds.slice(0, 3).map((offer_id, at) => ({
   is_deleted: at === 0,
 }));
 
+/** Returns the values, the first of them several times, so that many rows have it in common. */
+function commonFirst(values: readonly string[]): readonly string[] {
+  return [values[0]!, values[0]!, values[0]!, ...values];
+}
+
 const momentOn = (days: readonly number[], offsetsMs: readonly number[]): fc.Arbitrary<string> =>
   fc
     .tuple(fc.constantFrom(...days), fc.constantFrom(...offsetsMs))
@@ -276,14 +282,20 @@ const momentOn = (days: readonly number[], offsetsMs: readonly number[]): fc.Arb
 /** Times at the start and the end of a day. */
 const edge = momentOn([-31, -30, -8, -7, -1, 0, 1, 2, 3, 7, 8, 30, 31, 32, 33], [0, 1, DAY_MS - 1]);
 /** Few times, so that many are equal, whole windows apart, or a millisecond more or less. */
-const common = momentOn([-29, -6, 0, 1, 2, 8, 31], [DAY_MS / 2, DAY_MS / 2, DAY_MS / 2 + 1]);
+const common = momentOn([-29, -6, 0, 1, 1, 2, 2, 8, 31], [DAY_MS / 2, DAY_MS / 2, DAY_MS / 2 + 1]);
 const time = fc.oneof({ weight: 1, arbitrary: edge }, { weight: 2, arbitrary: common });
 
 const item = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ item_type: fc.constant('SHOP'), item_id: fc.constantFrom(...shops) }) },
   {
     weight: 3,
-    arbitrary: fc.record({ item_type: fc.constant('OFFER'), item_id: fc.constantFrom(...offerIds) }),
+    arbitrary: fc.record({ item_type: fc.constant('SHOP'), item_id: fc.constantFrom(...commonFirst(shops)) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      item_type: fc.constant('OFFER'),
+      item_id: fc.constantFrom(...commonFirst(offerIds)),
+    }),
   },
   // The id of an offer, to show that it is not taken for one.
   {
@@ -296,7 +308,7 @@ const item = fc.oneof(
 );
 
 const student = fc.oneof(
-  { weight: 9, arbitrary: fc.constantFrom(...students) },
+  { weight: 9, arbitrary: fc.constantFrom(...commonFirst(students)) },
   { weight: 1, arbitrary: fc.constant(null) },
 );
 
@@ -315,9 +327,9 @@ const interaction = fc
   .map(([ofItem, rest]) => ({ ...ofItem, ...rest }));
 
 const transaction = fc.record({
-  shop_id: fc.constantFrom(...shops),
+  shop_id: fc.constantFrom(...commonFirst(shops)),
   student_id: student,
-  offer_id: fc.constantFrom(...offerIds, null),
+  offer_id: fc.constantFrom(...commonFirst(offerIds), null),
   created: fc.oneof({ weight: 9, arbitrary: time }, { weight: 1, arbitrary: fc.constant(null) }),
   is_deleted: fc.constantFrom(false, false, false, null, true),
   // Quarters add up exactly in any order.
@@ -388,7 +400,7 @@ describe('the recommendation report', () => {
           }
         }
       }),
-      { numRuns: 200 },
+      { numRuns: times(2000, 200) },
     );
     // Nine figures of recommended touches and ten of organic ones, each in three windows, were compared with others than 0.
     assert.equal(seen.size, (9 + 10) * 3, [...seen].join(', '));

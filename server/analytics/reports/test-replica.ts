@@ -1,4 +1,4 @@
-// Creates an empty replica in memory, and inserts rows into it, for tests.
+// Creates an empty replica in memory, with the restrictions of a real one, and inserts rows into it, for tests.
 
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { createReplicaTableSql, replicaTables } from '../replica-tables.ts';
@@ -6,10 +6,14 @@ import { createReplicaTableSql, replicaTables } from '../replica-tables.ts';
 export type TestRow = Readonly<Record<string, string | number | boolean | null>>;
 
 export async function newTestReplica(): Promise<DuckDBConnection> {
-  const instance = await DuckDBInstance.create(':memory:', { threads: '1' });
+  const instance = await DuckDBInstance.create(':memory:', {
+    threads: '1',
+    enable_external_access: 'false',
+  });
   const connection = await instance.connect();
   // No result may depend on the time zone of the session.
   await connection.run(`SET TimeZone = 'Asia/Tokyo'`);
+  await connection.run('SET lock_configuration = true');
   for (const table of replicaTables) await connection.run(createReplicaTableSql(table));
   return connection;
 }
