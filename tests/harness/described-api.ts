@@ -166,7 +166,15 @@ export function withoutGiven(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutGiven);
   if (value === null || typeof value !== 'object') return value;
   const isInteraction = 'interaction_id' in value;
-  const given = ['request_id', 'seq', 'batch_id', 'interaction_id', ...(isInteraction ? ['created'] : [])];
+  const given = [
+    'request_id',
+    'seq',
+    'batch_id',
+    'interaction_id',
+    'ms',
+    'at',
+    ...(isInteraction ? ['created'] : []),
+  ];
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       name,

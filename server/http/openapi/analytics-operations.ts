@@ -25,11 +25,8 @@ const example: Example = {
       { name: 'region', type: 'VARCHAR' },
       { name: 'shops', type: 'BIGINT' },
     ],
-    rows: [
-      ['DE', 12],
-      ['GB', 31],
-    ],
-    row_count: 2,
+    rows: [['GB', 1]],
+    row_count: 1,
     truncated: false,
     ms: 4,
     as_of: { seq: EXAMPLE_SEQ, at: exampleRecordedAt, complete: true },
@@ -94,10 +91,10 @@ export function runSql(): Operation {
       'and the tables `interactions` and `uploads`. Deleted records are included, with `is_deleted`. The query sees ' +
       'everything that was uploaded before; `as_of` says so. With the header `Accept: text/csv`, ' +
       '`application/x-ndjson` or `application/vnd.apache.parquet`, the response has that format and no limit of rows.',
-    body: { schema: 'SqlQuery', name: 'query', example },
+    body: { schema: 'SqlQuery', name: 'shops_by_region', example },
     responses: {
       ...statusesOfBodies,
-      200: answered('The rows.', jsonContent(refTo('schemas', 'SqlResult'), { rows: example })),
+      200: answered('The rows.', jsonContent(refTo('schemas', 'SqlResult'), { shops_by_region: example })),
       400: refused(
         refusalFrom(readSentQuery(Buffer.from('{}'))),
         keyHeaders,
