@@ -105,7 +105,7 @@ export class AnalyticsLink {
   /** Starts the process. Resolves when it has ended, which it does at once if another one runs. */
   async #start(): Promise<void> {
     mkdirSync(this.#setup.folder, { recursive: true });
-    const program = fileURLToPath(import.meta.resolve('./analytics-process.ts'));
+    const program = fileURLToPath(new URL('./analytics-process.ts', import.meta.url));
     const env = {
       ...process.env,
       [SETUP_VARIABLE]: JSON.stringify(this.#setup),
