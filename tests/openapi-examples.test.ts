@@ -213,8 +213,9 @@ forEachStore((store) => {
       api.parameters(described).filter((one) => one.in === 'query');
 
     const assertQueryWorked = (name: string, { body }: Got): void => {
-      const { dry_run, records, interactions } = body as Record<string, unknown>;
+      const { dry_run, records, interactions, groups } = body as Record<string, unknown>;
       if (name === 'dry_run') assert.equal(dry_run, true);
+      else if (groups !== undefined) assert.ok(Array.isArray(groups));
       else if (name !== 'cursor') assert.equal(((records ?? interactions) as unknown[]).length, 1, name);
     };
 

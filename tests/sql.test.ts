@@ -2,9 +2,11 @@
 // replica in server/analytics/replica.test.ts.
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { existsSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+import type { RecommendationsReport } from '../server/analytics/reports/recommendations.ts';
 import { type Api, apiOf, type RefusalBody } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { startHeadgate } from './harness/headgate.ts';
@@ -159,6 +161,41 @@ forEachStore((store) => {
     const startedAtMs = performance.now();
     assert.deepEqual((await query(api, 'SELECT 1')).rows, [[1]]);
     assert.ok(performance.now() - startedAtMs < 6000);
+  });
+
+  test('the recommendation report sees what was uploaded before', async () => {
+    const api = await server.newApi();
+    const [shop, customer] = [leastRecord('shops'), leastRecord('customers')];
+    await api.upload('shops', [shop]);
+    await api.upload('customers', [customer]);
+    const now = new Date();
+    const touch = {
+      interaction_type: 'PAGE_VIEW',
+      item_type: 'SHOP',
+      item_id: shop.shop_id,
+      student_id: customer.customer_id,
+      source: 'SERVICE',
+      recommendation_id: randomUUID(),
+      event_timestamp: new Date(now.getTime() - 60_000).toISOString(),
+    };
+    assert.equal((await api.record(touch)).status, 201);
+    const purchase = leastRecord('transactions', {
+      shop_id: shop.shop_id!,
+      student_id: customer.customer_id!,
+      amount: 12.5,
+      created: now.toISOString(),
+    });
+    assert.equal((await api.upload('transactions', [purchase])).status, 200);
+    const { status, text, body } = await api.request<RecommendationsReport>('/v1/reports/recommendations');
+    assert.equal(status, 200, text);
+    assert.deepEqual([body.as_of.seq, body.as_of.complete, body.by, body.groups.length], [4, true, null, 1]);
+    const { touches, windows } = body.groups[0]!.recommended;
+    assert.deepEqual([touches, windows[7].purchases, windows[7].amount], [1, 1, 12.5]);
+    const bad = await api.request('/v1/reports/recommendations?by=week');
+    assert.equal(bad.status, 400);
+    assert.match(bad.body.message, /by must be one of item_type/);
+    const { key } = await server.headgate.newKey('uploader', ['data:read']);
+    assert.equal((await apiOf(server.headgate.url, key).request('/v1/reports/recommendations')).status, 403);
   });
 
   test('the analytics process is started again after a kill, and the folder may be deleted', async () => {

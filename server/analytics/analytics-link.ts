@@ -11,6 +11,7 @@ import {
   type AnalyticsSetup,
   isTooLongForSocket,
   REFUSED_STATUS,
+  type ReportOrder,
   SETUP_VARIABLE,
   type SqlOrder,
   type SqlRefusal,
@@ -42,10 +43,19 @@ export class AnalyticsLink {
   }
 
   /** Runs a query. The signal ends it, for example because the client has left. */
-  async sql(order: SqlOrder, signal: AbortSignal): Promise<SqlAnswer> {
+  sql(order: SqlOrder, signal: AbortSignal): Promise<SqlAnswer> {
+    return this.#order('/sql', order, signal);
+  }
+
+  /** Computes a recommendation report, as JSON. */
+  report(order: ReportOrder, signal: AbortSignal): Promise<SqlAnswer> {
+    return this.#order('/report', order, signal);
+  }
+
+  async #order(path: string, order: SqlOrder | ReportOrder, signal: AbortSignal): Promise<SqlAnswer> {
     try {
       await this.#reach();
-      const body = await this.#send('/sql', JSON.stringify(order), signal);
+      const body = await this.#send(path, JSON.stringify(order), signal);
       if (body.statusCode !== REFUSED_STATUS) return { kind: 'result', body };
       return { kind: 'refused', refusal: (await json(body)) as SqlRefusal };
     } catch (error) {

@@ -42,6 +42,25 @@ export interface SqlOrder {
   readonly timeoutMs: number;
 }
 
+/** How long after a touch a purchase is credited to it, in days, in ascending order. */
+export const windowsDays = [1, 7, 30] as const;
+export type WindowDays = (typeof windowsDays)[number];
+
+/** What a report can be grouped by. */
+export const reportGroupings = ['item_type', 'day', 'platform', 'interaction_type'] as const;
+export type ReportGrouping = (typeof reportGroupings)[number];
+
+/** A recommendation report that the analytics process computes. */
+export interface ReportOrder {
+  readonly organisation: OrganisationNumber;
+  readonly orgId: string;
+  /** The first and the last day, in UTC. */
+  readonly from: string;
+  readonly to: string;
+  readonly by: ReportGrouping | null;
+  readonly timeoutMs: number;
+}
+
 /** Why a query has no result. */
 export interface SqlRefusal {
   readonly kind: 'invalid' | 'too_slow' | 'too_large' | 'unavailable';

@@ -11,12 +11,15 @@ import { openStore } from '../store/open-store.ts';
 import {
   type AnalyticsSetup,
   REFUSED_STATUS,
+  type ReportOrder,
   SETUP_VARIABLE,
   type SqlOrder,
+  type SqlRefusal,
   socketPath,
 } from './analytics-orders.ts';
 import { takeProcessLock } from './process-lock.ts';
 import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
+import { answerReport } from './reports/answer-report.ts';
 import { answerSql } from './sql/answer-sql.ts';
 
 /** How long the process stays after the last server has left. */
@@ -92,6 +95,15 @@ const stop = async (): Promise<void> => {
   process.exit(0);
 };
 
+const sendReport = async (order: ReportOrder, response: ServerResponse): Promise<SqlRefusal | null> => {
+  const left = new AbortController();
+  response.on('close', () => left.abort());
+  const report = await answerReport(replicas, order, left.signal);
+  if ('kind' in report) return report;
+  response.end(JSON.stringify(report));
+  return null;
+};
+
 const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
   if (request.url === '/stay') {
     servers++;
@@ -103,7 +115,11 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
     response.flushHeaders();
     return;
   }
-  const refusal = await answerSql(service, (await json(request)) as SqlOrder, response);
+  const order = await json(request);
+  const refusal =
+    request.url === '/report'
+      ? await sendReport(order as ReportOrder, response)
+      : await answerSql(service, order as SqlOrder, response);
   if (refusal === null) return;
   if (response.headersSent) response.destroy();
   else response.writeHead(REFUSED_STATUS).end(JSON.stringify(refusal));

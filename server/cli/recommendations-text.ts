@@ -1,6 +1,7 @@
 // Renders the recommendation report for a terminal: tables with a bar for each rate. Columns that do not fit are left
 // out, and named below.
 
+import type { WindowDays } from '../analytics/analytics-orders.ts';
 import type { HoldoutComparison, HoldoutDifference, HoldoutStudents } from '../analytics/reports/holdout.ts';
 import type {
   OrganicWindowFigures,
@@ -9,7 +10,6 @@ import type {
   TouchFigures,
   WindowFigures,
 } from '../analytics/reports/recommendations.ts';
-import type { WindowDays } from '../analytics/reports/recommendations-sql.ts';
 import { printable } from '../printable.ts';
 import { columns, wrap } from './columns.ts';
 import { shown } from './load/display.ts';

@@ -6,6 +6,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { StoreUnavailable } from '../store/store.ts';
 import { tlsProtocol } from '../tls.ts';
 import { uuidV7 } from '../uuid-v7.ts';
+import { getRecommendationReport, postSql } from './analytics-handlers.ts';
 import { describer } from './api-description.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import {
@@ -44,7 +45,6 @@ import { getOpenApi, getReference, getReferenceScript, getReferenceStyle } from 
 import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
 import { reportUnparsed, watch } from './request-observation.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
-import { postSql } from './sql-handlers.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
 
@@ -172,6 +172,7 @@ function handlersOf(
     listChanges: getChanges(service),
     getUsage: getUsage(service),
     runSql: postSql(service),
+    getRecommendationReport: getRecommendationReport(service),
     getLiveness: (_, reply) => reply.send({ status: 'alive' }),
     async getReadiness(_, reply) {
       if (isClosing()) return refuse(reply, shuttingDown);

@@ -31,7 +31,7 @@ import { listBusy, tooManyFollowers, tooManyLists, tooManyLookUps } from './fixe
 import { unauthorized } from './gate.ts';
 import { acceptsNdjson, presentedKey } from './header-values.ts';
 import { unknownType } from './path-parameters.ts';
-import { badQuery, readCursor, readFilter, readLimit, readQuery, writeCursor } from './query.ts';
+import { badQuery, readChoice, readCursor, readFilter, readLimit, readQuery, writeCursor } from './query.ts';
 import { type Handler, pathId, sendPage } from './read-handlers.ts';
 import { isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { whenClosed, whenLeft } from './request-observation.ts';
@@ -319,16 +319,6 @@ export function getUsage(service: AppDependencies): Handler {
       return { from, to, by, ...summedUsage(usage, by, await keyNames(service, organisation)) };
     });
   };
-}
-
-function readChoice<const Choice extends string>(
-  name: string,
-  choices: readonly Choice[],
-  value: string | undefined,
-): Choice | null | Refusal {
-  if (value === undefined) return null;
-  if ((choices as readonly string[]).includes(value)) return value as Choice;
-  return badQuery(`${name} must be one of ${choices.join(', ')}, not ${quote(value)}.`);
 }
 
 function readMoment(name: string, value: string | undefined): number | null | Refusal {

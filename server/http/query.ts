@@ -65,3 +65,14 @@ export function readCursor(
   if (isOurs && kept.every((value) => typeof value === 'string')) return kept as string[];
   return badQuery('cursor was not issued by this service; use next_cursor of the previous page.');
 }
+
+/** Returns the value if it is one of the choices, or null if it is not given. */
+export function readChoice<const Choice extends string>(
+  name: string,
+  choices: readonly Choice[],
+  value: string | undefined,
+): Choice | null | Refusal {
+  if (value === undefined) return null;
+  if ((choices as readonly string[]).includes(value)) return value as Choice;
+  return badQuery(`${name} must be one of ${choices.join(', ')}, not ${quote(value)}.`);
+}

@@ -27,6 +27,7 @@ export const apiRoutes = {
   listChanges: { method: 'GET', path: '/v1/changes', access: 'key' },
   getUsage: { method: 'GET', path: '/v1/usage', access: 'key' },
   runSql: { method: 'POST', path: '/v1/sql', access: 'key' },
+  getRecommendationReport: { method: 'GET', path: '/v1/reports/recommendations', access: 'key' },
   getLiveness: { method: 'GET', path: '/livez', access: 'probe' },
   getReadiness: { method: 'GET', path: '/readyz', access: 'probe' },
   getOpenApi: { method: 'GET', path: '/openapi.json', access: 'open' },

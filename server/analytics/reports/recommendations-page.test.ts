@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { before, describe, it } from 'node:test';
+import { reportGroupings, windowsDays } from '../analytics-orders.ts';
 import { LEAST_SAMPLE } from './intervals.ts';
 import { type RecommendationsReport, recommendationsReport } from './recommendations.ts';
-import { reportGroupings, WINDOWS_DAYS } from './recommendations-sql.ts';
 import { newTestReplica, setRows } from './test-replica.ts';
 
 const page = await readFile(new URL('../../../docs/recommendations.md', import.meta.url), 'utf8');
@@ -118,7 +118,7 @@ describe('docs/recommendations.md', () => {
   });
 
   const windowHeadings = ['Recommended', 'Organic'].flatMap((kind) =>
-    WINDOWS_DAYS.map((days) => `${kind} ${days}`),
+    windowsDays.map((days) => `${kind} ${days}`),
   );
   for (const kind of ['recommended', 'organic'] as const) {
     const heading = kind === 'recommended' ? 'Recommended' : 'Organic';
@@ -128,7 +128,7 @@ describe('docs/recommendations.md', () => {
       assert.deepEqual([...shown].sort(), [...figuresOf(figures)].sort());
     });
 
-    for (const days of WINDOWS_DAYS) {
+    for (const days of windowsDays) {
       it(`shows the ${kind} purchases of its example within ${days} days`, () => {
         const shown = numbersIn(tableWith('Figure', ...windowHeadings), `${heading} ${days}`);
         assert.deepEqual(shown, figuresOf(report.groups[0]![kind].windows[days]));
@@ -162,7 +162,7 @@ describe('docs/recommendations.md', () => {
   });
 
   it('names the windows and the least number of students', () => {
-    assert.match(page, new RegExp(`${WINDOWS_DAYS.slice(0, -1).join(', ')} or ${WINDOWS_DAYS.at(-1)} days`));
+    assert.match(page, new RegExp(`${windowsDays.slice(0, -1).join(', ')} or ${windowsDays.at(-1)} days`));
     assert.match(page, new RegExp(`fewer than ${LEAST_SAMPLE} students`));
   });
 });

@@ -2,6 +2,7 @@
 // the period and the windows around it, and returns a row for each group, recommended or organic.
 
 import type { DuckDBValue } from '@duckdb/node-api';
+import { type ReportGrouping, type WindowDays, windowsDays } from '../analytics-orders.ts';
 import {
   DAY_MS,
   dayValue,
@@ -11,13 +12,7 @@ import {
   timestampValue,
 } from './report-period.ts';
 
-/** How long after a touch a purchase is credited to it, in days, in ascending order. */
-export const WINDOWS_DAYS = [1, 7, 30] as const;
-export type WindowDays = (typeof WINDOWS_DAYS)[number];
-const LONGEST_WINDOW_DAYS = WINDOWS_DAYS.at(-1)!;
-
-export const reportGroupings = ['item_type', 'day', 'platform', 'interaction_type'] as const;
-export type ReportGrouping = (typeof reportGroupings)[number];
+const LONGEST_WINDOW_DAYS = windowsDays.at(-1)!;
 
 const DAY_US = DAY_MS * 1000;
 
@@ -35,7 +30,7 @@ function utcDay(column: string): string {
 }
 
 function forEachWindow(figure: (days: WindowDays) => string): string {
-  return WINDOWS_DAYS.map(figure).join(', ');
+  return windowsDays.map(figure).join(', ');
 }
 
 /**
@@ -117,7 +112,7 @@ episode_figures AS (
   SELECT is_recommended, value, ${forEachWindow((days) => `count(*) FILTER (day <= $closed_${days}) AS episodes_${days}`)}
   FROM (
     SELECT DISTINCT student_id, shop_id, day, is_recommended, value FROM touches
-    WHERE day BETWEEN $first_day AND least($last_day, $closed_${WINDOWS_DAYS[0]})
+    WHERE day BETWEEN $first_day AND least($last_day, $closed_${windowsDays[0]})
   )
   GROUP BY ALL
 ),
@@ -178,7 +173,7 @@ export function recommendationsValues(period: ReportPeriod, asOfMs: number): Rec
     first_day: dayValue(fromMs),
     last_day: dayValue(endMs - DAY_MS),
     ...Object.fromEntries(
-      WINDOWS_DAYS.map((days) => [`closed_${days}`, dayValue(lastClosedDayMs(days, asOfMs))]),
+      windowsDays.map((days) => [`closed_${days}`, dayValue(lastClosedDayMs(days, asOfMs))]),
     ),
   };
 }

@@ -6,6 +6,7 @@ import { before, describe, it } from 'node:test';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import fc from 'fast-check';
 import { times } from '../../store/test-thoroughness.ts';
+import { type ReportGrouping, reportGroupings } from '../analytics-orders.ts';
 import { wilsonInterval } from './intervals.ts';
 import {
   type OrganicWindowFigures,
@@ -15,7 +16,6 @@ import {
   recommendationsReport,
   type TouchFigures,
 } from './recommendations.ts';
-import { type ReportGrouping, reportGroupings } from './recommendations-sql.ts';
 import { newTestReplica, setRows, type TestRow } from './test-replica.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -2,16 +2,10 @@
 // bought. docs/recommendations.md defines each figure.
 
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
+import { type ReportGrouping, type WindowDays, windowsDays } from '../analytics-orders.ts';
 import { compareWithHoldout, type Holdout, type HoldoutComparison, toCents } from './holdout.ts';
 import { LEAST_SAMPLE, wilsonInterval } from './intervals.ts';
-import {
-  lastClosedDayMs,
-  type ReportGrouping,
-  recommendationsSql,
-  recommendationsValues,
-  WINDOWS_DAYS,
-  type WindowDays,
-} from './recommendations-sql.ts';
+import { lastClosedDayMs, recommendationsSql, recommendationsValues } from './recommendations-sql.ts';
 import { DAY_MS, endOfPeriodMs, type ReportPeriod } from './report-period.ts';
 
 /** What the replica contains. */
@@ -105,7 +99,7 @@ export async function recommendationsReport(
     to,
     by,
     as_of: asOf,
-    windows_days: WINDOWS_DAYS,
+    windows_days: windowsDays,
     coverage: coverageOf(rows),
     groups: groupsOf(rows, by),
     holdout: compared,
@@ -176,7 +170,7 @@ function touchFigures<Window extends WindowFigures>(
     students: figure(row, 'students'),
     recommendation_ids: figure(row, 'recommendation_ids'),
     discount_codes_per_page_view: hasRatio ? figure(row, 'discount_codes') / pageViews : null,
-    windows: Object.fromEntries(WINDOWS_DAYS.map((days) => [days, inWindow(row, days)])) as Record<
+    windows: Object.fromEntries(windowsDays.map((days) => [days, inWindow(row, days)])) as Record<
       WindowDays,
       Window
     >,
@@ -216,7 +210,7 @@ function notesOn(period: ReportPeriod, asOfMs: number, holdout: HoldoutCompariso
     'Amounts are added up as they were uploaded, whatever their currency.',
   ];
   const lastDayMs = endOfPeriodMs(period) - DAY_MS;
-  for (const days of WINDOWS_DAYS) {
+  for (const days of windowsDays) {
     const closedMs = lastClosedDayMs(days, asOfMs);
     if (closedMs >= lastDayMs) continue;
     const firstOpenDay = new Date(closedMs + DAY_MS).toISOString().slice(0, 10);

@@ -1,13 +1,16 @@
 // Describes the operations and schemas of analytics.
 
+import { date } from '@headgate/catalogue/kinds/date.ts';
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
+import { reportGroupings, windowsDays } from '../../analytics/analytics-orders.ts';
+import { readSentQuery } from '../analytics-handlers.ts';
 import { apiRoutes } from '../routes.ts';
-import { readSentQuery } from '../sql-handlers.ts';
 import type { Example, Operation } from './document-shape.ts';
 import { refTo } from './document-shape.ts';
 import { EXAMPLE_SEQ, exampleRecordedAt } from './example-records.ts';
-import { keyed, refusalFrom } from './operation.ts';
+import { BAD_QUERY, keyed, refusalFrom } from './operation.ts';
+import { query } from './parameters.ts';
 import { answered, jsonContent, keyHeaders, refused, statusesOfBodies } from './responses.ts';
 import { count, listOf, object, text } from './schema-parts.ts';
 
@@ -34,7 +37,7 @@ const example: Example = {
   'x-request': sent,
 };
 
-export const analyticsSchemas: Readonly<Record<string, JsonSchema>> = {
+const sqlSchemas: Readonly<Record<string, JsonSchema>> = {
   SqlQuery: object(
     {
       sql: { ...text('One SELECT statement.'), minLength: 1 },
@@ -82,6 +85,121 @@ export const analyticsSchemas: Readonly<Record<string, JsonSchema>> = {
   ),
 };
 
+const rate: JsonSchema = { type: ['number', 'null'], minimum: 0, maximum: 1 };
+
+function windowFigures(own: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  return object({
+    episodes: count('Students at a shop on a day, with a touch, whose window has closed.'),
+    converted: count('Episodes that were followed by a purchase within the window.'),
+    rate: { ...rate, description: '`converted` divided by `episodes`, or null if there are none.' },
+    rate_low: { ...rate, description: 'The lower end of the 95 % interval of the rate.' },
+    rate_high: { ...rate, description: 'The upper end of the 95 % interval of the rate.' },
+    purchases: count('Purchases in the period that are credited to these touches.'),
+    amount: { type: 'number', description: 'The sum of their amounts.' },
+    savings: { type: 'number', description: 'The sum of their savings.' },
+    strict_purchases: count('Purchases with the same offer as the touch.'),
+    ...own,
+  });
+}
+
+function touchFigures(own: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  const window = windowFigures(own);
+  return object({
+    touches: count('Interactions of a student with a shop, or with an offer of a shop.'),
+    engagements: count('All interactions.'),
+    students: count('Different students.'),
+    recommendation_ids: count('Different recommendations.'),
+    discount_codes_per_page_view: {
+      type: ['number', 'null'],
+      description: 'Interactions of the type DISCOUNT_CODE divided by those of the type PAGE_VIEW.',
+    },
+    windows: object(Object.fromEntries(windowsDays.map((days) => [String(days), window]))),
+  });
+}
+
+const groupProperties: Readonly<Record<string, JsonSchema>> = {
+  ...Object.fromEntries(
+    reportGroupings.map((by) => [
+      by,
+      { type: ['string', 'null'], description: `The value of the group, if \`by\` is \`${by}\`.` },
+    ]),
+  ),
+  recommended: touchFigures({}),
+  organic: touchFigures({
+    assisted_purchases: count('Purchases with a recommended touch within the window, too.'),
+  }),
+};
+
+const day: JsonSchema = { type: 'string', format: 'date' };
+
+const reportSchemas: Readonly<Record<string, JsonSchema>> = {
+  RecommendationGroup: object(groupProperties, {
+    title: 'Figures of a group',
+    optional: [...reportGroupings],
+  }),
+  RecommendationReport: object(
+    {
+      from: { ...day, description: 'The first day, in UTC.' },
+      to: { ...day, description: 'The last day, in UTC.' },
+      by: { type: ['string', 'null'], description: 'What the figures are grouped by.' },
+      as_of: refTo('schemas', 'AsOf'),
+      windows_days: { type: 'array', items: { type: 'integer' }, description: 'The windows, in days.' },
+      coverage: object({
+        interactions: object({
+          total: count('Interactions in the period.'),
+          used: count('Touches.'),
+          without_student: count('Without a `student_id`.'),
+          other_items: count('With tags, keywords, or offers that are not known.'),
+        }),
+        transactions: object({
+          total: count('Transactions in the period.'),
+          used: count('Purchases.'),
+          without_student: count('Without a `student_id`.'),
+          without_created: count('Without the time `created`.'),
+        }),
+        service_without_recommendation_id: count('Interactions from a recommendation that is not named.'),
+        recommendation_id_without_service: count(
+          'Interactions that name a recommendation, but not the source.',
+        ),
+      }),
+      groups: listOf('RecommendationGroup', 'One group without `by`.'),
+      holdout: { type: ['object', 'null'], description: 'Null.' },
+      notes: { type: 'array', items: { type: 'string' }, description: 'What the figures do not say.' },
+    },
+    { title: 'Recommendation report' },
+  ),
+};
+
+export function getRecommendationReport(): Operation {
+  const exampleDay = exampleRecordedAt.slice(0, 10);
+  return keyed('analytics:read', undefined, {
+    operationId: 'getRecommendationReport',
+    summary: 'Get the recommendation report',
+    description:
+      'Compares what students did and bought after a recommendation with what they did without one. Each purchase is ' +
+      "credited once, to the same student's last touch at the same shop within 1, 7 or 30 days.",
+    parameters: [
+      query('from', 'The first day, in UTC. By default 29 days before `to`.', date.schema, exampleDay),
+      query('to', 'The last day, in UTC. By default today.', date.schema, exampleDay),
+      query('by', 'What to group by.', { type: 'string', enum: reportGroupings }, 'platform'),
+    ],
+    responses: {
+      200: answered('The report.', jsonContent(refTo('schemas', 'RecommendationReport'))),
+      400: refused(
+        {
+          refusal: 'bad_request',
+          message: 'by must be one of item_type, day, platform, interaction_type, not "week".',
+        },
+        keyHeaders,
+        'bad_group',
+        BAD_QUERY,
+      ),
+    },
+    path: `${apiRoutes.getRecommendationReport.path}?from=${exampleDay}&to=${exampleDay}`,
+    anchor: 'recommendations',
+  });
+}
+
 export function runSql(): Operation {
   return keyed('analytics:read', undefined, {
     operationId: 'runSql',
@@ -107,3 +225,5 @@ export function runSql(): Operation {
     anchor: 'sql',
   });
 }
+
+export const analyticsSchemas: Readonly<Record<string, JsonSchema>> = { ...sqlSchemas, ...reportSchemas };

@@ -11,7 +11,7 @@ import { howToSendAgain } from '../../ingest/outcome.ts';
 import { shuttingDown } from '../fixed-refusals.ts';
 import type { Refusal } from '../refusals.ts';
 import { type ApiRouteName, apiRoutes } from '../routes.ts';
-import { runSql } from './analytics-operations.ts';
+import { getRecommendationReport, runSql } from './analytics-operations.ts';
 import { literal } from './code-samples.ts';
 import { type Example, type Operation, type Response, refTo } from './document-shape.ts';
 import { exampleInteraction, exampleUploads } from './example-records.ts';
@@ -69,6 +69,7 @@ export const otherOperations: {
   listChanges,
   getUsage,
   runSql,
+  getRecommendationReport,
   getLiveness,
   getReadiness,
   getOpenApi,

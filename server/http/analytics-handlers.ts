@@ -1,18 +1,23 @@
-// Handles POST /v1/sql: reads the query, lets the analytics process run it, and passes its result on as it arrives.
+// Handles the requests for analytics: SQL queries and reports. The analytics process computes them, and its result is
+// passed on as it arrives.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { SqlFormat, SqlRefusal } from '../analytics/analytics-orders.ts';
+import type { SqlAnswer } from '../analytics/analytics-link.ts';
+import { reportGroupings, type SqlFormat, type SqlRefusal } from '../analytics/analytics-orders.ts';
+
+import { Failure } from '../failure.ts';
+import { usagePeriod } from '../ledger/usage.ts';
 import { nearName } from '../near-name.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { bodyEncoding, readBytes } from './body/read-body.ts';
 import { analyticsOff, tooManyQueries } from './fixed-refusals.ts';
 import { lacksScope } from './gate.ts';
-import { readQuery } from './query.ts';
+import { badQuery, readChoice, readQuery } from './query.ts';
 import type { Handler } from './read-handlers.ts';
 import { isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { whenLeft } from './request-observation.ts';
-import { inTurn } from './work-slots.ts';
+import { inTurn, type WorkSlots } from './work-slots.ts';
 
 const LARGEST_BODY_BYTES = 512 * 1024;
 const MOST_PARAMS = 1000;
@@ -54,19 +59,47 @@ export function postSql(service: AppDependencies): Handler {
     if (isRefusal(sent)) return refuse(reply, sent);
     const format = formatOf(request.headers.accept);
     const mostRows = format === 'json' ? sqlLimits.sqlMaxRows : null;
-    return inTurn(sqlSlots, tooManyQueries, request, reply, async () => {
-      const left = new AbortController();
-      whenLeft(request, () => left.abort());
-      const order = { organisation, orgId, ...sent, format, mostRows, timeoutMs: sqlLimits.sqlTimeoutMs };
-      const answer = await analytics.sql(order, left.signal);
-      if (left.signal.aborted) {
-        request.raw.socket.destroy();
-        return reply.hijack();
-      }
-      if (answer.kind === 'refused') return refuse(reply, refusalOf(answer.refusal));
-      return reply.type(sqlTypes[format]).send(answer.body);
-    });
+    const order = { organisation, orgId, ...sent, format, mostRows, timeoutMs: sqlLimits.sqlTimeoutMs };
+    return passOn(sqlSlots, request, reply, sqlTypes[format], (signal) => analytics.sql(order, signal));
   };
+}
+
+export function getRecommendationReport({ analytics, sqlSlots, sqlLimits }: AppDependencies): Handler {
+  return async (request, reply) => {
+    const lack = lacksScope(request.caller!, 'analytics:read');
+    if (lack !== null) return refuse(reply, lack);
+    if (analytics === null) return refuse(reply, analyticsOff);
+    const query = readQuery(request, ['from', 'to', 'by']);
+    if (isRefusal(query)) return refuse(reply, query);
+    const by = readChoice('by', reportGroupings, query.by);
+    if (isRefusal(by)) return refuse(reply, by);
+    const period = usagePeriod(query.from, query.to, Date.now());
+    if (period instanceof Failure) return refuse(reply, badQuery(`${period.reason}.`));
+    const { organisation, orgId } = request.caller!;
+    const order = { organisation, orgId, ...period, by, timeoutMs: sqlLimits.sqlTimeoutMs };
+    return passOn(sqlSlots, request, reply, JSON_TYPE, (signal) => analytics.report(order, signal));
+  };
+}
+
+/** Waits for a slot, and sends what the analytics process answers. Ends its work if the client leaves. */
+function passOn(
+  slots: WorkSlots,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  contentType: string,
+  ask: (signal: AbortSignal) => Promise<SqlAnswer>,
+): Promise<FastifyReply> {
+  return inTurn(slots, tooManyQueries, request, reply, async () => {
+    const left = new AbortController();
+    whenLeft(request, () => left.abort());
+    const answer = await ask(left.signal);
+    if (left.signal.aborted) {
+      request.raw.socket.destroy();
+      return reply.hijack();
+    }
+    if (answer.kind === 'refused') return refuse(reply, refusalOf(answer.refusal));
+    return reply.type(contentType).send(answer.body);
+  });
 }
 
 const compressed: Refusal = {
