@@ -29,12 +29,13 @@ import {
 } from './records.ts';
 import { changesReader, itemReader, type Page, pageReader, readRecorded, sqlReader } from './responses.ts';
 import type { UploadResult } from './result.ts';
-import type { SqlParam, SqlResult } from './sql.ts';
+import { type SqlFormat, type SqlParam, type SqlResult, sqlMediaTypes } from './sql.ts';
 import { Upload, type UploadLimits, type UploadOptions } from './upload.ts';
 
 export type { ReadOptions } from './connection.ts';
 export {
   AbortedError,
+  BrokenOffError,
   type FieldProblem,
   ForbiddenError,
   GoneError,
@@ -58,7 +59,7 @@ export type {
 export type { RetryNotice, RetryOptions } from './patience.ts';
 export * from './records.ts';
 export type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
-export type { AsOf, SqlColumn, SqlParam, SqlResult } from './sql.ts';
+export type { AsOf, SqlColumn, SqlFormat, SqlParam, SqlResult } from './sql.ts';
 export type { RejectedRecord, UploadedSlice, UploadOptions, UploadProgress } from './upload.ts';
 
 export interface ClientOptions extends ConnectionOptions {
@@ -287,8 +288,31 @@ export class HeadgateClient {
     params: readonly SqlParam[] = [],
     options: ReadOptions = {},
   ): Promise<SqlResult<Row>> {
-    const body = new TextEncoder().encode(JSON.stringify({ sql, params }));
-    return this.#connection.call({ path: 'v1/sql', body, read: sqlReader<Row>(), ...options });
+    return this.#connection.call({
+      path: 'v1/sql',
+      body: queryBody(sql, params),
+      read: sqlReader<Row>(),
+      ...options,
+    });
+  }
+
+  /**
+   * Runs a query like `sql`, and resolves to its result as bytes, which are passed on as they arrive. CSV, NDJSON and
+   * Parquet have no limit of rows. If the query fails after its first rows, reading throws a BrokenOffError.
+   */
+  async sqlStream(
+    sql: string,
+    params: readonly SqlParam[],
+    format: SqlFormat,
+    options: ReadOptions = {},
+  ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+    if (!Object.hasOwn(sqlMediaTypes, format)) {
+      throw new TypeError(
+        `format must be one of ${Object.keys(sqlMediaTypes).join(', ')}, not ${shown(format)}`,
+      );
+    }
+    const accept = sqlMediaTypes[format];
+    return this.#connection.stream({ path: 'v1/sql', body: queryBody(sql, params), accept, ...options });
   }
 
   /** Iterates over the items of all pages. A short or empty page is not the end: only the last page has no cursor. */
@@ -301,6 +325,10 @@ export class HeadgateClient {
       call = { ...first, query: { ...first.query, cursor: nextCursor } };
     }
   }
+}
+
+function queryBody(sql: string, params: readonly SqlParam[]): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(JSON.stringify({ sql, params }));
 }
 
 /** Returns the page size as a query parameter. The maximum is not checked here, but by the server. */

@@ -3,6 +3,7 @@
 
 import {
   AbortedError,
+  BrokenOffError,
   ForbiddenError,
   GoneError,
   type Refusal,
@@ -61,6 +62,14 @@ export interface ApiCall<Result> extends Control {
   readonly read: Reader<Result>;
 }
 
+/** A call whose response is passed on as it arrives. */
+export interface StreamCall extends Control {
+  readonly path: string;
+  readonly body: Uint8Array<ArrayBuffer>;
+  /** The media type of the response. */
+  readonly accept: string;
+}
+
 /** Why an attempt failed. The next attempt may succeed. */
 export interface Failure {
   readonly reason: string;
@@ -71,6 +80,10 @@ export interface Failure {
 interface Received {
   readonly response: Response;
   readonly text: string;
+}
+
+interface Begun {
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
 /** The version of this package. It is sent in the User-Agent header. */
@@ -96,7 +109,6 @@ export class Connection {
     this.#base = baseOf(url);
     this.#headers = {
       Authorization: `Bearer ${checkedKey(apiKey)}`,
-      Accept: 'application/json',
       // Not set in browsers, because they send their own header, and CORS would have to allow a different one.
       ...(isBrowser() ? {} : { 'User-Agent': checkedUserAgent(userAgent) }),
     };
@@ -121,10 +133,25 @@ export class Connection {
   async call<Result>(call: ApiCall<Result>): Promise<Result> {
     const control = { ...call, patience: call.patience ?? this.newPatience() };
     for (;;) {
-      const received = await this.#exchange(call);
+      const received = await this.#exchange(call, null);
       const read = 'reason' in received ? received : await this.#read(call, received);
       if ('result' in read) return read.result;
       await this.pause(read, control);
+    }
+  }
+
+  /**
+   * Resolves to the body of the response as soon as it begins. Temporary failures are retried only until then. Reading
+   * the body throws an AbortedError if the call was aborted, and a BrokenOffError if the body is not complete.
+   */
+  async stream(call: StreamCall): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+    const control = { ...call, patience: call.patience ?? this.newPatience() };
+    const refused: ApiCall<never> = { ...call, read: () => undefined };
+    for (;;) {
+      const received = await this.#exchange(refused, call.accept);
+      if ('stream' in received) return received.stream;
+      const failure = 'reason' in received ? received : await this.#read(refused, received);
+      if ('reason' in failure) await this.pause(failure, control);
     }
   }
 
@@ -161,15 +188,25 @@ export class Connection {
     return { reason: `${status} ${refusal.message}`, cause: error, retryAfterMs: waitMs };
   }
 
-  /** Sends the request and reads the response, within the timeout of one attempt. */
-  async #exchange<Result>(call: ApiCall<Result>): Promise<Received | Failure> {
+  /**
+   * Sends the request and reads the response, within the timeout of one attempt. A response of the type `streamed` only
+   * has to begin within the timeout.
+   */
+  async #exchange<Result>(call: ApiCall<Result>, streamed: null): Promise<Received | Failure>;
+  async #exchange<Result>(call: ApiCall<Result>, streamed: string): Promise<Received | Begun | Failure>;
+  async #exchange<Result>(
+    call: ApiCall<Result>,
+    streamed: string | null,
+  ): Promise<Received | Begun | Failure> {
     const { signal, waitMs = 0 } = call;
     const timeoutMs = Math.min(this.#timeoutMs + waitMs, LONGEST_TIMER_MS);
     if (signal?.aborted) throw new AbortedError(signal.reason);
     const controller = new AbortController();
     const abort = (): void => controller.abort();
     signal?.addEventListener('abort', abort, { once: true });
+    const stopListening = (): void => signal?.removeEventListener('abort', abort);
     let isLate = false;
+    let isStream = false;
     const timer = setTimeout(() => {
       isLate = true;
       abort();
@@ -177,7 +214,12 @@ export class Connection {
     // `fetch` is copied to a variable, because browsers refuse to run it as a method of another object.
     const fetch = this.#fetch;
     try {
-      const response = await fetch(this.#urlOf(call), this.#requestOf(call, controller.signal));
+      const response = await fetch(
+        this.#urlOf(call),
+        this.#requestOf(call, streamed ?? 'application/json', controller.signal),
+      );
+      isStream = streamed !== null && response.ok && mediaTypeOf(response) === streamed;
+      if (isStream) return { stream: streamOf(response.body!, signal, stopListening) };
       return { response, text: await response.text() };
     } catch (cause) {
       if (signal?.aborted) throw new AbortedError(signal.reason);
@@ -185,7 +227,7 @@ export class Connection {
       return { reason, cause, retryAfterMs: null };
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', abort);
+      if (!isStream) stopListening();
     }
   }
 
@@ -195,12 +237,13 @@ export class Connection {
     return url;
   }
 
-  #requestOf<Result>(call: ApiCall<Result>, signal: AbortSignal): RequestInit {
+  #requestOf<Result>(call: ApiCall<Result>, accept: string, signal: AbortSignal): RequestInit {
     const { body, encoding, idempotencyKey, lenient } = call;
     return {
       method: body === undefined ? 'GET' : 'POST',
       headers: {
         ...this.#headers,
+        Accept: accept,
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
         ...(encoding ? { 'Content-Encoding': encoding } : {}),
         ...(typeof idempotencyKey === 'string' ? { 'Idempotency-Key': idempotencyKey } : {}),
@@ -224,6 +267,41 @@ export class Connection {
       : `the response (status ${status}) is not from Headgate: ${JSON.stringify(cut(text))}`;
     return { status, error: null, message, requestId: null, details: [] };
   }
+}
+
+function mediaTypeOf({ headers }: Response): string {
+  const [type] = (headers.get('Content-Type') ?? '').split(';', 1) as [string];
+  return type.trim().toLowerCase();
+}
+
+/** Passes a body on as it is read, with the client's errors instead of those of `fetch`. */
+function streamOf(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  signal: AbortSignal | undefined,
+  onEnd: () => void,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const reader = body.getReader();
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) return controller.enqueue(value);
+          onEnd();
+          controller.close();
+        } catch (cause) {
+          onEnd();
+          controller.error(signal?.aborted ? new AbortedError(signal.reason) : new BrokenOffError(cause));
+        }
+      },
+      cancel(reason) {
+        onEnd();
+        return reader.cancel(reason);
+      },
+    },
+    // Nothing is read ahead of the reader of the stream.
+    { highWaterMark: 0 },
+  );
 }
 
 function errorOf(refusal: Refusal, isReplayed: boolean): RefusedError {

@@ -22,6 +22,8 @@ export interface Refusal {
   readonly details: readonly FieldProblem[];
   /** The number of the ledger's last entry, if the response has it. */
   readonly latest?: number;
+  /** The place of the error in the text of an SQL query, if the response has it. */
+  readonly position?: number;
 }
 
 /** The server refused the request. Sending the same request again would not help. */
@@ -34,15 +36,19 @@ export class RefusedError extends HeadgateError {
   readonly requestId: string | null;
   /** The reasons why an interaction was not recorded, by field. Empty for other refusals. */
   readonly details: readonly FieldProblem[];
+  /** The number of characters before the error in the text of an SQL query. Null for other refusals. */
+  readonly position: number | null;
   /** Whether this is the stored response of an earlier request with the same Idempotency-Key. */
   readonly replayed: boolean;
 
-  constructor({ status, error, message, requestId, details }: Refusal, replayed: boolean) {
+  constructor(refusal: Refusal, replayed: boolean) {
+    const { status, error, message, requestId, details, position = null } = refusal;
     super(message);
     this.status = status;
     this.error = error;
     this.requestId = requestId;
     this.details = details;
+    this.position = position;
     this.replayed = replayed;
   }
 }
@@ -80,6 +86,15 @@ export class UnreachableError extends HeadgateError {
   constructor(message: string, attempts: number, cause: unknown) {
     super(message, { cause });
     this.attempts = attempts;
+  }
+}
+
+/** A response ended before it was complete. If it was the result of a query, the query may have failed. */
+export class BrokenOffError extends HeadgateError {
+  override readonly name = 'BrokenOffError';
+
+  constructor(cause: unknown) {
+    super('the response broke off before it was complete', { cause });
   }
 }
 

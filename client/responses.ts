@@ -113,7 +113,7 @@ export function sqlReader<Row extends readonly unknown[]>(): Reader<SqlResult<Ro
 
 export function readRefusal(status: number, body: unknown): Refusal | undefined {
   if (!isObject(body)) return undefined;
-  const { error, message, request_id: requestId, details, latest } = body;
+  const { error, message, request_id: requestId, details, latest, position } = body;
   if (typeof error !== 'string' || typeof message !== 'string' || typeof requestId !== 'string')
     return undefined;
   return {
@@ -123,6 +123,7 @@ export function readRefusal(status: number, body: unknown): Refusal | undefined 
     requestId,
     details: isArrayOf(details, isFieldProblem) ? details : [],
     ...(isCount(latest) ? { latest } : {}),
+    ...(isCount(position) ? { position } : {}),
   };
 }
 

@@ -1,7 +1,17 @@
-// The results of SQL queries.
+// The parameters, formats and results of SQL queries.
 
 /** A value for a placeholder of a query. */
 export type SqlParam = string | number | boolean | null;
+
+/** The formats in which `sqlStream` gets a result. Only JSON has a limit of rows. */
+export type SqlFormat = 'json' | 'csv' | 'ndjson' | 'parquet';
+
+export const sqlMediaTypes: Readonly<Record<SqlFormat, string>> = {
+  json: 'application/json',
+  csv: 'text/csv',
+  ndjson: 'application/x-ndjson',
+  parquet: 'application/vnd.apache.parquet',
+};
 
 export interface SqlColumn {
   readonly name: string;

@@ -14,6 +14,7 @@ import {
 } from '@headgate/catalogue/record-types.ts';
 import { dependenciesOf, requirementOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
+import { columnTypes, type ReplicaTable, replicaTables } from '../server/analytics/replica-tables.ts';
 import { Failure } from '../server/failure.ts';
 import { openApiDocument } from '../server/http/openapi/document.ts';
 import { refusals } from '../server/http/refusals.ts';
@@ -32,7 +33,7 @@ const targets: Readonly<Record<string, string | Readonly<Record<string, string>>
   'docs/errors.md': { codes: codesTable(), statuses: statusesTable() },
   'docs/openapi.json': openApi(),
   'docs/observing.md': { metrics: metricsTable() },
-  'docs/sql.md': { tables: columnTables() },
+  'docs/sql.md': { tables: columnTables(), types: columnTypesTable() },
   'client/records.ts': clientTypes(),
 };
 
@@ -146,20 +147,34 @@ function metricsTable(): string {
 }
 
 function columnTables(): string {
-  const section = ({ name, key, columns }: Table, fields: Fields): string => {
+  const nullable = new Set(
+    recordTypeNames.flatMap((type) =>
+      nullableColumns(tableOf(catalogueTables, type), recordTypes[type].fields),
+    ),
+  ).union(new Set(nullableColumns(catalogueTables.interactions, storedInteraction)));
+  const section = ({ name, key, columns }: ReplicaTable): string => {
     const rows = columns.map((column) => [
       `\`${column.name}\``,
-      sqliteCodecs[column.kind].type,
-      postgresCodecs[column.kind].type,
-      fields[column.name]!.nullable && column.omitted === null ? 'yes' : 'no',
+      column.type,
+      nullable.has(`${name}.${column.name}`) ? 'yes' : 'no',
     ]);
-    const head = `### ${name}\n\nKey: \`organisation\`, \`${key}\`.\n\n`;
-    return head + table(['Column', 'SQLite', 'PostgreSQL', 'May be null'], rows);
+    return `### ${name}\n\nKey: \`${key}\`.\n\n${table(['Column', 'Type', 'May be null'], rows)}`;
   };
-  return [
-    ...recordTypeNames.map((type) => section(tableOf(catalogueTables, type), recordTypes[type].fields)),
-    section(catalogueTables.interactions, storedInteraction),
-  ].join('\n');
+  return replicaTables.map(section).join('\n');
+}
+
+function nullableColumns({ name, columns }: Table, fields: Fields): readonly string[] {
+  return columns
+    .filter((column) => fields[column.name]!.nullable && column.omitted === null)
+    .map((column) => `${name}.${column.name}`);
+}
+
+/** Returns the column types of both databases for each type of a query. */
+function columnTypesTable(): string {
+  const kinds = Object.keys(columnTypes) as readonly (keyof typeof columnTypes)[];
+  const rows = kinds.map((kind) => [columnTypes[kind], sqliteCodecs[kind].type, postgresCodecs[kind].type]);
+  const distinct = new Map(rows.map((row) => [row.join(), row]));
+  return table(['Here', 'SQLite', 'PostgreSQL'], [...distinct.values()]);
 }
 
 /** Returns the API description with the default limits. */

@@ -22,6 +22,7 @@ import {
 } from './harness/docs-page.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, newDatabaseFolder, runHeadgate, startHeadgate } from './harness/headgate.ts';
+import { runningHeadgate } from './harness/running-headgate.ts';
 import { SyncedTables, syncedTypes } from './harness/synced-tables.ts';
 import { hasProgram } from './harness/waiting.ts';
 
@@ -224,31 +225,94 @@ describe('the queries of docs/sql.md', () => {
   const queries = examplesByPage.get('docs/sql.md')!.filter(({ language }) => language === 'sql');
   it('are at least five', () => assert.ok(queries.length >= 5));
   forEachStore((store) => {
-    let place: { database: string; remove(): Promise<void> } | undefined;
+    const running = runningHeadgate(store);
     before(async () => {
-      place = await store.newDatabase();
       const { folder, remove } = await newDatabaseFolder();
-      const headgate = await startHeadgate(place.database);
       try {
-        const env = {
-          ...process.env,
-          HEADGATE_URL: headgate.url,
-          HEADGATE_KEY: keyOf(headgate),
-        };
+        const { url } = running.headgate;
+        const env = { ...process.env, HEADGATE_URL: url, HEADGATE_KEY: keyOf(running.headgate) };
         await runHeadgate(['sample', join(folder, 'sample'), '--customers', '50'], env);
         await runHeadgate(['load', join(folder, 'sample'), '--rejected', join(folder, 'rejected')], env);
       } finally {
-        await headgate.stop();
         await remove();
       }
     });
-    after(() => place?.remove());
+    const rowsOf = async (text: string, apiKey = keyOf(running.headgate)): Promise<readonly unknown[]> => {
+      const client = new HeadgateClient({ url: running.headgate.url, apiKey });
+      return (await client.sql(text)).rows;
+    };
     for (const { line, text } of queries) {
       it(`line ${line} returns rows`, async () => {
-        const rows = await store.ask(place!.database, text);
-        assert.ok(rows.length > 0, 'it found no rows');
+        assert.ok((await rowsOf(text)).length > 0, 'it found no rows');
       });
     }
+
+    it('credit each purchase once, to the last touch within the window', async () => {
+      const { key } = await running.headgate.newKey();
+      const client = new HeadgateClient({ url: running.headgate.url, apiKey: key });
+      const [student, shop, otherShop, offer] = [1, 2, 3, 4].map(() => randomUUID()) as [
+        string,
+        string,
+        string,
+        string,
+      ];
+      const region = 'GB';
+      await client.upload('customers', [{ customer_id: student, user_id: randomUUID(), region }]);
+      await client.upload('shops', [
+        { shop_id: shop, name: 'Corner Books', region },
+        { shop_id: otherShop, name: 'Harbour Coffee', region },
+      ]);
+      const offered = {
+        offer_id: offer,
+        shop_id: shop,
+        name: 'A tenth',
+        type: 'percentage',
+        value: 10,
+        region,
+      };
+      await client.upload('offers', [offered]);
+      const touch = (event_timestamp: string, item_id: string, isRecommended: boolean) => ({
+        interaction_type: 'PAGE_VIEW' as const,
+        item_type: item_id === offer ? ('OFFER' as const) : ('SHOP' as const),
+        item_id,
+        student_id: student,
+        event_timestamp,
+        source: isRecommended ? ('SERVICE' as const) : null,
+      });
+      await client.upload('interactions', [
+        touch('2026-03-01T10:00:00Z', shop, false),
+        touch('2026-03-02T10:00:00Z', shop, true),
+        touch('2026-03-02T11:00:00Z', offer, true),
+        touch('2026-03-03T10:00:00Z', otherShop, false),
+        touch('2026-03-20T10:00:00Z', shop, true),
+        touch('2026-03-20T10:00:00Z', shop, false),
+      ]);
+      const purchase = (created: string, amount: number, more: object = {}) => ({
+        transaction_id: randomUUID(),
+        shop_id: shop,
+        region,
+        savings: 0,
+        amount,
+        student_id: student,
+        created,
+        ...more,
+      });
+      await client.upload('transactions', [
+        purchase('2026-03-01T09:00:00Z', 1),
+        purchase('2026-03-01T11:00:00Z', 2),
+        purchase('2026-03-04T10:00:00Z', 4),
+        purchase('2026-03-09T11:00:00Z', 8),
+        purchase('2026-03-09T11:00:01Z', 16),
+        purchase('2026-03-20T12:00:00Z', 32),
+        purchase('2026-03-20T12:00:00Z', 64, { is_deleted: true }),
+      ]);
+      const { text } = queries.find((query) => query.text.includes('ASOF'))!;
+      assert.deepEqual(await rowsOf(text, key), [
+        ['browsing', 2, 34],
+        ['nothing', 2, 17],
+        ['recommendation', 2, 12],
+      ]);
+    });
   });
 });
 

@@ -18,7 +18,8 @@ export interface ReplicaTable {
   readonly columns: readonly ReplicaColumn[];
 }
 
-const columnTypes: Readonly<Record<KindName, string>> = {
+/** DuckDB's type of each kind. */
+export const columnTypes: Readonly<Record<KindName, string>> = {
   uuid: 'UUID',
   'date-time': 'TIMESTAMPTZ',
   date: 'DATE',

@@ -6,8 +6,13 @@ import type { ExitCode } from './io.ts';
 
 export interface Command {
   readonly words: readonly string[];
-  /** The arguments in order. Only the last one may be given several times. */
-  readonly args?: readonly { readonly name: string; readonly help: string; readonly repeats?: true }[];
+  /** The arguments in order. Only the last one may be optional or given several times. */
+  readonly args?: readonly {
+    readonly name: string;
+    readonly help: string;
+    readonly repeats?: true;
+    readonly optional?: true;
+  }[];
   readonly requiredOptions?: readonly string[];
   readonly options: readonly string[];
   /** What options mean for this command, if it differs from the table of options. */
@@ -238,6 +243,38 @@ export const commands: readonly Command[] = [
     details: 'Records are counted from 0, in the order of the upload.',
     examples: ['headgate uploads show 0195d1f2-7c3a-7000-8b1e-2f4a6c8e0d13'],
     run: async (call) => (await import('./uploads.ts')).showUpload(call),
+  },
+  {
+    words: ['sql'],
+    args: [
+      {
+        name: 'QUERY',
+        optional: true,
+        help: 'One SELECT statement of DuckDB. Without it, give --file FILE.',
+      },
+    ],
+    options: ['file', 'param', 'format', 'out', 'force', 'url', 'key-file'],
+    optionTexts: {
+      format: {
+        value: 'csv|ndjson|parquet|json',
+        help:
+          "The format of the server's response, which is passed on as it arrives: csv, ndjson, parquet or json. " +
+          'Default: as the name of FILE ends, or else a table.',
+      },
+    },
+    summary: 'Run an SQL query on everything that the organisation has uploaded.',
+    details:
+      'Prints a table that fits the terminal: long values are cut, and null is empty. Then standard error shows how ' +
+      'many rows there are, and up to which entry of the ledger the query has seen the data. A table and json have a ' +
+      "limit of rows, which the server sets; csv, ndjson and parquet have none. With --out, the server's response is " +
+      'written to a file, which is compressed if its name ends in .gz. An existing file is replaced only with ' +
+      '--force. `DESCRIBE shops` shows the columns of a table.',
+    examples: [
+      'headgate sql "SELECT region, count(*) AS shops FROM shops GROUP BY region"',
+      'headgate sql "SELECT * FROM transactions WHERE amount > ? AND region = ?" --param 100 --param DE',
+      'headgate sql --file revenue.sql --out revenue.parquet',
+    ],
+    run: async (call) => (await import('./sql.ts')).sql(call),
   },
   {
     words: ['copy'],

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
   AbortedError,
+  BrokenOffError,
   ForbiddenError,
   GoneError,
   HeadgateClient,
@@ -106,6 +107,9 @@ export function whyFailed(error: unknown, url: string): string {
     );
   }
   if (error instanceof UnreachableError) return `${error.message}. Is the server running there?`;
+  if (error instanceof BrokenOffError) {
+    return `the result from ${url} is not complete: the query failed, or the connection was lost`;
+  }
   if (error instanceof AbortedError) return 'it was interrupted';
   if (error instanceof RefusedError) return `${url} answered ${error.status}: ${error.message}`;
   throw error;

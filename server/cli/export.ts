@@ -25,6 +25,7 @@ import { makeFolder } from './make-folder.ts';
 import {
   type Destination,
   destinationOf,
+  outOption,
   whyNotWritten,
   writeTo,
   writeToFile,
@@ -54,12 +55,6 @@ interface Choices extends Content {
 
 /** Text is collected up to this length before it is written. */
 const PIECE_CHARACTERS = 64 * 1024;
-
-/**
- * Paths that mean standard output. They are not opened, because standard output may be a socket, which cannot be opened
- * a second time. The export writes to the stream that is already open.
- */
-const namesOfOutput: readonly string[] = ['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1'];
 
 export async function exportRecords(call: Call): Promise<ExitCode> {
   const { io } = call;
@@ -188,8 +183,7 @@ function readChoices({ args, option, isOn }: Call): Choices | Failure {
   if (type === null) {
     return new Failure(`TYPE ${mustBeType(word)}`);
   }
-  const given = option('out') ?? null;
-  const out = given !== null && namesOfOutput.includes(given) ? null : given;
+  const out = outOption(option('out'));
   const named = out === null ? null : readFileName(out);
   const formatOfName = named === null || named.format === 'json' ? null : named.format;
   const format = option('format') ?? formatOfName ?? 'ndjson';

@@ -4,6 +4,8 @@ import { printable } from '../printable.ts';
 import { keepNewFilesPrivate } from '../private-files.ts';
 import { runHeadgate } from './run.ts';
 
+const USUAL_WIDTH_CHARACTERS = 80;
+
 keepNewFilesPrivate();
 
 // A reader such as `head` may close the pipe early. The process then exits without an error.
@@ -19,6 +21,10 @@ const exitCode = await runHeadgate(process.argv.slice(2), {
   isTerminal: process.stderr.isTTY === true,
   get widthCharacters() {
     return process.stderr.columns;
+  },
+  get outWidthCharacters() {
+    // A terminal of unknown size reports a width of 0.
+    return process.stdout.isTTY === true ? process.stdout.columns || USUAL_WIDTH_CHARACTERS : undefined;
   },
   rewrite: (text) => process.stderr.write(`\r\x1b[2K${printable(text)}`),
   env: process.env,

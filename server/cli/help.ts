@@ -85,7 +85,10 @@ function summaryRow(command: Command): string[] {
 }
 
 function shortUsage({ words, args = [] }: Command): string {
-  return [...words, ...args.map(({ name, repeats }) => (repeats ? `${name}...` : name))].join(' ');
+  const shown = args.map(({ name, repeats, optional }) =>
+    optional ? `[${name}]` : repeats ? `${name}...` : name,
+  );
+  return [...words, ...shown].join(' ');
 }
 
 function optionUsage(name: string, command?: Command): string {

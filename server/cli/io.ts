@@ -12,8 +12,10 @@ export interface Io {
   readonly isTerminal: boolean;
   /** On a terminal: replaces the current line with the text. */
   rewrite(text: string): void;
-  /** The width of the terminal, if it is known. */
+  /** The width of the terminal that standard error goes to, if it is known. */
   readonly widthCharacters?: number | undefined;
+  /** The width of the terminal that standard output goes to; undefined if it does not go to a terminal. */
+  readonly outWidthCharacters?: number | undefined;
   readonly env: { readonly [name: string]: string | undefined };
   nowMs(): number;
 }

@@ -43,7 +43,7 @@ export const options: Readonly<Record<string, Option>> = {
     repeats: true,
     help:
       `What the key may do: ${actions.join(', ')}. A data scope can be limited to one type, as in ` +
-      'data:write:shops. Can be given several times. Default: all four.',
+      'data:write:shops. Can be given several times. Default: all of them.',
   },
   name: { value: 'LABEL', help: 'A label that helps people recognise the key.' },
   expires: { value: 'DURATION', help: `How long the key is valid: ${durationForm}. Default: no limit.` },
@@ -84,6 +84,14 @@ export const options: Readonly<Record<string, Option>> = {
     help: 'Start from the beginning, even if an earlier run of the same load was interrupted.',
   },
   out: { value: 'FILE', help: 'Write to this file. It appears only when it is complete.' },
+  file: { value: 'FILE', help: 'Read the query from this file; - means standard input.' },
+  param: {
+    value: 'VALUE',
+    repeats: true,
+    help:
+      'The value of the next ? in the query: a number, true, false or null if it is one in JSON, otherwise a text. ' +
+      'Write --param=-5 if it begins with a hyphen. Can be given several times.',
+  },
   'spreadsheet-safe': {
     value: null,
     help:

@@ -11,15 +11,40 @@ import { printableLines } from '../printable.ts';
 import { companionOf, isDatabase } from '../store/sqlite/database-files.ts';
 import { whyFailed } from './connect.ts';
 
+/**
+ * Paths that mean standard output. They are not opened, because standard output may be a socket, which cannot be opened
+ * a second time. The export writes to the stream that is already open.
+ */
+const namesOfOutput: readonly string[] = ['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1'];
+
+/** Returns the path that --out was given, or null for standard output. */
+export function outOption(given: string | undefined): string | null {
+  return given === undefined || namesOfOutput.includes(given) ? null : given;
+}
+
+type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string>;
+
 /** Writes only as fast as the output is read, and leaves standard output open. */
-export async function writeToOutput(pieces: AsyncIterable<string>): Promise<void> {
+export async function writeToOutput(pieces: AsyncIterable<string | Uint8Array>): Promise<void> {
   // A program gets the records unchanged. For a terminal, control characters are escaped, because it would run them.
   const shownPieces = process.stdout.isTTY === true ? printablePieces(pieces) : pieces;
   await pipeline(shownPieces, process.stdout, { end: false });
 }
 
-async function* printablePieces(pieces: AsyncIterable<string>): AsyncGenerator<string, void> {
-  for await (const piece of pieces) yield printableLines(piece);
+async function* printablePieces(pieces: AsyncIterable<string | Uint8Array>): AsyncGenerator<string, void> {
+  const decoder = new TextDecoder();
+  let last = '\n';
+  let held = '';
+  for await (const piece of pieces) {
+    const text = held + (typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true }));
+    // Held back until the next piece shows whether it belongs to a line break.
+    held = text.endsWith('\r') ? '\r' : '';
+    const whole = text.slice(0, text.length - held.length).replaceAll('\r\n', '\n');
+    last = whole.at(-1) ?? last;
+    yield printableLines(whole);
+  }
+  const rest = printableLines(held + decoder.decode());
+  if (rest !== '' || last !== '\n') yield `${rest}\n`;
 }
 
 export interface Destination {
@@ -62,7 +87,7 @@ export function destinationOf(out: string, mayReplace: boolean): Destination | F
  * the meantime, otherwise to null.
  */
 export async function writeToFile(
-  pieces: AsyncIterable<string> | Iterable<string>,
+  pieces: Pieces,
   { out, path }: Destination,
   { isPacked, mayReplace }: { readonly isPacked: boolean; readonly mayReplace: boolean },
 ): Promise<string | null> {
@@ -78,12 +103,7 @@ export async function writeToFile(
   }
 }
 
-export async function writeTo(
-  path: string,
-  flags: string,
-  pieces: AsyncIterable<string> | Iterable<string>,
-  isPacked: boolean,
-): Promise<void> {
+export async function writeTo(path: string, flags: string, pieces: Pieces, isPacked: boolean): Promise<void> {
   const file = createWriteStream(path, { flags });
   if (isPacked) await pipeline(pieces, createGzip(), file);
   else await pipeline(pieces, file);

@@ -78,8 +78,9 @@ function callOf(command: Command, given: Given, io: Io): Call | Failure {
     return new Failure(`${called} takes no --${name}; ${takes}`);
   }
   const args = given.words.slice(command.words.length);
+  const next = wanted[args.length];
   const missing =
-    wanted[args.length]?.name ??
+    (next?.optional ? undefined : next?.name) ??
     requiredOptions
       .filter((name) => !given.options.has(name))
       .map((name) => `--${name} ${options[name]!.value}`)[0];
