@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { RecommendationsReport } from '../server/analytics/reports/recommendations.ts';
@@ -212,6 +212,30 @@ forEachStore((store) => {
         return status === 200 && text.includes('[[1]]');
       });
     }
+  });
+
+  test('a damaged copy is made again, and never gives a wrong result', async () => {
+    const { key, org_id } = await server.headgate.newKey();
+    const api = apiOf(server.headgate.url, key);
+    await api.upload(
+      'tags',
+      Array.from({ length: 3000 }, (_, n) => leastRecord('tags', { name: `Tag ${n}` })),
+    );
+    const sql = 'SELECT count(*), count(DISTINCT name), min(length(name)) FROM tags';
+    assert.deepEqual((await query(api, sql)).rows, [[3000, 3000, 5]]);
+    const [analytics] = await childrenOf(server.headgate.process.pid!);
+    process.kill(analytics!, 'SIGKILL');
+    await waitUntil('it has ended', async () => !isRunning(analytics!));
+    const path = join(folder, `${org_id}.duckdb`);
+    const bytes = readFileSync(path);
+    for (let at = 3 * 4096; at < bytes.length; at += 997) bytes[at] = bytes[at]! ^ 0xff;
+    writeFileSync(path, bytes);
+    rmSync(`${path}.wal`, { force: true });
+    await waitUntil('queries run again', async () => {
+      const { status, body } = await api.request<SqlBody>('/v1/sql', { body: { sql } });
+      if (status === 200) assert.deepEqual(body.rows, [[3000, 3000, 5]]);
+      return status === 200;
+    });
   });
 
   test('the analytics process ends with the server', async () => {

@@ -75,12 +75,13 @@ export class Replica {
 
   /**
    * Resolves when the replica contains everything that is in the ledger now, or after `patienceMs`. The replica goes on
-   * catching up after that.
+   * catching up after that. Returns the number of the ledger's last entry.
    */
-  async catchUp(patienceMs: number): Promise<AsOf> {
+  async catchUp(patienceMs: number): Promise<number> {
     const wantedSeq = await this.#store.latestEntry(this.#organisation);
     const deadlineMs = performance.now() + patienceMs;
-    while (!this.#isClosed && !(this.#isFollowing && this.#seq >= wantedSeq)) {
+    const isBehind = (): boolean => this.#state?.type !== null || seqOf(this.#state) < wantedSeq;
+    while (!this.#isClosed && isBehind()) {
       this.#syncing ??= awaitedLater(
         this.#sync().finally(() => {
           this.#syncing = null;
@@ -89,11 +90,17 @@ export class Replica {
       const leftMs = deadlineMs - performance.now();
       if (!(await settledWithin(this.#syncing, leftMs))) break;
     }
-    return {
-      seq: this.#seq,
-      at: this.#comparedAt.toISOString(),
-      complete: this.#isFollowing && this.#seq >= wantedSeq,
-    };
+    return wantedSeq;
+  }
+
+  /** Returns what the connection's current transaction sees. `wantedSeq` is the result of `catchUp`. */
+  async asOf(connection: DuckDBConnection, wantedSeq: number): Promise<AsOf> {
+    const found = await connection.runAndReadAll('SELECT state FROM replica_state');
+    const [row] = found.getRows() as [string][];
+    const state = JSON.parse(row![0]) as ReplicaState;
+    const seq = seqOf(state);
+    const complete = state.type === null && seq >= wantedSeq;
+    return { seq, at: this.#comparedAt.toISOString(), complete };
   }
 
   /** Returns a new connection for a query. The caller disconnects it. */
@@ -113,17 +120,6 @@ export class Replica {
     this.#isClosed = true;
     await this.#syncing?.catch(() => {});
     this.#disconnect();
-  }
-
-  get #isFollowing(): boolean {
-    return this.#state !== null && this.#state.type === null;
-  }
-
-  /** The number of the last entry that is included completely. */
-  get #seq(): number {
-    if (!this.#isFollowing) return 0;
-    const { seq, ids } = this.#state!.position;
-    return Math.min(ids === null ? seq : seq - 1, this.#state!.uploadsSeq);
   }
 
   async #sync(): Promise<void> {
@@ -333,6 +329,12 @@ export class Replica {
   #delete(): void {
     for (const suffix of ['', '.wal', '.opening']) rmSync(`${this.#path}${suffix}`, { force: true });
   }
+}
+
+/** Returns the number of the last entry that is included completely, or 0 while the records are copied. */
+function seqOf({ type, position, uploadsSeq }: ReplicaState): number {
+  const { seq, ids } = position;
+  return type === null ? Math.min(ids === null ? seq : seq - 1, uploadsSeq) : 0;
 }
 
 const everyEntry = {

@@ -7,17 +7,16 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import type { SqlOrder, SqlRefusal } from '../analytics-orders.ts';
+import type { SqlFormat, SqlOrder, SqlRefusal } from '../analytics-orders.ts';
 import type { AsOf, Replica } from '../replica.ts';
 import { replicaTables } from '../replica-tables.ts';
-import { type Replicas, ReplicasBusy } from '../replicas.ts';
+import { CATCH_UP_MS, DamagedReplica, isDamage, withReplica } from '../replica-use.ts';
+import type { Replicas } from '../replicas.ts';
 import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
 import type { QueryFailure } from './query-errors.ts';
-import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
+import { type QueryLimits, type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
-/** How long a query waits for the replica to catch up. After that, it runs on what is there. */
-const CATCH_UP_MS = 10_000;
 const tableNames = replicaTables.map(({ name }) => name);
 
 export interface SqlService {
@@ -28,66 +27,72 @@ export interface SqlService {
 }
 
 /** Writes the result to the response and resolves to null, or resolves to the reason why there is none. */
-export async function answerSql(
+export function answerSql(
   service: SqlService,
   order: SqlOrder,
   response: ServerResponse,
 ): Promise<SqlRefusal | null> {
   const left = new AbortController();
   response.on('close', () => left.abort());
-  try {
-    return await service.replicas.with(order.organisation, order.orgId, (replica) =>
-      answerFrom(replica, service, order, response, left.signal),
-    );
-  } catch (error) {
-    if (error instanceof ReplicasBusy) return { kind: 'unavailable', message: error.message, position: null };
-    throw error;
-  }
+  return withReplica(service.replicas, order, async (replica) => {
+    const refusal = await check(replica, order.sql);
+    if (refusal !== null) return refusal;
+    const wantedSeq = await replica.catchUp(CATCH_UP_MS);
+    const failure = await send(replica, service.exportFolder, order, wantedSeq, response, left.signal);
+    if (failure === null) return null;
+    if ('isStuck' in failure && failure.isStuck) service.onStuck();
+    if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
+    return refusalOf(failure);
+  });
 }
 
-async function answerFrom(
-  replica: Replica,
-  { exportFolder, onStuck }: SqlService,
-  order: SqlOrder,
-  response: ServerResponse,
-  signal: AbortSignal,
-): Promise<SqlRefusal | null> {
+/** Checks the query before the replica catches up, so that a mistake is reported at once. */
+async function check(replica: Replica, sql: string): Promise<SqlRefusal | null> {
   const connection = await replica.connect();
   try {
-    const refusal = await checkQuery(connection, order.sql, tableNames);
-    if (refusal !== null) return { kind: 'invalid', message: refusal.message, position: refusal.position };
-    const asOf = await replica.catchUp(CATCH_UP_MS);
-    const failure =
-      order.format === 'parquet'
-        ? await sendParquet(connection, exportFolder, order, response, signal)
-        : await sendRows(connection, order, asOf, response, signal);
-    if (failure === null) return null;
-    if ('isStuck' in failure && failure.isStuck) onStuck();
-    return refusalOf(failure);
+    const refusal = await checkQuery(connection, sql, tableNames);
+    return refusal && { kind: 'invalid', message: refusal.message, position: refusal.position };
   } finally {
     connection.disconnectSync();
   }
 }
 
-async function sendRows(
-  connection: DuckDBConnection,
+async function send(
+  replica: Replica,
+  exportFolder: string,
   order: SqlOrder,
-  asOf: AsOf,
+  wantedSeq: number,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
-  const { sql, params, mostRows, timeoutMs } = order;
+  const { sql, params, format, mostRows, timeoutMs } = order;
   const startedAtMs = performance.now();
-  const limits = { withinMs: timeoutMs, signal, ...(mostRows === null ? {} : { maxRows: mostRows }) };
-  const running = await runQuery(connection, sql, params, limits);
-  if (running.kind !== 'running') return running;
-  const last = () => ({ ms: Math.round(performance.now() - startedAtMs), as_of: asOf });
-  await pipeline(Readable.from(rendered(order, running, last)), response);
-  return null;
+  const connection = await replica.connect();
+  let asOf: AsOf | null = null;
+  const limits = {
+    withinMs: timeoutMs,
+    signal,
+    async whenBegun(begun: DuckDBConnection): Promise<void> {
+      asOf = await replica.asOf(begun, wantedSeq);
+    },
+  };
+  try {
+    if (format === 'parquet') return await sendParquet(connection, exportFolder, order, limits, response);
+    const running = await runQuery(connection, sql, params, {
+      ...limits,
+      ...(mostRows === null ? {} : { maxRows: mostRows }),
+    });
+    if (running.kind !== 'running') return running;
+    const last = () => ({ ms: Math.round(performance.now() - startedAtMs), as_of: asOf });
+    await pipeline(Readable.from(rendered(format, running, last)), response);
+    return null;
+  } finally {
+    connection.disconnectSync();
+  }
 }
 
 function rendered(
-  { format }: SqlOrder,
+  format: SqlFormat,
   running: RunningQuery,
   last: () => Readonly<Record<string, unknown>>,
 ): AsyncIterable<string> {
@@ -98,13 +103,13 @@ function rendered(
 async function sendParquet(
   connection: DuckDBConnection,
   exportFolder: string,
-  { sql, params, timeoutMs }: SqlOrder,
+  { sql, params }: SqlOrder,
+  limits: Omit<QueryLimits, 'maxRows'>,
   response: ServerResponse,
-  signal: AbortSignal,
 ): Promise<QueryFailure | null> {
   const path = join(exportFolder, `${randomUUID()}.parquet`);
   try {
-    const written = await writeParquet(connection, sql, params, path, { withinMs: timeoutMs, signal });
+    const written = await writeParquet(connection, sql, params, path, limits);
     if (written.kind !== 'written') return written;
     await pipeline(createReadStream(path), response);
     return null;
