@@ -243,7 +243,7 @@ const ofServer = {
     'HEADGATE_ANALYTICS',
     oneOf('on', 'off'),
     'on',
-    'Whether POST /v1/sql is available. Without queries, analytics costs nothing.',
+    'Whether SQL queries and reports are available. An organisation that uses neither costs nothing.',
   ),
   analyticsDir: setting(
     'HEADGATE_ANALYTICS_DIR',

@@ -3,18 +3,11 @@
 
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
 import { type ReportGrouping, type WindowDays, windowsDays } from '../analytics-orders.ts';
+import type { AsOf } from '../replica.ts';
 import { compareWithHoldout, type Holdout, type HoldoutComparison, toCents } from './holdout.ts';
 import { LEAST_SAMPLE, wilsonInterval } from './intervals.ts';
 import { lastClosedDayMs, recommendationsSql, recommendationsValues } from './recommendations-sql.ts';
 import { DAY_MS, endOfPeriodMs, type ReportPeriod } from './report-period.ts';
-
-/** What the replica contains. */
-export interface ReportAsOf {
-  readonly seq: number;
-  /** The time up to which it is complete. Windows that end later are open. */
-  readonly at: string;
-  readonly complete: boolean;
-}
 
 export interface RecommendationsQuery extends ReportPeriod {
   readonly by: ReportGrouping | null;
@@ -73,7 +66,7 @@ export interface RecommendationsCoverage {
 
 export interface RecommendationsReport extends ReportPeriod {
   readonly by: ReportGrouping | null;
-  readonly as_of: ReportAsOf;
+  readonly as_of: AsOf;
   readonly windows_days: readonly WindowDays[];
   readonly coverage: RecommendationsCoverage;
   readonly groups: readonly RecommendationsGroup[];
@@ -87,7 +80,7 @@ type Figures = Readonly<Record<string, DuckDBValue>>;
 export async function recommendationsReport(
   connection: DuckDBConnection,
   { from, to, by, holdout }: RecommendationsQuery,
-  asOf: ReportAsOf,
+  asOf: AsOf,
 ): Promise<RecommendationsReport> {
   const period = { from, to };
   const values = recommendationsValues(period, Date.parse(asOf.at));
