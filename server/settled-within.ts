@@ -1,10 +1,12 @@
 // Limits how long a call waits for work that goes on.
 
-/** Resolves to true when the work has settled, or to false after `timeMs`. */
+/** Resolves to true when the work has settled, or to false after `timeMs`. Rejects if the work does. */
 export async function settledWithin(work: Promise<void>, timeMs: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const timer = setTimeout(resolve, timeMs, false);
-  const isSettled = await Promise.race([work.then(() => true), promise]);
-  clearTimeout(timer);
-  return isSettled;
+  try {
+    return await Promise.race([work.then(() => true), promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -18,7 +26,7 @@ import {
 import fc from 'fast-check';
 import { openStore } from '../store/open-store.ts';
 import type { OrganisationNumber, Row } from '../store/rows.ts';
-import type { Store } from '../store/store.ts';
+import { type Store, StoreUnavailable } from '../store/store.ts';
 import { type TestDatabases, testDatabases } from '../store/test-databases.ts';
 import { everyInteraction, everyRecord } from '../store/test-lists.ts';
 import { anyRow, interactionRow, recordRow } from '../store/test-rows.ts';
@@ -240,6 +248,26 @@ for (const databases of testDatabases) {
         assert.equal(reports.length, damage === 'is deleted' ? 0 : 1, `${reports}`);
       });
     }
+
+    test('is opened again after the store was not available, and is not considered damaged', async () => {
+      await begin();
+      await upload('tags', [recordRow('tags')]);
+      let isDown = true;
+      const latestEntry: Store['latestEntry'] = (...args) =>
+        isDown ? Promise.reject(new StoreUnavailable('down')) : store.latestEntry(...args);
+      const path = fileOf(organisation);
+      replica = new Replica(path, optionsIn(folder), { ...store, latestEntry }, organisation, (report) =>
+        reports.push(report),
+      );
+      for (let attempt = 0; attempt < 3; attempt++) {
+        await assert.rejects(replica.connect(), StoreUnavailable);
+        assert.equal(existsSync(`${path}.opening`), false);
+      }
+      isDown = false;
+      await assertSame();
+      await replica.close();
+      assert.deepEqual(reports, []);
+    });
 
     test('is built anew if it is of another ledger, or the changes have expired', async () => {
       await begin();

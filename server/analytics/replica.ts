@@ -4,8 +4,10 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
 import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
+import { settledWithin } from '../settled-within.ts';
 import { type ChangePosition, type LedgerEntry, type LedgerStore, uploadStatusOf } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
+import { StoreUnavailable } from '../store/store.ts';
 import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
 import { createReplicaTableSql, recordTables, replicaTables, uploadsTable } from './replica-tables.ts';
 
@@ -88,7 +90,7 @@ export class Replica {
         }),
       );
       const leftMs = deadlineMs - performance.now();
-      if (!(await settledWithin(this.#syncing, leftMs))) break;
+      if (!(await settledWithin(this.#syncing, Math.max(0, leftMs)))) break;
     }
     return wantedSeq;
   }
@@ -141,29 +143,37 @@ export class Replica {
   /** Opens the file, unless it is open. Queries and the replication may need it at the same moment. */
   #open(): Promise<void> {
     this.#opening ??= this.#openOrBuildAnew().catch((error: unknown) => {
-      this.#opening = null;
+      this.#disconnect();
+      rmSync(this.#mark, { force: true });
       throw error;
     });
     return this.#opening;
   }
 
+  /**
+   * A file that exists while the replica is being opened. A damaged replica can end the process when it is opened. The
+   * next process finds the mark and does not open the replica again.
+   */
+  get #mark(): string {
+    return `${this.#path}.opening`;
+  }
+
   async #openOrBuildAnew(): Promise<void> {
-    const mark = `${this.#path}.opening`;
-    // A damaged file can end the process when it is opened. The next process finds the mark and does not open it again.
-    if (existsSync(mark)) {
+    if (existsSync(this.#mark)) {
       this.#report('the replica is built anew: its file could not be opened');
       this.#delete();
     }
-    writeFileSync(mark, '');
+    writeFileSync(this.#mark, '');
     try {
       await this.#openFile();
     } catch (error) {
+      if (error instanceof StoreUnavailable) throw error;
       this.#report(`the replica is built anew: ${(error as Error).message}`);
       this.#disconnect();
       this.#delete();
       await this.#openFile();
     }
-    rmSync(mark, { force: true });
+    rmSync(this.#mark, { force: true });
   }
 
   async #openFile(): Promise<void> {
@@ -364,15 +374,4 @@ function byType(text: string): ReadonlyMap<UploadTypeName, string> {
 function awaitedLater<Result>(promise: Promise<Result>): Promise<Result> {
   promise.catch(() => {});
   return promise;
-}
-
-/** Resolves to true when the promise has settled, and to false after the time. Rejects if the promise does. */
-async function settledWithin(promise: Promise<void>, ms: number): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<false>();
-  const timer = setTimeout(() => resolve(false), Math.max(0, ms));
-  try {
-    return await Promise.race([promise.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,11 +1,11 @@
 // Writes the interactions of many callers in one statement, so that all of them wait for the disk and the network only
 // once.
 
+import { settledWithin } from '../../settled-within.ts';
 import type { EntryOrigin } from '../ledger.ts';
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreBusy, StoreUnavailable } from '../store.ts';
 import { GivenUp, isOfStatement } from './errors.ts';
-import { settledWithin } from './settled-within.ts';
 import type { OwnedRow, RowOutcome } from './upserts.ts';
 
 /** An interaction, and what its ledger entry contains. `entry` is null if it gets no entry. */

@@ -2,10 +2,10 @@
 // organisation's ledger, and a commit takes longer than a small upload. So uploads that arrive during a commit form the
 // next group, which waits for the disk and the network only once.
 
+import { settledWithin } from '../../settled-within.ts';
 import type { OrganisationNumber } from '../rows.ts';
 import { StoreUnavailable } from '../store.ts';
 import { GivenUp, isOfStatement } from './errors.ts';
-import { settledWithin } from './settled-within.ts';
 
 interface Waiting<Upload, Result> {
   readonly upload: Upload;
