@@ -21,7 +21,7 @@ const SEED = 20_240_501;
 const MOMENT_MS = 1_714_555_800_000;
 /** Enough that some of the usage is already added up, and not a multiple of the entries in one part. */
 const MANY_ENTRIES = 1203;
-const parts: readonly Part[] = ['keys', ...recordTypeNames, 'interactions', 'ledger'];
+const parts: readonly Part[] = ['keys', ...recordTypeNames, 'interactions', 'ledger', 'segments'];
 
 for (const from of directStores) {
   for (const to of directStores.filter((other) => other !== from)) {
@@ -97,6 +97,10 @@ for (const from of directStores) {
         await writeInteractions(source.store, number, 3);
         await writeEntries(source.store, number, 3);
         await revise(source.store, number, '9999-12-31T23:59:59.999999Z');
+        const { revision } = await source.store.segments(number);
+        await source.store.deleteSegment(number, revision, 'made again');
+        await writeSegment(source.store, number, 'made again');
+        await evaluateSegment(source.store, number, 'regulars');
         await newOrganisation(source.store, 'new');
 
         assertAllEqual(await copy());
@@ -164,6 +168,7 @@ for (const from of directStores) {
         tags: (store, organisation) => writeRecords(store, organisation, 'tags', 1),
         interactions: (store, organisation) => writeInteractions(store, organisation, 1),
         ledger: (store, organisation) => writeRejected(store, organisation),
+        segments: (store, organisation) => writeSegment(store, organisation, 'made there'),
       };
       for (const [part, change] of Object.entries(changes)) {
         test(`reports that the ${part} of the two sides differ, and nothing else`, async () => {
@@ -385,11 +390,52 @@ async function fill(store: Store, organisation: OrganisationNumber): Promise<voi
     );
   }
   await writeEntries(store, organisation, 5);
+  for (const name of ['made again', 'regulars']) {
+    await writeSegment(store, organisation, name);
+    await evaluateSegment(store, organisation, name);
+    await evaluateSegment(store, organisation, name);
+  }
   const interactions = fc.sample(anyRow(storedInteraction), { numRuns: 20, seed: SEED });
   await Promise.all(
     interactions.map((row) =>
       store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null }),
     ),
+  );
+}
+
+async function writeSegment(store: Store, organisation: OrganisationNumber, name: string): Promise<void> {
+  const { revision } = await store.segments(organisation);
+  const definition = { name, note: 'a "note"', conditionJson: '{"all":[]}' };
+  assert.ok(await store.saveSegment(organisation, revision, definition, MOMENT_MS));
+}
+
+/** Adds two members, and removes those that were there before. */
+async function evaluateSegment(store: Store, organisation: OrganisationNumber, name: string): Promise<void> {
+  const { segments } = await store.segments(organisation);
+  const { segment, lastSeq } = segments.find((one) => one.name === name)!;
+  const key = { organisation, segment, token: randomUUID() };
+  const before = (await store.memberships(organisation, segment, null, 100)).filter(
+    ({ leftSeq }) => leftSeq === null,
+  );
+  const changes = [
+    ...before.map(({ customerId }) => ({ customerId, hasEntered: false })),
+    ...[randomUUID(), randomUUID()].map((customerId) => ({ customerId, hasEntered: true })),
+  ];
+  assert.ok(await store.beginEvaluation(key, MOMENT_MS));
+  assert.ok(await store.writeMemberChanges(key, lastSeq + 1, changes, MOMENT_MS + 1));
+  const evaluation = { atMs: MOMENT_MS + 1, ms: 3, entered: 2, left: before.length };
+  assert.ok(await store.finishEvaluation(key, evaluation));
+}
+
+/** Returns the segments with their members and the changes of their members. */
+async function segmentsOf(store: Store, organisation: OrganisationNumber): Promise<readonly unknown[]> {
+  const { segments } = await store.segments(organisation);
+  return Promise.all(
+    segments.map(async (segment) => ({
+      ...segment,
+      memberships: await store.memberships(organisation, segment.segment, null, 100),
+      changes: await store.memberChanges(organisation, segment.segment, 0, 100),
+    })),
   );
 }
 
@@ -399,6 +445,7 @@ async function contentOf(store: Store, name: string): Promise<Content> {
     keys: (await store.keysOf(organisation)).map(withoutNumber),
     interactions: await everyInteraction(store, organisation),
     ledger: await ledgerOf(store, organisation),
+    segments: await segmentsOf(store, organisation),
     usage: (await store.usage(organisation, '2000-01-01', '2099-12-31'))
       .map((sums) => JSON.stringify(sums))
       .sort(),

@@ -1,6 +1,6 @@
-// Copies organisations, keys, records, interactions and ledgers from one store to another. The stores may be of
-// different kinds. All writes are idempotent, so an interrupted copy can simply be run again. At the end, the counts and checksums of
-// both stores are compared.
+// Copies organisations, keys, records, interactions, ledgers and segments from one store to another. The stores may be
+// of different kinds. All writes are idempotent, so an interrupted copy can simply be run again. At the end, the counts
+// and checksums of both stores are compared.
 
 import { createHash } from 'node:crypto';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
@@ -10,12 +10,13 @@ import type { InteractionPosition } from './store/interactions.ts';
 import type { ApiKey } from './store/keys.ts';
 import type { LedgerPart } from './store/ledger.ts';
 import type { OrganisationNumber, Page, Row } from './store/rows.ts';
+import { MEMBERSHIPS_AT_ONCE, type Membership, type Segment } from './store/segments.ts';
 import type { Store } from './store/store.ts';
 
 const PAGE_ROWS = 5000;
 
-/** A part of the data that is copied and compared: the records of one type, the interactions, the ledger, or the keys. */
-export type Part = RecordTypeName | 'interactions' | 'ledger' | 'keys';
+/** A part of the data that is copied and compared. The name of a type stands for its records. */
+export type Part = RecordTypeName | 'interactions' | 'ledger' | 'segments' | 'keys';
 
 export interface Progress {
   readonly doing: 'copying' | 'comparing';
@@ -110,6 +111,7 @@ export async function copyEverything(
       }
     }
     await copyLedger(from, to, pair, onProgress);
+    await copySegments(from, to, pair, onProgress);
   }
   for (const pair of pairs) comparisons.push(...(await compare(from, to, pair, onProgress)));
   return comparisons;
@@ -185,6 +187,49 @@ async function copyLedger(
   }
 }
 
+/** Copies the segments with their members. An evaluation that is running in the source is not copied. */
+async function copySegments(
+  from: Store,
+  to: Store,
+  pair: Pair,
+  onProgress: (progress: Progress) => void,
+): Promise<void> {
+  const { revision, segments } = await from.segments(pair.from);
+  const members = segments.reduce((sum, segment) => sum + segment.members, 0);
+  const onMembers = progressOf('copying', pair, 'segments', members, onProgress);
+  for (const segment of segments) {
+    const there = await to.segments(pair.to);
+    const present = there.segments.find(({ name }) => name === segment.name);
+    if (present !== undefined && present.segment !== segment.segment) {
+      await to.deleteSegment(pair.to, there.revision, segment.name);
+    }
+    for await (const memberships of everyMembership(from, pair.from, segment)) {
+      await to.copyMemberships(pair.to, segment.segment, memberships);
+      onMembers(memberships.length);
+    }
+    await to.copySegment(pair.to, revision, segment);
+  }
+}
+
+async function* everyMembership(
+  store: Store,
+  organisation: OrganisationNumber,
+  { segment }: Segment,
+): AsyncIterable<readonly Membership[]> {
+  let last: Membership | null = null;
+  for (;;) {
+    const page: readonly Membership[] = await store.memberships(
+      organisation,
+      segment,
+      last,
+      MEMBERSHIPS_AT_ONCE,
+    );
+    if (page.length > 0) yield page;
+    if (page.length < MEMBERSHIPS_AT_ONCE) return;
+    last = page.at(-1)!;
+  }
+}
+
 async function* ledgerParts(
   store: Store,
   organisation: OrganisationNumber,
@@ -224,6 +269,9 @@ async function compare(
   const here = await digestOfLedger(ledgerParts(from, pair.from, 0), onEntries);
   const there = await digestOfLedger(ledgerParts(to, pair.to, 0), onEntries);
   comparisons.push(comparison('ledger', here, there));
+  comparisons.push(
+    comparison('segments', await digestOfSegments(from, pair.from), await digestOfSegments(to, pair.to)),
+  );
   return comparisons;
 }
 
@@ -260,6 +308,19 @@ async function digestOfLedger(
     onEntries(entries.length);
   }
   return { count, checksum: hash.digest('hex') };
+}
+
+/** Returns the count of segments, and the checksum of the segments and their members. */
+async function digestOfSegments(store: Store, organisation: OrganisationNumber): Promise<Digest> {
+  const hash = createHash('sha256');
+  const { segments } = await store.segments(organisation);
+  for (const segment of segments) {
+    hash.update(`${JSON.stringify(segment)}\n`);
+    for await (const memberships of everyMembership(store, organisation, segment)) {
+      for (const membership of memberships) hash.update(`${JSON.stringify(membership)}\n`);
+    }
+  }
+  return { count: segments.length, checksum: hash.digest('hex') };
 }
 
 /**

@@ -1106,7 +1106,15 @@ const versionsBefore = { sqlite: 1, postgres: 2 } as const;
 
 /** Makes the database like those of releases without a ledger. */
 async function withoutLedger({ ask }: TestDatabases, database: string): Promise<void> {
-  for (const table of ['ledgers', 'ledger_entries', 'usage_days']) await ask(database, `DROP TABLE ${table}`);
+  const later = [
+    'ledgers',
+    'ledger_entries',
+    'usage_days',
+    'segment_sets',
+    'segments',
+    'segment_memberships',
+  ];
+  for (const table of later) await ask(database, `DROP TABLE ${table}`);
   await ask(
     database,
     database.startsWith('sqlite:')

@@ -1,5 +1,5 @@
 // The interface that every database implements. It combines one small interface each for organisations, keys, records,
-// interactions, idempotency records and the ledger.
+// interactions, idempotency records, the ledger and segments.
 //
 // Every store guarantees:
 // - When a write resolves, its data is on disk and survives a crash of the process or a power failure.
@@ -17,6 +17,7 @@ import type { KeyStore } from './keys.ts';
 import type { LedgerStore } from './ledger.ts';
 import type { OrganisationStore } from './organisations.ts';
 import type { RecordStore } from './records.ts';
+import type { SegmentStore } from './segments.ts';
 
 /**
  * The database cannot serve now, for example because of a full disk or a lost connection. The same call may succeed
@@ -45,7 +46,8 @@ export interface Store
     RecordStore,
     InteractionStore,
     IdempotencyStore,
-    LedgerStore {
+    LedgerStore,
+    SegmentStore {
   /**
    * Resolves if the store can serve calls, and rejects with the reason if the store is broken. Does not wait behind
    * other calls: if the store is only busy, `ping` resolves at once.

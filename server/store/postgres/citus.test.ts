@@ -22,6 +22,9 @@ const spread = [
   'interactions',
   'ledger_entries',
   'ledgers',
+  'segment_memberships',
+  'segment_sets',
+  'segments',
   'usage_days',
   ...recordTypeNames.map((type) => type.replaceAll('-', '_')),
 ].toSorted();
@@ -266,7 +269,9 @@ for (const testCluster of testClusters) {
 
     /** Makes the database like those of releases without a ledger. */
     const dropLedger = async (): Promise<void> => {
-      await ask('DROP TABLE ledgers, ledger_entries, usage_days');
+      await ask(
+        'DROP TABLE ledgers, ledger_entries, usage_days, segment_sets, segments, segment_memberships',
+      );
       await ask('UPDATE headgate_schema SET version = 2');
     };
 

@@ -52,6 +52,9 @@ const ours = [
   'ledger_entries',
   'ledgers',
   'organisations',
+  'segment_memberships',
+  'segment_sets',
+  'segments',
   'usage_days',
   ...recordTypeNames.map((type) => type.replaceAll('-', '_')),
 ].toSorted();
@@ -286,7 +289,7 @@ describe('a database of an older version whose index contains whole texts', () =
     await ask(`DROP INDEX interactions_by_user;
       CREATE INDEX interactions_by_user ON interactions (organisation, user_id, occurred_at, interaction_id)
         WHERE user_id IS NOT NULL;
-      DROP TABLE ledgers, ledger_entries, usage_days;
+      DROP TABLE ledgers, ledger_entries, usage_days, segment_sets, segments, segment_memberships;
       UPDATE headgate_schema SET version = 1`);
     await openAndClose();
     const [index] = await ask(`SELECT indexdef FROM pg_indexes WHERE indexname = 'interactions_by_user'`);

@@ -1,7 +1,7 @@
 // Upgrades a database to the schema of this version, or throws with a message for the operator. Numbered migrations
-// create the tables of organisations, keys and idempotency records. The tables of records and interactions follow the
-// catalogue: missing tables, columns and indexes are added, and NOT NULL constraints that no longer apply are dropped.
-// A new or changed type or field therefore needs no migration.
+// create the tables of organisations, keys, idempotency records, the ledger and segments. The tables of records and
+// interactions follow the catalogue: missing tables, columns and indexes are added, and NOT NULL constraints that no
+// longer apply are dropped. A new or changed type or field therefore needs no migration.
 
 import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
@@ -135,6 +135,51 @@ const migrations: readonly Migration[] = [
         bytes bigint NOT NULL,
         PRIMARY KEY (organisation, day, type, key_id)
       )`,
+    ],
+  },
+  {
+    tables: ['segment_sets', 'segments', 'segment_memberships'],
+    droppedIndexes: [],
+    statements: [
+      `CREATE TABLE segment_sets (
+        organisation ${ORGANISATION_TYPE} PRIMARY KEY,
+        revision bigint NOT NULL
+      )`,
+      `CREATE TABLE segments (
+        organisation ${ORGANISATION_TYPE} NOT NULL,
+        segment bigint NOT NULL,
+        name text COLLATE "C",
+        note text,
+        condition text NOT NULL,
+        created_at_ms bigint NOT NULL,
+        saved_at_ms bigint NOT NULL,
+        members bigint NOT NULL,
+        last_seq bigint NOT NULL,
+        kept_after_seq bigint NOT NULL,
+        evaluated_at_ms bigint,
+        evaluation_ms bigint,
+        entered_members bigint,
+        left_members bigint,
+        attempted_at_ms bigint,
+        failure text,
+        token text,
+        token_at_ms bigint,
+        PRIMARY KEY (organisation, segment),
+        UNIQUE (organisation, name)
+      )`,
+      `CREATE TABLE segment_memberships (
+        organisation ${ORGANISATION_TYPE} NOT NULL,
+        segment bigint NOT NULL,
+        customer_id uuid NOT NULL,
+        entered_seq bigint NOT NULL,
+        since_ms bigint NOT NULL,
+        left_seq bigint,
+        left_at_ms bigint,
+        PRIMARY KEY (organisation, segment, customer_id, entered_seq)
+      )`,
+      `CREATE INDEX segment_memberships_by_entry ON segment_memberships (organisation, segment, entered_seq)`,
+      `CREATE INDEX segment_memberships_by_departure ON segment_memberships (organisation, segment, left_seq)
+        WHERE left_seq IS NOT NULL`,
     ],
   },
 ];

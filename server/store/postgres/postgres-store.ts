@@ -10,6 +10,7 @@ import { keyStore } from './keys.ts';
 import { ledgerStore } from './ledger.ts';
 import { organisationStore } from './organisations.ts';
 import { recordStore } from './records.ts';
+import { segmentStore } from './segments.ts';
 
 /**
  * Returns the store of a database whose schema is up to date. The store connects at its first call. Each thread attaches
@@ -42,6 +43,7 @@ export function attachPostgresStore(url: string): Store {
     ...interactionStore(connections),
     ...idempotencyStore(connections),
     ...ledgerStore(connections, () => closing !== null),
+    ...segmentStore(connections),
     ping: () => ping(connections.for(pings).run),
   };
   const trackedCalls = Object.entries(calls).map(([name, call]) => [name, tracked(call)]);

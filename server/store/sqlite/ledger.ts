@@ -55,7 +55,7 @@ import type { OrganisationNumber, Tally } from '../rows.ts';
 import { catalogueTables, quoted, type Table, tableOf } from '../tables.ts';
 import { codecs } from './codecs.ts';
 import type { Steps } from './pages.ts';
-import type { Prepare } from './statements.ts';
+import { arraysOf, type Prepare } from './statements.ts';
 import { type Links, nobodys } from './thread-operations.ts';
 
 const insertEntrySql = `INSERT INTO ledger_entries (${entryColumns.join(', ')})
@@ -77,17 +77,6 @@ function boundsOf(prepare: Prepare, organisation: OrganisationNumber): LedgerBou
     idsAfterSeq: Number(row?.ids_after_seq ?? 0),
     entriesAfterSeq: Number(row?.entries_after_seq ?? 0),
   };
-}
-
-/** Returns the rows of a query as arrays. */
-function arraysOf(
-  prepare: Prepare,
-  sql: string,
-  values: readonly SQLInputValue[],
-): Iterable<SQLOutputValue[]> {
-  const select = prepare(sql);
-  select.setReturnArrays(true);
-  return select.iterate(...values) as unknown as Iterable<SQLOutputValue[]>;
 }
 
 export function ledgerLookUps(prepare: Prepare) {

@@ -1,7 +1,7 @@
 // Upgrades a database file to the schema of this version, or throws with a message for the operator. Numbered
-// migrations create the tables of organisations, keys and idempotency records. The tables of records and interactions
-// follow the catalogue: missing tables, columns and indexes are added, and NOT NULL constraints that no longer apply
-// are dropped. A new or changed type or field therefore needs no migration.
+// migrations create the tables of organisations, keys, idempotency records, the ledger and segments. The tables of
+// records and interactions follow the catalogue: missing tables, columns and indexes are added, and NOT NULL constraints
+// that no longer apply are dropped. A new or changed type or field therefore needs no migration.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
@@ -91,6 +91,45 @@ const migrations: readonly string[] = [
     bytes INTEGER NOT NULL,
     PRIMARY KEY (organisation, day, type, key_id)
   ) STRICT, WITHOUT ROWID;`,
+  `CREATE TABLE segment_sets (
+    organisation INTEGER PRIMARY KEY,
+    revision INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE segments (
+    organisation INTEGER NOT NULL,
+    segment INTEGER NOT NULL,
+    name TEXT,
+    note TEXT,
+    condition TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    saved_at_ms INTEGER NOT NULL,
+    members INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    kept_after_seq INTEGER NOT NULL,
+    evaluated_at_ms INTEGER,
+    evaluation_ms INTEGER,
+    entered_members INTEGER,
+    left_members INTEGER,
+    attempted_at_ms INTEGER,
+    failure TEXT,
+    token TEXT,
+    token_at_ms INTEGER,
+    PRIMARY KEY (organisation, segment),
+    UNIQUE (organisation, name)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE segment_memberships (
+    organisation INTEGER NOT NULL,
+    segment INTEGER NOT NULL,
+    customer_id TEXT NOT NULL,
+    entered_seq INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL,
+    left_seq INTEGER,
+    left_at_ms INTEGER,
+    PRIMARY KEY (organisation, segment, customer_id, entered_seq)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX segment_memberships_by_entry ON segment_memberships (organisation, segment, entered_seq);
+  CREATE INDEX segment_memberships_by_departure ON segment_memberships (organisation, segment, left_seq)
+    WHERE left_seq IS NOT NULL;`,
 ];
 
 export const SCHEMA_VERSION = migrations.length;

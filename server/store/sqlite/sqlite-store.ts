@@ -12,6 +12,7 @@ import { ledgerStore } from './ledger.ts';
 import { organisationStore } from './organisations.ts';
 import { ReadingConnection } from './reading-connection.ts';
 import { dryRunInSteps, recordStore, recordWriter } from './records.ts';
+import { segmentStore } from './segments.ts';
 import { type ShownHealth, StoreHealth } from './store-health.ts';
 import { createLink, type Link } from './thread-calls.ts';
 import type { ThreadName } from './thread-loop.ts';
@@ -49,6 +50,7 @@ export function holdStore(): { readonly store: Store; onStatus(status: ThreadSta
       ...interactionStore(links),
       ...idempotencyStore(links),
       ...ledgerStore(links),
+      ...segmentStore(links),
       ping: () => health.assertServing(() => writer.call('ping', [], nobodys)),
       async close() {
         await Promise.all([writer.close(), reader.close(), lister.close()]);

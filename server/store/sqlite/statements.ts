@@ -1,6 +1,6 @@
-// Caches the prepared statements of a connection.
+// Caches the prepared statements of a connection, and reads their rows.
 
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
 
 /** The cache is cleared at this size, because filters have too many combinations to keep a statement for each. */
 const MOST_PREPARED_STATEMENTS = 500;
@@ -17,4 +17,15 @@ export function preparer(database: DatabaseSync): Prepare {
     prepared.set(sql, fresh);
     return fresh;
   };
+}
+
+/** Returns the rows of a query as arrays. */
+export function arraysOf(
+  prepare: Prepare,
+  sql: string,
+  values: readonly SQLInputValue[],
+): Iterable<SQLOutputValue[]> {
+  const select = prepare(sql);
+  select.setReturnArrays(true);
+  return select.iterate(...values) as unknown as Iterable<SQLOutputValue[]>;
 }

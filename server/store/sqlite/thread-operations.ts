@@ -8,6 +8,7 @@ import { createLedgerWriter, ledgerLists, ledgerLookUps, ledgerWrites } from './
 import { organisationLookUps, organisationWrites } from './organisations.ts';
 import type { Steps } from './pages.ts';
 import { recordLists, recordLookUps, recordWrites } from './records.ts';
+import { segmentLists, segmentLookUps, segmentWrites } from './segments.ts';
 import { preparer } from './statements.ts';
 import type { Link } from './thread-calls.ts';
 import { createUpserts } from './upserts.ts';
@@ -22,13 +23,19 @@ export function createLookUps(database: DatabaseSync) {
     ...interactionLookUps(prepare),
     ...idempotencyLookUps(prepare),
     ...ledgerLookUps(prepare),
+    ...segmentLookUps(prepare),
   };
 }
 
 /** Returns the operations that may read many rows, and therefore run in steps. */
 export function createLists(database: DatabaseSync) {
   const prepare = preparer(database);
-  return { ...recordLists(prepare), ...interactionLists(prepare), ...ledgerLists(prepare) };
+  return {
+    ...recordLists(prepare),
+    ...interactionLists(prepare),
+    ...ledgerLists(prepare),
+    ...segmentLists(prepare),
+  };
 }
 
 /**
@@ -46,6 +53,7 @@ export function createWrites(database: DatabaseSync) {
     ...interactionWrites(prepare, upserts, ledger),
     ...idempotencyWrites(prepare),
     ...ledgerWrites(prepare),
+    ...segmentWrites(prepare),
   };
   return { writes, ledger };
 }

@@ -1,0 +1,227 @@
+// Stores segments in PostgreSQL.
+
+import type { OrganisationNumber } from '../rows.ts';
+import {
+  allSegmentsSql,
+  beginSql,
+  copyMembershipsSql,
+  copySegmentSql,
+  deleteEndedSql,
+  deleteSegmentSql,
+  dueSql,
+  endedSql,
+  failSql,
+  finishSql,
+  keepAfterSql,
+  keepTokenSql,
+  lastSeqSql,
+  markDeletedSql,
+  memberChangeOf,
+  memberChangesSql,
+  memberSinceSql,
+  membershipOf,
+  membershipsSql,
+  membershipValues,
+  NIL_ID,
+  revisionAfterDeletion,
+  revisionSql,
+  saveSegmentSql,
+  segmentOf,
+  segmentsSql,
+  segmentValues,
+  setRevisionSql,
+} from '../segment-table.ts';
+import {
+  EVALUATION_ABANDONED_MS,
+  type EvaluationKey,
+  MEMBERSHIPS_AT_ONCE,
+  type SegmentStore,
+} from '../segments.ts';
+import { callsOf, listsOf, upkeep } from './connection-slots.ts';
+import type { Connections, Run, Sessions, TextRow } from './connections.ts';
+
+const isOfSegment = 'organisation = $1 AND segment = $2';
+
+export function segmentStore(connections: Connections): SegmentStore {
+  const of = (organisation: OrganisationNumber): Sessions => connections.for(callsOf(organisation));
+  const valuesOf = ({ organisation, segment, token }: EvaluationKey) => [organisation, segment, token];
+  const ofUpkeep = connections.for(upkeep);
+
+  return {
+    async segments(organisation) {
+      return of(organisation).transaction(async ({ run }) => {
+        // The revision is read first. If a segment is saved meanwhile, the revision is too old and refuses a change.
+        const revision = await revisionOf(run, organisation);
+        const rows = await run({ name: 'segments', text: segmentsSql, values: [organisation] });
+        return { revision, segments: rows.map(segmentOf) };
+      });
+    },
+
+    saveSegment: (organisation, revision, { name, note, conditionJson }, nowMs) =>
+      of(organisation).transaction(async ({ run }) => {
+        if (!(await setRevision(run, organisation, revision, revision + 1))) return false;
+        const values = [organisation, revision + 1, name, note, conditionJson, nowMs];
+        await run({ text: saveSegmentSql, values });
+        return true;
+      }),
+
+    deleteSegment: (organisation, revision, name) =>
+      of(organisation).transaction(async ({ run }) => {
+        const [row] = await run({ text: `${lastSeqSql} FOR UPDATE`, values: [organisation, name] });
+        const next = revisionAfterDeletion(revision, Number(row?.[0] ?? 0));
+        if (!(await setRevision(run, organisation, revision, next))) return false;
+        await run({ text: markDeletedSql, values: [organisation, name] });
+        return true;
+      }),
+
+    async organisationsWithDueSegments({ evaluatedBeforeMs, attemptedBeforeMs }) {
+      const due = await ofUpkeep.run({ text: dueSql, values: [evaluatedBeforeMs, attemptedBeforeMs] });
+      return due.map(([organisation]) => Number(organisation));
+    },
+
+    beginEvaluation: (key, nowMs) =>
+      of(key.organisation).transaction(async ({ run }) => {
+        const values = [...valuesOf(key), nowMs, nowMs - EVALUATION_ABANDONED_MS];
+        const [row] = await run({ text: beginSql, values });
+        if (row === undefined) return null;
+        const begun = segmentOf(row);
+        const unfinished = [key.organisation, key.segment, begun.lastSeq];
+        await run({
+          text: `DELETE FROM segment_memberships WHERE ${isOfSegment} AND entered_seq > $3`,
+          values: unfinished,
+        });
+        await run({
+          text: `UPDATE segment_memberships SET left_seq = NULL, left_at_ms = NULL
+            WHERE ${isOfSegment} AND left_seq > $3`,
+          values: unfinished,
+        });
+        return begun;
+      }),
+
+    writeMemberChanges: (key, firstSeq, changes, nowMs) =>
+      of(key.organisation).transaction(async ({ run }) => {
+        const [kept] = await run({ text: keepTokenSql, values: [...valuesOf(key), nowMs] });
+        if (kept === undefined) return false;
+        const numbered = changes.map((change, position) => ({ ...change, seq: firstSeq + position }));
+        const valuesOfAll = (some: typeof numbered) => [
+          key.organisation,
+          key.segment,
+          some.map(({ customerId }) => customerId),
+          some.map(({ seq }) => seq),
+          nowMs,
+        ];
+        const changed = 'unnest($3::uuid[], $4::bigint[]) AS changed (customer_id, seq)';
+        await run({
+          text: `INSERT INTO segment_memberships (organisation, segment, customer_id, entered_seq, since_ms)
+            SELECT $1::integer, $2::bigint, customer_id, seq, $5::bigint FROM ${changed}`,
+          values: valuesOfAll(numbered.filter(({ hasEntered }) => hasEntered)),
+        });
+        await run({
+          text: `UPDATE segment_memberships SET left_seq = changed.seq, left_at_ms = $5 FROM ${changed}
+            WHERE ${isOfSegment} AND segment_memberships.customer_id = changed.customer_id AND left_seq IS NULL`,
+          values: valuesOfAll(numbered.filter(({ hasEntered }) => !hasEntered)),
+        });
+        return true;
+      }),
+
+    async finishEvaluation(key, { atMs, ms, entered, left }) {
+      const values = [...valuesOf(key), atMs, ms, entered, left];
+      return (await of(key.organisation).run({ text: finishSql, values })).length > 0;
+    },
+
+    async failEvaluation(key, nowMs, reason) {
+      await of(key.organisation).run({ text: failSql, values: [...valuesOf(key), nowMs, reason] });
+    },
+
+    async memberships(organisation, segment, after, limit) {
+      const { customerId, enteredSeq } = after ?? { customerId: NIL_ID, enteredSeq: 0 };
+      const values = [organisation, segment, customerId, enteredSeq, limit];
+      const { run } = connections.for(listsOf(organisation));
+      return (await run({ name: 'memberships', text: membershipsSql, values })).map(membershipOf);
+    },
+
+    async memberSince(organisation, segment, customerId) {
+      const values = [organisation, segment, customerId];
+      const [row] = await of(organisation).run({ name: 'member since', text: memberSinceSql, values });
+      return row === undefined ? null : Number(row[0]);
+    },
+
+    async memberChanges(organisation, segment, afterSeq, limit) {
+      const values = [organisation, segment, afterSeq, limit];
+      const { run } = connections.for(listsOf(organisation));
+      return (await run({ name: 'member changes', text: memberChangesSql, values })).map(memberChangeOf);
+    },
+
+    async expireMemberships(leftBeforeMs) {
+      const all = await ofUpkeep.run({ text: allSegmentsSql, values: [] });
+      for (const [organisation, segment, isDeleted] of all.map(numbers)) {
+        if (isDeleted === 1) await removeDeleted(ofUpkeep, organisation!, segment!);
+        else while (await expireSome(ofUpkeep, organisation!, segment!, leftBeforeMs));
+      }
+    },
+
+    copySegment: (organisation, revision, segment) =>
+      of(organisation).transaction(async ({ run }) => {
+        const present = await revisionOf(run, organisation);
+        await setRevision(run, organisation, present, Math.max(present, revision));
+        await run({ text: copySegmentSql, values: [organisation, ...segmentValues(segment)] });
+      }),
+
+    async copyMemberships(organisation, segment, memberships) {
+      const rows = memberships.map(membershipValues);
+      const columns = Array.from({ length: 5 }, (_, at) => rows.map((values) => values[at]!));
+      const arrays = '$3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]';
+      await of(organisation).run({
+        text: copyMembershipsSql(`SELECT $1::integer, $2::bigint, copied.* FROM unnest(${arrays}) AS copied`),
+        values: [organisation, segment, ...columns],
+      });
+    },
+  };
+}
+
+function numbers(row: TextRow): readonly number[] {
+  return row.map(Number);
+}
+
+async function revisionOf(run: Run, organisation: OrganisationNumber): Promise<number> {
+  const [row] = await run({ name: 'segment revision', text: revisionSql, values: [organisation] });
+  return Number(row?.[0] ?? 0);
+}
+
+/** Returns false and changes nothing if the set has another revision. */
+async function setRevision(
+  run: Run,
+  organisation: OrganisationNumber,
+  from: number,
+  to: number,
+): Promise<boolean> {
+  return (await run({ text: setRevisionSql, values: [organisation, from, to] })).length > 0;
+}
+
+/** Deletes some memberships that ended before the time. Returns true if more may be left. */
+function expireSome(
+  { transaction }: Sessions,
+  organisation: OrganisationNumber,
+  segment: number,
+  leftBeforeMs: number,
+): Promise<boolean> {
+  return transaction(async ({ run }) => {
+    const values = [organisation, segment, leftBeforeMs, MEMBERSHIPS_AT_ONCE];
+    const ended = await run({ text: endedSql, values });
+    if (ended.length === 0) return false;
+    const last = Number(ended.at(-1)![0]);
+    await run({ text: deleteEndedSql, values: [organisation, segment, last] });
+    await run({ text: keepAfterSql, values: [organisation, segment, last] });
+    return ended.length === MEMBERSHIPS_AT_ONCE;
+  });
+}
+
+async function removeDeleted(
+  { run }: Sessions,
+  organisation: OrganisationNumber,
+  segment: number,
+): Promise<void> {
+  const values = [organisation, segment];
+  await run({ text: `DELETE FROM segment_memberships WHERE ${isOfSegment}`, values });
+  await run({ text: deleteSegmentSql, values });
+}

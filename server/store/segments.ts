@@ -1,0 +1,155 @@
+// The store interface for segments: their conditions, their members, and who entered and left them.
+//
+// An evaluation writes its changes in steps and makes them visible at its end, all at once. One evaluation of a segment
+// runs at a time. One that was interrupted leaves nothing that can be seen, and the next one removes its rest.
+
+import type { OrganisationNumber } from './rows.ts';
+
+export interface Segment {
+  /** Identifies the segment within its organisation. Unlike its name, it is never used again. */
+  readonly segment: number;
+  readonly name: string;
+  readonly note: string | null;
+  readonly conditionJson: string;
+  readonly createdAtMs: number;
+  readonly savedAtMs: number;
+  /** How many members the segment has. */
+  readonly members: number;
+  /** The number of the last change of its members. */
+  readonly lastSeq: number;
+  /** The changes after this number are kept. */
+  readonly keptAfterSeq: number;
+  /** The last evaluation that succeeded. */
+  readonly evaluation: SegmentEvaluation | null;
+  /** Why the last evaluation failed. Null if it succeeded. */
+  readonly failure: { readonly atMs: number; readonly reason: string } | null;
+}
+
+export interface SegmentEvaluation {
+  readonly atMs: number;
+  readonly ms: number;
+  readonly entered: number;
+  readonly left: number;
+}
+
+/** All segments of an organisation. */
+export interface SegmentSet {
+  /** Changes whenever a segment is saved or deleted. */
+  readonly revision: number;
+  /** Sorted by name. */
+  readonly segments: readonly Segment[];
+}
+
+export interface SegmentDefinition {
+  readonly name: string;
+  readonly note: string | null;
+  readonly conditionJson: string;
+}
+
+/** When a segment has to be evaluated. */
+export interface DueTimes {
+  /** A segment is due if it was not evaluated since then, or not since it was saved. */
+  readonly evaluatedBeforeMs: number;
+  /** A failed evaluation is not repeated unless it was before this time. */
+  readonly attemptedBeforeMs: number;
+}
+
+/** Identifies a running evaluation. */
+export interface EvaluationKey {
+  readonly organisation: OrganisationNumber;
+  readonly segment: number;
+  readonly token: string;
+}
+
+/** A customer who entered or left a segment. */
+export interface MemberChange {
+  readonly customerId: string;
+  readonly hasEntered: boolean;
+}
+
+export interface NumberedMemberChange extends MemberChange {
+  readonly seq: number;
+  readonly atMs: number;
+}
+
+/** A period in which a customer is, or was, a member. */
+export interface Membership {
+  readonly customerId: string;
+  readonly enteredSeq: number;
+  readonly sinceMs: number;
+  /** Null for a current member. */
+  readonly leftSeq: number | null;
+  readonly leftAtMs: number | null;
+}
+
+/** The position of a membership in the list, which is sorted by customer and then by number. */
+export type MembershipPosition = Pick<Membership, 'customerId' | 'enteredSeq'>;
+
+/** How many changes or memberships one call reads, writes or deletes at most. Other writes wait for a call. */
+export const MEMBERSHIPS_AT_ONCE = 2000;
+
+/** An evaluation that has written nothing for this long has been interrupted. */
+export const EVALUATION_ABANDONED_MS = 5 * 60_000;
+
+export interface SegmentStore {
+  segments(organisation: OrganisationNumber): Promise<SegmentSet>;
+  /**
+   * Adds a segment or replaces its condition and note, and ends its running evaluation. Returns false and changes
+   * nothing if the set has another revision now.
+   */
+  saveSegment(
+    organisation: OrganisationNumber,
+    revision: number,
+    definition: SegmentDefinition,
+    nowMs: number,
+  ): Promise<boolean>;
+  /** Deletes a segment with its members. Returns false and changes nothing if the set has another revision now. */
+  deleteSegment(organisation: OrganisationNumber, revision: number, name: string): Promise<boolean>;
+  /** Returns the organisations that have segments to be evaluated. */
+  organisationsWithDueSegments(due: DueTimes): Promise<readonly OrganisationNumber[]>;
+  /**
+   * Begins an evaluation. Returns the segment as it is now, or null if it does not exist or another evaluation of it is
+   * running.
+   */
+  beginEvaluation(key: EvaluationKey, nowMs: number): Promise<Segment | null>;
+  /**
+   * Writes changes of an evaluation, the first with the number `firstSeq`. Returns false and writes nothing if the
+   * evaluation has been ended, because the segment was saved or deleted.
+   */
+  writeMemberChanges(
+    key: EvaluationKey,
+    firstSeq: number,
+    changes: readonly MemberChange[],
+    nowMs: number,
+  ): Promise<boolean>;
+  /** Makes the changes visible. Returns false if the evaluation has been ended. */
+  finishEvaluation(key: EvaluationKey, evaluation: SegmentEvaluation): Promise<boolean>;
+  /** Ends an evaluation without a result. */
+  failEvaluation(key: EvaluationKey, nowMs: number, reason: string): Promise<void>;
+  /** Returns up to `limit` memberships, former ones included. */
+  memberships(
+    organisation: OrganisationNumber,
+    segment: number,
+    after: MembershipPosition | null,
+    limit: number,
+  ): Promise<readonly Membership[]>;
+  /** Returns since when the customer has been a member, or null if he is none. */
+  memberSince(organisation: OrganisationNumber, segment: number, customerId: string): Promise<number | null>;
+  /** Returns up to `limit` changes after a number, in the order of their numbers. */
+  memberChanges(
+    organisation: OrganisationNumber,
+    segment: number,
+    afterSeq: number,
+    limit: number,
+  ): Promise<readonly NumberedMemberChange[]>;
+  /** Deletes memberships that ended before the time, and the rest of deleted segments. */
+  expireMemberships(leftBeforeMs: number): Promise<void>;
+  /** Adds or replaces a segment of another store, with its number and its evaluation. */
+  copySegment(organisation: OrganisationNumber, revision: number, segment: Segment): Promise<void>;
+  /** Adds or replaces memberships of another store. */
+  copyMemberships(
+    organisation: OrganisationNumber,
+    segment: number,
+    memberships: readonly Membership[],
+  ): Promise<void>;
+}

@@ -1,0 +1,290 @@
+// Stores segments in SQLite.
+
+import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { OrganisationNumber } from '../rows.ts';
+import {
+  allSegmentsSql,
+  beginSql,
+  copyMembershipsSql,
+  copySegmentSql,
+  deleteEndedSql,
+  deleteSegmentSql,
+  dueSql,
+  endedSql,
+  failSql,
+  finishSql,
+  keepAfterSql,
+  keepTokenSql,
+  lastSeqSql,
+  markDeletedSql,
+  memberChangeOf,
+  memberChangesSql,
+  memberSinceSql,
+  membershipOf,
+  membershipsSql,
+  membershipValues,
+  NIL_ID,
+  revisionAfterDeletion,
+  revisionSql,
+  saveSegmentSql,
+  segmentOf,
+  segmentsSql,
+  segmentValues,
+  setRevisionSql,
+} from '../segment-table.ts';
+import {
+  type DueTimes,
+  EVALUATION_ABANDONED_MS,
+  type EvaluationKey,
+  MEMBERSHIPS_AT_ONCE,
+  type MemberChange,
+  type Membership,
+  type MembershipPosition,
+  type NumberedMemberChange,
+  type Segment,
+  type SegmentDefinition,
+  type SegmentEvaluation,
+  type SegmentSet,
+  type SegmentStore,
+} from '../segments.ts';
+import type { Steps } from './pages.ts';
+import { arraysOf, type Prepare } from './statements.ts';
+import { type Links, nobodys } from './thread-operations.ts';
+
+const STORED_BYTES = 100;
+
+/** Runs a statement whose parameters are written as $1, $2 and so on, and returns its rows. */
+function rowsOf(
+  prepare: Prepare,
+  sql: string,
+  values: readonly SQLInputValue[],
+): readonly SQLOutputValue[][] {
+  return [...arraysOf(prepare, sql.replaceAll('$', '?'), values)];
+}
+
+export function segmentLookUps(prepare: Prepare) {
+  return {
+    segments(organisation: OrganisationNumber): SegmentSet {
+      const [row] = rowsOf(prepare, revisionSql, [organisation]);
+      return {
+        revision: Number(row?.[0] ?? 0),
+        segments: rowsOf(prepare, segmentsSql, [organisation]).map(segmentOf),
+      };
+    },
+
+    organisationsWithDueSegments({ evaluatedBeforeMs, attemptedBeforeMs }: DueTimes) {
+      return rowsOf(prepare, dueSql, [evaluatedBeforeMs, attemptedBeforeMs]).map(([number]) =>
+        Number(number),
+      );
+    },
+
+    memberSince(organisation: OrganisationNumber, segment: number, customerId: string): number | null {
+      const [row] = rowsOf(prepare, memberSinceSql, [organisation, segment, customerId]);
+      return row === undefined ? null : Number(row[0]);
+    },
+
+    allSegments() {
+      return rowsOf(prepare, allSegmentsSql, []).map((values) => {
+        const [organisation, segment, isDeleted] = values.map(Number) as [number, number, number];
+        return { organisation, segment, isDeleted: isDeleted === 1 };
+      });
+    },
+  };
+}
+
+export function segmentLists(prepare: Prepare) {
+  return {
+    // biome-ignore lint/correctness/useYield: one step is enough.
+    *memberships(
+      organisation: OrganisationNumber,
+      segment: number,
+      after: MembershipPosition | null,
+      limit: number,
+    ): Steps<readonly Membership[]> {
+      const { customerId, enteredSeq } = after ?? { customerId: NIL_ID, enteredSeq: 0 };
+      const values = [organisation, segment, customerId, enteredSeq, limit];
+      return rowsOf(prepare, membershipsSql, values).map(membershipOf);
+    },
+
+    // biome-ignore lint/correctness/useYield: one step is enough.
+    *memberChanges(
+      organisation: OrganisationNumber,
+      segment: number,
+      afterSeq: number,
+      limit: number,
+    ): Steps<readonly NumberedMemberChange[]> {
+      return rowsOf(prepare, memberChangesSql, [organisation, segment, afterSeq, limit]).map(memberChangeOf);
+    },
+  };
+}
+
+export function segmentWrites(prepare: Prepare) {
+  const run = (sql: string, values: readonly SQLInputValue[]): readonly SQLOutputValue[][] =>
+    rowsOf(prepare, sql, values);
+  const changed = (sql: string, values: readonly SQLInputValue[]): number =>
+    Number(prepare(sql.replaceAll('$', '?')).run(...values).changes);
+  const valuesOf = ({ organisation, segment, token }: EvaluationKey): SQLInputValue[] => [
+    organisation,
+    segment,
+    token,
+  ];
+
+  return {
+    saveSegment(
+      organisation: OrganisationNumber,
+      revision: number,
+      { name, note, conditionJson }: SegmentDefinition,
+      nowMs: number,
+    ): boolean {
+      if (run(setRevisionSql, [organisation, revision, revision + 1]).length === 0) return false;
+      run(saveSegmentSql, [organisation, revision + 1, name, note, conditionJson, nowMs]);
+      return true;
+    },
+
+    markSegmentDeleted(organisation: OrganisationNumber, revision: number, name: string): boolean {
+      const [row] = run(lastSeqSql, [organisation, name]);
+      const next = revisionAfterDeletion(revision, Number(row?.[0] ?? 0));
+      if (run(setRevisionSql, [organisation, revision, next]).length === 0) return false;
+      run(markDeletedSql, [organisation, name]);
+      return true;
+    },
+
+    beginEvaluation(key: EvaluationKey, nowMs: number): Segment | null {
+      const values = [...valuesOf(key), nowMs, nowMs - EVALUATION_ABANDONED_MS];
+      const [row] = run(beginSql, values);
+      return row === undefined ? null : segmentOf(row);
+    },
+
+    /** Removes some of what an interrupted evaluation has left. Returns true if more may be left. */
+    removeUnfinished({ organisation, segment }: EvaluationKey, lastSeq: number): boolean {
+      const some = (seq: string): string => `SELECT customer_id, entered_seq FROM segment_memberships
+        WHERE organisation = ?1 AND segment = ?2 AND ${seq} > ?3 LIMIT ${MEMBERSHIPS_AT_ONCE}`;
+      const isOneOf = (seq: string): string =>
+        `organisation = ?1 AND segment = ?2 AND (customer_id, entered_seq) IN (${some(seq)})`;
+      const values = [organisation, segment, lastSeq];
+      const entered = changed(`DELETE FROM segment_memberships WHERE ${isOneOf('entered_seq')}`, values);
+      if (entered === MEMBERSHIPS_AT_ONCE) return true;
+      const left = `UPDATE segment_memberships SET left_seq = NULL, left_at_ms = NULL WHERE ${isOneOf('left_seq')}`;
+      return changed(left, values) === MEMBERSHIPS_AT_ONCE;
+    },
+
+    writeMemberChanges(
+      key: EvaluationKey,
+      firstSeq: number,
+      changes: readonly MemberChange[],
+      nowMs: number,
+    ): boolean {
+      if (run(keepTokenSql, [...valuesOf(key), nowMs]).length === 0) return false;
+      const { organisation, segment } = key;
+      const enter =
+        prepare(`INSERT INTO segment_memberships (organisation, segment, customer_id, entered_seq, since_ms)
+        VALUES (?1, ?2, ?3, ?4, ?5)`);
+      const leave = prepare(`UPDATE segment_memberships SET left_seq = ?4, left_at_ms = ?5
+        WHERE organisation = ?1 AND segment = ?2 AND customer_id = ?3 AND left_seq IS NULL`);
+      for (const [position, { customerId, hasEntered }] of changes.entries()) {
+        (hasEntered ? enter : leave).run(organisation, segment, customerId, firstSeq + position, nowMs);
+      }
+      return true;
+    },
+
+    finishEvaluation(key: EvaluationKey, { atMs, ms, entered, left }: SegmentEvaluation): boolean {
+      return run(finishSql, [...valuesOf(key), atMs, ms, entered, left]).length > 0;
+    },
+
+    failEvaluation(key: EvaluationKey, nowMs: number, reason: string): void {
+      run(failSql, [...valuesOf(key), nowMs, reason]);
+    },
+
+    /** Deletes some memberships that ended before the time. Returns true if more may be left. */
+    expireMembershipsOf(organisation: OrganisationNumber, segment: number, leftBeforeMs: number): boolean {
+      const ended = run(endedSql, [organisation, segment, leftBeforeMs, MEMBERSHIPS_AT_ONCE]);
+      if (ended.length === 0) return false;
+      const last = ended.at(-1)![0]!;
+      run(deleteEndedSql, [organisation, segment, last]);
+      run(keepAfterSql, [organisation, segment, last]);
+      return ended.length === MEMBERSHIPS_AT_ONCE;
+    },
+
+    /** Deletes some memberships of a deleted segment, and finally the segment. Returns true if more are left. */
+    deleteSomeMemberships(organisation: OrganisationNumber, segment: number): boolean {
+      const some = `SELECT customer_id, entered_seq FROM segment_memberships
+        WHERE organisation = ?1 AND segment = ?2 LIMIT ${MEMBERSHIPS_AT_ONCE}`;
+      const deleted = changed(
+        `DELETE FROM segment_memberships
+          WHERE organisation = ?1 AND segment = ?2 AND (customer_id, entered_seq) IN (${some})`,
+        [organisation, segment],
+      );
+      if (deleted === MEMBERSHIPS_AT_ONCE) return true;
+      run(deleteSegmentSql, [organisation, segment]);
+      return false;
+    },
+
+    copySegment(organisation: OrganisationNumber, revision: number, segment: Segment): void {
+      const present = Number(run(revisionSql, [organisation])[0]?.[0] ?? 0);
+      run(setRevisionSql, [organisation, present, Math.max(present, revision)]);
+      run(copySegmentSql, [organisation, ...segmentValues(segment)]);
+    },
+
+    copyMemberships(
+      organisation: OrganisationNumber,
+      segment: number,
+      memberships: readonly Membership[],
+    ): void {
+      const insert = prepare(copyMembershipsSql('VALUES (?, ?, ?, ?, ?, ?, ?)'));
+      for (const membership of memberships) {
+        insert.run(organisation, segment, ...membershipValues(membership));
+      }
+    },
+  };
+}
+
+export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
+  const someRows = (organisation: OrganisationNumber, rows = MEMBERSHIPS_AT_ONCE) => ({
+    organisation,
+    rows,
+    bytes: rows * STORED_BYTES,
+  });
+  const removeDeleted = async (organisation: OrganisationNumber, segment: number): Promise<void> => {
+    while (await writer.call('deleteSomeMemberships', [organisation, segment], someRows(organisation)));
+  };
+  return {
+    segments: (organisation) => reader.call('segments', [organisation], { organisation }),
+    saveSegment: (organisation, ...args) =>
+      writer.call('saveSegment', [organisation, ...args], { organisation }),
+    deleteSegment: (organisation, ...args) =>
+      writer.call('markSegmentDeleted', [organisation, ...args], { organisation }),
+    organisationsWithDueSegments: (due) => reader.call('organisationsWithDueSegments', [due], nobodys),
+    async beginEvaluation(key, nowMs) {
+      const { organisation } = key;
+      const begun = await writer.call('beginEvaluation', [key, nowMs], { organisation });
+      if (begun === null) return null;
+      while (await writer.call('removeUnfinished', [key, begun.lastSeq], someRows(organisation)));
+      return begun;
+    },
+    writeMemberChanges: (key, firstSeq, changes, nowMs) =>
+      writer.call(
+        'writeMemberChanges',
+        [key, firstSeq, changes, nowMs],
+        someRows(key.organisation, changes.length),
+      ),
+    finishEvaluation: (key, evaluation) => writer.call('finishEvaluation', [key, evaluation], key),
+    failEvaluation: (key, nowMs, reason) => writer.call('failEvaluation', [key, nowMs, reason], key),
+    memberships: (organisation, ...args) =>
+      lister.call('memberships', [organisation, ...args], { organisation, rows: args[2] }),
+    memberSince: (organisation, ...args) =>
+      reader.call('memberSince', [organisation, ...args], { organisation }),
+    memberChanges: (organisation, ...args) =>
+      lister.call('memberChanges', [organisation, ...args], { organisation, rows: args[2] }),
+    async expireMemberships(leftBeforeMs) {
+      for (const { organisation, segment, isDeleted } of await reader.call('allSegments', [], nobodys)) {
+        const args = [organisation, segment, leftBeforeMs] as const;
+        if (isDeleted) await removeDeleted(organisation, segment);
+        else while (await writer.call('expireMembershipsOf', [...args], someRows(organisation)));
+      }
+    },
+    copySegment: (organisation, ...args) =>
+      writer.call('copySegment', [organisation, ...args], { organisation }),
+    copyMemberships: (organisation, ...args) =>
+      writer.call('copyMemberships', [organisation, ...args], someRows(organisation, args[1].length)),
+  };
+}
