@@ -8,6 +8,7 @@ import { createOrganisation } from './access/organisations.ts';
 import { rateLimiter } from './access/rate-limit.ts';
 import { defaultScopes } from './access/scopes.ts';
 import { AnalyticsLink } from './analytics/analytics-link.ts';
+import { evaluateRegularly } from './analytics/segment-schedule.ts';
 import { Failure } from './failure.ts';
 import { buildApp } from './http/app.ts';
 import { InFlight } from './http/body/in-flight-bytes.ts';
@@ -123,6 +124,13 @@ export async function startServer(
   }
   const analytics = analyticsLink(settings, log);
   opened.defer(() => analytics?.close());
+  if (analytics !== null) {
+    opened.defer(
+      evaluateRegularly(store, analytics, settings, (err) => {
+        log.write('error', { err }, 'the segments could not be evaluated; they will be tried again');
+      }),
+    );
+  }
   const app = buildApp({
     store,
     gatekeeper,
@@ -198,6 +206,7 @@ function deleteExpiredRegularly(
     const nowMs = Date.now();
     store.deleteExpiredResponses(nowMs).catch(onError);
     store.expireLedgers(nowMs - changesKeepMs, nowMs - uploadsKeepMs).catch(onError);
+    store.expireMemberships(nowMs - changesKeepMs).catch(onError);
   };
   forget();
   return setInterval(forget, DELETE_EXPIRED_EVERY_MS).unref();

@@ -243,7 +243,7 @@ const ofServer = {
     'HEADGATE_ANALYTICS',
     oneOf('on', 'off'),
     'on',
-    'Whether SQL queries and reports are available. An organisation that uses neither costs nothing.',
+    'Whether SQL queries, reports and segments are available. An organisation that uses none of them costs nothing.',
   ),
   analyticsDir: setting(
     'HEADGATE_ANALYTICS_DIR',
@@ -262,13 +262,19 @@ const ofServer = {
     'HEADGATE_SQL_TIMEOUT',
     duration('1s', '1h'),
     '30s',
-    'How long an SQL query may run.',
+    'How long an SQL query, a report or the evaluation of a segment may take.',
   ),
   sqlMaxRows: setting(
     'HEADGATE_SQL_MAX_ROWS',
     integer(1, 1_000_000),
     '10000',
     'The most rows in a JSON response to an SQL query. CSV, NDJSON and Parquet have no limit.',
+  ),
+  segmentsEveryMs: setting(
+    'HEADGATE_SEGMENTS_EVERY',
+    duration('1s', '7d'),
+    '15m',
+    'How often segments are evaluated. They are also evaluated when they are saved, and on request.',
   ),
   tlsCertFile: setting(
     'HEADGATE_TLS_CERT',

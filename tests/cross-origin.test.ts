@@ -50,7 +50,13 @@ describe('with allowed origins', () => {
       assert.equal(reply.status, 204);
       assert.equal(reply.text, '');
       assert.equal(reply.headers.get('access-control-allow-origin'), origin);
-      assert.deepEqual(listOf(reply.headers.get('access-control-allow-methods')), ['get', 'head', 'post']);
+      assert.deepEqual(listOf(reply.headers.get('access-control-allow-methods')), [
+        'get',
+        'head',
+        'post',
+        'put',
+        'delete',
+      ]);
       const allowed = listOf(reply.headers.get('access-control-allow-headers'));
       for (const name of ['authorization', 'content-type', 'content-encoding', 'idempotency-key', 'prefer']) {
         assert.ok(allowed.includes(name), name);

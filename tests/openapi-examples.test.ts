@@ -32,6 +32,8 @@ import { hasProgram } from './harness/waiting.ts';
 const run = promisify(execFile);
 const root = new URL('..', import.meta.url);
 const MOST_BYTES = 64 * 1024;
+/** The segment of the examples. */
+const SEGMENT = 'regulars';
 /** With a rate limit, so that responses have its headers. */
 const rated = { HEADGATE_RATE_LIMIT: '1000' };
 
@@ -57,7 +59,7 @@ async function call(
 ): Promise<Got> {
   const got = await exchange(url, {
     method: described.method.toUpperCase(),
-    path: described.path.replace('{id}', id) + query,
+    path: described.path.replace('{id}', id).replace('{name}', SEGMENT) + query,
     headers: {
       ...bearer(key),
       ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
@@ -82,9 +84,17 @@ function goodBody({ operation }: DescribedOperation): string {
   return asBody(example!.value);
 }
 
-/** The responses of these operations depend on everything that was uploaded before, so they differ from the examples. */
 function readsLedger({ operation }: DescribedOperation): boolean {
   return operation.tags[0] === 'ledger';
+}
+
+function isOfSegments({ operation }: DescribedOperation): boolean {
+  return operation.tags[0] === 'segments';
+}
+
+/** The responses of the others depend on everything that was uploaded before, so they differ from the examples. */
+function hasExactExamples(described: DescribedOperation): boolean {
+  return !readsLedger(described) && !isOfSegments(described);
 }
 
 /** Sends every example of an operation, checks the responses and returns them. */
@@ -128,7 +138,7 @@ function statusOf(api: DescribedApi, described: DescribedOperation, name: string
 }
 
 function pathIdOf(api: DescribedApi, described: DescribedOperation): string {
-  const parameter = api.parameters(described).find((one) => one.in === 'path');
+  const parameter = api.parameters(described).find((one) => one.in === 'path' && one.name === 'id');
   return parameter === undefined ? '' : String(parameter.example);
 }
 
@@ -163,7 +173,7 @@ forEachStore((store) => {
       const setting = await newSetting();
       let interactionId = '';
       let played = 0;
-      for (const described of api.operations.filter((one) => !readsLedger(one))) {
+      for (const described of api.operations.filter(hasExactExamples)) {
         const id = described.path.startsWith('/user-interactions') ? interactionId : pathIdOf(api, described);
         const answers = await playExamples(setting, described, id);
         played += answers.length;
@@ -194,9 +204,41 @@ forEachStore((store) => {
       assert.equal(gone.status, 410);
     });
 
+    it('of segments match their descriptions', async () => {
+      const setting = await newSetting();
+      for (const id of ['uploadInstitutes', 'uploadCourses', 'uploadCustomers']) {
+        await call(setting, api.operation(id), { body: goodBody(api.operation(id)) });
+      }
+      const inOrder = ['previewSegment', 'saveSegment', 'refreshSegment', 'listSegments', 'getSegment'];
+      const others = ['listMembers', 'explainMember', 'listMemberChanges', 'deleteSegment'];
+      assert.deepEqual(
+        new Set([...inOrder, ...others]),
+        new Set(api.operations.filter(isOfSegments).map(({ operation }) => operation.operationId)),
+      );
+      for (const operationId of [...inOrder, ...others]) {
+        const described = api.operation(operationId);
+        const body = described.operation.requestBody === undefined ? {} : { body: goodBody(described) };
+        for (const { name, example } of queryOf(described)) {
+          // The numbers of the changes begin after the example's.
+          if (name === 'after') continue;
+          const got = await call(setting, described, {
+            query: `?${name}=${encodeURIComponent(String(example))}`,
+          });
+          assert.equal(got.status, 200, `${described.path}?${name}`);
+        }
+        const id = pathIdOf(api, described);
+        const { status } = await call(setting, described, { ...body, id });
+        assert.equal(status, operationId === 'deleteSegment' ? 204 : 200, operationId);
+      }
+      const gone = await call(setting, api.operation('getSegment'));
+      assert.equal(gone.status, 404);
+    });
+
     it('of query parameters work', async () => {
       const setting = await newSetting();
-      for (const described of api.operations.filter((one) => !readsLedger(one))) {
+      const holdout = { condition: { sample: { percent: 10, salt: 'a' } } };
+      await apiOf(setting.url, setting.key).request('/v1/segments/holdout', { method: 'PUT', body: holdout });
+      for (const described of api.operations.filter(hasExactExamples)) {
         const body = described.method === 'post' ? { body: goodBody(described) } : {};
         const { status } = await call(setting, described, { ...body, id: pathIdOf(api, described) });
         assert.ok(status < 300 || described.operation.operationId === 'getInteraction');
@@ -257,7 +299,7 @@ forEachStore((store) => {
       };
       if (!(await hasProgram('curl'))) return t.skip('there is no curl on this machine');
       let interactionId = '';
-      for (const described of api.operations.filter((one) => !readsLedger(one))) {
+      for (const described of api.operations.filter(hasExactExamples)) {
         const { operation } = described;
         const [curl] = operation['x-codeSamples'];
         const isOne = operation.operationId === 'getInteraction';

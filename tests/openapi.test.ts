@@ -53,9 +53,9 @@ describe('the API description', () => {
     const wanted = Object.values(apiRoutes).flatMap(({ method, path }) =>
       path.includes(':type')
         ? (method === 'POST' ? uploadTypeNames : recordTypeNames).map(
-            (type) => `${method} ${path.replace(':type', type).replace(':id', '{id}')}`,
+            (type) => `${method} ${path.replace(':type', type).replaceAll(/:(\w+)/g, '{$1}')}`,
           )
-        : [`${method} ${path.replace(':id', '{id}')}`],
+        : [`${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`],
     );
     assert.deepEqual(described.toSorted(), wanted.toSorted());
     const ids = operations.map(({ operation }) => operation.operationId);

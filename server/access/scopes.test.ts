@@ -24,6 +24,7 @@ test('a key without requested scopes gets all scopes', () => {
     'interactions:write',
     'interactions:read',
     'analytics:read',
+    'analytics:write',
   ]);
   for (const type of recordTypeNames) {
     assert.ok(permits(scopes, 'data:write', type) && permits(scopes, 'data:read', type));

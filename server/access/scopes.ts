@@ -11,6 +11,7 @@ export const actions = [
   'interactions:write',
   'interactions:read',
   'analytics:read',
+  'analytics:write',
 ] as const;
 
 export type Action = (typeof actions)[number];

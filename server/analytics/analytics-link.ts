@@ -9,7 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import {
   type AnalyticsSetup,
+  type EvaluationOrder,
+  type EvaluationOutcome,
+  type ExplanationOrder,
   isTooLongForSocket,
+  type PreviewOrder,
   REFUSED_STATUS,
   type ReportOrder,
   SETUP_VARIABLE,
@@ -17,6 +21,7 @@ import {
   type SqlRefusal,
   socketPath,
 } from './analytics-orders.ts';
+import type { AnsweredExplanation } from './segments/answer-segments.ts';
 
 const START_TIMEOUT_MS = 15_000;
 const TRY_AGAIN_MS = 20;
@@ -52,7 +57,27 @@ export class AnalyticsLink {
     return this.#order('/report', order, signal);
   }
 
-  async #order(path: string, order: SqlOrder | ReportOrder, signal: AbortSignal): Promise<SqlAnswer> {
+  /** Counts the members of a condition, as JSON. */
+  preview(order: PreviewOrder, signal: AbortSignal): Promise<SqlAnswer> {
+    return this.#order('/preview', order, signal);
+  }
+
+  /** Explains why a segment contains a customer or not. */
+  explain(order: ExplanationOrder, signal: AbortSignal): Promise<AnsweredExplanation | SqlRefusal> {
+    return this.#ask('/explanation', order, signal);
+  }
+
+  /** Evaluates segments. What came of it is in the store. */
+  evaluate(order: EvaluationOrder, signal: AbortSignal): Promise<EvaluationOutcome | SqlRefusal> {
+    return this.#ask('/evaluation', order, signal);
+  }
+
+  async #ask<Answer>(path: string, order: object, signal: AbortSignal): Promise<Answer | SqlRefusal> {
+    const answer = await this.#order(path, order, signal);
+    return answer.kind === 'refused' ? answer.refusal : ((await json(answer.body)) as Answer);
+  }
+
+  async #order(path: string, order: object, signal: AbortSignal): Promise<SqlAnswer> {
     try {
       await this.#reach();
       const body = await this.#send(path, JSON.stringify(order), signal);

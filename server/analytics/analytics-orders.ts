@@ -58,7 +58,41 @@ export interface ReportOrder {
   readonly from: string;
   readonly to: string;
   readonly by: ReportGrouping | null;
+  /** The segment that gets no recommendations, or null for no comparison with one. */
+  readonly holdout: string | null;
   readonly timeoutMs: number;
+}
+
+/** A condition whose members the analytics process counts. The condition is valid. */
+export interface PreviewOrder {
+  readonly organisation: OrganisationNumber;
+  readonly orgId: string;
+  readonly condition: unknown;
+  readonly timeoutMs: number;
+}
+
+/** A customer for whom the analytics process explains a segment's condition. */
+export interface ExplanationOrder {
+  readonly organisation: OrganisationNumber;
+  readonly orgId: string;
+  readonly segment: string;
+  readonly customerId: string;
+  readonly timeoutMs: number;
+}
+
+/** Segments that the analytics process evaluates. */
+export interface EvaluationOrder {
+  readonly organisation: OrganisationNumber;
+  readonly orgId: string;
+  readonly segments: readonly string[];
+  /** How long to wait for the end of another evaluation of the same segment. */
+  readonly patienceMs: number;
+  readonly timeoutMs: number;
+}
+
+export interface EvaluationOutcome {
+  /** The segments that were not evaluated, because another evaluation of them is running. */
+  readonly running: readonly string[];
 }
 
 /** Why a query has no result. */

@@ -10,6 +10,9 @@ import { keepNewFilesPrivate } from '../private-files.ts';
 import { openStore } from '../store/open-store.ts';
 import {
   type AnalyticsSetup,
+  type EvaluationOrder,
+  type ExplanationOrder,
+  type PreviewOrder,
   REFUSED_STATUS,
   type ReportOrder,
   SETUP_VARIABLE,
@@ -20,6 +23,8 @@ import {
 import { takeProcessLock } from './process-lock.ts';
 import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
 import { answerReport } from './reports/answer-report.ts';
+import { answerExplanation, answerPreview } from './segments/answer-segments.ts';
+import { evaluateSegments } from './segments/evaluate-segments.ts';
 import { answerSql } from './sql/answer-sql.ts';
 
 /** How long the process stays after the last server has left. */
@@ -95,12 +100,24 @@ const stop = async (): Promise<void> => {
   process.exit(0);
 };
 
-const sendReport = async (order: ReportOrder, response: ServerResponse): Promise<SqlRefusal | null> => {
+/** The orders whose answer is JSON, by their paths. */
+const jsonOrders: Readonly<Record<string, (order: never, signal: AbortSignal) => Promise<object>>> = {
+  '/report': (order: ReportOrder, signal) => answerReport(replicas, order, signal),
+  '/preview': (order: PreviewOrder, signal) => answerPreview(replicas, store, order, signal),
+  '/explanation': (order: ExplanationOrder, signal) => answerExplanation(replicas, store, order, signal),
+  '/evaluation': (order: EvaluationOrder, signal) => evaluateSegments(replicas, store, order, signal),
+};
+
+const sendJson = async (
+  answer: (order: never, signal: AbortSignal) => Promise<object>,
+  order: never,
+  response: ServerResponse,
+): Promise<SqlRefusal | null> => {
   const left = new AbortController();
   response.on('close', () => left.abort());
-  const report = await answerReport(replicas, order, left.signal);
-  if ('kind' in report) return report;
-  response.end(JSON.stringify(report));
+  const answered = await answer(order, left.signal);
+  if ('kind' in answered) return answered as SqlRefusal;
+  response.end(JSON.stringify(answered));
   return null;
 };
 
@@ -116,10 +133,11 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
     return;
   }
   const order = await json(request);
+  const answer = jsonOrders[request.url!];
   const refusal =
-    request.url === '/report'
-      ? await sendReport(order as ReportOrder, response)
-      : await answerSql(service, order as SqlOrder, response);
+    answer === undefined
+      ? await answerSql(service, order as SqlOrder, response)
+      : await sendJson(answer, order as never, response);
   if (refusal === null) return;
   if (response.headersSent) response.destroy();
   else response.writeHead(REFUSED_STATUS).end(JSON.stringify(refusal));

@@ -1,5 +1,5 @@
-// The tables of a replica: one per type, as the catalogue declares it, with DuckDB's own types, and the ledger's entries
-// as `uploads`.
+// The tables of a replica: one per type, as the catalogue declares it, with DuckDB's own types, the ledger's entries as
+// `uploads`, and the members of the segments.
 
 import type { KindName } from '@headgate/catalogue/kinds/kind.ts';
 import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
@@ -61,8 +61,23 @@ export const uploadsTable: ReplicaTable = {
   ],
 };
 
+/** The members of all segments, as of their last evaluation. */
+export const segmentMembersTable: ReplicaTable = {
+  name: 'segment_members',
+  key: 'customer_id',
+  columns: [
+    { name: 'segment', type: 'VARCHAR' },
+    { name: 'customer_id', type: 'UUID' },
+    { name: 'since', type: 'TIMESTAMPTZ' },
+  ],
+};
+
 /** Everything that a query can read. */
-export const replicaTables: readonly ReplicaTable[] = [...recordTables.values(), uploadsTable];
+export const replicaTables: readonly ReplicaTable[] = [
+  ...recordTables.values(),
+  uploadsTable,
+  segmentMembersTable,
+];
 
 export function createReplicaTableSql({ name, columns }: ReplicaTable): string {
   return `CREATE TABLE "${name}" (${columns.map((column) => `"${column.name}" ${column.type}`).join(', ')})`;

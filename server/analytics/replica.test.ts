@@ -116,10 +116,10 @@ for (const databases of testDatabases) {
     };
 
     const caughtUp = async (patienceMs: number): Promise<AsOf> => {
-      const wantedSeq = await replica.catchUp(patienceMs);
+      const wanted = await replica.catchUp(patienceMs);
       const connection = await replica.connect();
       try {
-        return await replica.asOf(connection, wantedSeq);
+        return await replica.asOf(connection, wanted);
       } finally {
         connection.disconnectSync();
       }

@@ -7,6 +7,8 @@ import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record
 import { settledWithin } from '../settled-within.ts';
 import { type ChangePosition, type LedgerEntry, type LedgerStore, uploadStatusOf } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
+import { NIL_ID } from '../store/segment-table.ts';
+import type { Membership, Segment, SegmentStore } from '../store/segments.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
 import { createReplicaTableSql, recordTables, replicaTables, uploadsTable } from './replica-tables.ts';
@@ -15,10 +17,23 @@ import { createReplicaTableSql, recordTables, replicaTables, uploadsTable } from
 export interface AsOf {
   /** Everything up to this entry of the ledger is included. */
   readonly seq: number;
-  /** When the replica was last compared with the ledger. */
+  /** When the query arrived. Relative times are computed from it. */
   readonly at: string;
   /** False if the ledger had later entries when the query arrived. */
   readonly complete: boolean;
+}
+
+/** What a query should see: everything that the ledger has when the query arrives. */
+export interface Wanted {
+  readonly seq: number;
+  readonly at: Date;
+}
+
+/** A segment whose members are in the replica, up to the change with this number. */
+interface SegmentState {
+  readonly segment: number;
+  readonly name: string;
+  readonly lastSeq: number;
 }
 
 /** How far the replica has been built. */
@@ -31,10 +46,14 @@ interface ReplicaState {
   readonly requestId: string | null;
   /** The ledger's entries up to this one are in the table `uploads`. */
   readonly uploadsSeq: number;
+  readonly segments: readonly SegmentState[];
 }
+
+type ReplicatedStore = LedgerStore & Pick<SegmentStore, 'segments' | 'memberships' | 'memberChanges'>;
 
 const CHANGES_AT_ONCE = 10_000;
 const ENTRIES_AT_ONCE = 1000;
+const MEMBERS_AT_ONCE = 5000;
 /** A replica with other tables than these is built anew. */
 const tablesJson = JSON.stringify(replicaTables);
 
@@ -50,7 +69,7 @@ const passing = /out of memory|no space left|interrupt/i;
 export class Replica {
   readonly #path: string;
   readonly #options: ReplicaDatabaseOptions;
-  readonly #store: LedgerStore;
+  readonly #store: ReplicatedStore;
   readonly #organisation: OrganisationNumber;
   readonly #report: (message: string) => void;
   #instance: DuckDBInstance | null = null;
@@ -58,13 +77,12 @@ export class Replica {
   #state: ReplicaState | null = null;
   #opening: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
-  #comparedAt = new Date(0);
   #isClosed = false;
 
   constructor(
     path: string,
     options: ReplicaDatabaseOptions,
-    store: LedgerStore,
+    store: ReplicatedStore,
     organisation: OrganisationNumber,
     report: (message: string) => void,
   ) {
@@ -77,12 +95,15 @@ export class Replica {
 
   /**
    * Resolves when the replica contains everything that is in the ledger now, or after `patienceMs`. The replica goes on
-   * catching up after that. Returns the number of the ledger's last entry.
+   * catching up after that. The members of segments are brought up to date, too.
    */
-  async catchUp(patienceMs: number): Promise<number> {
-    const wantedSeq = await this.#store.latestEntry(this.#organisation);
+  async catchUp(patienceMs: number): Promise<Wanted> {
+    const at = new Date();
     const deadlineMs = performance.now() + patienceMs;
-    const isBehind = (): boolean => this.#state?.type !== null || seqOf(this.#state) < wantedSeq;
+    const seq = await this.#store.latestEntry(this.#organisation);
+    const { segments } = await this.#store.segments(this.#organisation);
+    const isBehind = (): boolean =>
+      this.#state?.type !== null || seqOf(this.#state) < seq || !hasSegments(this.#state, segments);
     while (!this.#isClosed && isBehind()) {
       this.#syncing ??= awaitedLater(
         this.#sync().finally(() => {
@@ -92,17 +113,25 @@ export class Replica {
       const leftMs = deadlineMs - performance.now();
       if (!(await settledWithin(this.#syncing, Math.max(0, leftMs)))) break;
     }
-    return wantedSeq;
+    return { seq, at };
   }
 
-  /** Returns what the connection's current transaction sees. `wantedSeq` is the result of `catchUp`. */
-  async asOf(connection: DuckDBConnection, wantedSeq: number): Promise<AsOf> {
-    const found = await connection.runAndReadAll('SELECT state FROM replica_state');
-    const [row] = found.getRows() as [string][];
-    const state = JSON.parse(row![0]) as ReplicaState;
+  /** Returns what the connection's current transaction sees. `wanted` is the result of `catchUp`. */
+  async asOf(connection: DuckDBConnection, wanted: Wanted): Promise<AsOf> {
+    const state = await stateIn(connection);
     const seq = seqOf(state);
-    const complete = state.type === null && seq >= wantedSeq;
-    return { seq, at: this.#comparedAt.toISOString(), complete };
+    const complete = state.type === null && seq >= wanted.seq;
+    return { seq, at: wanted.at.toISOString(), complete };
+  }
+
+  /**
+   * Returns up to which change the connection's current transaction sees the members of a segment, or null if it does not
+   * see all records yet, or not the segment.
+   */
+  async membersSeq(connection: DuckDBConnection, segment: number): Promise<number | null> {
+    const { type, segments } = await stateIn(connection);
+    if (type !== null) return null;
+    return segments.find((known) => known.segment === segment)?.lastSeq ?? null;
   }
 
   /** Returns a new connection for a query. The caller disconnects it. */
@@ -131,7 +160,7 @@ export class Replica {
       while (!this.#isClosed && this.#state!.type !== null) await this.#copyParts(this.#state!.type);
       if (!this.#isClosed) await this.#followChanges();
       if (!this.#isClosed) await this.#addUploads();
-      this.#comparedAt = new Date();
+      if (!this.#isClosed) await this.#followSegments();
     } catch (error) {
       if (!(error instanceof Unusable)) throw error;
       this.#report(`the replica is built anew: ${error.message}`);
@@ -199,6 +228,7 @@ export class Replica {
         position: { seq: latest, ids: null },
         requestId: entry?.requestId ?? null,
         uploadsSeq: 0,
+        segments: [],
       };
     });
   }
@@ -288,6 +318,89 @@ export class Replica {
     ]);
   }
 
+  /** Brings the members of all segments up to date. */
+  async #followSegments(): Promise<void> {
+    const { segments } = await this.#store.segments(this.#organisation);
+    const present = new Set(segments.map(({ segment }) => segment));
+    for (const gone of this.#state!.segments.filter(({ segment }) => !present.has(segment))) {
+      await this.#inTransaction(async () => {
+        await this.#run('DELETE FROM segment_members WHERE segment = ?', [gone.name]);
+        return this.#withSegment(gone, null);
+      });
+    }
+    for (const segment of segments) {
+      if (this.#isClosed) return;
+      const known = this.#state!.segments.find((one) => one.segment === segment.segment);
+      if (known?.lastSeq === segment.lastSeq) continue;
+      const canGoOn = known !== undefined && known.lastSeq >= segment.keptAfterSeq;
+      await this.#inTransaction(async () => {
+        if (!canGoOn) await this.#copyMembers(segment);
+        const lastSeq = await this.#followMembers(segment, canGoOn ? known.lastSeq : segment.lastSeq);
+        return this.#withSegment(segment, lastSeq);
+      });
+    }
+  }
+
+  /** Returns the state with another number for a segment, or without the segment. */
+  #withSegment(
+    { segment, name }: Pick<SegmentState, 'segment' | 'name'>,
+    lastSeq: number | null,
+  ): ReplicaState {
+    const others = this.#state!.segments.filter((known) => known.segment !== segment);
+    return { ...this.#state!, segments: lastSeq === null ? others : [...others, { segment, name, lastSeq }] };
+  }
+
+  async #copyMembers({ segment, name }: Segment): Promise<void> {
+    await this.#run('DELETE FROM segment_members WHERE segment = ?', [name]);
+    for (let last: Membership | null = null; ; ) {
+      const page: readonly Membership[] = await this.#store.memberships(
+        this.#organisation,
+        segment,
+        last,
+        MEMBERS_AT_ONCE,
+      );
+      await this.#insertMembers(
+        name,
+        page.filter(({ leftSeq }) => leftSeq === null),
+      );
+      if (page.length < MEMBERS_AT_ONCE) return;
+      last = page.at(-1)!;
+    }
+  }
+
+  /** Applies the changes after a number, and returns the number of the last one. */
+  async #followMembers({ segment, name }: Segment, afterSeq: number): Promise<number> {
+    for (let lastSeq = afterSeq; ; ) {
+      const page = await this.#store.memberChanges(this.#organisation, segment, lastSeq, MEMBERS_AT_ONCE);
+      const changed = new Map(page.map((change) => [change.customerId, change]));
+      await this.#run(
+        `DELETE FROM segment_members WHERE segment = ? AND customer_id IN (SELECT unnest(string_split(?, ','))::UUID)`,
+        [name, [NIL_ID, ...changed.keys()].join(',')],
+      );
+      const entered = [...changed.values()].filter(({ hasEntered }) => hasEntered);
+      await this.#insertMembers(
+        name,
+        entered.map(({ customerId, atMs }) => ({ customerId, sinceMs: atMs })),
+      );
+      lastSeq = page.at(-1)?.seq ?? lastSeq;
+      if (page.length < MEMBERS_AT_ONCE) return lastSeq;
+    }
+  }
+
+  async #insertMembers(
+    name: string,
+    members: readonly Pick<Membership, 'customerId' | 'sinceMs'>[],
+  ): Promise<void> {
+    if (members.length === 0) return;
+    const ids = members.map(({ customerId }) => customerId);
+    const times = members.map(({ sinceMs }) => sinceMs);
+    await this.#run(
+      `INSERT INTO segment_members SELECT ?, unnest(string_split(?, ','))::UUID,
+        make_timestamptz(unnest(string_split(?, ','))::BIGINT * 1000)`,
+      [name, ids.join(','), times.join(',')],
+    );
+  }
+
   /** Writes the records of the lines. A record that the replica has already is replaced. */
   async #write(lines: Uint8Array): Promise<void> {
     for (const [type, text] of byType(new TextDecoder().decode(lines))) {
@@ -345,6 +458,19 @@ export class Replica {
 function seqOf({ type, position, uploadsSeq }: ReplicaState): number {
   const { seq, ids } = position;
   return type === null ? Math.min(ids === null ? seq : seq - 1, uploadsSeq) : 0;
+}
+
+function hasSegments(state: ReplicaState, segments: readonly Segment[]): boolean {
+  if (state.segments.length !== segments.length) return false;
+  const seqs = new Map(state.segments.map(({ segment, lastSeq }) => [segment, lastSeq]));
+  return segments.every(({ segment, lastSeq }) => seqs.get(segment)! >= lastSeq);
+}
+
+/** Returns the state that the connection's current transaction sees. */
+async function stateIn(connection: DuckDBConnection): Promise<ReplicaState> {
+  const found = await connection.runAndReadAll('SELECT state FROM replica_state');
+  const [row] = found.getRows() as [string][];
+  return JSON.parse(row![0]) as ReplicaState;
 }
 
 const everyEntry = {

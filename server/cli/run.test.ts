@@ -254,7 +254,14 @@ test('a key is issued with exactly the documented fields, and listed without its
     key: plain.key,
     org_id,
     name: null,
-    scopes: ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'analytics:read'],
+    scopes: [
+      'data:write',
+      'data:read',
+      'interactions:write',
+      'interactions:read',
+      'analytics:read',
+      'analytics:write',
+    ],
     expires_at: null,
   });
   const narrow = (await json(

@@ -8,20 +8,17 @@ import { reportGroupings, type SqlFormat, type SqlRefusal } from '../analytics/a
 
 import { Failure } from '../failure.ts';
 import { usagePeriod } from '../ledger/usage.ts';
-import { nearName } from '../near-name.ts';
 import type { AppDependencies } from './app-dependencies.ts';
-import { bodyEncoding, readBytes } from './body/read-body.ts';
+import { badBody, readJsonBody } from './body/read-json-body.ts';
 import { analyticsOff, tooManyQueries } from './fixed-refusals.ts';
 import { lacksScope } from './gate.ts';
 import { badQuery, readChoice, readQuery } from './query.ts';
 import type { Handler } from './read-handlers.ts';
-import { isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
+import { CSV_TYPE, isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { whenLeft } from './request-observation.ts';
 import { inTurn, type WorkSlots } from './work-slots.ts';
 
-const LARGEST_BODY_BYTES = 512 * 1024;
 const MOST_PARAMS = 1000;
-const CSV_TYPE = 'text/csv; charset=utf-8';
 const PARQUET_TYPE = 'application/vnd.apache.parquet';
 
 export const sqlTypes: Readonly<Record<SqlFormat, string>> = {
@@ -39,24 +36,18 @@ interface SentQuery {
 }
 
 export function postSql(service: AppDependencies): Handler {
-  const { analytics, inFlight, sqlSlots, sqlLimits } = service;
+  const { analytics, sqlSlots, sqlLimits } = service;
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const lack = lacksScope(request.caller!, 'analytics:read');
     if (lack !== null) return refuse(reply, lack);
     if (analytics === null) return refuse(reply, analyticsOff);
     const query = readQuery(request, []);
     if (isRefusal(query)) return refuse(reply, query);
-    const encoding = bodyEncoding(request.raw);
-    if (isRefusal(encoding)) return refuse(reply, encoding);
-    if (encoding !== null) return refuse(reply, compressed);
-    const { organisation, orgId } = request.caller!;
-    const bytes = await readBytes(request.raw, LARGEST_BODY_BYTES, inFlight, organisation);
-    if (bytes === null) return reply.hijack();
-    if (isRefusal(bytes)) return refuse(reply, bytes);
-    inFlight.give(organisation, bytes.byteLength);
-    inFlight.turns.responseMade(organisation, bytes.byteLength);
-    const sent = readSentQuery(bytes);
+    const body = await readJsonBody(service, request, ['sql', 'params']);
+    if (body === null) return reply.hijack();
+    const sent = isRefusal(body) ? body : checkSentQuery(body);
     if (isRefusal(sent)) return refuse(reply, sent);
+    const { organisation, orgId } = request.caller!;
     const format = formatOf(request.headers.accept);
     const mostRows = format === 'json' ? sqlLimits.sqlMaxRows : null;
     const order = { organisation, orgId, ...sent, format, mostRows, timeoutMs: sqlLimits.sqlTimeoutMs };
@@ -64,25 +55,34 @@ export function postSql(service: AppDependencies): Handler {
   };
 }
 
-export function getRecommendationReport({ analytics, sqlSlots, sqlLimits }: AppDependencies): Handler {
+export function getRecommendationReport({ analytics, sqlSlots, sqlLimits, store }: AppDependencies): Handler {
   return async (request, reply) => {
     const lack = lacksScope(request.caller!, 'analytics:read');
     if (lack !== null) return refuse(reply, lack);
     if (analytics === null) return refuse(reply, analyticsOff);
-    const query = readQuery(request, ['from', 'to', 'by']);
+    const query = readQuery(request, ['from', 'to', 'by', 'holdout']);
     if (isRefusal(query)) return refuse(reply, query);
     const by = readChoice('by', reportGroupings, query.by);
     if (isRefusal(by)) return refuse(reply, by);
     const period = usagePeriod(query.from, query.to, Date.now());
     if (period instanceof Failure) return refuse(reply, badQuery(`${period.reason}.`));
     const { organisation, orgId } = request.caller!;
-    const order = { organisation, orgId, ...period, by, timeoutMs: sqlLimits.sqlTimeoutMs };
+    const { holdout = null } = query;
+    if (holdout !== null) {
+      const { segments } = await store.segments(organisation);
+      if (!segments.some(({ name }) => name === holdout)) return refuse(reply, noHoldout(holdout));
+    }
+    const order = { organisation, orgId, ...period, by, holdout, timeoutMs: sqlLimits.sqlTimeoutMs };
     return passOn(sqlSlots, request, reply, JSON_TYPE, (signal) => analytics.report(order, signal));
   };
 }
 
+function noHoldout(name: string): Refusal {
+  return badQuery(`holdout must be the name of a segment; there is none named ${quote(name)}.`);
+}
+
 /** Waits for a slot, and sends what the analytics process answers. Ends its work if the client leaves. */
-function passOn(
+export function passOn(
   slots: WorkSlots,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -102,12 +102,7 @@ function passOn(
   });
 }
 
-const compressed: Refusal = {
-  refusal: 'unsupported_media_type',
-  message: 'Send the query without compression.',
-};
-
-function refusalOf({ kind, message, position }: SqlRefusal): Refusal {
+export function refusalOf({ kind, message, position }: SqlRefusal): Refusal {
   if (kind === 'unavailable') {
     return { refusal: 'service_unavailable', message, headers: { 'Retry-After': '1' } };
   }
@@ -124,25 +119,11 @@ function formatOf(accept: string | undefined): SqlFormat {
   return 'json';
 }
 
-export function readSentQuery(bytes: Uint8Array): SentQuery | Refusal {
-  let sent: unknown;
-  try {
-    sent = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (error) {
-    return bad(`The body is not JSON: ${(error as Error).message}.`);
-  }
-  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
-    return bad('The body must be a JSON object, such as {"sql": "SELECT count(*) FROM shops"}.');
-  }
-  const unknown = Object.keys(sent).find((name) => name !== 'sql' && name !== 'params');
-  if (unknown !== undefined) {
-    const near = nearName(unknown, ['sql', 'params']);
-    return bad(`The field ${quote(unknown)} is not known${near === null ? '' : `; did you mean ${near}?`}`);
-  }
-  const { sql, params = [] } = sent as { readonly sql?: unknown; readonly params?: unknown };
-  if (typeof sql !== 'string' || sql.trim() === '') return bad('The field sql must be a query, as a text.');
+export function checkSentQuery({ sql, params = [] }: Readonly<Record<string, unknown>>): SentQuery | Refusal {
+  if (typeof sql !== 'string' || sql.trim() === '')
+    return badBody('The field sql must be a query, as a text.');
   if (!Array.isArray(params) || params.length > MOST_PARAMS || !params.every(isParam)) {
-    return bad(
+    return badBody(
       `The field params must be a list of at most ${MOST_PARAMS} texts, numbers, booleans or nulls, one for each ?.`,
     );
   }
@@ -151,8 +132,4 @@ export function readSentQuery(bytes: Uint8Array): SentQuery | Refusal {
 
 function isParam(value: unknown): value is Param {
   return value === null || ['string', 'number', 'boolean'].includes(typeof value);
-}
-
-function bad(message: string): Refusal {
-  return { refusal: 'bad_request', message };
 }

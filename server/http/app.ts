@@ -45,6 +45,17 @@ import { getOpenApi, getReference, getReferenceScript, getReferenceStyle } from 
 import { type Refusal, type RefusalName, rawRefusal, refusals, refuse } from './refusals.ts';
 import { reportUnparsed, watch } from './request-observation.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
+import {
+  deleteSegment,
+  explainMember,
+  getMemberChanges,
+  getMembers,
+  getSegment,
+  getSegments,
+  postPreview,
+  postRefresh,
+  putSegment,
+} from './segment-handlers.ts';
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | FastifyReply;
 
@@ -173,6 +184,15 @@ function handlersOf(
     getUsage: getUsage(service),
     runSql: postSql(service),
     getRecommendationReport: getRecommendationReport(service),
+    listSegments: getSegments(service),
+    previewSegment: postPreview(service),
+    getSegment: getSegment(service),
+    saveSegment: putSegment(service),
+    deleteSegment: deleteSegment(service),
+    refreshSegment: postRefresh(service),
+    listMembers: getMembers(service),
+    explainMember: explainMember(service),
+    listMemberChanges: getMemberChanges(service),
     getLiveness: (_, reply) => reply.send({ status: 'alive' }),
     async getReadiness(_, reply) {
       if (isClosing()) return refuse(reply, shuttingDown);

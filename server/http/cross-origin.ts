@@ -11,7 +11,7 @@ import { refuse } from './refusals.ts';
 const NO_CONTENT_STATUS = 204;
 
 const preflightHeaders = {
-  'Access-Control-Allow-Methods': 'GET, HEAD, POST',
+  'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, DELETE',
   'Access-Control-Allow-Headers':
     'Authorization, Content-Type, Content-Encoding, Idempotency-Key, Prefer, traceparent, tracestate',
   'Access-Control-Max-Age': '86400',

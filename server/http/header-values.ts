@@ -6,6 +6,7 @@ import type { Refusal } from './refusals.ts';
 
 export const LONGEST_IDEMPOTENCY_KEY_CHARACTERS = 255;
 const NDJSON = 'application/x-ndjson';
+const CSV = 'text/csv';
 const bearer = /^ *bearer +([^ ]+) *$/i;
 const visibleAscii = /^[\x21-\x7e]+$/;
 const lenient = /(?:^|,)\s*handling\s*=\s*"?lenient"?\s*(?:$|[,;])/i;
@@ -16,8 +17,16 @@ export function presentedKey({ authorization }: IncomingHttpHeaders): string | n
   return parts === null ? null : parts[1]!;
 }
 
-export function acceptsNdjson({ accept }: IncomingHttpHeaders): boolean {
-  return (accept ?? '').split(',').some((range) => range.split(';', 1)[0]!.trim().toLowerCase() === NDJSON);
+export function acceptsNdjson(headers: IncomingHttpHeaders): boolean {
+  return accepts(headers, NDJSON);
+}
+
+export function acceptsCsv(headers: IncomingHttpHeaders): boolean {
+  return accepts(headers, CSV);
+}
+
+function accepts({ accept }: IncomingHttpHeaders, type: string): boolean {
+  return (accept ?? '').split(',').some((range) => range.split(';', 1)[0]!.trim().toLowerCase() === type);
 }
 
 export function preferredHandling({ prefer }: IncomingHttpHeaders): Handling {

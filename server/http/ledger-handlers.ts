@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dateTime, dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
-import { Flaw, quote } from '@headgate/catalogue/kinds/kind.ts';
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
   INTERACTIONS,
   isUploadTypeName,
@@ -31,7 +31,17 @@ import { listBusy, tooManyFollowers, tooManyLists, tooManyLookUps } from './fixe
 import { unauthorized } from './gate.ts';
 import { acceptsNdjson, presentedKey } from './header-values.ts';
 import { unknownType } from './path-parameters.ts';
-import { badQuery, readChoice, readCursor, readFilter, readLimit, readQuery, writeCursor } from './query.ts';
+import {
+  badQuery,
+  readChoice,
+  readCursor,
+  readFilter,
+  readLimit,
+  readQuery,
+  readWhole,
+  wholeNumber,
+  writeCursor,
+} from './query.ts';
 import { type Handler, pathId, sendPage } from './read-handlers.ts';
 import { isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { whenClosed, whenLeft } from './request-observation.ts';
@@ -327,26 +337,7 @@ function readMoment(name: string, value: string | undefined): number | null | Re
   return isRefusal(moment) ? moment : Date.parse(moment);
 }
 
-/** Checks the number of an entry in a cursor. */
-const seqCheck = {
-  check: (value: unknown) =>
-    /^\d{1,15}$/.test(String(value)) ? String(value) : new Flaw('invalid_format', 'must be a number'),
-};
-
 function readSeqCursor(cursor: string): number | Refusal {
-  const values = readCursor(cursor, [seqCheck]);
+  const values = readCursor(cursor, [wholeNumber]);
   return isRefusal(values) ? values : Number(values[0]);
-}
-
-function readWhole(
-  name: string,
-  value: string | undefined,
-  least: number,
-  most: number,
-  ifOmitted: number,
-): number | Refusal {
-  if (value === undefined) return ifOmitted;
-  const number = /^\d{1,9}$/.test(value) ? Number(value) : -1;
-  if (number >= least && number <= most) return number;
-  return badQuery(`${name} must be a whole number from ${least} to ${most}, not ${quote(value)}.`);
 }

@@ -76,3 +76,22 @@ export function readChoice<const Choice extends string>(
   if ((choices as readonly string[]).includes(value)) return value as Choice;
   return badQuery(`${name} must be one of ${choices.join(', ')}, not ${quote(value)}.`);
 }
+
+/** Checks a whole number in a cursor. */
+export const wholeNumber = {
+  check: (value: unknown) =>
+    /^\d{1,15}$/.test(String(value)) ? String(value) : new Flaw('invalid_format', 'must be a number'),
+};
+
+export function readWhole(
+  name: string,
+  value: string | undefined,
+  least: number,
+  most: number,
+  ifOmitted: number,
+): number | Refusal {
+  if (value === undefined) return ifOmitted;
+  const number = /^\d{1,15}$/.test(value) ? Number(value) : -1;
+  if (number >= least && number <= most) return number;
+  return badQuery(`${name} must be a whole number from ${least} to ${most}, not ${quote(value)}.`);
+}

@@ -37,7 +37,7 @@ export const refusals = {
   not_found: {
     status: 404,
     error: 'Not Found',
-    meaning: 'There is no such path, no such type, or no such record in the organisation.',
+    meaning: 'There is no such path or type, or no such record or segment in the organisation.',
     remedy: 'Check the path. If the type is unknown, `message` lists the known ones.',
   },
   method_not_allowed: {
@@ -55,15 +55,18 @@ export const refusals = {
   conflict: {
     status: 409,
     error: 'Conflict',
-    meaning: 'A request with the same `Idempotency-Key` is still running.',
-    remedy: 'Wait for the number of seconds in `Retry-After`, then send it again.',
+    meaning:
+      'A request with the same `Idempotency-Key` is still running, the segment is being evaluated, or another segment ' +
+      'uses it.',
+    remedy:
+      'Wait for the number of seconds in `Retry-After`, then send it again. Do not delete a segment that is used.',
   },
   gone: {
     status: 410,
     error: 'Gone',
     meaning:
       'The changes after the position `after` are not available, because they are older than the server keeps changes, ' +
-      'or because the position is beyond the last entry.',
+      'or because the position is beyond the last change.',
     remedy: 'Start over: note `latest`, read everything, then follow from there.',
   },
   content_too_large: {
@@ -121,6 +124,7 @@ export const refusals = {
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8';
+export const CSV_TYPE = 'text/csv; charset=utf-8';
 
 export type RefusalName = keyof typeof refusals;
 
@@ -132,6 +136,8 @@ export interface Refusal {
   readonly latest?: number;
   /** The number of characters before the error in the text of an SQL query. */
   readonly position?: number;
+  /** The path of the node that is not valid in the condition of a segment. */
+  readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -142,6 +148,7 @@ export interface RefusalBody {
   readonly details?: readonly unknown[];
   readonly latest?: number;
   readonly position?: number;
+  readonly path?: string;
 }
 
 export function isRefusal(value: unknown): value is Refusal {
@@ -149,7 +156,7 @@ export function isRefusal(value: unknown): value is Refusal {
 }
 
 export function refusalBody(given: Refusal, requestId: string): RefusalBody {
-  const { refusal, message, details, latest, position } = given;
+  const { refusal, message, details, latest, position, path } = given;
   const { error } = refusals[refusal];
   return {
     error,
@@ -158,6 +165,7 @@ export function refusalBody(given: Refusal, requestId: string): RefusalBody {
     ...(details === undefined ? {} : { details }),
     ...(latest === undefined ? {} : { latest }),
     ...(position === undefined ? {} : { position }),
+    ...(path === undefined ? {} : { path }),
   };
 }
 

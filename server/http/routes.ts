@@ -10,7 +10,7 @@
 export type Access = 'key' | 'open' | 'probe';
 
 export interface Route {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
   readonly access: Access;
 }
@@ -28,6 +28,15 @@ export const apiRoutes = {
   getUsage: { method: 'GET', path: '/v1/usage', access: 'key' },
   runSql: { method: 'POST', path: '/v1/sql', access: 'key' },
   getRecommendationReport: { method: 'GET', path: '/v1/reports/recommendations', access: 'key' },
+  listSegments: { method: 'GET', path: '/v1/segments', access: 'key' },
+  previewSegment: { method: 'POST', path: '/v1/segments/preview', access: 'key' },
+  getSegment: { method: 'GET', path: '/v1/segments/:name', access: 'key' },
+  saveSegment: { method: 'PUT', path: '/v1/segments/:name', access: 'key' },
+  deleteSegment: { method: 'DELETE', path: '/v1/segments/:name', access: 'key' },
+  refreshSegment: { method: 'POST', path: '/v1/segments/:name/refresh', access: 'key' },
+  listMembers: { method: 'GET', path: '/v1/segments/:name/members', access: 'key' },
+  explainMember: { method: 'GET', path: '/v1/segments/:name/members/:id', access: 'key' },
+  listMemberChanges: { method: 'GET', path: '/v1/segments/:name/changes', access: 'key' },
   getLiveness: { method: 'GET', path: '/livez', access: 'probe' },
   getReadiness: { method: 'GET', path: '/readyz', access: 'probe' },
   getOpenApi: { method: 'GET', path: '/openapi.json', access: 'open' },

@@ -1,6 +1,6 @@
 // The SQL for the tables of segments, which is the same in every store. Parameters are written as $1, $2 and so on.
 
-import type { Membership, NumberedMemberChange, Segment } from './segments.ts';
+import type { DueSegment, Membership, NumberedMemberChange, Segment } from './segments.ts';
 
 export type Value = string | number | null;
 
@@ -103,10 +103,14 @@ export const markDeletedSql =
   'UPDATE segments SET name = NULL, token = NULL WHERE organisation = $1 AND name = $2';
 
 /** Parameters: the times of `DueTimes`. */
-export const dueSql = `SELECT DISTINCT organisation FROM segments
+export const dueSql = `SELECT organisation, name FROM segments
   WHERE name IS NOT NULL
     AND (evaluated_at_ms IS NULL OR evaluated_at_ms < $1 OR evaluated_at_ms < saved_at_ms)
-    AND (attempted_at_ms IS NULL OR attempted_at_ms < $2 OR attempted_at_ms < saved_at_ms)`;
+    AND (failure IS NULL OR attempted_at_ms < $2 OR attempted_at_ms < saved_at_ms)`;
+
+export function dueSegmentOf([organisation, name]: readonly unknown[]): DueSegment {
+  return { organisation: Number(organisation), name: name as string };
+}
 
 /** Parameters: organisation, segment, token, time, and the time before which an evaluation counts as abandoned. */
 export const beginSql = `UPDATE segments SET token = $3, token_at_ms = $4

@@ -54,6 +54,11 @@ export interface DueTimes {
   readonly attemptedBeforeMs: number;
 }
 
+export interface DueSegment {
+  readonly organisation: OrganisationNumber;
+  readonly name: string;
+}
+
 /** Identifies a running evaluation. */
 export interface EvaluationKey {
   readonly organisation: OrganisationNumber;
@@ -105,8 +110,8 @@ export interface SegmentStore {
   ): Promise<boolean>;
   /** Deletes a segment with its members. Returns false and changes nothing if the set has another revision now. */
   deleteSegment(organisation: OrganisationNumber, revision: number, name: string): Promise<boolean>;
-  /** Returns the organisations that have segments to be evaluated. */
-  organisationsWithDueSegments(due: DueTimes): Promise<readonly OrganisationNumber[]>;
+  /** Returns the segments of all organisations that have to be evaluated. */
+  dueSegments(due: DueTimes): Promise<readonly DueSegment[]>;
   /**
    * Begins an evaluation. Returns the segment as it is now, or null if it does not exist or another evaluation of it is
    * running.

@@ -116,7 +116,8 @@ export function apiOf(url: string, key: string | null): Api {
         : { body: (isRaw ? body : JSON.stringify(body)) as NonNullable<RequestInit['body']> }),
     });
     const text = await response.text();
-    const parsed = text === '' ? undefined : JSON.parse(text);
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+    const parsed = isJson && text !== '' ? JSON.parse(text) : undefined;
     return { status: response.status, headers: response.headers, text, body: parsed as Body };
   };
   return {

@@ -16,7 +16,7 @@ import {
 export interface DescribedOperation {
   /** As in the description: `/v1/data/shops/{id}`. */
   readonly path: string;
-  readonly method: 'get' | 'post';
+  readonly method: 'get' | 'post' | 'put' | 'delete';
   readonly operation: Operation;
 }
 
@@ -45,7 +45,7 @@ export class DescribedApi {
     this.operations = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.entries(item as Record<string, Operation>).map(([method, operation]) => ({
         path,
-        method: method as 'get' | 'post',
+        method: method as DescribedOperation['method'],
         operation,
       })),
     );

@@ -8,8 +8,8 @@ import { type Environment, type Headgate, startHeadgate } from './headgate.ts';
 export interface RunningHeadgate {
   /** For use within tests and hooks only: no server runs while suites are being declared. */
   readonly headgate: Headgate;
-  /** Returns a client of a new organisation, with a key of all scopes. */
-  newApi(): Promise<Api>;
+  /** Returns a client of a new organisation, with a key of all scopes, or of the given ones. */
+  newApi(scopes?: readonly string[]): Promise<Api>;
 }
 
 export function runningHeadgate(store: TestStore, environment: Environment = {}): RunningHeadgate {
@@ -35,8 +35,8 @@ export function runningHeadgate(store: TestStore, environment: Environment = {})
     get headgate() {
       return headgate();
     },
-    async newApi() {
-      const { key } = await headgate().newKey();
+    async newApi(scopes) {
+      const { key } = await headgate().newKey(undefined, scopes);
       return apiOf(headgate().url, key);
     },
   };

@@ -1,16 +1,9 @@
 // Compares the purchases of the students who get recommendations with those of a holdout: a segment of students who get
 // none.
 
-import { type DuckDBConnection, type DuckDBValue, LIST, listValue, VARCHAR } from '@duckdb/node-api';
+import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
 import { differenceInterval, type Sample } from './intervals.ts';
 import { endOfPeriodMs, type ReportPeriod, startOfDayMs, timestampValue } from './report-period.ts';
-
-export interface Holdout {
-  /** The name of the segment. */
-  readonly segment: string;
-  /** The customer ids of its members. */
-  readonly members: readonly string[];
-}
 
 export interface HoldoutStudents {
   readonly students: number;
@@ -43,7 +36,7 @@ export interface HoldoutComparison {
 /** Every customer counts, also those without purchases. Members who were served by mistake remain in the holdout. */
 const holdoutSql = `
 WITH
-members AS (SELECT DISTINCT unnest($members)::UUID AS customer_id),
+members AS (SELECT customer_id FROM segment_members WHERE segment = $segment),
 bought AS (
   SELECT student_id, count(*) AS purchases, fsum(amount) AS amount
   FROM transactions
@@ -73,18 +66,13 @@ interface Arm extends HoldoutStudents {
 export async function compareWithHoldout(
   connection: DuckDBConnection,
   period: ReportPeriod,
-  { segment, members }: Holdout,
+  segment: string,
 ): Promise<HoldoutComparison> {
-  const reader = await connection.runAndReadAll(
-    holdoutSql,
-    {
-      members: listValue([...members]),
-      period_from: timestampValue(startOfDayMs(period.from)),
-      period_to: timestampValue(endOfPeriodMs(period)),
-    },
-    // The type of an empty list cannot be inferred.
-    { members: LIST(VARCHAR) },
-  );
+  const reader = await connection.runAndReadAll(holdoutSql, {
+    segment,
+    period_from: timestampValue(startOfDayMs(period.from)),
+    period_to: timestampValue(endOfPeriodMs(period)),
+  });
   const rows = reader.getRowObjects();
   const withRecommendations = armOf(rows.find(({ is_holdout }) => is_holdout === false));
   const without = armOf(rows.find(({ is_holdout }) => is_holdout === true));

@@ -84,9 +84,10 @@ async function reportOfPage(): Promise<RecommendationsReport> {
   );
   const [, from, to, day] = /covers ([\d-]+) to ([\d-]+), and is made on ([\d-]+)\./.exec(page)!;
   const [, member] = /the segment has one member, (\w+):/.exec(page)!;
+  await setRows(connection, 'segment_members', [{ segment: 'holdout', customer_id: idOf(member!) }]);
   return recommendationsReport(
     connection,
-    { from: from!, to: to!, by: null, holdout: { segment: 'holdout', members: [idOf(member!)!] } },
+    { from: from!, to: to!, by: null, holdout: 'holdout' },
     { seq: 1, at: `${day}T00:00:00Z`, complete: true },
   );
 }

@@ -4,14 +4,15 @@
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
 import { type ReportGrouping, type WindowDays, windowsDays } from '../analytics-orders.ts';
 import type { AsOf } from '../replica.ts';
-import { compareWithHoldout, type Holdout, type HoldoutComparison, toCents } from './holdout.ts';
+import { compareWithHoldout, type HoldoutComparison, toCents } from './holdout.ts';
 import { LEAST_SAMPLE, wilsonInterval } from './intervals.ts';
 import { lastClosedDayMs, recommendationsSql, recommendationsValues } from './recommendations-sql.ts';
 import { DAY_MS, endOfPeriodMs, type ReportPeriod } from './report-period.ts';
 
 export interface RecommendationsQuery extends ReportPeriod {
   readonly by: ReportGrouping | null;
-  readonly holdout: Holdout | null;
+  /** The name of a segment. */
+  readonly holdout: string | null;
 }
 
 export interface WindowFigures {

@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { SqlFormat, SqlOrder, SqlRefusal } from '../analytics-orders.ts';
-import type { AsOf, Replica } from '../replica.ts';
+import type { AsOf, Replica, Wanted } from '../replica.ts';
 import { replicaTables } from '../replica-tables.ts';
 import { CATCH_UP_MS, DamagedReplica, isDamage, withReplica } from '../replica-use.ts';
 import type { Replicas } from '../replicas.ts';
@@ -37,8 +37,8 @@ export function answerSql(
   return withReplica(service.replicas, order, async (replica) => {
     const refusal = await check(replica, order.sql);
     if (refusal !== null) return refusal;
-    const wantedSeq = await replica.catchUp(CATCH_UP_MS);
-    const failure = await send(replica, service.exportFolder, order, wantedSeq, response, left.signal);
+    const wanted = await replica.catchUp(CATCH_UP_MS);
+    const failure = await send(replica, service.exportFolder, order, wanted, response, left.signal);
     if (failure === null) return null;
     if ('isStuck' in failure && failure.isStuck) service.onStuck();
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
@@ -61,7 +61,7 @@ async function send(
   replica: Replica,
   exportFolder: string,
   order: SqlOrder,
-  wantedSeq: number,
+  wanted: Wanted,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
@@ -73,7 +73,7 @@ async function send(
     withinMs: timeoutMs,
     signal,
     async whenBegun(begun: DuckDBConnection): Promise<void> {
-      asOf = await replica.asOf(begun, wantedSeq);
+      asOf = await replica.asOf(begun, wanted);
     },
   };
   try {

@@ -4,7 +4,7 @@ import { date } from '@headgate/catalogue/kinds/date.ts';
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import { reportGroupings, windowsDays } from '../../analytics/analytics-orders.ts';
-import { readSentQuery } from '../analytics-handlers.ts';
+import { checkSentQuery } from '../analytics-handlers.ts';
 import { apiRoutes } from '../routes.ts';
 import type { Example, Operation } from './document-shape.ts';
 import { refTo } from './document-shape.ts';
@@ -59,7 +59,7 @@ const sqlSchemas: Readonly<Record<string, JsonSchema>> = {
       seq: count('The query has seen everything up to this entry of the ledger.'),
       at: {
         ...shownDateTimeSchema,
-        description: 'When the copy of the data was last compared with the ledger.',
+        description: 'When the query arrived. Relative times, such as `30d`, are computed from it.',
       },
       complete: {
         type: 'boolean',
@@ -132,11 +132,38 @@ const groupProperties: Readonly<Record<string, JsonSchema>> = {
 
 const day: JsonSchema = { type: 'string', format: 'date' };
 
+const numberOrNull: JsonSchema = { type: ['number', 'null'] };
+const holdoutStudents = object({
+  students: count('Customers who are not deleted.'),
+  purchases: count('Their purchases in the period.'),
+  amount: { type: 'number', description: 'The sum of the amounts.' },
+  purchases_per_student: numberOrNull,
+  amount_per_student: numberOrNull,
+});
+const holdoutDifference = object({
+  value: { ...numberOrNull, description: 'The value with recommendations minus the value without.' },
+  low: { ...numberOrNull, description: 'The lower end of the 95 % interval.' },
+  high: { ...numberOrNull, description: 'The upper end of the 95 % interval.' },
+});
+
 const reportSchemas: Readonly<Record<string, JsonSchema>> = {
   RecommendationGroup: object(groupProperties, {
     title: 'Figures of a group',
     optional: [...reportGroupings],
   }),
+  HoldoutComparison: object(
+    {
+      segment: text('The name of the segment.'),
+      served_by_mistake: count('Members with an interaction that came from a recommendation.'),
+      with_recommendations: holdoutStudents,
+      without_recommendations: holdoutStudents,
+      difference: object({
+        purchases_per_student: holdoutDifference,
+        amount_per_student: holdoutDifference,
+      }),
+    },
+    { title: 'Comparison with a holdout' },
+  ),
   RecommendationReport: object(
     {
       from: { ...day, description: 'The first day, in UTC.' },
@@ -163,7 +190,10 @@ const reportSchemas: Readonly<Record<string, JsonSchema>> = {
         ),
       }),
       groups: listOf('RecommendationGroup', 'One group without `by`.'),
-      holdout: { type: ['object', 'null'], description: 'Null.' },
+      holdout: {
+        oneOf: [refTo('schemas', 'HoldoutComparison'), { type: 'null' }],
+        description: 'Null without `holdout`.',
+      },
       notes: { type: 'array', items: { type: 'string' }, description: 'What the figures do not say.' },
     },
     { title: 'Recommendation report' },
@@ -172,58 +202,74 @@ const reportSchemas: Readonly<Record<string, JsonSchema>> = {
 
 export function getRecommendationReport(): Operation {
   const exampleDay = exampleRecordedAt.slice(0, 10);
-  return keyed('analytics:read', undefined, {
-    operationId: 'getRecommendationReport',
-    summary: 'Get the recommendation report',
-    description:
-      'Compares what students did and bought after a recommendation with what they did without one. Each purchase is ' +
-      "credited once, to the same student's last touch at the same shop within 1, 7 or 30 days.",
-    parameters: [
-      query('from', 'The first day, in UTC. By default 29 days before `to`.', date.schema, exampleDay),
-      query('to', 'The last day, in UTC. By default today.', date.schema, exampleDay),
-      query('by', 'What to group by.', { type: 'string', enum: reportGroupings }, 'platform'),
-    ],
-    responses: {
-      200: answered('The report.', jsonContent(refTo('schemas', 'RecommendationReport'))),
-      400: refused(
-        {
-          refusal: 'bad_request',
-          message: 'by must be one of item_type, day, platform, interaction_type, not "week".',
-        },
-        keyHeaders,
-        'bad_group',
-        BAD_QUERY,
-      ),
+  return keyed(
+    'analytics:read',
+    undefined,
+    {
+      operationId: 'getRecommendationReport',
+      summary: 'Get the recommendation report',
+      description:
+        'Compares what students did and bought after a recommendation with what they did without one. Each purchase is ' +
+        "credited once, to the same student's last touch at the same shop within 1, 7 or 30 days.",
+      parameters: [
+        query('from', 'The first day, in UTC. By default 29 days before `to`.', date.schema, exampleDay),
+        query('to', 'The last day, in UTC. By default today.', date.schema, exampleDay),
+        query('by', 'What to group by.', { type: 'string', enum: reportGroupings }, 'platform'),
+        query(
+          'holdout',
+          'A segment that gets no recommendations. Its members are compared with all other customers.',
+          { type: 'string' },
+          'holdout',
+        ),
+      ],
+      responses: {
+        200: answered('The report.', jsonContent(refTo('schemas', 'RecommendationReport'))),
+        400: refused(
+          {
+            refusal: 'bad_request',
+            message: 'by must be one of item_type, day, platform, interaction_type, not "week".',
+          },
+          keyHeaders,
+          'bad_group',
+          BAD_QUERY,
+        ),
+      },
+      path: `${apiRoutes.getRecommendationReport.path}?from=${exampleDay}&to=${exampleDay}`,
+      anchor: 'recommendations',
     },
-    path: `${apiRoutes.getRecommendationReport.path}?from=${exampleDay}&to=${exampleDay}`,
-    anchor: 'recommendations',
-  });
+    ANALYTICS_TAG,
+  );
 }
 
 export function runSql(): Operation {
-  return keyed('analytics:read', undefined, {
-    operationId: 'runSql',
-    summary: 'Run an SQL query',
-    description:
-      "Runs a SELECT statement of DuckDB on the organisation's data. There is a table for each type, with `_` for `-`, " +
-      'and the tables `interactions` and `uploads`. Deleted records are included, with `is_deleted`. The query sees ' +
-      'everything that was uploaded before; `as_of` says so. With the header `Accept: text/csv`, ' +
-      '`application/x-ndjson` or `application/vnd.apache.parquet`, the response has that format and no limit of rows.',
-    body: { schema: 'SqlQuery', name: 'shops_by_region', example },
-    responses: {
-      ...statusesOfBodies,
-      200: answered('The rows.', jsonContent(refTo('schemas', 'SqlResult'), { shops_by_region: example })),
-      400: refused(
-        refusalFrom(readSentQuery(Buffer.from('{}'))),
-        keyHeaders,
-        'no_query',
-        'The body or the query is not valid, or the query took too long or too much memory. `position` is the number ' +
-          'of characters before the error in the text of the query.',
-      ),
+  return keyed(
+    'analytics:read',
+    undefined,
+    {
+      operationId: 'runSql',
+      summary: 'Run an SQL query',
+      description:
+        "Runs a SELECT statement of DuckDB on the organisation's data. There is a table for each type, with `_` for `-`, " +
+        'and the tables `interactions`, `uploads` and `segment_members`. Deleted records are included, with `is_deleted`. The query sees ' +
+        'everything that was uploaded before; `as_of` says so. With the header `Accept: text/csv`, ' +
+        '`application/x-ndjson` or `application/vnd.apache.parquet`, the response has that format and no limit of rows.',
+      body: { schema: 'SqlQuery', name: 'shops_by_region', example },
+      responses: {
+        ...statusesOfBodies,
+        200: answered('The rows.', jsonContent(refTo('schemas', 'SqlResult'), { shops_by_region: example })),
+        400: refused(
+          refusalFrom(checkSentQuery({})),
+          keyHeaders,
+          'no_query',
+          'The body or the query is not valid, or the query took too long or too much memory. `position` is the number ' +
+            'of characters before the error in the text of the query.',
+        ),
+      },
+      path: apiRoutes.runSql.path,
+      anchor: 'sql',
     },
-    path: apiRoutes.runSql.path,
-    anchor: 'sql',
-  });
+    ANALYTICS_TAG,
+  );
 }
 
 export const analyticsSchemas: Readonly<Record<string, JsonSchema>> = { ...sqlSchemas, ...reportSchemas };

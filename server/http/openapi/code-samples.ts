@@ -11,8 +11,9 @@ export function codeSamples(curl: string, lines?: string): readonly CodeSample[]
 }
 
 /** Returns the command for a path with its query. */
-export function curlOf(path: string, needsKey: boolean, body?: unknown): string {
+export function curlOf(path: string, needsKey: boolean, body?: unknown, method?: string): string {
   const options = [
+    ...(method === undefined ? [] : [`-X ${method}`]),
     ...(needsKey ? ['-H "Authorization: Bearer $HEADGATE_KEY"'] : []),
     ...(body === undefined
       ? []

@@ -12,6 +12,7 @@ import { otherOperations, recordOperations, SERVICE_TAG, uploadInteractions } fr
 import { parameters } from './parameters.ts';
 import { headers, sharedResponses } from './responses.ts';
 import { componentSchemas, schemaNameOf } from './schemas.ts';
+import { SEGMENTS_TAG } from './segment-operations.ts';
 
 /** The limits of the server that the document states. They come from the settings. */
 export interface ApiLimits {
@@ -40,7 +41,7 @@ export function openApiDocument(limits: ApiLimits) {
       { name: 'Records', tags: uploadOrder(recordTypes) },
       { name: 'Interactions', tags: [INTERACTIONS] },
       { name: 'Ledger', tags: [LEDGER_TAG] },
-      { name: 'Analytics', tags: [ANALYTICS_TAG] },
+      { name: 'Analytics', tags: [ANALYTICS_TAG, SEGMENTS_TAG] },
       { name: 'Service', tags: [SERVICE_TAG] },
     ],
     paths: paths(),
@@ -88,6 +89,14 @@ function tags(): Tag[] {
         'with the ledger.',
     },
     {
+      name: SEGMENTS_TAG,
+      'x-displayName': 'Segments',
+      'x-object': 'Segment',
+      description:
+        'A segment is a condition on customers and what they did. It is evaluated every 15 minutes, unless the operator ' +
+        'has set another time, and on request.',
+    },
+    {
       name: SERVICE_TAG,
       'x-displayName': 'Service',
       description: 'For supervisors, load balancers and tools.',
@@ -109,6 +118,8 @@ function tagOf(type: RecordTypeName): Tag {
 interface PathItem {
   readonly get?: Operation;
   readonly post?: Operation;
+  readonly put?: Operation;
+  readonly delete?: Operation;
 }
 
 /** Returns all paths. The paths of each record type are together, and the types are in upload order. */
@@ -116,7 +127,7 @@ function paths(): Record<string, PathItem> {
   const all: Record<string, PathItem> = {};
   const add = (route: string, operation: Operation, type = ''): void => {
     const { method, path } = apiRoutes[route as ApiRouteName];
-    const shown = path.replace(':type', type).replace(':id', '{id}');
+    const shown = path.replace(':type', type).replaceAll(/:(\w+)/g, '{$1}');
     all[shown] = { ...all[shown], [method.toLowerCase()]: operation };
   };
   for (const type of uploadOrder(recordTypes)) {

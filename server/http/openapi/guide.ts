@@ -24,7 +24,9 @@ const scopes: Readonly<Record<Action, string>> = {
   'data:read': 'read records back',
   'interactions:write': 'record interactions',
   'interactions:read': 'read interactions back',
-  'analytics:read': 'run SQL queries and reports on everything that the organisation has uploaded',
+  'analytics:read':
+    'run SQL queries and reports on everything that the organisation has uploaded, and read segments',
+  'analytics:write': 'save, evaluate and delete segments',
 };
 
 export function guide(limits: ApiLimits): string {

@@ -26,23 +26,31 @@ export interface Own extends Pick<Operation, 'operationId' | 'summary' | 'descri
   readonly body?: { readonly schema: string; readonly name: string; readonly example: Example };
   /** The path and query of the code samples. */
   readonly path: string;
+  /** The method of the code samples, if curl does not use it by itself. */
+  readonly method?: 'POST' | 'PUT' | 'DELETE';
   /** The lines of the TypeScript sample that use `client`. Missing if the client does not support the request. */
   readonly typescript?: string;
   /** The anchor on the reference page, without the tag. */
   readonly anchor: string;
 }
 
-/** Describes an operation that needs a key with a scope for the action. */
-export function keyed(action: Action, type: RecordTypeName | undefined, own: Own): Operation {
+/** Describes an operation that needs a key with a scope for the action, or for the action on one type. */
+export function keyed(
+  action: Action,
+  type: RecordTypeName | undefined,
+  own: Own,
+  tag: string = type ?? INTERACTIONS,
+): Operation {
   const scopes = type === undefined ? [action] : [action, `${action}:${type}`];
   const security = scopes.map((scope) => ({ apiKey: [scope] }));
   const forbidden = refused(refusalFrom(lacksScope({ scopes: [] }, action, type)));
   const responses = { ...own.responses, 403: forbidden };
-  return describe('key', type ?? INTERACTIONS, security, { ...own, responses });
+  return describe('key', tag, security, { ...own, responses });
 }
 
 export function describe(access: Access, tag: string, security: Operation['security'], own: Own): Operation {
-  const { operationId, summary, description, parameters, body, responses, path, typescript, anchor } = own;
+  const { operationId, summary, description, parameters, body, responses, typescript, anchor } = own;
+  const { path, method } = own;
   const sent = body?.example['x-request'];
   return {
     operationId,
@@ -58,7 +66,7 @@ export function describe(access: Access, tag: string, security: Operation['secur
       }),
     },
     responses: { ...statusesOfAccess[access], ...responses },
-    'x-codeSamples': codeSamples(curlOf(path, access === 'key', sent), typescript),
+    'x-codeSamples': codeSamples(curlOf(path, access === 'key', sent, method), typescript),
     'x-anchor': `${tag}-${anchor}`,
   };
 }

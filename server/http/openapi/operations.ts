@@ -47,6 +47,7 @@ import {
   statusesOfWrites,
 } from './responses.ts';
 import { linkTo, pascalCase, schemaNameOf } from './schemas.ts';
+import { segmentOperations } from './segment-operations.ts';
 
 export const SERVICE_TAG = 'service';
 
@@ -70,6 +71,7 @@ export const otherOperations: {
   getUsage,
   runSql,
   getRecommendationReport,
+  ...segmentOperations,
   getLiveness,
   getReadiness,
   getOpenApi,

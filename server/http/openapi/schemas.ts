@@ -20,6 +20,7 @@ import { EXAMPLE_SEQ, exampleIds, exampleUploads } from './example-records.ts';
 import { shownExample, shownInteractionExample } from './examples.ts';
 import { ledgerSchemas } from './ledger-schemas.ts';
 import { count, listOf, MAY_BE_EMPTY, nextCursor, object, oneOf, text, textOrNull } from './schema-parts.ts';
+import { segmentSchemas } from './segment-operations.ts';
 
 /** Returns `ShopCategories` for shop-categories, and `ShopCategory` for "Shop category". */
 export function pascalCase(words: string): string {
@@ -59,6 +60,7 @@ export function componentSchemas(limits: ApiLimits): Record<string, JsonSchema> 
     UploadWarning: uploadWarning,
     ...ledgerSchemas,
     ...analyticsSchemas,
+    ...segmentSchemas,
     Refusal: refusal,
     FieldProblem: fieldProblem,
     ProbeAnswer: object({ status: oneOf(['alive', 'ready'], '`alive` or `ready`.') }),
@@ -276,6 +278,7 @@ const refusal = object(
     details: listOf('FieldProblem', 'The problems of an interaction. Absent in other refusals.'),
     latest: count('The number of the last entry in the ledger. Only in 410.'),
     position: count('The number of characters before the error in the text of an SQL query.'),
+    path: text('The path of the node that is not valid in a condition, such as `all[1].customer`.'),
   },
-  { title: 'A refused request', optional: ['details', 'latest', 'position'] },
+  { title: 'A refused request', optional: ['details', 'latest', 'position', 'path'] },
 );

@@ -2,6 +2,7 @@
 // that belongs to it.
 
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
+import { INTERACTIONS } from '@headgate/catalogue/record-types.ts';
 import type { OpenApiDocument } from '../openapi/document.ts';
 import {
   type Example,
@@ -240,10 +241,17 @@ function scopesOf({ security }: Operation): Html {
   return html`<p class="scopes">Needs a key with the <a href="#authentication">scope</a> ${joined(scopes, ' or ')}.</p>`;
 }
 
-function bodyOf(document: OpenApiDocument, { requestBody, tags: [tag] }: Operation): Html {
+function bodyOf(document: OpenApiDocument, operation: Operation): Html {
+  const {
+    requestBody,
+    tags: [tag],
+    'x-anchor': anchor,
+  } = operation;
   if (requestBody === undefined) return nothing;
   const schema = followed<JsonSchema>(document, requestBody.content['application/json'].schema);
   const { records } = schema.properties as { records?: JsonSchema };
+  const isObject = records !== undefined || tag === INTERACTIONS;
+  if (!isObject) return html`<h4>Body</h4>${fieldList(nestedFields(document, schema, `${anchor}-body`))}`;
   const { 'x-object': object } = document.tags.find(({ name }) => name === tag)!;
   const { title } = document.components.schemas[object!]!;
   const link = html`<a href="#${tag}-object">${String(title).toLowerCase()} object</a>`;

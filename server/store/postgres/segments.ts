@@ -8,6 +8,7 @@ import {
   copySegmentSql,
   deleteEndedSql,
   deleteSegmentSql,
+  dueSegmentOf,
   dueSql,
   endedSql,
   failSql,
@@ -74,9 +75,9 @@ export function segmentStore(connections: Connections): SegmentStore {
         return true;
       }),
 
-    async organisationsWithDueSegments({ evaluatedBeforeMs, attemptedBeforeMs }) {
-      const due = await ofUpkeep.run({ text: dueSql, values: [evaluatedBeforeMs, attemptedBeforeMs] });
-      return due.map(([organisation]) => Number(organisation));
+    async dueSegments({ evaluatedBeforeMs, attemptedBeforeMs }) {
+      const values = [evaluatedBeforeMs, attemptedBeforeMs];
+      return (await ofUpkeep.run({ text: dueSql, values })).map(dueSegmentOf);
     },
 
     beginEvaluation: (key, nowMs) =>

@@ -9,6 +9,7 @@ import {
   copySegmentSql,
   deleteEndedSql,
   deleteSegmentSql,
+  dueSegmentOf,
   dueSql,
   endedSql,
   failSql,
@@ -33,6 +34,7 @@ import {
   setRevisionSql,
 } from '../segment-table.ts';
 import {
+  type DueSegment,
   type DueTimes,
   EVALUATION_ABANDONED_MS,
   type EvaluationKey,
@@ -72,10 +74,8 @@ export function segmentLookUps(prepare: Prepare) {
       };
     },
 
-    organisationsWithDueSegments({ evaluatedBeforeMs, attemptedBeforeMs }: DueTimes) {
-      return rowsOf(prepare, dueSql, [evaluatedBeforeMs, attemptedBeforeMs]).map(([number]) =>
-        Number(number),
-      );
+    dueSegments({ evaluatedBeforeMs, attemptedBeforeMs }: DueTimes): readonly DueSegment[] {
+      return rowsOf(prepare, dueSql, [evaluatedBeforeMs, attemptedBeforeMs]).map(dueSegmentOf);
     },
 
     memberSince(organisation: OrganisationNumber, segment: number, customerId: string): number | null {
@@ -253,7 +253,7 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
       writer.call('saveSegment', [organisation, ...args], { organisation }),
     deleteSegment: (organisation, ...args) =>
       writer.call('markSegmentDeleted', [organisation, ...args], { organisation }),
-    organisationsWithDueSegments: (due) => reader.call('organisationsWithDueSegments', [due], nobodys),
+    dueSegments: (due) => reader.call('dueSegments', [due], nobodys),
     async beginEvaluation(key, nowMs) {
       const { organisation } = key;
       const begun = await writer.call('beginEvaluation', [key, nowMs], { organisation });

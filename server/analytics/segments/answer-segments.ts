@@ -1,0 +1,99 @@
+// Answers what servers ask about conditions: how many customers they hold for, and why they hold for a customer or not.
+
+import type { DuckDBConnection } from '@duckdb/node-api';
+import { Failure } from '../../failure.ts';
+import type { SegmentStore } from '../../store/segments.ts';
+import type { ExplanationOrder, PreviewOrder, SqlRefusal } from '../analytics-orders.ts';
+import type { AsOf } from '../replica.ts';
+import { readReplica, withReplica } from '../replica-use.ts';
+import type { Replicas } from '../replicas.ts';
+import type { Evaluation } from './compile-condition.ts';
+import { ConditionProblem } from './condition-problem.ts';
+import { parseCondition } from './parse-condition.ts';
+import {
+  type Explanation,
+  explanationSql,
+  type Preview,
+  previewSql,
+  readExplanation,
+  readPreview,
+} from './preview-sql.ts';
+import { validConditionsOf } from './segment-conditions.ts';
+import type { SegmentConditions } from './segment-graph.ts';
+import type { Statement } from './sql-params.ts';
+
+export interface AnsweredPreview extends Preview {
+  readonly ms: number;
+  readonly as_of: AsOf;
+}
+
+/** The explanation is null if there is no such customer. */
+export interface AnsweredExplanation {
+  readonly explanation: Explanation | null;
+  readonly as_of: AsOf;
+}
+
+export async function answerPreview(
+  replicas: Replicas,
+  store: SegmentStore,
+  order: PreviewOrder,
+  signal: AbortSignal,
+): Promise<AnsweredPreview | SqlRefusal> {
+  const { segments } = await store.segments(order.organisation);
+  const names = segments.map(({ name }) => name);
+  const condition = parseCondition(order.condition, names);
+  if (condition instanceof ConditionProblem) return invalid(`${condition.path}: ${condition.message}`);
+  const others = validConditionsOf(segments);
+  return readingFor(replicas, order, signal, 'The preview', async (connection, asOf) => {
+    const startedAtMs = performance.now();
+    const statement = previewSql(condition, evaluationAt(asOf, others));
+    if (statement instanceof Failure) return invalid(statement.reason);
+    const row = await firstRow(connection, statement);
+    const ms = Math.round(performance.now() - startedAtMs);
+    return { ...readPreview(condition, row!), ms, as_of: asOf };
+  });
+}
+
+export async function answerExplanation(
+  replicas: Replicas,
+  store: SegmentStore,
+  order: ExplanationOrder,
+  signal: AbortSignal,
+): Promise<AnsweredExplanation | SqlRefusal> {
+  const others = validConditionsOf((await store.segments(order.organisation)).segments);
+  const condition = others.get(order.segment);
+  if (condition === undefined) return invalid(`the condition of ${order.segment} is not valid any more`);
+  return readingFor(replicas, order, signal, 'The explanation', async (connection, asOf) => {
+    const statement = explanationSql(condition, order.customerId, evaluationAt(asOf, others));
+    if (statement instanceof Failure) return invalid(statement.reason);
+    const row = await firstRow(connection, statement);
+    return { explanation: row === undefined ? null : readExplanation(condition, row), as_of: asOf };
+  });
+}
+
+function readingFor<Result>(
+  replicas: Replicas,
+  order: PreviewOrder | ExplanationOrder,
+  signal: AbortSignal,
+  subject: string,
+  use: (connection: DuckDBConnection, asOf: AsOf) => Promise<Result | SqlRefusal>,
+): Promise<Result | SqlRefusal> {
+  const limits = { timeoutMs: order.timeoutMs, signal, subject };
+  return withReplica(replicas, order, (replica) => readReplica(replica, limits, use));
+}
+
+function evaluationAt({ at }: AsOf, conditions: SegmentConditions): Evaluation {
+  return { asOf: new Date(at), conditionOf: (segment) => conditions.get(segment) ?? null };
+}
+
+async function firstRow(
+  connection: DuckDBConnection,
+  { sql, params }: Statement,
+): Promise<readonly unknown[] | undefined> {
+  const reader = await connection.runAndReadAll(sql, [...params]);
+  return reader.getRowsJson()[0];
+}
+
+function invalid(reason: string): SqlRefusal {
+  return { kind: 'invalid', message: `${reason}.`, position: null };
+}

@@ -1,0 +1,160 @@
+// Evaluates segments: compares for whom their conditions hold with the members that the store has, and writes who
+// entered and left to the store.
+
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DuckDBConnection } from '@duckdb/node-api';
+import { Failure } from '../../failure.ts';
+import {
+  type EvaluationKey,
+  MEMBERSHIPS_AT_ONCE,
+  type MemberChange,
+  type Segment,
+  type SegmentEvaluation,
+  type SegmentStore,
+} from '../../store/segments.ts';
+import type { EvaluationOrder, EvaluationOutcome, SqlRefusal } from '../analytics-orders.ts';
+import type { AsOf, Replica } from '../replica.ts';
+import { type ReadLimits, readReplica, withReplica } from '../replica-use.ts';
+import type { Replicas } from '../replicas.ts';
+import { membersSql } from './compile-condition.ts';
+import { ConditionProblem } from './condition-problem.ts';
+import { parseCondition } from './parse-condition.ts';
+import { validConditionsOf } from './segment-conditions.ts';
+import type { Statement } from './sql-params.ts';
+
+const TRY_AGAIN_MS = 100;
+
+/** Evaluates the segments one after the other. What came of it is in the store. */
+export async function evaluateSegments(
+  replicas: Replicas,
+  store: SegmentStore,
+  order: EvaluationOrder,
+  signal: AbortSignal,
+): Promise<EvaluationOutcome> {
+  const { organisation, timeoutMs } = order;
+  const { segments } = await store.segments(organisation);
+  const running: string[] = [];
+  for (const { name, segment } of segments.filter((each) => order.segments.includes(each.name))) {
+    if (signal.aborted) break;
+    const key = { organisation, segment, token: randomUUID() };
+    const begun = await begin(store, key, order.patienceMs, signal);
+    if (begun === null) {
+      running.push(name);
+      continue;
+    }
+    const limits = { timeoutMs, signal, subject: 'The evaluation' };
+    const evaluated = await withReplica(replicas, order, (replica) =>
+      evaluate(replica, store, key, begun, limits),
+    );
+    if ('kind' in evaluated) await store.failEvaluation(key, Date.now(), evaluated.message);
+    else await store.finishEvaluation(key, evaluated);
+  }
+  return { running };
+}
+
+async function begin(
+  store: SegmentStore,
+  key: EvaluationKey,
+  patienceMs: number,
+  signal: AbortSignal,
+): Promise<Segment | null> {
+  const deadlineMs = performance.now() + patienceMs;
+  for (;;) {
+    const begun = await store.beginEvaluation(key, Date.now());
+    if (begun !== null || performance.now() >= deadlineMs || signal.aborted) return begun;
+    await sleep(TRY_AGAIN_MS);
+  }
+}
+
+async function evaluate(
+  replica: Replica,
+  store: SegmentStore,
+  key: EvaluationKey,
+  begun: Segment,
+  limits: ReadLimits,
+): Promise<SegmentEvaluation | SqlRefusal> {
+  const { segments } = await store.segments(key.organisation);
+  const read = async (
+    connection: DuckDBConnection,
+    { at }: AsOf,
+  ): Promise<SegmentEvaluation | SqlRefusal> => {
+    const startedAtMs = performance.now();
+    if ((await replica.membersSeq(connection, key.segment)) !== begun.lastSeq) return notBuilt;
+    const members = statementOf(begun, segments, new Date(at));
+    if (members instanceof Failure) return { kind: 'invalid', message: members.reason, position: null };
+    const counts = await writeChanges(connection, store, key, begun, members);
+    if (counts === null) return ended;
+    return { atMs: Date.parse(at), ms: Math.round(performance.now() - startedAtMs), ...counts };
+  };
+  return readReplica(replica, limits, read);
+}
+
+const notBuilt: SqlRefusal = {
+  kind: 'unavailable',
+  message:
+    "The copy of the organisation's data is still being made. The segment is evaluated again in a minute.",
+  position: null,
+};
+
+const ended: SqlRefusal = {
+  kind: 'unavailable',
+  message: 'The segment was saved or deleted during its evaluation.',
+  position: null,
+};
+
+/** Returns the statement that selects the members of a segment. */
+function statementOf(
+  { conditionJson }: Segment,
+  segments: readonly Segment[],
+  asOf: Date,
+): Statement | Failure {
+  const condition = parseCondition(
+    JSON.parse(conditionJson),
+    segments.map((segment) => segment.name),
+  );
+  if (condition instanceof ConditionProblem) {
+    return new Failure(`The condition is not valid any more: ${condition.path}: ${condition.message}.`);
+  }
+  const others = validConditionsOf(segments);
+  const statement = membersSql(condition, { asOf, conditionOf: (used) => others.get(used) ?? null });
+  return statement instanceof Failure ? new Failure(`Not possible: ${statement.reason}.`) : statement;
+}
+
+/** Writes who has entered and left, and returns how many. Returns null if the evaluation has been ended. */
+async function writeChanges(
+  connection: DuckDBConnection,
+  store: SegmentStore,
+  key: EvaluationKey,
+  { name, lastSeq }: Segment,
+  { sql, params }: Statement,
+): Promise<Pick<SegmentEvaluation, 'entered' | 'left'> | null> {
+  const changes = await connection.stream(
+    `SELECT coalesce(now.customer_id, before.customer_id)::VARCHAR, now.customer_id IS NOT NULL
+      FROM (${sql}) AS now
+      FULL JOIN (SELECT customer_id FROM segment_members WHERE segment = $${params.length + 1}) AS before
+        ON now.customer_id = before.customer_id
+      WHERE now.customer_id IS NULL OR before.customer_id IS NULL
+      ORDER BY 1`,
+    [...params, name],
+  );
+  let entered = 0;
+  let left = 0;
+  const write = async (some: readonly MemberChange[]): Promise<boolean> => {
+    const firstSeq = lastSeq + entered + left + 1;
+    for (const { hasEntered } of some) {
+      if (hasEntered) entered++;
+      else left++;
+    }
+    return some.length === 0 || store.writeMemberChanges(key, firstSeq, some, Date.now());
+  };
+  let waiting: MemberChange[] = [];
+  for await (const rows of changes.yieldRows() as AsyncIterable<[string, boolean][]>) {
+    for (const [customerId, hasEntered] of rows) waiting.push({ customerId, hasEntered });
+    while (waiting.length >= MEMBERSHIPS_AT_ONCE) {
+      if (!(await write(waiting.slice(0, MEMBERSHIPS_AT_ONCE)))) return null;
+      waiting = waiting.slice(MEMBERSHIPS_AT_ONCE);
+    }
+  }
+  return (await write(waiting)) ? { entered, left } : null;
+}

@@ -1,0 +1,59 @@
+// Reads the body of a small request, such as a query or a condition, as a JSON object.
+
+import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import type { FastifyRequest } from 'fastify';
+import { nearName } from '../../near-name.ts';
+import type { AppDependencies } from '../app-dependencies.ts';
+import { isRefusal, type Refusal } from '../refusals.ts';
+import { bodyEncoding, readBytes } from './read-body.ts';
+
+const LARGEST_BODY_BYTES = 512 * 1024;
+
+type Fields<Name extends string> = { readonly [N in Name]?: unknown };
+
+/** Resolves to the fields of the body, or to null if the connection was closed meanwhile. */
+export async function readJsonBody<const Name extends string>(
+  { inFlight }: AppDependencies,
+  request: FastifyRequest,
+  names: readonly Name[],
+): Promise<Fields<Name> | Refusal | null> {
+  const encoding = bodyEncoding(request.raw);
+  if (isRefusal(encoding)) return encoding;
+  if (encoding !== null) return compressed;
+  const { organisation } = request.caller!;
+  const bytes = await readBytes(request.raw, LARGEST_BODY_BYTES, inFlight, organisation);
+  if (bytes === null || isRefusal(bytes)) return bytes;
+  inFlight.give(organisation, bytes.byteLength);
+  inFlight.turns.responseMade(organisation, bytes.byteLength);
+  return parseFields(bytes, names);
+}
+
+const compressed: Refusal = {
+  refusal: 'unsupported_media_type',
+  message: 'Send the body without compression.',
+};
+
+export function parseFields<const Name extends string>(
+  bytes: Uint8Array,
+  names: readonly Name[],
+): Fields<Name> | Refusal {
+  let sent: unknown;
+  try {
+    sent = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (error) {
+    return badBody(`The body is not JSON: ${(error as Error).message}.`);
+  }
+  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
+    return badBody(`The body must be a JSON object with ${names.join(' and ')}.`);
+  }
+  const unknown = Object.keys(sent).find((name) => !(names as readonly string[]).includes(name));
+  if (unknown === undefined) return sent as Fields<Name>;
+  const near = nearName(unknown, names);
+  return badBody(
+    `The field ${quote(unknown)} is not known${near === null ? '.' : `; did you mean ${near}?`}`,
+  );
+}
+
+export function badBody(message: string): Refusal {
+  return { refusal: 'bad_request', message };
+}
