@@ -25,6 +25,12 @@ export interface Command {
 
 const ofChanges = { value: 'TYPE', help: 'Only this type: a record type, or user-interactions.' };
 
+const firstDay = {
+  value: 'DAY',
+  help: 'The first day, in UTC: YYYY-MM-DD. Default: 29 days before the last.',
+};
+const lastDay = { value: 'DAY', help: 'The last day, in UTC: YYYY-MM-DD. Default: today.' };
+
 const keyId = { name: 'KEY_ID', help: 'The id of the key, as `keys list` shows it.' };
 
 export const commands: readonly Command[] = [
@@ -78,8 +84,8 @@ export const commands: readonly Command[] = [
     options: ['org', 'from', 'to', 'by', 'json', 'database'],
     optionTexts: {
       org: { value: 'NAME|ID', help: 'Only this organisation, by its name or its id. Default: all.' },
-      from: { value: 'DAY', help: 'The first day, in UTC: YYYY-MM-DD. Default: 29 days before the last.' },
-      to: { value: 'DAY', help: 'The last day, in UTC: YYYY-MM-DD. Default: today.' },
+      from: firstDay,
+      to: lastDay,
     },
     summary: 'Show how much organisations have uploaded.',
     details:
@@ -275,6 +281,29 @@ export const commands: readonly Command[] = [
       'headgate sql --file revenue.sql --out revenue.parquet',
     ],
     run: async (call) => (await import('./sql.ts')).sql(call),
+  },
+  {
+    words: ['report', 'recommendations'],
+    options: ['from', 'to', 'by', 'json', 'url', 'key-file'],
+    optionTexts: {
+      from: firstDay,
+      to: lastDay,
+      by: {
+        value: 'GROUP',
+        help: 'Split the report into groups: by item_type, day, platform or interaction_type.',
+      },
+    },
+    summary: 'Show what students do and buy after recommendations and without them.',
+    details:
+      'Prints how much of the data can be used, what students did, and what they bought within 1, 7 and 30 days after ' +
+      'it, as tables that fit the terminal, with a bar for each rate. Columns for which there is no room are named ' +
+      'at the end. The key needs the scope analytics:read. The page docs/recommendations.md defines each figure.',
+    examples: [
+      'headgate report recommendations',
+      'headgate report recommendations --from 2026-03-01 --to 2026-03-31 --by platform',
+      'headgate report recommendations --by day --json',
+    ],
+    run: async (call) => (await import('./report.ts')).reportRecommendations(call),
   },
   {
     words: ['copy'],

@@ -1,9 +1,10 @@
 // Computes a report for a server: brings the replica up to date first, and stops when the client has left.
 
+import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
 import type { ReportOrder, SqlRefusal } from '../analytics-orders.ts';
 import { CATCH_UP_MS, withReplica } from '../replica-use.ts';
 import type { Replicas } from '../replicas.ts';
-import { type RecommendationsReport, recommendationsReport } from './recommendations.ts';
+import { recommendationsReport } from './recommendations.ts';
 
 export function answerReport(
   replicas: Replicas,
