@@ -180,28 +180,57 @@ export const commands: readonly Command[] = [
   {
     words: ['export', 'all'],
     args: [{ name: 'DIR', help: 'The folder to write to. It is created if it does not exist.' }],
-    options: ['since', 'force', 'url', 'key-file'],
-    summary: 'Export everything to a folder that `load` accepts.',
+    options: ['format', 'since', 'force', 'text-ids', 'url', 'key-file'],
+    optionTexts: {
+      format: {
+        value: 'csv|ndjson|parquet',
+        help: 'The format of the files: csv, ndjson or parquet. Default: ndjson.',
+      },
+    },
+    summary: 'Export everything to a folder.',
     details:
-      'Writes one NDJSON file per type, including records that are marked as deleted, and then the file `position`. ' +
-      'It has the position of the ledger when the export began, from which `export --since` and `changes --after` ' +
+      'Writes one file per type, including records that are marked as deleted, and then the file `position`. `load` ' +
+      'accepts the folder, unless the format is parquet. ' +
+      'The file has the position of the ledger when the export began, from which `export --since` and `changes --after` ' +
       'continue: what changes during the export comes after the position. A folder with this file is complete.',
-    examples: ['headgate export all ./everything', 'headgate export all ./since-then --since 41'],
+    examples: [
+      'headgate export all ./everything',
+      'headgate export all ./since-then --since 41',
+      'headgate export all ./for-analysis --format parquet',
+    ],
     run: async (call) => (await import('./export.ts')).exportAll(call),
   },
   {
     words: ['export'],
     args: [{ name: 'TYPE', help: 'A record type, such as shops, or user-interactions.' }],
-    options: ['format', 'out', 'since', 'force', 'include-deleted', 'spreadsheet-safe', 'url', 'key-file'],
-    summary: 'Export all records of a type, in a format that `load` accepts.',
+    options: [
+      'format',
+      'out',
+      'since',
+      'force',
+      'include-deleted',
+      'spreadsheet-safe',
+      'text-ids',
+      'url',
+      'key-file',
+    ],
+    optionTexts: {
+      format: {
+        value: 'csv|ndjson|parquet',
+        help: 'The format of the records: csv, ndjson or parquet. Default: as the name of FILE ends, or else ndjson.',
+      },
+    },
+    summary: 'Export all records of a type, as CSV, NDJSON or Parquet.',
     details:
-      'Writes to standard output or to a file, which is compressed if its name ends in .gz. An existing file is ' +
-      'replaced only with --force; a database is never replaced. Exported interactions omit occurred_at, which ' +
-      'follows from event_timestamp. With --since, only what has changed after a position is written, and standard ' +
-      'error shows the position to continue from. `headgate export all DIR` exports every type.',
+      'Writes to standard output or to a file. `load` accepts CSV and NDJSON, which are compressed if the name of the ' +
+      'file ends in .gz. Parquet has the columns and types of `headgate sql`, and is always compressed with zstd. An ' +
+      'existing file is replaced only with --force; a database is never replaced. In CSV and NDJSON, interactions ' +
+      'omit occurred_at and created, which the server sets. With --since, only what has changed after a position is ' +
+      'written, and standard error shows the position to continue from. `headgate export all DIR` exports every type.',
     examples: [
       'headgate export shops',
       'headgate export transactions --format csv --out transactions.csv --include-deleted',
+      'headgate export transactions --out transactions.parquet',
       'headgate export shops --since 41',
     ],
     run: async (call) => (await import('./export.ts')).exportRecords(call),

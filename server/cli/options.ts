@@ -64,7 +64,7 @@ export const options: Readonly<Record<string, Option>> = {
   until: { value: 'DATE', help: `The last day of the data. Default: ${DEFAULT_UNTIL}.` },
   format: {
     value: 'csv|ndjson',
-    help: 'The format of the records: csv or ndjson. Default: csv for sample, ndjson for export.',
+    help: 'The format of the records: csv or ndjson. Default: csv.',
   },
   gzip: { value: null, help: 'Compress every file with gzip.' },
   force: { value: null, help: 'Replace existing files, once the new ones are complete.' },
@@ -97,6 +97,10 @@ export const options: Readonly<Record<string, Option>> = {
     help:
       'In CSV, put an apostrophe before texts that a spreadsheet would run as formulas. Do not load such a file ' +
       'again: the apostrophes would become part of the data.',
+  },
+  'text-ids': {
+    value: null,
+    help: 'In Parquet, write ids as texts, for Spark, which cannot read columns of the type UUID.',
   },
   since: {
     value: 'POSITION',
