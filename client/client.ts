@@ -17,6 +17,7 @@ import {
   type UploadEntryWithCauses,
 } from './ledger.ts';
 import { countFrom, shown } from './option-checks.ts';
+import type { RecommendationsOptions, RecommendationsReport } from './recommendations.ts';
 import {
   keyFields,
   type RecordTypeName,
@@ -27,7 +28,15 @@ import {
   type UploadTypeName,
   uploadOrder,
 } from './records.ts';
-import { changesReader, itemReader, type Page, pageReader, readRecorded, sqlReader } from './responses.ts';
+import {
+  changesReader,
+  itemReader,
+  type Page,
+  pageReader,
+  readRecommendations,
+  readRecorded,
+  sqlReader,
+} from './responses.ts';
 import type { UploadResult } from './result.ts';
 import { type SqlFormat, type SqlParam, type SqlResult, sqlMediaTypes } from './sql.ts';
 import { Upload, type UploadLimits, type UploadOptions } from './upload.ts';
@@ -57,6 +66,21 @@ export type {
   UploadStatus,
 } from './ledger.ts';
 export type { RetryNotice, RetryOptions } from './patience.ts';
+export type {
+  HoldoutComparison,
+  HoldoutDifference,
+  HoldoutStudents,
+  OrganicWindowFigures,
+  RecommendationsCoverage,
+  RecommendationsFilters,
+  RecommendationsGroup,
+  RecommendationsOptions,
+  RecommendationsReport,
+  ReportGrouping,
+  TouchFigures,
+  WindowDays,
+  WindowFigures,
+} from './recommendations.ts';
 export * from './records.ts';
 export type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
 export type { AsOf, SqlColumn, SqlFormat, SqlParam, SqlResult } from './sql.ts';
@@ -313,6 +337,18 @@ export class HeadgateClient {
     }
     const accept = sqlMediaTypes[format];
     return this.#connection.stream({ path: 'v1/sql', body: queryBody(sql, params), accept, ...options });
+  }
+
+  /** Resolves to what students did and bought after recommendations and without them, in a period of days. */
+  recommendationsReport(options: RecommendationsOptions = {}): Promise<RecommendationsReport> {
+    const { signal, onRetry, ...filters } = options;
+    return this.#connection.call({
+      path: 'v1/reports/recommendations',
+      query: filterQuery(filters),
+      read: readRecommendations,
+      signal,
+      onRetry,
+    });
   }
 
   /** Iterates over the items of all pages. A short or empty page is not the end: only the last page has no cursor. */

@@ -3,6 +3,7 @@
 
 import type { FieldProblem, Refusal, RefusedError } from './errors.ts';
 import type { Change, ChangesPage } from './ledger.ts';
+import type { RecommendationsReport } from './recommendations.ts';
 import type { ShownInteraction, UploadTypeName } from './records.ts';
 import type { Counts, UploadError, UploadWarning } from './result.ts';
 import type { SqlResult } from './sql.ts';
@@ -109,6 +110,14 @@ export function sqlReader<Row extends readonly unknown[]>(): Reader<SqlResult<Ro
     const isResult = isArrayOf(columns, isObject) && Array.isArray(rows) && isObject(asOf);
     return isResult ? (body as unknown as SqlResult<Row>) : undefined;
   };
+}
+
+export function readRecommendations(status: number, body: unknown): RecommendationsReport | undefined {
+  if (status !== OK_STATUS || !isObject(body)) return undefined;
+  const { coverage, groups, as_of: asOf, notes } = body;
+  const isReport =
+    isObject(coverage) && isArrayOf(groups, isObject) && isObject(asOf) && Array.isArray(notes);
+  return isReport ? (body as unknown as RecommendationsReport) : undefined;
 }
 
 export function readRefusal(status: number, body: unknown): Refusal | undefined {

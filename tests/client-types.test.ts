@@ -17,6 +17,7 @@ import { uploadOrder } from '@headgate/catalogue/references.ts';
 import type * as client from '@headgate/client/client.ts';
 import { CLIENT_VERSION } from '@headgate/client/connection.ts';
 import { uploadOrder as clientOrder, keyFields } from '@headgate/client/records.ts';
+import type { reportGroupings, windowsDays } from '../server/analytics/analytics-orders.ts';
 
 /** Removes `readonly`, which is not compared: it does not affect what is sent. */
 type Flat<T> = { -readonly [K in keyof T]: T[K] };
@@ -39,7 +40,14 @@ export const proofs: [
   Same<client.ShownInteraction, ShownInteraction>,
   [client.RecordTypeName, RecordTypeName] extends [RecordTypeName, client.RecordTypeName] ? true : false,
   [client.ProblemCode, ProblemCode] extends [ProblemCode, client.ProblemCode] ? true : false,
-] = [true, true, true, true, true, true];
+  // The server cannot have a value that the client lacks. This proves that the client has no other values.
+  [client.ReportGrouping, client.WindowDays] extends [
+    (typeof reportGroupings)[number],
+    (typeof windowsDays)[number],
+  ]
+    ? true
+    : false,
+] = [true, true, true, true, true, true, true];
 
 // Shows that the proof can fail: another optionality, another type and a missing field are not equal.
 export const disproofs: [

@@ -300,7 +300,7 @@ describe('errors of an export', () => {
     const { folder } = await asNewOrganisation(t, running);
     const wrong: [args: string[], exitCode: number, sentence: RegExp][] = [
       [['shosp'], 2, /TYPE must be a record type or user-interactions, not "shosp"; did you mean shops\?/],
-      [['shops', '--format', 'xml'], 2, /--format must be csv or ndjson, not "xml"/],
+      [['shops', '--format', 'xml'], 2, /--format must be one of csv, ndjson, parquet, not "xml"/],
       [
         ['shops', '--format', 'csv', '--out', 'shops.ndjson'],
         2,

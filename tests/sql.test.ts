@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { RecommendationsReport } from '../server/analytics/reports/recommendations.ts';
+import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
 import { type Api, apiOf, type RefusalBody } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { startHeadgate } from './harness/headgate.ts';

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import type { ReportGrouping, WindowDays } from '@headgate/client/recommendations.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 
 /** How the analytics process is set up. The first server that needs it starts it with its own settings. */
@@ -43,12 +44,15 @@ export interface SqlOrder {
 }
 
 /** How long after a touch a purchase is credited to it, in days, in ascending order. */
-export const windowsDays = [1, 7, 30] as const;
-export type WindowDays = (typeof windowsDays)[number];
+export const windowsDays = [1, 7, 30] as const satisfies readonly WindowDays[];
 
 /** What a report can be grouped by. */
-export const reportGroupings = ['item_type', 'day', 'platform', 'interaction_type'] as const;
-export type ReportGrouping = (typeof reportGroupings)[number];
+export const reportGroupings = [
+  'item_type',
+  'day',
+  'platform',
+  'interaction_type',
+] as const satisfies readonly ReportGrouping[];
 
 /** A recommendation report that the analytics process computes. */
 export interface ReportOrder {

@@ -25,6 +25,12 @@ export interface Command {
 
 const ofChanges = { value: 'TYPE', help: 'Only this type: a record type, or user-interactions.' };
 
+const firstDay = {
+  value: 'DAY',
+  help: 'The first day, in UTC: YYYY-MM-DD. Default: 29 days before the last.',
+};
+const lastDay = { value: 'DAY', help: 'The last day, in UTC: YYYY-MM-DD. Default: today.' };
+
 const keyId = { name: 'KEY_ID', help: 'The id of the key, as `keys list` shows it.' };
 
 export const commands: readonly Command[] = [
@@ -78,8 +84,8 @@ export const commands: readonly Command[] = [
     options: ['org', 'from', 'to', 'by', 'json', 'database'],
     optionTexts: {
       org: { value: 'NAME|ID', help: 'Only this organisation, by its name or its id. Default: all.' },
-      from: { value: 'DAY', help: 'The first day, in UTC: YYYY-MM-DD. Default: 29 days before the last.' },
-      to: { value: 'DAY', help: 'The last day, in UTC: YYYY-MM-DD. Default: today.' },
+      from: firstDay,
+      to: lastDay,
     },
     summary: 'Show how much organisations have uploaded.',
     details:
@@ -174,28 +180,57 @@ export const commands: readonly Command[] = [
   {
     words: ['export', 'all'],
     args: [{ name: 'DIR', help: 'The folder to write to. It is created if it does not exist.' }],
-    options: ['since', 'force', 'url', 'key-file'],
-    summary: 'Export everything to a folder that `load` accepts.',
+    options: ['format', 'since', 'force', 'text-ids', 'url', 'key-file'],
+    optionTexts: {
+      format: {
+        value: 'csv|ndjson|parquet',
+        help: 'The format of the files: csv, ndjson or parquet. Default: ndjson.',
+      },
+    },
+    summary: 'Export everything to a folder.',
     details:
-      'Writes one NDJSON file per type, including records that are marked as deleted, and then the file `position`. ' +
-      'It has the position of the ledger when the export began, from which `export --since` and `changes --after` ' +
+      'Writes one file per type, including records that are marked as deleted, and then the file `position`. `load` ' +
+      'accepts the folder, unless the format is parquet. ' +
+      'The file has the position of the ledger when the export began, from which `export --since` and `changes --after` ' +
       'continue: what changes during the export comes after the position. A folder with this file is complete.',
-    examples: ['headgate export all ./everything', 'headgate export all ./since-then --since 41'],
+    examples: [
+      'headgate export all ./everything',
+      'headgate export all ./since-then --since 41',
+      'headgate export all ./for-analysis --format parquet',
+    ],
     run: async (call) => (await import('./export.ts')).exportAll(call),
   },
   {
     words: ['export'],
     args: [{ name: 'TYPE', help: 'A record type, such as shops, or user-interactions.' }],
-    options: ['format', 'out', 'since', 'force', 'include-deleted', 'spreadsheet-safe', 'url', 'key-file'],
-    summary: 'Export all records of a type, in a format that `load` accepts.',
+    options: [
+      'format',
+      'out',
+      'since',
+      'force',
+      'include-deleted',
+      'spreadsheet-safe',
+      'text-ids',
+      'url',
+      'key-file',
+    ],
+    optionTexts: {
+      format: {
+        value: 'csv|ndjson|parquet',
+        help: 'The format of the records: csv, ndjson or parquet. Default: as the name of FILE ends, or else ndjson.',
+      },
+    },
+    summary: 'Export all records of a type, as CSV, NDJSON or Parquet.',
     details:
-      'Writes to standard output or to a file, which is compressed if its name ends in .gz. An existing file is ' +
-      'replaced only with --force; a database is never replaced. Exported interactions omit occurred_at, which ' +
-      'follows from event_timestamp. With --since, only what has changed after a position is written, and standard ' +
-      'error shows the position to continue from. `headgate export all DIR` exports every type.',
+      'Writes to standard output or to a file. `load` accepts CSV and NDJSON, which are compressed if the name of the ' +
+      'file ends in .gz. Parquet has the columns and types of `headgate sql`, and is always compressed with zstd. An ' +
+      'existing file is replaced only with --force; a database is never replaced. In CSV and NDJSON, interactions ' +
+      'omit occurred_at and created, which the server sets. With --since, only what has changed after a position is ' +
+      'written, and standard error shows the position to continue from. `headgate export all DIR` exports every type.',
     examples: [
       'headgate export shops',
       'headgate export transactions --format csv --out transactions.csv --include-deleted',
+      'headgate export transactions --out transactions.parquet',
       'headgate export shops --since 41',
     ],
     run: async (call) => (await import('./export.ts')).exportRecords(call),
@@ -275,6 +310,30 @@ export const commands: readonly Command[] = [
       'headgate sql --file revenue.sql --out revenue.parquet',
     ],
     run: async (call) => (await import('./sql.ts')).sql(call),
+  },
+  {
+    words: ['report', 'recommendations'],
+    options: ['from', 'to', 'by', 'holdout', 'json', 'url', 'key-file'],
+    optionTexts: {
+      from: firstDay,
+      to: lastDay,
+      by: {
+        value: 'GROUP',
+        help: 'Split the report into groups: by item_type, day, platform or interaction_type.',
+      },
+    },
+    summary: 'Show what students do and buy after recommendations and without them.',
+    details:
+      'Prints how much of the data can be used, what students did, and what they bought within 1, 7 and 30 days after ' +
+      'it, as tables that fit the terminal, with a bar for each rate. Columns for which there is no room are named ' +
+      'at the end. The key needs the scope analytics:read. The page docs/recommendations.md defines each figure.',
+    examples: [
+      'headgate report recommendations',
+      'headgate report recommendations --from 2026-03-01 --to 2026-03-31 --by platform',
+      'headgate report recommendations --by day --json',
+      'headgate report recommendations --holdout control',
+    ],
+    run: async (call) => (await import('./report.ts')).reportRecommendations(call),
   },
   {
     words: ['copy'],

@@ -1,5 +1,6 @@
-// `headgate export`: writes the records of a type, or of all types, in a format that `load` accepts.
+// `headgate export`: writes the records of a type, or of all types, as CSV, NDJSON or Parquet.
 
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
@@ -7,19 +8,23 @@ import type { HeadgateClient } from '@headgate/client/client.ts';
 import { Failure } from '../failure.ts';
 import type { Call } from './call.ts';
 import { connect, type Server } from './connect.ts';
-import { type CsvValue, csvLine, spreadsheetSafe } from './csv-lines.ts';
+import {
+  type Content,
+  type ExportFormat,
+  exportFormats,
+  type PieceCallbacks,
+  parquetTable,
+  piecesOf,
+} from './exported-records.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { shown } from './load/display.ts';
 import {
-  fieldsOf,
-  INTERACTIONS,
-  type LoadType,
+  isParquetName,
   loadOrder,
   mustBeType,
   POSITION_FILE,
   readFileName,
   typeNamed,
-  uploadTypeOf,
 } from './load/file-types.ts';
 import { makeFolder } from './make-folder.ts';
 import {
@@ -31,30 +36,19 @@ import {
   writeToFile,
   writeToOutput,
 } from './output.ts';
+import { writeParquetOutput } from './parquet-output.ts';
 import { readPosition, showPosition } from './position.ts';
 import { type ProgressLine, progressLine } from './progress.ts';
 import { untilSignal } from './stop-signal.ts';
 
-type Format = 'csv' | 'ndjson';
-
-/** Which records are exported, and how they are written. */
-interface Content {
-  readonly type: LoadType;
-  readonly format: Format;
-  /** Only what has changed after this position, including what is marked as deleted. Null for everything. */
-  readonly since: string | null;
-  readonly includeDeleted: boolean;
-  readonly isForSpreadsheet: boolean;
-}
-
-interface Choices extends Content {
-  readonly out: string | null;
+interface Writing {
   readonly isPacked: boolean;
   readonly mayReplace: boolean;
 }
 
-/** Text is collected up to this length before it is written. */
-const PIECE_CHARACTERS = 64 * 1024;
+interface Choices extends Content, Writing {
+  readonly out: string | null;
+}
 
 export async function exportRecords(call: Call): Promise<ExitCode> {
   const { io } = call;
@@ -69,24 +63,16 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
 
   return untilSignal(async (signal) => {
     const progress = progressOf(io, choices.out === null);
-    let count = 0;
     let position = choices.since;
-    const pieces = piecesOf(server.client, choices, signal, {
-      onWritten(total) {
-        count = total;
-        progress?.show(`${choices.type}: ${shown(total)} written`);
-      },
-      onPosition(next) {
+    const callbacks = {
+      onRecords: (total: number) => progress?.show(progressText(choices, total)),
+      onPosition(next: string) {
         position = next;
       },
-    });
+    };
+    let count: number | Failure;
     try {
-      if (destination === null) await writeToOutput(pieces);
-      else if (destination.isStream) await writeTo(destination.path, 'a', pieces, choices.isPacked);
-      else {
-        const taken = await writeToFile(pieces, destination, choices);
-        if (taken !== null) return failed(io, taken);
-      }
+      count = await write(server.client, choices, destination, choices, signal, callbacks);
     } catch (error) {
       const sentence = whyNotWritten(error, server.url, choices.out);
       return failed(
@@ -96,10 +82,48 @@ export async function exportRecords(call: Call): Promise<ExitCode> {
     } finally {
       progress?.end();
     }
+    if (count instanceof Failure) return failed(io, count);
     if (choices.out !== null) io.err(`${shown(count)} ${choices.type} are in ${choices.out}`);
     if (position !== null) showPosition(io, 'since', position);
     return exitCodes.done;
   });
+}
+
+/** Writes the records to the destination, or to standard output if it is null. Resolves to the number of records. */
+async function write(
+  client: HeadgateClient,
+  content: Content,
+  destination: Destination | null,
+  { isPacked, mayReplace }: Writing,
+  signal: AbortSignal,
+  callbacks: PieceCallbacks,
+): Promise<number | Failure> {
+  let count = 0;
+  const pieces = piecesOf(client, content, signal, {
+    ...callbacks,
+    onRecords(total) {
+      count = total;
+      callbacks.onRecords(total);
+    },
+  });
+  if (content.format === 'parquet') {
+    const table = parquetTable(content);
+    // A record that changes while changes are read comes again.
+    const hasVersions = content.since !== null;
+    return writeParquetOutput(pieces, { table, hasVersions, destination, mayReplace }, signal);
+  }
+  if (destination === null) await writeToOutput(pieces);
+  else if (destination.isStream) await writeTo(destination.path, 'a', pieces, isPacked);
+  else {
+    const taken = await writeToFile(pieces, destination, { isPacked, mayReplace });
+    if (taken !== null) return new Failure(taken);
+  }
+  return count;
+}
+
+/** A Parquet file is written only when all records have been read. */
+function progressText({ type, format }: Content, total: number): string {
+  return `${type}: ${shown(total)} ${format === 'parquet' ? 'read' : 'written'}`;
 }
 
 /** `headgate export all`: writes the records of all types to a folder, and the position of the ledger. */
@@ -110,9 +134,13 @@ export async function exportAll(call: Call): Promise<ExitCode> {
   const given = option('since');
   const since = given === undefined ? null : readPosition('since', given);
   if (since instanceof Failure) return misused(io, since);
+  const format = formatNamed(option('format') ?? 'ndjson');
+  if (format instanceof Failure) return misused(io, format);
+  const hasTextIds = isOn('text-ids');
+  if (hasTextIds && format !== 'parquet') return misused(io, textIdsMisused);
   const server = await connect(call, 'export all');
   if (server instanceof Failure) return misused(io, server);
-  const destinations = destinationsIn(folder, mayReplace);
+  const destinations = destinationsIn(folder, format, mayReplace);
   if (destinations instanceof Failure) return failed(io, destinations);
   const reason = await server.whyNotServing();
   if (reason !== null) return failed(io, reason);
@@ -122,7 +150,8 @@ export async function exportAll(call: Call): Promise<ExitCode> {
       makeFolder(folder);
       // Noted before anything is read, so that changes that are made meanwhile come after the position.
       const position = String(await server.client.latest({ signal }));
-      const count = await writeAll(server, destinations, { since, mayReplace }, position, signal, progress);
+      const content = { format, since, hasTextIds };
+      const count = await writeAll(server, destinations, content, mayReplace, position, signal, progress);
       if (count instanceof Failure) return failed(io, count);
       io.err(`${shown(count)} records and interactions are in ${folder}`);
       showPosition(io, 'since', position);
@@ -136,9 +165,19 @@ export async function exportAll(call: Call): Promise<ExitCode> {
 }
 
 /** Returns the files of all types and of the position, or a Failure if one of them cannot be written. */
-function destinationsIn(folder: string, mayReplace: boolean): ReadonlyMap<string, Destination> | Failure {
+function destinationsIn(
+  folder: string,
+  format: ExportFormat,
+  mayReplace: boolean,
+): ReadonlyMap<string, Destination> | Failure {
+  const others = exportFormats.filter((other) => other !== format);
+  for (const name of loadOrder.flatMap((type) => others.map((other) => `${type}.${other}`))) {
+    // The position would not apply to it.
+    if (!existsSync(join(folder, name))) continue;
+    return new Failure(`${folder} has ${name}, which is in another format; name another folder`);
+  }
   const destinations = new Map<string, Destination>();
-  for (const name of [...loadOrder.map((type) => `${type}.ndjson`), POSITION_FILE]) {
+  for (const name of [...loadOrder.map((type) => `${type}.${format}`), POSITION_FILE]) {
     const destination = destinationOf(join(folder, name), mayReplace);
     if (destination instanceof Failure) return destination;
     destinations.set(name, destination);
@@ -150,7 +189,8 @@ function destinationsIn(folder: string, mayReplace: boolean): ReadonlyMap<string
 async function writeAll(
   { client }: Server,
   destinations: ReadonlyMap<string, Destination>,
-  { since, mayReplace }: { readonly since: string | null; readonly mayReplace: boolean },
+  given: Pick<Content, 'format' | 'since' | 'hasTextIds'>,
+  mayReplace: boolean,
   position: string,
   signal: AbortSignal,
   progress: ProgressLine | null,
@@ -160,16 +200,12 @@ async function writeAll(
   // Until all files are replaced, the folder must not have the position of an earlier export.
   if (mayReplace) await rm(destinations.get(POSITION_FILE)!.path, { force: true });
   for (const type of loadOrder) {
-    let written = 0;
-    const onWritten = (total: number): void => {
-      written = total;
-      progress?.show(`${type}: ${shown(total)} written`);
-    };
     // Deleted records are included, because other records may refer to them.
-    const content = { type, format: 'ndjson', since, includeDeleted: true, isForSpreadsheet: false } as const;
-    const pieces = piecesOf(client, content, signal, { onWritten });
-    const taken = await writeToFile(pieces, destinations.get(`${type}.ndjson`)!, how);
-    if (taken !== null) return new Failure(taken);
+    const content = { ...given, type, includeDeleted: true, isForSpreadsheet: false };
+    const onRecords = (total: number): void => progress?.show(progressText(content, total));
+    const destination = destinations.get(`${type}.${given.format}`)!;
+    const written = await write(client, content, destination, how, signal, { onRecords });
+    if (written instanceof Failure) return written;
     count += written;
   }
   // Written last, so that a folder with a position is complete.
@@ -177,7 +213,16 @@ async function writeAll(
   return taken === null ? count : new Failure(taken);
 }
 
-function readChoices({ args, option, isOn }: Call): Choices | Failure {
+const textIdsMisused = '--text-ids is for Parquet; give --format parquet';
+
+function formatNamed(word: string): ExportFormat | Failure {
+  return (
+    exportFormats.find((known) => known === word) ??
+    new Failure(`--format must be one of ${exportFormats.join(', ')}, not ${quote(word)}`)
+  );
+}
+
+function readChoices({ io, args, option, isOn }: Call): Choices | Failure {
   const word = args[0]!;
   const type = typeNamed(word);
   if (type === null) {
@@ -185,17 +230,23 @@ function readChoices({ args, option, isOn }: Call): Choices | Failure {
   }
   const out = outOption(option('out'));
   const named = out === null ? null : readFileName(out);
-  const formatOfName = named === null || named.format === 'json' ? null : named.format;
-  const format = option('format') ?? formatOfName ?? 'ndjson';
-  if (format !== 'csv' && format !== 'ndjson')
-    return new Failure(`--format must be csv or ndjson, not ${quote(format)}`);
+  const formatOfName = out !== null && isParquetName(out) ? 'parquet' : (named?.format ?? null);
+  const format = formatNamed(option('format') ?? (formatOfName === 'json' ? null : formatOfName) ?? 'ndjson');
+  if (format instanceof Failure) return format;
   if (format !== 'csv' && isOn('spreadsheet-safe'))
     return new Failure('--spreadsheet-safe is for CSV; give --format csv');
   if (out === '') return new Failure('--out must be the path of a file');
-  if (named !== null && formatOfName !== format) {
+  if (format !== 'parquet' && isOn('text-ids')) return new Failure(textIdsMisused);
+  if (formatOfName !== null && formatOfName !== format) {
     return new Failure(
-      `--out ${quote(out)} has the name of a ${named.format} file, and the format is ${format}`,
+      `--out ${quote(out)} has the name of a ${formatOfName} file, and the format is ${format}`,
     );
+  }
+  if (format === 'parquet' && out !== null && /\.(?:gz|zst|br)$/i.test(out)) {
+    return new Failure(`Parquet is compressed already; give a name that ends in .parquet, not ${quote(out)}`);
+  }
+  if (format === 'parquet' && out === null && io.outWidthCharacters !== undefined) {
+    return new Failure('a terminal cannot show Parquet; give --out FILE.parquet, or another format');
   }
   if (named?.compression === 'zst' || named?.compression === 'br') {
     return new Failure(
@@ -215,6 +266,7 @@ function readChoices({ args, option, isOn }: Call): Choices | Failure {
     mayReplace: isOn('force'),
     includeDeleted: isOn('include-deleted'),
     isForSpreadsheet: isOn('spreadsheet-safe'),
+    hasTextIds: isOn('text-ids'),
   };
 }
 
@@ -222,57 +274,4 @@ function readChoices({ args, option, isOn }: Call): Choices | Failure {
 function progressOf(io: Io, isToOutput: boolean): ProgressLine | null {
   const isInTheWay = isToOutput && process.stdout.isTTY === true;
   return io.isTerminal && !isInTheWay ? progressLine(io) : null;
-}
-
-interface PieceCallbacks {
-  onWritten(total: number): void;
-  /** Called with the position after the changes that have been written. */
-  onPosition?(position: string): void;
-}
-
-async function* piecesOf(
-  client: HeadgateClient,
-  content: Content,
-  signal: AbortSignal,
-  { onWritten, onPosition }: PieceCallbacks,
-): AsyncGenerator<string, void> {
-  const { type, format, isForSpreadsheet } = content;
-  const names = Object.keys(fieldsOf(type));
-  const cellOf = isForSpreadsheet ? spreadsheetSafe : (value: CsvValue) => value;
-  let piece = format === 'csv' ? csvLine(names) : '';
-  let total = 0;
-  for await (const record of recordsOf(client, content, signal, onPosition)) {
-    const values = record as Readonly<Record<string, CsvValue>>;
-    // Only the fields that `load` accepts are written. `occurred_at` is not, because it follows from event_timestamp.
-    piece +=
-      format === 'csv'
-        ? csvLine(names.map((name) => cellOf(values[name] ?? null)))
-        : `${JSON.stringify(values, names)}\n`;
-    total++;
-    if (piece.length < PIECE_CHARACTERS) continue;
-    yield piece;
-    piece = '';
-    onWritten(total);
-  }
-  yield piece;
-  onWritten(total);
-}
-
-async function* recordsOf(
-  client: HeadgateClient,
-  { type, since, includeDeleted }: Content,
-  signal: AbortSignal,
-  onPosition?: (position: string) => void,
-): AsyncIterable<object> {
-  if (since === null) {
-    yield* type === INTERACTIONS
-      ? client.interactions({ signal })
-      : client.list(type, { signal, includeDeleted });
-    return;
-  }
-  const options = { after: since, type: uploadTypeOf(type), follow: false, signal };
-  for await (const { changes, next } of client.changes(options)) {
-    for (const { record } of changes) if (record !== null) yield record;
-    onPosition?.(next);
-  }
 }

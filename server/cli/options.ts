@@ -64,7 +64,7 @@ export const options: Readonly<Record<string, Option>> = {
   until: { value: 'DATE', help: `The last day of the data. Default: ${DEFAULT_UNTIL}.` },
   format: {
     value: 'csv|ndjson',
-    help: 'The format of the records: csv or ndjson. Default: csv for sample, ndjson for export.',
+    help: 'The format of the records: csv or ndjson. Default: csv.',
   },
   gzip: { value: null, help: 'Compress every file with gzip.' },
   force: { value: null, help: 'Replace existing files, once the new ones are complete.' },
@@ -98,6 +98,10 @@ export const options: Readonly<Record<string, Option>> = {
       'In CSV, put an apostrophe before texts that a spreadsheet would run as formulas. Do not load such a file ' +
       'again: the apostrophes would become part of the data.',
   },
+  'text-ids': {
+    value: null,
+    help: 'In Parquet, write ids as texts, for Spark, which cannot read columns of the type UUID.',
+  },
   since: {
     value: 'POSITION',
     help:
@@ -110,6 +114,10 @@ export const options: Readonly<Record<string, Option>> = {
   key: { value: 'KEY_ID', help: 'Only uploads with this key.' },
   limit: { value: 'N', help: 'The maximum number of uploads to show. Default: 100.' },
   by: { value: 'day|type|key', help: 'What to add up by.' },
+  holdout: {
+    value: 'SEGMENT',
+    help: 'Compare with this segment, whose members get no recommendations.',
+  },
   'include-deleted': { value: null, help: 'Also export the records that are marked as deleted.' },
   json: { value: null, help: 'Print one JSON value, for programs.' },
   help: { value: null, short: 'h', help: 'Show help, also after a command.' },

@@ -88,19 +88,28 @@ export function destinationOf(out: string, mayReplace: boolean): Destination | F
  */
 export async function writeToFile(
   pieces: Pieces,
-  { out, path }: Destination,
+  destination: Destination,
   { isPacked, mayReplace }: { readonly isPacked: boolean; readonly mayReplace: boolean },
 ): Promise<string | null> {
-  const part = `${path}.${process.pid}.part`;
+  const part = `${destination.path}.${process.pid}.part`;
   try {
     await writeTo(part, 'wx', pieces, isPacked);
-    const destination = destinationOf(out, mayReplace);
-    if (destination instanceof Failure) return destination.reason;
-    await rename(part, path);
-    return null;
+    return await moveIntoPlace(part, destination, mayReplace);
   } finally {
     await rm(part, { force: true });
   }
+}
+
+/** Renames a complete file. Resolves to a sentence if the final name was taken in the meantime, otherwise to null. */
+export async function moveIntoPlace(
+  part: string,
+  { out, path }: Destination,
+  mayReplace: boolean,
+): Promise<string | null> {
+  const destination = destinationOf(out, mayReplace);
+  if (destination instanceof Failure) return destination.reason;
+  await rename(part, path);
+  return null;
 }
 
 export async function writeTo(path: string, flags: string, pieces: Pieces, isPacked: boolean): Promise<void> {

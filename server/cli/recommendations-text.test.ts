@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import type {
   OrganicWindowFigures,
   RecommendationsReport,
   TouchFigures,
-} from '../analytics/reports/recommendations.ts';
+} from '@headgate/client/recommendations.ts';
+import fc from 'fast-check';
 import { recommendationsText } from './recommendations-text.ts';
 
 function windowOf(episodes: number, converted: number): OrganicWindowFigures {
@@ -127,6 +127,19 @@ describe('the report for a terminal', () => {
           const text = recommendationsText(shownReport, width);
           for (const line of text) assert.ok([...line].length <= width, `${width}: ${line}`);
           assert.equal(text.filter((line) => line.includes('█')).length, shownReport.groups.length * 6);
+        },
+      ),
+    );
+  });
+
+  it('shows the rates on a terminal of any width, even if the tables do not fit', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 50 }),
+        fc.constantFrom(report, byPlatform, withHoldout),
+        (width, shownReport) => {
+          const rows = recommendationsText(shownReport, width).filter((line) => / \d+\.\d\d %/.test(line));
+          assert.ok(rows.length >= shownReport.groups.length * 6);
         },
       ),
     );

@@ -1,15 +1,17 @@
 // Renders the recommendation report for a terminal: tables with a bar for each rate. Columns that do not fit are left
 // out, and named below.
 
-import type { WindowDays } from '../analytics/analytics-orders.ts';
-import type { HoldoutComparison, HoldoutDifference, HoldoutStudents } from '../analytics/reports/holdout.ts';
 import type {
+  HoldoutComparison,
+  HoldoutDifference,
+  HoldoutStudents,
   OrganicWindowFigures,
   RecommendationsGroup,
   RecommendationsReport,
   TouchFigures,
+  WindowDays,
   WindowFigures,
-} from '../analytics/reports/recommendations.ts';
+} from '@headgate/client/recommendations.ts';
 import { printable } from '../printable.ts';
 import { columns, wrap } from './columns.ts';
 import { shown } from './load/display.ts';

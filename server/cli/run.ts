@@ -39,9 +39,9 @@ function showHelp(io: Io, words: readonly string[]): ExitCode {
   const exact = commands.find((command) => command.words.join(' ') === words.join(' '));
   const isGroup = words.length === 1 && exact === undefined;
   const group = isGroup ? commands.filter((command) => command.words[0] === words[0]) : [];
-  const command = exact ?? (words.length === 0 || group.length > 1 ? null : commandFor(words));
+  const command = exact ?? (words.length === 0 || group.length > 0 ? null : commandFor(words));
   if (command instanceof Failure) return misused(io, command);
-  const lines = command !== null ? commandHelp(command) : group.length > 1 ? groupHelp(group) : overview();
+  const lines = command !== null ? commandHelp(command) : group.length > 0 ? groupHelp(group) : overview();
   for (const line of lines) io.out(line);
   return exitCodes.done;
 }

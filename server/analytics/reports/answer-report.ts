@@ -1,9 +1,10 @@
 // Computes a report for a server.
 
+import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
 import type { ReportOrder, SqlRefusal } from '../analytics-orders.ts';
 import { readReplica, withReplica } from '../replica-use.ts';
 import type { Replicas } from '../replicas.ts';
-import { type RecommendationsReport, recommendationsReport } from './recommendations.ts';
+import { recommendationsReport } from './recommendations.ts';
 
 export function answerReport(
   replicas: Replicas,

@@ -2,36 +2,13 @@
 // none.
 
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
+import type {
+  HoldoutComparison,
+  HoldoutDifference,
+  HoldoutStudents,
+} from '@headgate/client/recommendations.ts';
 import { differenceInterval, type Sample } from './intervals.ts';
 import { endOfPeriodMs, type ReportPeriod, startOfDayMs, timestampValue } from './report-period.ts';
-
-export interface HoldoutStudents {
-  readonly students: number;
-  readonly purchases: number;
-  readonly amount: number;
-  /** Null if there are no students. */
-  readonly purchases_per_student: number | null;
-  readonly amount_per_student: number | null;
-}
-
-/** The value with recommendations minus the value without. The limits are null if there are too few students. */
-export interface HoldoutDifference {
-  readonly value: number | null;
-  readonly low: number | null;
-  readonly high: number | null;
-}
-
-export interface HoldoutComparison {
-  readonly segment: string;
-  /** How many members of the segment have an interaction with a recommendation in the period. */
-  readonly served_by_mistake: number;
-  readonly with_recommendations: HoldoutStudents;
-  readonly without_recommendations: HoldoutStudents;
-  readonly difference: {
-    readonly purchases_per_student: HoldoutDifference;
-    readonly amount_per_student: HoldoutDifference;
-  };
-}
 
 /** Every customer counts, also those without purchases. Members who were served by mistake remain in the holdout. */
 const holdoutSql = `

@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { before, describe, it } from 'node:test';
+import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
 import { reportGroupings, windowsDays } from '../analytics-orders.ts';
 import { LEAST_SAMPLE } from './intervals.ts';
-import { type RecommendationsReport, recommendationsReport } from './recommendations.ts';
+import { recommendationsReport } from './recommendations.ts';
 import { newTestReplica, setRows } from './test-replica.ts';
 
 const page = await readFile(new URL('../../../docs/recommendations.md', import.meta.url), 'utf8');

@@ -2,7 +2,8 @@
 // the period and the windows around it, and returns a row for each group, recommended or organic.
 
 import type { DuckDBValue } from '@duckdb/node-api';
-import { type ReportGrouping, type WindowDays, windowsDays } from '../analytics-orders.ts';
+import type { ReportGrouping, WindowDays } from '@headgate/client/recommendations.ts';
+import { windowsDays } from '../analytics-orders.ts';
 import {
   DAY_MS,
   dayValue,

@@ -4,18 +4,18 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { DuckDBConnection } from '@duckdb/node-api';
+import type {
+  OrganicWindowFigures,
+  RecommendationsGroup,
+  RecommendationsReport,
+  ReportGrouping,
+  TouchFigures,
+} from '@headgate/client/recommendations.ts';
 import fc from 'fast-check';
 import { times } from '../../store/test-thoroughness.ts';
-import { type ReportGrouping, reportGroupings } from '../analytics-orders.ts';
+import { reportGroupings } from '../analytics-orders.ts';
 import { wilsonInterval } from './intervals.ts';
-import {
-  type OrganicWindowFigures,
-  type RecommendationsGroup,
-  type RecommendationsQuery,
-  type RecommendationsReport,
-  recommendationsReport,
-  type TouchFigures,
-} from './recommendations.ts';
+import { type RecommendationsQuery, recommendationsReport } from './recommendations.ts';
 import { newTestReplica, setRows, type TestRow } from './test-replica.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -2,9 +2,20 @@
 // bought. docs/recommendations.md defines each figure.
 
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
-import { type ReportGrouping, type WindowDays, windowsDays } from '../analytics-orders.ts';
+import type {
+  HoldoutComparison,
+  OrganicWindowFigures,
+  RecommendationsCoverage,
+  RecommendationsGroup,
+  RecommendationsReport,
+  ReportGrouping,
+  TouchFigures,
+  WindowDays,
+  WindowFigures,
+} from '@headgate/client/recommendations.ts';
+import { windowsDays } from '../analytics-orders.ts';
 import type { AsOf } from '../replica.ts';
-import { compareWithHoldout, type HoldoutComparison, toCents } from './holdout.ts';
+import { compareWithHoldout, toCents } from './holdout.ts';
 import { LEAST_SAMPLE, wilsonInterval } from './intervals.ts';
 import { lastClosedDayMs, recommendationsSql, recommendationsValues } from './recommendations-sql.ts';
 import { DAY_MS, endOfPeriodMs, type ReportPeriod } from './report-period.ts';
@@ -13,66 +24,6 @@ export interface RecommendationsQuery extends ReportPeriod {
   readonly by: ReportGrouping | null;
   /** The name of a segment. */
   readonly holdout: string | null;
-}
-
-export interface WindowFigures {
-  readonly episodes: number;
-  readonly converted: number;
-  /** Null if there are no episodes. */
-  readonly rate: number | null;
-  readonly rate_low: number | null;
-  readonly rate_high: number | null;
-  readonly purchases: number;
-  readonly amount: number;
-  readonly savings: number;
-  readonly strict_purchases: number;
-}
-
-export interface OrganicWindowFigures extends WindowFigures {
-  readonly assisted_purchases: number;
-}
-
-export interface TouchFigures<Window extends WindowFigures> {
-  readonly touches: number;
-  readonly engagements: number;
-  readonly students: number;
-  readonly recommendation_ids: number;
-  /** Null if there are no page views, or if the report is grouped by the type of interaction. */
-  readonly discount_codes_per_page_view: number | null;
-  readonly windows: Readonly<Record<WindowDays, Window>>;
-}
-
-/** A group has its value under the name of the grouping, if there is one. The value of a platform can be null. */
-export type RecommendationsGroup = { readonly [Name in ReportGrouping]?: string | null } & {
-  readonly recommended: TouchFigures<WindowFigures>;
-  readonly organic: TouchFigures<OrganicWindowFigures>;
-};
-
-export interface RecommendationsCoverage {
-  readonly interactions: {
-    readonly total: number;
-    readonly used: number;
-    readonly without_student: number;
-    readonly other_items: number;
-  };
-  readonly transactions: {
-    readonly total: number;
-    readonly used: number;
-    readonly without_student: number;
-    readonly without_created: number;
-  };
-  readonly service_without_recommendation_id: number;
-  readonly recommendation_id_without_service: number;
-}
-
-export interface RecommendationsReport extends ReportPeriod {
-  readonly by: ReportGrouping | null;
-  readonly as_of: AsOf;
-  readonly windows_days: readonly WindowDays[];
-  readonly coverage: RecommendationsCoverage;
-  readonly groups: readonly RecommendationsGroup[];
-  readonly holdout: HoldoutComparison | null;
-  readonly notes: readonly string[];
 }
 
 type Figures = Readonly<Record<string, DuckDBValue>>;

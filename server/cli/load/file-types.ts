@@ -75,6 +75,11 @@ export interface NamedFile {
 
 export const knownEndings = `.${Object.keys(formats).join(', .')}, each also with .${compressions.join(', .')}`;
 
+/** Returns whether the name is that of a Parquet file, which `export` writes and `load` does not read. */
+export function isParquetName(name: string): boolean {
+  return /\.parquet(?:\.(?:gz|zst|br))?$/i.test(name);
+}
+
 /** Returns the parts of a file's name, or null if the name does not have the extension of a data file. */
 export function readFileName(name: string): NamedFile | null {
   const [stem, ...endings] = name.split('.') as [string, ...string[]];

@@ -9,10 +9,10 @@ import { connect, type Server } from '../connect.ts';
 import { type ExitCode, exitCodes, type Io, misused, printJson } from '../io.ts';
 import { wholeNumber } from '../options.ts';
 import { Display, shown } from './display.ts';
-import { type LoadType, mustBeType, typeNamed } from './file-types.ts';
+import { isParquetName, type LoadType, mustBeType, typeNamed } from './file-types.ts';
 import { type Confirmed, Journal, type JournalEntry, loadIdOf, loadIdsIn } from './journal.ts';
 import { type FileOutcome, isStillConfirmed, loadFile } from './load-file.ts';
-import { type FileProblem, type PlannedFile, planLoad } from './plan.ts';
+import { type FileProblem, noParquet, type PlannedFile, planLoad } from './plan.ts';
 import { type Finished, inTheWay, RejectedFiles } from './rejected-files.ts';
 import {
   type Report,
@@ -54,7 +54,10 @@ export async function load(call: Call): Promise<ExitCode> {
   if (server instanceof Failure) return misused(io, server);
 
   const { files, leftAlone, problems } = await planLoad(args, choices);
-  for (const path of leftAlone) io.err(`skipped, because it is not a data file named after a type: ${path}`);
+  for (const path of leftAlone) {
+    const reason = isParquetName(path) ? noParquet : 'it is not a data file named after a type';
+    io.err(`skipped, because ${reason}: ${path}`);
+  }
   if (problems.length > 0) {
     for (const problem of problems) io.err(`headgate: ${sentenceOf(problem)}`);
     return misused(io, 'nothing was sent; correct this, then run the same command again');
@@ -62,7 +65,7 @@ export async function load(call: Call): Promise<ExitCode> {
   if (files.length === 0) {
     return misused(
       io,
-      `there is nothing to load in ${args.map(quote).join(', ')}: no file is named after a type`,
+      `there is nothing to load in ${args.map(quote).join(', ')}: ${leftAlone.some(isParquetName) ? noParquet : 'no file is named after a type'}`,
     );
   }
   const obstacle = choices.isDryRun

@@ -11,6 +11,7 @@ import {
   type Format,
   fieldsOf,
   INTERACTIONS,
+  isParquetName,
   knownEndings,
   type LoadType,
   loadOrder,
@@ -97,6 +98,9 @@ export async function planLoad(
   return { files: ordered, leftAlone, problems };
 }
 
+export const noParquet =
+  'load does not read Parquet; export the records as NDJSON or CSV, or convert the file';
+
 type FoundSome = { readonly found: readonly Found[]; readonly leftAlone: readonly string[] };
 
 /** Returns the path with symbolic links resolved, or the absolute path if it does not exist. */
@@ -120,6 +124,7 @@ async function findFiles(
     return { path: cause.path ?? path, line: null, reason: whyUnreadable(cause, null) };
   }
   const name = readFileName(basename(path));
+  if (name === null && isParquetName(path)) return { path, line: null, reason: noParquet };
   if (name === null) return { path, line: null, reason: `its name must end in ${knownEndings}` };
   const fileType = type ?? typeNamed(name.stem);
   if (fileType !== null) return { found: [{ path, type: fileType, name }], leftAlone: [] };
