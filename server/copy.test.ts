@@ -405,7 +405,7 @@ async function fill(store: Store, organisation: OrganisationNumber): Promise<voi
 
 async function writeSegment(store: Store, organisation: OrganisationNumber, name: string): Promise<void> {
   const { revision } = await store.segments(organisation);
-  const definition = { name, note: 'a "note"', conditionJson: '{"all":[]}' };
+  const definition = { name, note: 'a "note"', conditionJson: '{"all":[]}', uses: ['other'] };
   assert.ok(await store.saveSegment(organisation, revision, definition, MOMENT_MS));
 }
 
@@ -433,6 +433,7 @@ async function segmentsOf(store: Store, organisation: OrganisationNumber): Promi
   return Promise.all(
     segments.map(async (segment) => ({
       ...segment,
+      conditions: [...(await store.segmentConditions(organisation, [segment.name]))],
       memberships: await store.memberships(organisation, segment.segment, null, 100),
       changes: await store.memberChanges(organisation, segment.segment, 0, 100),
     })),

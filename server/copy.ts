@@ -198,6 +198,7 @@ async function copySegments(
   const members = segments.reduce((sum, segment) => sum + segment.members, 0);
   const onMembers = progressOf('copying', pair, 'segments', members, onProgress);
   for (const segment of segments) {
+    const conditions = await from.segmentConditions(pair.from, [segment.name]);
     const there = await to.segments(pair.to);
     const present = there.segments.find(({ name }) => name === segment.name);
     if (present !== undefined && present.segment !== segment.segment) {
@@ -207,7 +208,7 @@ async function copySegments(
       await to.copyMemberships(pair.to, segment.segment, memberships);
       onMembers(memberships.length);
     }
-    await to.copySegment(pair.to, revision, segment);
+    await to.copySegment(pair.to, revision, segment, conditions.get(segment.name)!);
   }
 }
 
@@ -315,7 +316,8 @@ async function digestOfSegments(store: Store, organisation: OrganisationNumber):
   const hash = createHash('sha256');
   const { segments } = await store.segments(organisation);
   for (const segment of segments) {
-    hash.update(`${JSON.stringify(segment)}\n`);
+    const [condition] = await store.segmentConditions(organisation, [segment.name]);
+    hash.update(`${JSON.stringify([segment, condition])}\n`);
     for await (const memberships of everyMembership(store, organisation, segment)) {
       for (const membership of memberships) hash.update(`${JSON.stringify(membership)}\n`);
     }

@@ -9,11 +9,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Action } from '../access/scopes.ts';
 import type { AnalyticsLink } from '../analytics/analytics-link.ts';
 import type { ConditionProblem } from '../analytics/segments/condition-problem.ts';
-import { validConditionsOf } from '../analytics/segments/segment-conditions.ts';
 import {
+  checkCondition,
   checkNote,
-  problemOfCondition,
-  problemOfSegment,
+  checkSegment,
   whyNotDeleted,
 } from '../analytics/segments/segment-definition.ts';
 import { usersOf } from '../analytics/segments/segment-graph.ts';
@@ -93,8 +92,8 @@ export function postPreview(service: AppDependencies): Handler {
     const { condition } = body;
     const { organisation, orgId } = request.caller!;
     const { segments } = await service.store.segments(organisation);
-    const problem = problemOfCondition(null, condition, segments);
-    if (problem !== null) return refuse(reply, notValid(problem));
+    const valid = await checkCondition(service.store, organisation, segments, condition);
+    if (!('uses' in valid)) return refuse(reply, notValid(valid));
     const order = { organisation, orgId, condition, timeoutMs: service.sqlLimits.sqlTimeoutMs };
     return passOn(service.sqlSlots, request, reply, JSON_TYPE, (signal) => analytics.preview(order, signal));
   });
@@ -111,9 +110,9 @@ export function putSegment(service: AppDependencies): Handler {
     if (note instanceof Failure) return refuse(reply, badBody(`${note.reason}.`));
     const { organisation } = request.caller!;
     const refusal = await changeSegments(service, request, async ({ revision, segments }) => {
-      const problem = problemOfSegment(name, body.condition, segments);
-      if (problem !== null) return notValid(problem);
-      const definition = { name, note, conditionJson: JSON.stringify(body.condition) };
+      const valid = await checkSegment(service.store, organisation, segments, name, body.condition);
+      if (!('uses' in valid)) return notValid(valid);
+      const definition = { name, note, conditionJson: JSON.stringify(body.condition), uses: valid.uses };
       return service.store.saveSegment(organisation, revision, definition, Date.now());
     });
     if (refusal !== null) return refuse(reply, refusal);
@@ -300,13 +299,15 @@ async function sendSegment(
   reply: FastifyReply,
   name: string,
 ): Promise<FastifyReply> {
-  const { segments } = await store.segments(request.caller!.organisation);
+  const { organisation } = request.caller!;
+  const { segments } = await store.segments(organisation);
   const segment = segments.find((one) => one.name === name);
-  if (segment === undefined) return refuse(reply, noSegment(name, segments));
+  const conditionJson = (await store.segmentConditions(organisation, [name])).get(name);
+  if (segment === undefined || conditionJson === undefined) return refuse(reply, noSegment(name, segments));
   return reply.send({
     ...shownSegment(segment),
-    condition: JSON.parse(segment.conditionJson),
-    used_by: usersOf(name, validConditionsOf(segments)),
+    condition: JSON.parse(conditionJson),
+    used_by: usersOf(name, segments),
   });
 }
 

@@ -1,6 +1,7 @@
 // The SQL for the tables of segments, which is the same in every store. Parameters are written as $1, $2 and so on.
 
-import type { DueSegment, Membership, NumberedMemberChange, Segment } from './segments.ts';
+import type { OrganisationNumber } from './rows.ts';
+import type { DueSegment, Membership, NumberedMemberChange, Segment, SegmentDefinition } from './segments.ts';
 
 export type Value = string | number | null;
 
@@ -8,7 +9,7 @@ const segmentColumns = [
   'segment',
   'name',
   'note',
-  'condition',
+  'uses',
   'created_at_ms',
   'saved_at_ms',
   'members',
@@ -25,13 +26,13 @@ const segmentColumns = [
 const columns = segmentColumns.join(', ');
 
 export function segmentOf(values: readonly unknown[]): Segment {
-  const [segment, name, note, condition, createdAtMs, savedAtMs, members, lastSeq, keptAfterSeq] = values;
+  const [segment, name, note, uses, createdAtMs, savedAtMs, members, lastSeq, keptAfterSeq] = values;
   const [evaluatedAtMs, ms, entered, left, attemptedAtMs, failure] = values.slice(9);
   return {
     segment: Number(segment),
     name: name as string,
     note: note as string | null,
-    conditionJson: condition as string,
+    uses: JSON.parse(uses as string) as string[],
     createdAtMs: Number(createdAtMs),
     savedAtMs: Number(savedAtMs),
     members: Number(members),
@@ -52,7 +53,7 @@ export function segmentValues(segment: Segment): Value[] {
     segment.segment,
     segment.name,
     segment.note,
-    segment.conditionJson,
+    JSON.stringify(segment.uses),
     segment.createdAtMs,
     segment.savedAtMs,
     segment.members,
@@ -80,14 +81,24 @@ export const setRevisionSql = `INSERT INTO segment_sets (organisation, revision)
   RETURNING revision`;
 
 /**
- * Parameters: organisation, revision, name, note, condition, time. The revision becomes the segment's number, and the
+ * Parameters: organisation, revision, name, note, condition, time, used segments. The revision becomes the segment's number, and the
  * number after which its changes are counted.
  */
 export const saveSegmentSql = `INSERT INTO segments
-    (organisation, segment, name, note, condition, created_at_ms, saved_at_ms, members, last_seq, kept_after_seq)
-  VALUES ($1, $2, $3, $4, $5, $6, $6, 0, $2, $2)
+    (organisation, segment, name, note, condition, uses, created_at_ms, saved_at_ms, members, last_seq, kept_after_seq)
+  VALUES ($1, $2, $3, $4, $5, $7, $6, $6, 0, $2, $2)
   ON CONFLICT (organisation, name) DO UPDATE
-    SET note = excluded.note, condition = excluded.condition, saved_at_ms = excluded.saved_at_ms, token = NULL`;
+    SET note = excluded.note, condition = excluded.condition, uses = excluded.uses,
+      saved_at_ms = excluded.saved_at_ms, token = NULL`;
+
+export function definitionValues(
+  organisation: OrganisationNumber,
+  revision: number,
+  { name, note, conditionJson, uses }: SegmentDefinition,
+  nowMs: number,
+): Value[] {
+  return [organisation, revision, name, note, conditionJson, nowMs, JSON.stringify(uses)];
+}
 
 export const lastSeqSql = 'SELECT last_seq FROM segments WHERE organisation = $1 AND name = $2';
 
@@ -212,11 +223,11 @@ export const deleteSegmentSql =
 
 const copied = segmentColumns.filter((column) => column !== 'name');
 
-/** Parameters: organisation, then `segmentValues`. */
-export const copySegmentSql = `INSERT INTO segments (organisation, ${columns})
-  VALUES ($1, ${segmentColumns.map((_, at) => `$${at + 2}`).join(', ')})
+/** Parameters: organisation, condition, then `segmentValues`. */
+export const copySegmentSql = `INSERT INTO segments (organisation, condition, ${columns})
+  VALUES ($1, $2, ${segmentColumns.map((_, at) => `$${at + 3}`).join(', ')})
   ON CONFLICT (organisation, name) DO UPDATE
-    SET ${copied.map((column) => `${column} = excluded.${column}`).join(', ')}, token = NULL`;
+    SET condition = excluded.condition, ${copied.map((column) => `${column} = excluded.${column}`).join(', ')}, token = NULL`;
 
 /** Returns the statement that adds or replaces memberships. `values` is the SQL of their rows. */
 export function copyMembershipsSql(values: string): string {

@@ -12,6 +12,7 @@ import {
   type MemberChange,
   type Membership,
   type Segment,
+  type SegmentDefinition,
 } from './segments.ts';
 import type { Store } from './store.ts';
 import { type TestStore, testStores } from './test-stores.ts';
@@ -43,11 +44,12 @@ for (const { name, open } of testStores) {
     const save = async (
       organisation: OrganisationNumber,
       name: string,
-      values: { readonly conditionJson?: string; readonly note?: string; readonly nowMs?: number } = {},
+      values: Partial<SegmentDefinition> & { readonly nowMs?: number } = {},
     ): Promise<Segment> => {
       const { revision } = await store.segments(organisation);
-      const { conditionJson = '{}', note = null, nowMs = NOW_MS } = values;
-      assert.ok(await store.saveSegment(organisation, revision, { name, note, conditionJson }, nowMs));
+      const { conditionJson = '{}', uses = [], note = null, nowMs = NOW_MS } = values;
+      const definition = { name, note, conditionJson, uses };
+      assert.ok(await store.saveSegment(organisation, revision, definition, nowMs));
       return segmentNamed(organisation, name);
     };
 
@@ -96,12 +98,16 @@ for (const { name, open } of testStores) {
     test('are saved, replaced and listed by name', async () => {
       const organisation = await newOrganisation();
       assert.deepEqual(await store.segments(organisation), { revision: 0, segments: [] });
-      const b = await save(organisation, 'b', { note: 'a note', conditionJson: '{"all":[]}' });
+      const b = await save(organisation, 'b', {
+        note: 'a note',
+        conditionJson: '{"all":[]}',
+        uses: ['x', 'y'],
+      });
       assert.deepEqual(b, {
         segment: b.segment,
         name: 'b',
         note: 'a note',
-        conditionJson: '{"all":[]}',
+        uses: ['x', 'y'],
         createdAtMs: NOW_MS,
         savedAtMs: NOW_MS,
         members: 0,
@@ -112,7 +118,12 @@ for (const { name, open } of testStores) {
       });
       const a = await save(organisation, 'a');
       const changed = await save(organisation, 'b', { conditionJson: '{"any":[]}', nowMs: NOW_MS + 5 });
-      assert.deepEqual(changed, { ...b, note: null, conditionJson: '{"any":[]}', savedAtMs: NOW_MS + 5 });
+      assert.deepEqual(changed, { ...b, note: null, uses: [], savedAtMs: NOW_MS + 5 });
+      assert.deepEqual(
+        await store.segmentConditions(organisation, ['b', 'unknown']),
+        new Map([['b', '{"any":[]}']]),
+      );
+      assert.equal((await store.segmentConditions(organisation, ['a', 'b'])).size, 2);
       assert.deepEqual((await store.segments(organisation)).segments, [a, changed]);
       assert.deepEqual((await store.segments(await newOrganisation())).segments, []);
     });
@@ -121,7 +132,7 @@ for (const { name, open } of testStores) {
       const organisation = await newOrganisation();
       await save(organisation, 'a');
       const { revision, segments } = await store.segments(organisation);
-      const definition = { name: 'b', note: null, conditionJson: '{}' };
+      const definition = { name: 'b', note: null, conditionJson: '{}', uses: [] };
       for (const other of [0, revision - 1, revision + 1]) {
         assert.equal(await store.saveSegment(organisation, other, definition, NOW_MS), false);
         assert.equal(await store.deleteSegment(organisation, other, 'a'), false);

@@ -10,7 +10,8 @@ export interface Segment {
   readonly segment: number;
   readonly name: string;
   readonly note: string | null;
-  readonly conditionJson: string;
+  /** The names of the segments that the condition uses itself. */
+  readonly uses: readonly string[];
   readonly createdAtMs: number;
   readonly savedAtMs: number;
   /** How many members the segment has. */
@@ -32,7 +33,7 @@ export interface SegmentEvaluation {
   readonly left: number;
 }
 
-/** All segments of an organisation. */
+/** All segments of an organisation, without their conditions, which can be long. */
 export interface SegmentSet {
   /** Changes whenever a segment is saved or deleted. */
   readonly revision: number;
@@ -44,6 +45,7 @@ export interface SegmentDefinition {
   readonly name: string;
   readonly note: string | null;
   readonly conditionJson: string;
+  readonly uses: readonly string[];
 }
 
 /** When a segment has to be evaluated. */
@@ -98,6 +100,11 @@ export const EVALUATION_ABANDONED_MS = 5 * 60_000;
 
 export interface SegmentStore {
   segments(organisation: OrganisationNumber): Promise<SegmentSet>;
+  /** Returns the conditions of segments, as JSON, by the names of the segments. Unknown names are left out. */
+  segmentConditions(
+    organisation: OrganisationNumber,
+    names: readonly string[],
+  ): Promise<ReadonlyMap<string, string>>;
   /**
    * Adds a segment or replaces its condition and note, and ends its running evaluation. Returns false and changes
    * nothing if the set has another revision now.
@@ -150,7 +157,12 @@ export interface SegmentStore {
   /** Deletes memberships that ended before the time, and the rest of deleted segments. */
   expireMemberships(leftBeforeMs: number): Promise<void>;
   /** Adds or replaces a segment of another store, with its number and its evaluation. */
-  copySegment(organisation: OrganisationNumber, revision: number, segment: Segment): Promise<void>;
+  copySegment(
+    organisation: OrganisationNumber,
+    revision: number,
+    segment: Segment,
+    conditionJson: string,
+  ): Promise<void>;
   /** Adds or replaces memberships of another store. */
   copyMemberships(
     organisation: OrganisationNumber,

@@ -8,6 +8,7 @@ import type { AsOf } from '../replica.ts';
 import { readReplica, withReplica } from '../replica-use.ts';
 import type { Replicas } from '../replicas.ts';
 import type { Evaluation } from './compile-condition.ts';
+import { type ConditionNode, segmentsUsedIn } from './condition-node.ts';
 import { ConditionProblem } from './condition-problem.ts';
 import { parseCondition } from './parse-condition.ts';
 import {
@@ -18,8 +19,7 @@ import {
   readExplanation,
   readPreview,
 } from './preview-sql.ts';
-import { validConditionsOf } from './segment-conditions.ts';
-import type { SegmentConditions } from './segment-graph.ts';
+import { readConditions } from './segment-conditions.ts';
 import type { Statement } from './sql-params.ts';
 
 export interface AnsweredPreview extends Preview {
@@ -39,11 +39,14 @@ export async function answerPreview(
   order: PreviewOrder,
   signal: AbortSignal,
 ): Promise<AnsweredPreview | SqlRefusal> {
-  const { segments } = await store.segments(order.organisation);
-  const names = segments.map(({ name }) => name);
-  const condition = parseCondition(order.condition, names);
+  const { organisation } = order;
+  const { segments } = await store.segments(organisation);
+  const condition = parseCondition(
+    order.condition,
+    segments.map(({ name }) => name),
+  );
   if (condition instanceof ConditionProblem) return invalid(`${condition.path}: ${condition.message}`);
-  const others = validConditionsOf(segments);
+  const others = await readConditions(store, organisation, segments, segmentsUsedIn(condition));
   return readingFor(replicas, order, signal, 'The preview', async (connection, asOf) => {
     const startedAtMs = performance.now();
     const statement = previewSql(condition, evaluationAt(asOf, others));
@@ -60,7 +63,9 @@ export async function answerExplanation(
   order: ExplanationOrder,
   signal: AbortSignal,
 ): Promise<AnsweredExplanation | SqlRefusal> {
-  const others = validConditionsOf((await store.segments(order.organisation)).segments);
+  const { organisation } = order;
+  const { segments } = await store.segments(organisation);
+  const others = await readConditions(store, organisation, segments, [order.segment]);
   const condition = others.get(order.segment);
   if (condition === undefined) return invalid(`the condition of ${order.segment} is not valid any more`);
   return readingFor(replicas, order, signal, 'The explanation', async (connection, asOf) => {
@@ -82,7 +87,7 @@ function readingFor<Result>(
   return withReplica(replicas, order, (replica) => readReplica(replica, limits, use));
 }
 
-function evaluationAt({ at }: AsOf, conditions: SegmentConditions): Evaluation {
+function evaluationAt({ at }: AsOf, conditions: ReadonlyMap<string, ConditionNode>): Evaluation {
   return { asOf: new Date(at), conditionOf: (segment) => conditions.get(segment) ?? null };
 }
 

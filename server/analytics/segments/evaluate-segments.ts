@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { Failure } from '../../failure.ts';
+import type { OrganisationNumber } from '../../store/rows.ts';
 import {
   type EvaluationKey,
   MEMBERSHIPS_AT_ONCE,
@@ -18,9 +19,7 @@ import type { AsOf, Replica } from '../replica.ts';
 import { type ReadLimits, readReplica, withReplica } from '../replica-use.ts';
 import type { Replicas } from '../replicas.ts';
 import { membersSql } from './compile-condition.ts';
-import { ConditionProblem } from './condition-problem.ts';
-import { parseCondition } from './parse-condition.ts';
-import { validConditionsOf } from './segment-conditions.ts';
+import { readConditions } from './segment-conditions.ts';
 import type { Statement } from './sql-params.ts';
 
 const TRY_AGAIN_MS = 100;
@@ -74,14 +73,13 @@ async function evaluate(
   begun: Segment,
   limits: ReadLimits,
 ): Promise<SegmentEvaluation | SqlRefusal> {
-  const { segments } = await store.segments(key.organisation);
   const read = async (
     connection: DuckDBConnection,
     { at }: AsOf,
   ): Promise<SegmentEvaluation | SqlRefusal> => {
     const startedAtMs = performance.now();
     if ((await replica.membersSeq(connection, key.segment)) !== begun.lastSeq) return notBuilt;
-    const members = statementOf(begun, segments, new Date(at));
+    const members = await statementOf(store, key.organisation, begun.name, new Date(at));
     if (members instanceof Failure) return { kind: 'invalid', message: members.reason, position: null };
     const counts = await writeChanges(connection, store, key, begun, members);
     if (counts === null) return ended;
@@ -103,21 +101,18 @@ const ended: SqlRefusal = {
   position: null,
 };
 
-/** Returns the statement that selects the members of a segment. */
-function statementOf(
-  { conditionJson }: Segment,
-  segments: readonly Segment[],
+/** Resolves to the statement that selects the members of a segment. */
+async function statementOf(
+  store: SegmentStore,
+  organisation: OrganisationNumber,
+  name: string,
   asOf: Date,
-): Statement | Failure {
-  const condition = parseCondition(
-    JSON.parse(conditionJson),
-    segments.map((segment) => segment.name),
-  );
-  if (condition instanceof ConditionProblem) {
-    return new Failure(`The condition is not valid any more: ${condition.path}: ${condition.message}.`);
-  }
-  const others = validConditionsOf(segments);
-  const statement = membersSql(condition, { asOf, conditionOf: (used) => others.get(used) ?? null });
+): Promise<Statement | Failure> {
+  const { segments } = await store.segments(organisation);
+  const conditions = await readConditions(store, organisation, segments, [name]);
+  const condition = conditions.get(name);
+  if (condition === undefined) return new Failure('The condition has a field that is not known any more.');
+  const statement = membersSql(condition, { asOf, conditionOf: (used) => conditions.get(used) ?? null });
   return statement instanceof Failure ? new Failure(`Not possible: ${statement.reason}.`) : statement;
 }
 

@@ -1,19 +1,29 @@
-// The conditions of an organisation's segments, read from what the store has.
+// Reads the conditions of segments from the store.
 
-import type { Segment } from '../../store/segments.ts';
+import type { OrganisationNumber } from '../../store/rows.ts';
+import type { Segment, SegmentStore } from '../../store/segments.ts';
+import type { ConditionNode } from './condition-node.ts';
 import { ConditionProblem } from './condition-problem.ts';
 import { parseCondition } from './parse-condition.ts';
-import type { SegmentConditions } from './segment-graph.ts';
+import { withUsed } from './segment-graph.ts';
+
+export type ConditionStore = Pick<SegmentStore, 'segmentConditions'>;
 
 /**
- * Returns the conditions by name. A condition is left out if it is not valid any more, because this version of Headgate
- * does not know one of its fields.
+ * Resolves to the conditions of the named segments and of all that they use, by name. A condition is left out if it is not
+ * valid any more, because this version of Headgate does not know one of its fields.
  */
-export function validConditionsOf(segments: readonly Segment[]): SegmentConditions {
-  const names = segments.map(({ name }) => name);
+export async function readConditions(
+  store: ConditionStore,
+  organisation: OrganisationNumber,
+  segments: readonly Segment[],
+  names: readonly string[],
+): Promise<ReadonlyMap<string, ConditionNode>> {
+  const known = segments.map(({ name }) => name);
+  const found = await store.segmentConditions(organisation, withUsed(names, segments));
   return new Map(
-    segments.flatMap(({ name, conditionJson }) => {
-      const condition = parseCondition(JSON.parse(conditionJson), names);
+    [...found].flatMap(([name, json]): [string, ConditionNode][] => {
+      const condition = parseCondition(JSON.parse(json), known);
       return condition instanceof ConditionProblem ? [] : [[name, condition]];
     }),
   );

@@ -2,12 +2,14 @@
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { Failure } from '../../failure.ts';
+import type { OrganisationNumber } from '../../store/rows.ts';
 import type { Segment } from '../../store/segments.ts';
 import { membersSql } from './compile-condition.ts';
+import { type ConditionNode, segmentsUsedIn } from './condition-node.ts';
 import { ConditionProblem } from './condition-problem.ts';
 import { parseCondition } from './parse-condition.ts';
-import { validConditionsOf } from './segment-conditions.ts';
-import { circleFrom, usersOf } from './segment-graph.ts';
+import { type ConditionStore, readConditions } from './segment-conditions.ts';
+import { circleFrom, type Uses, usersOf } from './segment-graph.ts';
 
 export const MOST_SEGMENTS = 200;
 const MOST_CONDITION_CHARACTERS = 64 * 1024;
@@ -18,10 +20,6 @@ const namePattern = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 export const NAME_RULE =
   'up to 64 lower-case letters, digits, hyphens and underscores, beginning with a letter or digit';
 
-export function isSegmentName(name: string): boolean {
-  return namePattern.test(name);
-}
-
 /** Returns the note, or why it is not valid. */
 export function checkNote(note: unknown): string | null | Failure {
   if (note === undefined || note === null) return null;
@@ -29,50 +27,76 @@ export function checkNote(note: unknown): string | null | Failure {
   return new Failure(`note must be a text of at most ${MOST_NOTE_CHARACTERS} characters, or null`);
 }
 
-/** Returns the problem of a condition that is to be saved under a name, or null if there is none. */
-export function problemOfSegment(
+/** A condition that can be saved or evaluated. */
+export interface ValidCondition {
+  readonly condition: ConditionNode;
+  /** The names of the segments that it uses itself. */
+  readonly uses: readonly string[];
+}
+
+/** Checks a condition that is to be saved under a name. */
+export async function checkSegment(
+  store: ConditionStore,
+  organisation: OrganisationNumber,
+  segments: readonly Segment[],
   name: string,
   given: unknown,
-  segments: readonly Segment[],
-): ConditionProblem | Failure | null {
-  if (!isSegmentName(name)) return new Failure(`the name of a segment must be ${NAME_RULE}`);
-  const isNew = !segments.some((segment) => segment.name === name);
-  if (isNew && segments.length >= MOST_SEGMENTS) {
+): Promise<ValidCondition | ConditionProblem | Failure> {
+  if (!namePattern.test(name)) return new Failure(`the name of a segment must be ${NAME_RULE}`);
+  const others = segments.filter((segment) => segment.name !== name);
+  if (others.length >= MOST_SEGMENTS) {
     return new Failure(
       `your organisation has ${MOST_SEGMENTS} segments, which is the limit; delete one first`,
     );
   }
-  return problemOfCondition(name, given, segments);
+  const names = [...others.map((segment) => segment.name), name];
+  const condition = parseCondition(given, names);
+  if (condition instanceof ConditionProblem) return condition;
+  const uses = segmentsUsedIn(condition);
+  const circle = circleFrom(name, [...others, { name, uses }]);
+  if (circle !== null) {
+    return new Failure(`the segments would use each other in a circle: ${circle.join(' → ')}`);
+  }
+  return checkSize(store, organisation, segments, given, condition);
 }
 
-/** Returns the problem of a condition, or null if there is none. `name` is null if the condition is not to be saved. */
-export function problemOfCondition(
-  name: string | null,
-  given: unknown,
+/** Checks a condition that is not to be saved. */
+export async function checkCondition(
+  store: ConditionStore,
+  organisation: OrganisationNumber,
   segments: readonly Segment[],
-): ConditionProblem | Failure | null {
-  const names = segments.map((segment) => segment.name);
-  const condition = parseCondition(given, name === null ? names : [...names, name]);
+  given: unknown,
+): Promise<ValidCondition | ConditionProblem | Failure> {
+  const condition = parseCondition(
+    given,
+    segments.map(({ name }) => name),
+  );
   if (condition instanceof ConditionProblem) return condition;
+  return checkSize(store, organisation, segments, given, condition);
+}
+
+async function checkSize(
+  store: ConditionStore,
+  organisation: OrganisationNumber,
+  segments: readonly Segment[],
+  given: unknown,
+  condition: ConditionNode,
+): Promise<ValidCondition | Failure> {
   if (JSON.stringify(given).length > MOST_CONDITION_CHARACTERS) {
     return new Failure(`a condition must have at most ${MOST_CONDITION_CHARACTERS} characters as JSON`);
   }
-  const conditions = new Map(validConditionsOf(segments));
-  if (name !== null) {
-    conditions.set(name, condition);
-    const circle = circleFrom(name, conditions);
-    if (circle !== null) {
-      return new Failure(`the segments would use each other in a circle: ${circle.join(' → ')}`);
-    }
-  }
-  const conditionOf = (used: string) => conditions.get(used) ?? null;
-  const compiled = membersSql(condition, { asOf: new Date(0), conditionOf });
-  return compiled instanceof Failure ? compiled : null;
+  const uses = segmentsUsedIn(condition);
+  const used = await readConditions(store, organisation, segments, uses);
+  const compiled = membersSql(condition, {
+    asOf: new Date(0),
+    conditionOf: (name) => used.get(name) ?? null,
+  });
+  return compiled instanceof Failure ? compiled : { condition, uses };
 }
 
 /** Returns why a segment cannot be deleted, or null if it can. */
-export function whyNotDeleted(name: string, segments: readonly Segment[]): Failure | null {
-  const users = usersOf(name, validConditionsOf(segments));
+export function whyNotDeleted(name: string, segments: Uses): Failure | null {
+  const users = usersOf(name, segments);
   if (users.length === 0) return null;
   const which = users.length === 1 ? 'the segment' : 'the segments';
   return new Failure(`the segment ${quote(name)} is used by ${which} ${users.map(quote).join(', ')}`);

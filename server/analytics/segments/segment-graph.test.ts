@@ -1,25 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ConditionNode } from './condition-node.ts';
-import { circleFrom, type SegmentConditions, usersOf } from './segment-graph.ts';
+import { circleFrom, type Uses, usersOf, withUsed } from './segment-graph.ts';
 
-/** Returns segments that use the given others, some of them in nested conditions. */
-function segmentsUsing(uses: Readonly<Record<string, readonly string[]>>): SegmentConditions {
-  return new Map(
-    Object.entries(uses).map(([name, used]): [string, ConditionNode] => [
-      name,
-      {
-        kind: 'any',
-        at: '',
-        of: used.map((each, index) => ({
-          kind: 'not',
-          at: `any[${index}]`,
-          of: { kind: 'segment', at: `any[${index}].not`, name: each },
-        })),
-      },
-    ]),
-  );
+function segmentsUsing(uses: Readonly<Record<string, readonly string[]>>): Uses {
+  return Object.entries(uses).map(([name, used]) => ({ name, uses: used }));
 }
 
 test('a circle has the names of its segments in order', () => {
@@ -41,6 +26,12 @@ test('the users of a segment are those that use it themselves', () => {
   const segments = segmentsUsing({ z: ['a', 'a'], b: ['a'], c: ['b'], a: [] });
   assert.deepEqual(usersOf('a', segments), ['b', 'z']);
   assert.deepEqual(usersOf('c', segments), []);
+});
+
+test('what segments use includes what those use', () => {
+  const segments = segmentsUsing({ a: ['b'], b: ['c', 'a'], c: ['d'], x: ['a'] });
+  assert.deepEqual(withUsed(['a'], segments), ['a', 'b', 'c', 'd']);
+  assert.deepEqual(withUsed(['d', 'x'], segments), ['d', 'x', 'a', 'b', 'c']);
 });
 
 test('a circle is found if and only if the segment can be reached from itself', () => {

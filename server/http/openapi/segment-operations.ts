@@ -3,7 +3,9 @@
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import { uuid } from '@headgate/catalogue/kinds/uuid.ts';
-import { NAME_RULE, problemOfCondition } from '../../analytics/segments/segment-definition.ts';
+import type { ConditionProblem } from '../../analytics/segments/condition-problem.ts';
+import { parseCondition } from '../../analytics/segments/parse-condition.ts';
+import { NAME_RULE } from '../../analytics/segments/segment-definition.ts';
 import { apiRoutes } from '../routes.ts';
 import {
   beingEvaluated,
@@ -195,7 +197,7 @@ const nameParameter: Parameter = {
 
 const missing = refused(noSegment('regular', []));
 const badCondition = refused(
-  notValid(problemOfCondition(null, { customer: 'regoin', is: 'GB' }, [])!),
+  notValid(parseCondition({ customer: 'regoin', is: 'GB' }) as ConditionProblem),
   keyHeaders,
   'bad_condition',
   'The body or the condition is not valid. `path` is the path of the node that is not.',

@@ -151,6 +151,7 @@ const migrations: readonly Migration[] = [
         name text COLLATE "C",
         note text,
         condition text NOT NULL,
+        uses text NOT NULL,
         created_at_ms bigint NOT NULL,
         saved_at_ms bigint NOT NULL,
         members bigint NOT NULL,

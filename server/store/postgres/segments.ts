@@ -6,6 +6,7 @@ import {
   beginSql,
   copyMembershipsSql,
   copySegmentSql,
+  definitionValues,
   deleteEndedSql,
   deleteSegmentSql,
   dueSegmentOf,
@@ -58,10 +59,19 @@ export function segmentStore(connections: Connections): SegmentStore {
       });
     },
 
-    saveSegment: (organisation, revision, { name, note, conditionJson }, nowMs) =>
+    async segmentConditions(organisation, names) {
+      const rows = await of(organisation).run({
+        name: 'segment conditions',
+        text: 'SELECT name, condition FROM segments WHERE organisation = $1 AND name = ANY ($2::text[])',
+        values: [organisation, names],
+      });
+      return new Map(rows as [string, string][]);
+    },
+
+    saveSegment: (organisation, revision, definition, nowMs) =>
       of(organisation).transaction(async ({ run }) => {
         if (!(await setRevision(run, organisation, revision, revision + 1))) return false;
-        const values = [organisation, revision + 1, name, note, conditionJson, nowMs];
+        const values = definitionValues(organisation, revision + 1, definition, nowMs);
         await run({ text: saveSegmentSql, values });
         return true;
       }),
@@ -161,11 +171,12 @@ export function segmentStore(connections: Connections): SegmentStore {
       }
     },
 
-    copySegment: (organisation, revision, segment) =>
+    copySegment: (organisation, revision, segment, conditionJson) =>
       of(organisation).transaction(async ({ run }) => {
         const present = await revisionOf(run, organisation);
         await setRevision(run, organisation, present, Math.max(present, revision));
-        await run({ text: copySegmentSql, values: [organisation, ...segmentValues(segment)] });
+        const values = [organisation, conditionJson, ...segmentValues(segment)];
+        await run({ text: copySegmentSql, values });
       }),
 
     async copyMemberships(organisation, segment, memberships) {

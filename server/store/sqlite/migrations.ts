@@ -101,6 +101,7 @@ const migrations: readonly string[] = [
     name TEXT,
     note TEXT,
     condition TEXT NOT NULL,
+    uses TEXT NOT NULL,
     created_at_ms INTEGER NOT NULL,
     saved_at_ms INTEGER NOT NULL,
     members INTEGER NOT NULL,

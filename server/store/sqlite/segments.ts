@@ -7,6 +7,7 @@ import {
   beginSql,
   copyMembershipsSql,
   copySegmentSql,
+  definitionValues,
   deleteEndedSql,
   deleteSegmentSql,
   dueSegmentOf,
@@ -74,6 +75,15 @@ export function segmentLookUps(prepare: Prepare) {
       };
     },
 
+    segmentConditions(
+      organisation: OrganisationNumber,
+      names: readonly string[],
+    ): ReadonlyMap<string, string> {
+      const sql = 'SELECT name, condition FROM segments WHERE organisation = $1 AND name = $2';
+      const rows = names.flatMap((name) => rowsOf(prepare, sql, [organisation, name]));
+      return new Map(rows as [string, string][]);
+    },
+
     dueSegments({ evaluatedBeforeMs, attemptedBeforeMs }: DueTimes): readonly DueSegment[] {
       return rowsOf(prepare, dueSql, [evaluatedBeforeMs, attemptedBeforeMs]).map(dueSegmentOf);
     },
@@ -133,11 +143,11 @@ export function segmentWrites(prepare: Prepare) {
     saveSegment(
       organisation: OrganisationNumber,
       revision: number,
-      { name, note, conditionJson }: SegmentDefinition,
+      definition: SegmentDefinition,
       nowMs: number,
     ): boolean {
       if (run(setRevisionSql, [organisation, revision, revision + 1]).length === 0) return false;
-      run(saveSegmentSql, [organisation, revision + 1, name, note, conditionJson, nowMs]);
+      run(saveSegmentSql, definitionValues(organisation, revision + 1, definition, nowMs));
       return true;
     },
 
@@ -219,10 +229,15 @@ export function segmentWrites(prepare: Prepare) {
       return false;
     },
 
-    copySegment(organisation: OrganisationNumber, revision: number, segment: Segment): void {
+    copySegment(
+      organisation: OrganisationNumber,
+      revision: number,
+      segment: Segment,
+      conditionJson: string,
+    ): void {
       const present = Number(run(revisionSql, [organisation])[0]?.[0] ?? 0);
       run(setRevisionSql, [organisation, present, Math.max(present, revision)]);
-      run(copySegmentSql, [organisation, ...segmentValues(segment)]);
+      run(copySegmentSql, [organisation, conditionJson, ...segmentValues(segment)]);
     },
 
     copyMemberships(
@@ -249,6 +264,8 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
   };
   return {
     segments: (organisation) => reader.call('segments', [organisation], { organisation }),
+    segmentConditions: (organisation, names) =>
+      reader.call('segmentConditions', [organisation, names], { organisation, rows: names.length }),
     saveSegment: (organisation, ...args) =>
       writer.call('saveSegment', [organisation, ...args], { organisation }),
     deleteSegment: (organisation, ...args) =>
