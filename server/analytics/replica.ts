@@ -5,7 +5,13 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
 import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
 import { settledWithin } from '../settled-within.ts';
-import { type ChangePosition, type LedgerEntry, type LedgerStore, uploadStatusOf } from '../store/ledger.ts';
+import {
+  type ChangePosition,
+  type ColumnarRows,
+  type LedgerEntry,
+  type LedgerStore,
+  uploadStatusOf,
+} from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
@@ -222,11 +228,11 @@ export class Replica {
     const read = (afterId: string | null) => this.#store.snapshot(this.#organisation, type, afterId);
     let reading = read(this.#state!.afterId);
     while (!this.#isClosed) {
-      const { lines, next } = await reading;
+      const { rows, next } = await reading;
       if (next !== null) reading = awaitedLater(read(next));
       const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
       await this.#inTransaction(async () => {
-        await this.#write(lines);
+        for (const ofType of rows) await this.#insert(ofType);
         return { ...this.#state!, type: next === null ? nextType : type, afterId: next };
       });
       if (next === null) return;
@@ -236,18 +242,18 @@ export class Replica {
   /** Writes changes until the end of the ledger. Reads the next page while the last one is written. */
   async #followChanges(): Promise<void> {
     const read = (after: ChangePosition) =>
-      this.#store.changes(this.#organisation, { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE });
+      this.#store.changedRows(this.#organisation, { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE });
     let reading = read(this.#state!.position);
     while (!this.#isClosed) {
       const page = await reading;
       if (page.kind === 'gone') throw new Unusable(`the changes after it are not in the ledger`);
-      const { lines, next, latest } = page;
+      const { rows, next, latest } = page;
       const isEnd = next.seq === latest && next.ids === null;
       if (!isEnd) reading = awaitedLater(read(next));
       const requestId =
         next.ids === null ? ((await this.#entryAt(next.seq))?.requestId ?? null) : this.#state!.requestId;
       await this.#inTransaction(async () => {
-        await this.#write(lines);
+        for (const ofType of rows) await this.#replace(ofType);
         return { ...this.#state!, position: next, requestId };
       });
       if (isEnd) return;
@@ -273,35 +279,32 @@ export class Replica {
 
   async #insertUploads(entries: readonly LedgerEntry[]): Promise<void> {
     if (entries.length === 0) return;
-    const lines = entries.map((entry) =>
-      JSON.stringify({
-        ...entry,
-        request_id: entry.requestId,
-        key_id: entry.keyId,
-        received_at: new Date(entry.receivedAtMs).toISOString(),
-        status: uploadStatusOf(entry),
-      }),
+    const rows = entries.map((entry) => ({
+      ...entry,
+      request_id: entry.requestId,
+      key_id: entry.keyId,
+      received_at: new Date(entry.receivedAtMs).toISOString(),
+      status: uploadStatusOf(entry),
+    }));
+    const columnsJson = uploadsTable.columns.map(({ name }) =>
+      JSON.stringify(rows.map((row) => row[name as keyof typeof row])),
     );
-    const structure = structureOf(uploadsTable.columns);
-    await this.#run(`INSERT INTO uploads SELECT unnest(from_json(line, '${structure}')) FROM ${linesSql}`, [
-      lines.join('\n'),
-    ]);
+    await this.#run(`INSERT INTO uploads ${rowsSql(uploadsTable.columns)}`, columnsJson);
   }
 
-  /** Writes the records of the lines. A record that the replica has already is replaced. */
-  async #write(lines: Uint8Array): Promise<void> {
-    for (const [type, text] of byType(new TextDecoder().decode(lines))) {
-      const { name, key, columns } = recordTables.get(type)!;
-      const structure = JSON.stringify({ id: 'UUID', record: JSON.parse(structureOf(columns)) });
-      await this.#run(
-        `CREATE OR REPLACE TEMP TABLE incoming AS SELECT from_json_strict(line, '${structure}') AS change FROM ${linesSql}`,
-        [text],
-      );
-      await this.#run(`DELETE FROM "${name}" WHERE "${key}" IN (SELECT change.id FROM incoming)`);
-      await this.#run(
-        `INSERT INTO "${name}" SELECT unnest(change.record) FROM incoming WHERE change.record IS NOT NULL`,
-      );
-    }
+  /** Inserts rows, of which the replica has none yet. */
+  async #insert({ type, columnsJson }: ColumnarRows): Promise<void> {
+    const { name, columns } = recordTables.get(type)!;
+    await this.#run(`INSERT INTO "${name}" ${rowsSql(columns)}`, [...columnsJson]);
+  }
+
+  /** Inserts rows, and replaces those that the replica has already. */
+  async #replace(rows: ColumnarRows): Promise<void> {
+    const { name, key } = recordTables.get(rows.type)!;
+    await this.#run(`DELETE FROM "${name}" WHERE "${key}" IN (${rowsSql([{ type: 'UUID' }])})`, [
+      rows.idsJson,
+    ]);
+    await this.#insert(rows);
   }
 
   /** Runs `work` in a transaction, together with the change of the state that it returns. */
@@ -355,19 +358,14 @@ const everyEntry = {
   toMs: null,
 };
 
-const linesSql = '(SELECT unnest(string_split(?, chr(10))) AS line)';
-
-function structureOf(columns: readonly { readonly name: string; readonly type: string }[]): string {
-  return JSON.stringify(Object.fromEntries(columns.map(({ name, type }) => [name, type])));
-}
-
-const lineType = /^\{"seq":\d+,"type":"([^"]+)"/;
-
-/** Groups the lines by their type. A type's lines are joined again. */
-function byType(text: string): ReadonlyMap<UploadTypeName, string> {
-  const lines = text.split('\n').slice(0, -1);
-  const groups = Map.groupBy(lines, (line) => lineType.exec(line)![1] as UploadTypeName);
-  return new Map([...groups].map(([type, ofType]) => [type, ofType.join('\n')]));
+/**
+ * Returns a query for rows that are given column by column, each column as a JSON array. The values come from a table,
+ * because DuckDB would compute an expression of constants with a slow interpreter first.
+ */
+function rowsSql(columns: readonly { readonly type: string }[]): string {
+  const values = columns.map(({ type }, at) => `unnest(from_json_strict(column${at}, '["${type}"]'))`);
+  const names = columns.map((_, at) => `column${at}`);
+  return `SELECT ${values.join(', ')} FROM (VALUES (${columns.map(() => '?').join(', ')})) AS given(${names.join(', ')})`;
 }
 
 /** Returns the promise. If it is rejected before anybody awaits it, the process goes on. */
