@@ -16,6 +16,7 @@ import type { OrganisationNumber } from '../store/rows.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
 import { createReplicaTableSql, recordTables, replicaTables, uploadsTable } from './replica-tables.ts';
+import { UploadPauses } from './upload-pauses.ts';
 
 /** What a query has seen. */
 export interface AsOf {
@@ -41,6 +42,10 @@ interface ReplicaState {
 
 const CHANGES_AT_ONCE = 10_000;
 const ENTRIES_AT_ONCE = 1000;
+/** How many parts a transaction has at most. DuckDB takes a fifth less time for few large transactions. */
+const PARTS_PER_TRANSACTION = 5;
+/** Queries wait for changes, so writing them is not disturbed by pauses for this long. That is enough for most of them. */
+const UNDISTURBED_MS = 2000;
 /** A replica with other tables than these is built anew. */
 const tablesJson = JSON.stringify(replicaTables);
 
@@ -65,7 +70,7 @@ export class Replica {
   #opening: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
   #comparedAt = new Date(0);
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(
     path: string,
@@ -91,7 +96,7 @@ export class Replica {
     const isBehind = (): boolean => this.#state?.type !== null || seqOf(this.#state) < wantedSeq;
     while (!this.#isClosed && isBehind()) {
       this.#syncing ??= awaitedLater(
-        this.#sync().finally(() => {
+        this.#sync(wantedSeq).finally(() => {
           this.#syncing = null;
         }),
       );
@@ -124,18 +129,23 @@ export class Replica {
     this.#delete();
   }
 
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort();
     await this.#syncing?.catch(() => {});
     this.#disconnect();
   }
 
-  async #sync(): Promise<void> {
+  /** Copies all records, unless that is done, and then the changes up to an entry. */
+  async #sync(wantedSeq: number): Promise<void> {
     await this.#open();
     try {
       await this.#refuseOtherLedger();
-      while (!this.#isClosed && this.#state!.type !== null) await this.#copyParts(this.#state!.type);
-      if (!this.#isClosed) await this.#followChanges();
+      while (!this.#isClosed && this.#state!.type !== null) await this.#copyRecords(this.#state!.type);
+      if (!this.#isClosed) await this.#followChanges(wantedSeq);
       if (!this.#isClosed) await this.#addUploads();
       this.#comparedAt = new Date();
     } catch (error) {
@@ -224,39 +234,55 @@ export class Replica {
   }
 
   /** Copies the records of a type, part by part. Reads the next part while the last one is written. */
-  async #copyParts(type: UploadTypeName): Promise<void> {
+  async #copyRecords(type: UploadTypeName): Promise<void> {
+    const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
     const read = (afterId: string | null) => this.#store.snapshot(this.#organisation, type, afterId);
     let reading = read(this.#state!.afterId);
-    while (!this.#isClosed) {
+    await this.#writeParts(0, async (state) => {
       const { rows, next } = await reading;
       if (next !== null) reading = awaitedLater(read(next));
-      const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
-      await this.#inTransaction(async () => {
-        for (const ofType of rows) await this.#insert(ofType);
-        return { ...this.#state!, type: next === null ? nextType : type, afterId: next };
-      });
-      if (next === null) return;
-    }
+      for (const ofType of rows) await this.#insert(ofType);
+      return {
+        state: { ...state, type: next === null ? nextType : type, afterId: next },
+        isLast: next === null,
+      };
+    });
   }
 
-  /** Writes changes until the end of the ledger. Reads the next page while the last one is written. */
-  async #followChanges(): Promise<void> {
+  /** Writes changes up to an entry, part by part. Reads the next part while the last one is written. */
+  async #followChanges(wantedSeq: number): Promise<void> {
     const read = (after: ChangePosition) =>
       this.#store.changedRows(this.#organisation, { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE });
     let reading = read(this.#state!.position);
-    while (!this.#isClosed) {
-      const page = await reading;
-      if (page.kind === 'gone') throw new Unusable(`the changes after it are not in the ledger`);
-      const { rows, next, latest } = page;
-      const isEnd = next.seq === latest && next.ids === null;
-      if (!isEnd) reading = awaitedLater(read(next));
+    await this.#writeParts(UNDISTURBED_MS, async (state) => {
+      const part = await reading;
+      if (part.kind === 'gone') throw new Unusable(`the changes after it are not in the ledger`);
+      const { rows, next } = part;
+      const isLast = next.ids === null && next.seq >= Math.min(wantedSeq, part.latest);
+      if (!isLast) reading = awaitedLater(read(next));
       const requestId =
-        next.ids === null ? ((await this.#entryAt(next.seq))?.requestId ?? null) : this.#state!.requestId;
-      await this.#inTransaction(async () => {
-        for (const ofType of rows) await this.#replace(ofType);
-        return { ...this.#state!, position: next, requestId };
-      });
-      if (isEnd) return;
+        next.ids === null ? ((await this.#entryAt(next.seq))?.requestId ?? null) : state.requestId;
+      for (const ofType of rows) await this.#replace(ofType);
+      return { state: { ...state, position: next, requestId }, isLast };
+    });
+  }
+
+  /** Calls `write` for one part after the other, several in a transaction, until it has written the last one. */
+  async #writeParts(
+    undisturbedMs: number,
+    write: (state: ReplicaState) => Promise<{ readonly state: ReplicaState; readonly isLast: boolean }>,
+  ): Promise<void> {
+    const pauses = new UploadPauses(this.#store, undisturbedMs, this.#closing.signal);
+    for (let isLast = false; !isLast && !this.#isClosed; ) {
+      await pauses.around(() =>
+        this.#inTransaction(async () => {
+          let state = this.#state!;
+          for (let parts = 0; parts < PARTS_PER_TRANSACTION && !isLast && !this.#isClosed; parts++) {
+            ({ state, isLast } = await write(state));
+          }
+          return state;
+        }),
+      );
     }
   }
 
