@@ -35,7 +35,7 @@ export interface BenchDatabases {
   newDatabase(rowsPresent: number): Promise<BenchDatabase>;
 }
 
-async function furnish(database: string): Promise<string> {
+export async function furnish(database: string): Promise<string> {
   const store = await openStore(database);
   try {
     const nowMs = Date.now();
@@ -105,7 +105,7 @@ function fillSqlite(path: string, rows: number): void {
 }
 
 /** Syncs a large file to disk. If the kernel wrote it later, that would disturb the next measurement. */
-async function writeOut(path: string): Promise<void> {
+export async function writeOut(path: string): Promise<void> {
   const file = await open(path, 'r+');
   try {
     await file.sync();

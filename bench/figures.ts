@@ -8,6 +8,9 @@ import {
 } from '../tests/harness/neighbours/limits.ts';
 import type { Figure } from './report/results.ts';
 
+/** The default of HEADGATE_ANALYTICS_MEMORY. */
+export const ANALYTICS_MEMORY_LIMIT_MB = 1024;
+
 type Claim = Pick<Figure, 'title' | 'unit' | 'bound'>;
 
 export const claims = {
@@ -60,6 +63,51 @@ export const claims = {
     title: 'Processor time per second for 50 followers that are up to date',
     unit: 'ms',
     bound: { below: 10 },
+  },
+  sqlToDuckdb: {
+    title: 'SELECT with a group-by over 2 million transactions through HTTP, time against bare DuckDB',
+    unit: 'ratio',
+    bound: { below: 1.3 },
+  },
+  segmentToDuckdb: {
+    title: 'Segment of four conditions over 4.2 million rows through HTTP, time against bare DuckDB',
+    unit: 'ratio',
+    bound: { below: 1.3 },
+  },
+  sqliteToSegment: {
+    title: 'The same segment in SQLite with covering indexes, time against HTTP',
+    unit: 'ratio',
+    bound: { atLeast: 5 },
+  },
+  segmentBesideUploads: {
+    title: 'The same segment through HTTP while 4 clients upload, time against an idle server',
+    unit: 'ratio',
+    bound: { below: 3 },
+  },
+  replica: {
+    title: 'Rows that a replica copies from SQLite, 4.2 million rows',
+    unit: 'records/s',
+    bound: { atLeast: 100_000 },
+  },
+  uploadsBesideReplica: {
+    title: 'Uploads of 4 clients while a replica is built, against none',
+    unit: 'ratio',
+    bound: { atLeast: 0.85 },
+  },
+  livezBesideQueries: {
+    title: '/livez 99th percentile while 4 heavy queries run',
+    unit: 'ms',
+    bound: { below: 25 },
+  },
+  memoryBesideQueries: {
+    title: 'Peak resident memory of the server while queries run',
+    unit: 'MB',
+    bound: { below: 400 },
+  },
+  analyticsMemory: {
+    title: 'Peak resident memory of the analytics process, which has a limit of 1 GiB',
+    unit: 'MB',
+    bound: { below: ANALYTICS_MEMORY_LIMIT_MB + 150 },
   },
   uploadAgain: {
     title: 'Identical upload again against the first, into an empty table',

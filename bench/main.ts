@@ -8,6 +8,7 @@ import { nocodb, nocodbPeer } from './contenders/nocodb/contender.ts';
 import { type Peer as InstalledPeer, installPeer } from './contenders/peers.ts';
 import { textbook, textbookPeer } from './contenders/textbook/contender.ts';
 import { PostgresDatabases, SqliteDatabases } from './databases.ts';
+import { analytics } from './experiments/analytics.ts';
 import type { Bench, Experiment, Findings, Peer, Peers } from './experiments/experiment.ts';
 import { feed } from './experiments/feed.ts';
 import { interactions } from './experiments/interactions.ts';
@@ -36,6 +37,7 @@ const experiments: Readonly<Record<string, Experiment>> = {
   peers: uploadsBesidePeers,
   interactions,
   feed,
+  analytics,
   livez,
   neighbours,
   start,

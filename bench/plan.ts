@@ -2,6 +2,7 @@
 // that the benchmark works.
 
 import type { Scale } from '../tests/harness/neighbours/attacks.ts';
+import type { StudentsSize } from './analytics/students.ts';
 import type { Mode } from './report/results.ts';
 
 export interface Plan {
@@ -39,6 +40,8 @@ export interface Plan {
   readonly attackMs: number;
   readonly attackScale: Scale;
   readonly withPeers: boolean;
+  /** The rows on which analytics are measured. */
+  readonly students: StudentsSize;
 }
 
 const SECOND_MS = 1000;
@@ -53,6 +56,7 @@ const usual = {
   attackMs: 4 * SECOND_MS,
   attackScale: { deletedTags: 500_000, interactions: 100_000, longOffers: 1040 },
   withPeers: true,
+  students: { customers: 200_000, transactions: 2_000_000, interactions: 2_000_000 },
 };
 
 export const plans: Readonly<Record<Mode, Plan>> = {
@@ -113,5 +117,6 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     attackMs: SECOND_MS / 2,
     attackScale: { deletedTags: 100, interactions: 100, longOffers: 10 },
     withPeers: false,
+    students: { customers: 200, transactions: 2000, interactions: 2000 },
   },
 };

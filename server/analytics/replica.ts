@@ -5,13 +5,26 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
 import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
 import { settledWithin } from '../settled-within.ts';
-import { type ChangePosition, type LedgerEntry, type LedgerStore, uploadStatusOf } from '../store/ledger.ts';
+import {
+  type ChangePosition,
+  type ColumnarRows,
+  type LedgerEntry,
+  type LedgerStore,
+  uploadStatusOf,
+} from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
-import { NIL_ID } from '../store/segment-table.ts';
-import type { Membership, Segment, SegmentStore } from '../store/segments.ts';
+import type { SegmentStore } from '../store/segments.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
+import {
+  copyMembers,
+  hasSegments,
+  type MembersCopy,
+  removeMembers,
+  type SegmentState,
+} from './replica-segments.ts';
 import { createReplicaTableSql, recordTables, replicaTables, uploadsTable } from './replica-tables.ts';
+import { UploadPauses } from './upload-pauses.ts';
 
 /** What a query has seen. */
 export interface AsOf {
@@ -27,13 +40,6 @@ export interface AsOf {
 export interface Wanted {
   readonly seq: number;
   readonly at: Date;
-}
-
-/** A segment whose members are in the replica, up to the change with this number. */
-interface SegmentState {
-  readonly segment: number;
-  readonly name: string;
-  readonly lastSeq: number;
 }
 
 /** How far the replica has been built. */
@@ -53,7 +59,10 @@ type ReplicatedStore = LedgerStore & Pick<SegmentStore, 'segments' | 'membership
 
 const CHANGES_AT_ONCE = 10_000;
 const ENTRIES_AT_ONCE = 1000;
-const MEMBERS_AT_ONCE = 5000;
+/** How many parts a transaction has at most. DuckDB takes a fifth less time for few large transactions. */
+const PARTS_PER_TRANSACTION = 5;
+/** Queries wait for changes, so writing them is not disturbed by pauses for this long. That is enough for most of them. */
+const UNDISTURBED_MS = 2000;
 /** A replica with other tables than these is built anew. */
 const tablesJson = JSON.stringify(replicaTables);
 
@@ -77,7 +86,7 @@ export class Replica {
   #state: ReplicaState | null = null;
   #opening: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(
     path: string,
@@ -103,10 +112,10 @@ export class Replica {
     const seq = await this.#store.latestEntry(this.#organisation);
     const { segments } = await this.#store.segments(this.#organisation);
     const isBehind = (): boolean =>
-      this.#state?.type !== null || seqOf(this.#state) < seq || !hasSegments(this.#state, segments);
+      this.#state?.type !== null || seqOf(this.#state) < seq || !hasSegments(this.#state.segments, segments);
     while (!this.#isClosed && isBehind()) {
       this.#syncing ??= awaitedLater(
-        this.#sync().finally(() => {
+        this.#sync(seq).finally(() => {
           this.#syncing = null;
         }),
       );
@@ -147,18 +156,23 @@ export class Replica {
     this.#delete();
   }
 
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort();
     await this.#syncing?.catch(() => {});
     this.#disconnect();
   }
 
-  async #sync(): Promise<void> {
+  /** Copies all records, unless that is done, and then the changes up to an entry. */
+  async #sync(wantedSeq: number): Promise<void> {
     await this.#open();
     try {
       await this.#refuseOtherLedger();
-      while (!this.#isClosed && this.#state!.type !== null) await this.#copyParts(this.#state!.type);
-      if (!this.#isClosed) await this.#followChanges();
+      while (!this.#isClosed && this.#state!.type !== null) await this.#copyRecords(this.#state!.type);
+      if (!this.#isClosed) await this.#followChanges(wantedSeq);
       if (!this.#isClosed) await this.#addUploads();
       if (!this.#isClosed) await this.#followSegments();
     } catch (error) {
@@ -248,39 +262,55 @@ export class Replica {
   }
 
   /** Copies the records of a type, part by part. Reads the next part while the last one is written. */
-  async #copyParts(type: UploadTypeName): Promise<void> {
+  async #copyRecords(type: UploadTypeName): Promise<void> {
+    const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
     const read = (afterId: string | null) => this.#store.snapshot(this.#organisation, type, afterId);
     let reading = read(this.#state!.afterId);
-    while (!this.#isClosed) {
-      const { lines, next } = await reading;
+    await this.#writeParts(0, async (state) => {
+      const { rows, next } = await reading;
       if (next !== null) reading = awaitedLater(read(next));
-      const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
-      await this.#inTransaction(async () => {
-        await this.#write(lines);
-        return { ...this.#state!, type: next === null ? nextType : type, afterId: next };
-      });
-      if (next === null) return;
-    }
+      for (const ofType of rows) await this.#insert(ofType);
+      return {
+        state: { ...state, type: next === null ? nextType : type, afterId: next },
+        isLast: next === null,
+      };
+    });
   }
 
-  /** Writes changes until the end of the ledger. Reads the next page while the last one is written. */
-  async #followChanges(): Promise<void> {
+  /** Writes changes up to an entry, part by part. Reads the next part while the last one is written. */
+  async #followChanges(wantedSeq: number): Promise<void> {
     const read = (after: ChangePosition) =>
-      this.#store.changes(this.#organisation, { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE });
+      this.#store.changedRows(this.#organisation, { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE });
     let reading = read(this.#state!.position);
-    while (!this.#isClosed) {
-      const page = await reading;
-      if (page.kind === 'gone') throw new Unusable(`the changes after it are not in the ledger`);
-      const { lines, next, latest } = page;
-      const isEnd = next.seq === latest && next.ids === null;
-      if (!isEnd) reading = awaitedLater(read(next));
+    await this.#writeParts(UNDISTURBED_MS, async (state) => {
+      const part = await reading;
+      if (part.kind === 'gone') throw new Unusable(`the changes after it are not in the ledger`);
+      const { rows, next } = part;
+      const isLast = next.ids === null && next.seq >= Math.min(wantedSeq, part.latest);
+      if (!isLast) reading = awaitedLater(read(next));
       const requestId =
-        next.ids === null ? ((await this.#entryAt(next.seq))?.requestId ?? null) : this.#state!.requestId;
-      await this.#inTransaction(async () => {
-        await this.#write(lines);
-        return { ...this.#state!, position: next, requestId };
-      });
-      if (isEnd) return;
+        next.ids === null ? ((await this.#entryAt(next.seq))?.requestId ?? null) : state.requestId;
+      for (const ofType of rows) await this.#replace(ofType);
+      return { state: { ...state, position: next, requestId }, isLast };
+    });
+  }
+
+  /** Calls `write` for one part after the other, several in a transaction, until it has written the last one. */
+  async #writeParts(
+    undisturbedMs: number,
+    write: (state: ReplicaState) => Promise<{ readonly state: ReplicaState; readonly isLast: boolean }>,
+  ): Promise<void> {
+    const pauses = new UploadPauses(this.#store, undisturbedMs, this.#closing.signal);
+    for (let isLast = false; !isLast && !this.#isClosed; ) {
+      await pauses.around(() =>
+        this.#inTransaction(async () => {
+          let state = this.#state!;
+          for (let parts = 0; parts < PARTS_PER_TRANSACTION && !isLast && !this.#isClosed; parts++) {
+            ({ state, isLast } = await write(state));
+          }
+          return state;
+        }),
+      );
     }
   }
 
@@ -303,118 +333,61 @@ export class Replica {
 
   async #insertUploads(entries: readonly LedgerEntry[]): Promise<void> {
     if (entries.length === 0) return;
-    const lines = entries.map((entry) =>
-      JSON.stringify({
-        ...entry,
-        request_id: entry.requestId,
-        key_id: entry.keyId,
-        received_at: new Date(entry.receivedAtMs).toISOString(),
-        status: uploadStatusOf(entry),
-      }),
+    const rows = entries.map((entry) => ({
+      ...entry,
+      request_id: entry.requestId,
+      key_id: entry.keyId,
+      received_at: new Date(entry.receivedAtMs).toISOString(),
+      status: uploadStatusOf(entry),
+    }));
+    const columnsJson = uploadsTable.columns.map(({ name }) =>
+      JSON.stringify(rows.map((row) => row[name as keyof typeof row])),
     );
-    const structure = structureOf(uploadsTable.columns);
-    await this.#run(`INSERT INTO uploads SELECT unnest(from_json(line, '${structure}')) FROM ${linesSql}`, [
-      lines.join('\n'),
-    ]);
+    await this.#run(`INSERT INTO uploads ${rowsSql(uploadsTable.columns)}`, columnsJson);
   }
 
-  /** Brings the members of all segments up to date. */
+  /** Brings the members of all segments up to date, each segment in a transaction. */
   async #followSegments(): Promise<void> {
     const { segments } = await this.#store.segments(this.#organisation);
-    const present = new Set(segments.map(({ segment }) => segment));
-    for (const gone of this.#state!.segments.filter(({ segment }) => !present.has(segment))) {
+    const copy: MembersCopy = {
+      store: this.#store,
+      organisation: this.#organisation,
+      run: (sql, values) => this.#run(sql, values),
+    };
+    const others = (segment: number): readonly SegmentState[] =>
+      this.#state!.segments.filter((known) => known.segment !== segment);
+    for (const { segment, name } of this.#state!.segments) {
+      if (segments.some((one) => one.segment === segment)) continue;
       await this.#inTransaction(async () => {
-        await this.#run('DELETE FROM segment_members WHERE segment = ?', [gone.name]);
-        return this.#withSegment(gone, null);
+        await removeMembers(copy, name);
+        return { ...this.#state!, segments: others(segment) };
       });
     }
     for (const segment of segments) {
       if (this.#isClosed) return;
       const known = this.#state!.segments.find((one) => one.segment === segment.segment);
       if (known?.lastSeq === segment.lastSeq) continue;
-      const canGoOn = known !== undefined && known.lastSeq >= segment.keptAfterSeq;
       await this.#inTransaction(async () => {
-        if (!canGoOn) await this.#copyMembers(segment);
-        const lastSeq = await this.#followMembers(segment, canGoOn ? known.lastSeq : segment.lastSeq);
-        return this.#withSegment(segment, lastSeq);
+        const lastSeq = await copyMembers(copy, segment, known);
+        const state = { segment: segment.segment, name: segment.name, lastSeq };
+        return { ...this.#state!, segments: [...others(segment.segment), state] };
       });
     }
   }
 
-  /** Returns the state with another number for a segment, or without the segment. */
-  #withSegment(
-    { segment, name }: Pick<SegmentState, 'segment' | 'name'>,
-    lastSeq: number | null,
-  ): ReplicaState {
-    const others = this.#state!.segments.filter((known) => known.segment !== segment);
-    return { ...this.#state!, segments: lastSeq === null ? others : [...others, { segment, name, lastSeq }] };
+  /** Inserts rows, of which the replica has none yet. */
+  async #insert({ type, columnsJson }: ColumnarRows): Promise<void> {
+    const { name, columns } = recordTables.get(type)!;
+    await this.#run(`INSERT INTO "${name}" ${rowsSql(columns)}`, [...columnsJson]);
   }
 
-  async #copyMembers({ segment, name }: Segment): Promise<void> {
-    await this.#run('DELETE FROM segment_members WHERE segment = ?', [name]);
-    for (let last: Membership | null = null; ; ) {
-      const page: readonly Membership[] = await this.#store.memberships(
-        this.#organisation,
-        segment,
-        last,
-        MEMBERS_AT_ONCE,
-      );
-      await this.#insertMembers(
-        name,
-        page.filter(({ leftSeq }) => leftSeq === null),
-      );
-      if (page.length < MEMBERS_AT_ONCE) return;
-      last = page.at(-1)!;
-    }
-  }
-
-  /** Applies the changes after a number, and returns the number of the last one. */
-  async #followMembers({ segment, name }: Segment, afterSeq: number): Promise<number> {
-    for (let lastSeq = afterSeq; ; ) {
-      const page = await this.#store.memberChanges(this.#organisation, segment, lastSeq, MEMBERS_AT_ONCE);
-      const changed = new Map(page.map((change) => [change.customerId, change]));
-      await this.#run(
-        `DELETE FROM segment_members WHERE segment = ? AND customer_id IN (SELECT unnest(string_split(?, ','))::UUID)`,
-        [name, [NIL_ID, ...changed.keys()].join(',')],
-      );
-      const entered = [...changed.values()].filter(({ hasEntered }) => hasEntered);
-      await this.#insertMembers(
-        name,
-        entered.map(({ customerId, atMs }) => ({ customerId, sinceMs: atMs })),
-      );
-      lastSeq = page.at(-1)?.seq ?? lastSeq;
-      if (page.length < MEMBERS_AT_ONCE) return lastSeq;
-    }
-  }
-
-  async #insertMembers(
-    name: string,
-    members: readonly Pick<Membership, 'customerId' | 'sinceMs'>[],
-  ): Promise<void> {
-    if (members.length === 0) return;
-    const ids = members.map(({ customerId }) => customerId);
-    const times = members.map(({ sinceMs }) => sinceMs);
-    await this.#run(
-      `INSERT INTO segment_members SELECT ?, unnest(string_split(?, ','))::UUID,
-        make_timestamptz(unnest(string_split(?, ','))::BIGINT * 1000)`,
-      [name, ids.join(','), times.join(',')],
-    );
-  }
-
-  /** Writes the records of the lines. A record that the replica has already is replaced. */
-  async #write(lines: Uint8Array): Promise<void> {
-    for (const [type, text] of byType(new TextDecoder().decode(lines))) {
-      const { name, key, columns } = recordTables.get(type)!;
-      const structure = JSON.stringify({ id: 'UUID', record: JSON.parse(structureOf(columns)) });
-      await this.#run(
-        `CREATE OR REPLACE TEMP TABLE incoming AS SELECT from_json_strict(line, '${structure}') AS change FROM ${linesSql}`,
-        [text],
-      );
-      await this.#run(`DELETE FROM "${name}" WHERE "${key}" IN (SELECT change.id FROM incoming)`);
-      await this.#run(
-        `INSERT INTO "${name}" SELECT unnest(change.record) FROM incoming WHERE change.record IS NOT NULL`,
-      );
-    }
+  /** Inserts rows, and replaces those that the replica has already. */
+  async #replace(rows: ColumnarRows): Promise<void> {
+    const { name, key } = recordTables.get(rows.type)!;
+    await this.#run(`DELETE FROM "${name}" WHERE "${key}" IN (${rowsSql([{ type: 'UUID' }])})`, [
+      rows.idsJson,
+    ]);
+    await this.#insert(rows);
   }
 
   /** Runs `work` in a transaction, together with the change of the state that it returns. */
@@ -460,12 +433,6 @@ function seqOf({ type, position, uploadsSeq }: ReplicaState): number {
   return type === null ? Math.min(ids === null ? seq : seq - 1, uploadsSeq) : 0;
 }
 
-function hasSegments(state: ReplicaState, segments: readonly Segment[]): boolean {
-  if (state.segments.length !== segments.length) return false;
-  const seqs = new Map(state.segments.map(({ segment, lastSeq }) => [segment, lastSeq]));
-  return segments.every(({ segment, lastSeq }) => seqs.get(segment)! >= lastSeq);
-}
-
 /** Returns the state that the connection's current transaction sees. */
 async function stateIn(connection: DuckDBConnection): Promise<ReplicaState> {
   const found = await connection.runAndReadAll('SELECT state FROM replica_state');
@@ -481,19 +448,14 @@ const everyEntry = {
   toMs: null,
 };
 
-const linesSql = '(SELECT unnest(string_split(?, chr(10))) AS line)';
-
-function structureOf(columns: readonly { readonly name: string; readonly type: string }[]): string {
-  return JSON.stringify(Object.fromEntries(columns.map(({ name, type }) => [name, type])));
-}
-
-const lineType = /^\{"seq":\d+,"type":"([^"]+)"/;
-
-/** Groups the lines by their type. A type's lines are joined again. */
-function byType(text: string): ReadonlyMap<UploadTypeName, string> {
-  const lines = text.split('\n').slice(0, -1);
-  const groups = Map.groupBy(lines, (line) => lineType.exec(line)![1] as UploadTypeName);
-  return new Map([...groups].map(([type, ofType]) => [type, ofType.join('\n')]));
+/**
+ * Returns a query for rows that are given column by column, each column as a JSON array. The values come from a table,
+ * because DuckDB would compute an expression of constants with a slow interpreter first.
+ */
+function rowsSql(columns: readonly { readonly type: string }[]): string {
+  const values = columns.map(({ type }, at) => `unnest(from_json_strict(column${at}, '["${type}"]'))`);
+  const names = columns.map((_, at) => `column${at}`);
+  return `SELECT ${values.join(', ')} FROM (VALUES (${columns.map(() => '?').join(', ')})) AS given(${names.join(', ')})`;
 }
 
 /** Returns the promise. If it is rejected before anybody awaits it, the process goes on. */

@@ -83,6 +83,11 @@ export class ChangedIds {
   }
 }
 
+/** Returns the position after a page. `cutAfter` is its last change, or null if the page has all ids. */
+export function positionAfter(ids: ChangedIds, cutAfter: ChangedId | null): ChangePosition {
+  return cutAfter === null ? ids.position : { seq: cutAfter.seq, ids: cutAfter.ids };
+}
+
 /** Returns the changes of a snapshot, as if all its records had been changed by entry 0. */
 export function snapshotOf(type: UploadTypeName, ids: readonly string[]): readonly ChangedId[] {
   return ids.map((id, position) => ({ type, id, seq: 0, ids: position + 1 }));

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import { presenters } from '@headgate/catalogue/presentation.ts';
 import {
   INTERACTIONS,
@@ -19,6 +20,7 @@ import {
   type ChangesPage,
   type ChangesRead,
   COPIED_ENTRIES,
+  type ColumnarRows,
   type EntryFilter,
   type EntryPage,
   EXPIRED_ENTRIES_AT_ONCE,
@@ -100,6 +102,12 @@ function parsed(lines: Uint8Array): readonly Change[] {
     .map((line) => JSON.parse(line) as Change);
 }
 
+/** Returns the rows that are given column by column. */
+function rowsIn({ columnsJson }: ColumnarRows): readonly Row[] {
+  const columns = columnsJson.map((json) => JSON.parse(json) as ColumnValue[]);
+  return columns[0]!.map((_, at) => columns.map((column) => column[at]!));
+}
+
 const everyEntry: EntryPage = {
   types: followedTypes,
   status: null,
@@ -152,8 +160,8 @@ class Ledger {
   async snapshot(type: UploadTypeName): Promise<readonly (readonly Change[])[]> {
     const parts: (readonly Change[])[] = [];
     for (let after: string | null = null; ; ) {
-      const { lines, next } = await this.store.snapshot(this.organisation, type, after);
-      parts.push(parsed(lines));
+      const { rows, next } = await this.store.snapshot(this.organisation, type, after);
+      parts.push(rows.flatMap(rowsIn).map((row) => changeOf(0, type, row)));
       if (next === null) return parts;
       after = next;
     }
@@ -673,6 +681,45 @@ for (const { name, open } of testStores) {
         }
       });
 
+      /** Asserts that the page has the same records column by column. */
+      const assertSameRows = async (
+        { organisation }: Ledger,
+        after: ChangePosition,
+        limit: number,
+        { latest, next }: ChangesRead & { kind: 'changes' },
+        changes: readonly Change[],
+      ): Promise<void> => {
+        const read = await store.changedRows(organisation, { after, types: followedTypes, limit });
+        assert.ok(read.kind === 'rows');
+        assert.deepEqual([read.next, read.latest], [next, latest]);
+        const found = new Map<string, object>();
+        for (const rows of read.rows) {
+          const shown = new Map(
+            rowsIn(rows).map((row) => [idOf(rows.type, row), presenters[rows.type](row)]),
+          );
+          const ids = JSON.parse(rows.idsJson) as string[];
+          assert.deepEqual(new Set(shown.keys()), new Set(ids));
+          for (const [id, record] of shown) found.set(`${rows.type} ${id}`, record);
+        }
+        assert.deepEqual(found, new Map(changes.map(({ type, id, record }) => [`${type} ${id}`, record])));
+      };
+
+      test('beyond the last entry, and of ids that do not exist, have no rows', async () => {
+        await begin();
+        const page = { types: followedTypes, limit: 10 };
+        const read = (seq: number) =>
+          store.changedRows(ledger.organisation, { ...page, after: { seq, ids: null } });
+        assert.deepEqual(await read(1), { kind: 'gone', latest: 0 });
+        const [entry] = manyEntries(1, NOON_MS, 1, 1) as [Filled];
+        await ledger.fill([{ ...entry, type: 'tags' }]);
+        const found = await read(0);
+        assert.ok(found.kind === 'rows');
+        const [rows, ...others] = found.rows;
+        assert.deepEqual(others, []);
+        assert.equal((JSON.parse(rows!.idsJson) as string[]).length, 1);
+        assert.deepEqual(rowsIn(rows!), []);
+      });
+
       test('let a follower have the same records as the store, whatever is uploaded', async () => {
         const ids = newIds(6);
         const anyUpload = fc.record({
@@ -698,6 +745,7 @@ for (const { name, open } of testStores) {
               const changes = changesIn(read);
               assert.ok(changes.length <= limit);
               assert.equal(new Set(changes.map(({ type, id }) => `${type} ${id}`)).size, changes.length);
+              await assertSameRows(followed, position, limit, read, changes);
               for (const { seq, type, id, record } of changes) {
                 assert.ok(seq >= lastSeq);
                 lastSeq = seq;

@@ -89,12 +89,31 @@ export type ChangesRead =
       readonly latest: number;
     };
 
+/** Rows of one type, column by column. */
+export interface ColumnarRows {
+  readonly type: UploadTypeName;
+  /** The ids that were looked up, as a JSON array. A row that does not exist is in no column. */
+  readonly idsJson: string;
+  /** One JSON array of stored values for each column of the type's table, in the order of the columns. */
+  readonly columnsJson: readonly string[];
+}
+
+export type ChangedRowsRead =
+  | { readonly kind: 'gone'; readonly latest: number }
+  | {
+      readonly kind: 'rows';
+      /** Each type once. */
+      readonly rows: readonly ColumnarRows[];
+      readonly next: ChangePosition;
+      readonly latest: number;
+    };
+
 /** How many ids a part of a snapshot has at most. */
-export const SNAPSHOT_IDS = 5000;
+export const SNAPSHOT_IDS = 10_000;
 
 export interface SnapshotPart {
-  /** One line per record, in the form of the feed, with 0 as the number. */
-  readonly lines: Uint8Array<ArrayBuffer>;
+  /** Empty if there are no records. */
+  readonly rows: readonly ColumnarRows[];
   /** The id after which the next part begins, or null if this is the last part. */
   readonly next: string | null;
 }
@@ -138,8 +157,10 @@ export interface LedgerStore {
    * occurs once in a page, even if it has changed more than once.
    */
   changes(organisation: OrganisationNumber, page: ChangesPage): Promise<ChangesRead>;
+  /** Returns the same as `changes`, column by column. */
+  changedRows(organisation: OrganisationNumber, page: ChangesPage): Promise<ChangedRowsRead>;
   /**
-   * Returns records of a type, sorted by their ids. Whoever reads all parts and then follows the changes after the entry
+   * Returns the rows of a type, sorted by their ids. Whoever reads all parts and then follows the changes after the entry
    * that was the last one before, has everything.
    */
   snapshot(

@@ -12,11 +12,16 @@ import {
   LINE_END,
   LINE_MIDDLE,
   lineStart,
+  positionAfter,
   snapshotOf,
 } from '../changed-ids.ts';
+import { RowCollector, slicesByType } from '../columnar-rows.ts';
 import {
+  type ChangedRowsRead,
+  type ChangesPage,
   type ChangesRead,
   COPIED_ENTRIES,
+  type ColumnarRows,
   EXPIRED_ENTRIES_AT_ONCE,
   type LedgerBounds,
   type LedgerEntry,
@@ -48,7 +53,7 @@ import { catalogueTables, quoted, tableOf } from '../tables.ts';
 import { bytesOfHex } from './codecs.ts';
 import { callsOf, listsOf, upkeep } from './connection-slots.ts';
 import type { Connections, Run } from './connections.ts';
-import { rowsByKeys, sizesByKeys } from './pages.ts';
+import { columnsByKeys, rowsByKeys, sizesByKeys } from './pages.ts';
 
 export interface AppendedEntry {
   readonly organisation: OrganisationNumber;
@@ -231,19 +236,20 @@ export function ledgerStore(connections: Connections, isClosing: () => boolean):
       return { entries, next: null };
     },
 
-    async changes(organisation, { after, types, limit }): Promise<ChangesRead> {
+    async changes(organisation, page): Promise<ChangesRead> {
       const { run } = connections.for(listsOf(organisation));
-      const { lastSeq: latest, idsAfterSeq } = await boundsOf(run, organisation);
-      const ids = new ChangedIds(after, limit);
-      const firstSeq = ids.nextSeq;
-      if (firstSeq <= idsAfterSeq || after.seq > latest) return { kind: 'gone', latest };
-      const last = Math.min(latest, firstSeq + CHANGES_PAGE_ENTRIES - 1);
-      while (ids.nextSeq <= last && !ids.isFull) await readEntries(run, organisation, types, ids, last);
-      // Ids may have expired while the entries were read.
-      if (firstSeq <= (await boundsOf(run, organisation)).idsAfterSeq) return { kind: 'gone', latest };
+      const { ids, latest } = await changedIds(run, organisation, page);
+      if (ids === null) return { kind: 'gone', latest };
       const { lines, cutAfter } = await linesOf(run, organisation, ids.inOrder());
-      const next = cutAfter === null ? ids.position : { seq: cutAfter.seq, ids: cutAfter.ids };
-      return { kind: 'changes', lines, next, latest };
+      return { kind: 'changes', lines, next: positionAfter(ids, cutAfter), latest };
+    },
+
+    async changedRows(organisation, page): Promise<ChangedRowsRead> {
+      const { run } = connections.for(listsOf(organisation));
+      const { ids, latest } = await changedIds(run, organisation, page);
+      if (ids === null) return { kind: 'gone', latest };
+      const { rows, cutAfter } = await columnarRows(run, organisation, ids.inOrder());
+      return { kind: 'rows', rows, next: positionAfter(ids, cutAfter), latest };
     },
 
     async snapshot(organisation, type, afterId) {
@@ -256,9 +262,9 @@ export function ledgerStore(connections: Connections, isClosing: () => boolean):
         values: afterId === null ? [organisation] : [organisation, afterId],
       });
       const ids = found.map(([id]) => id!);
-      const { lines, cutAfter } = await linesOf(run, organisation, snapshotOf(type, ids));
+      const { rows, cutAfter } = await columnarRows(run, organisation, snapshotOf(type, ids));
       const isLast = cutAfter === null && ids.length < SNAPSHOT_IDS;
-      return { lines, next: isLast ? null : (cutAfter?.id ?? ids.at(-1)!) };
+      return { rows, next: isLast ? null : (cutAfter?.id ?? ids.at(-1)!) };
     },
 
     async usage(organisation, firstDay, lastDay) {
@@ -338,6 +344,44 @@ export function ledgerStore(connections: Connections, isClosing: () => boolean):
         if (isLast) for (const text of afterCopySql('$1')) await run({ text, values: [organisation] });
       }),
   };
+}
+
+/** Collects the ids of a page of changes, or returns null if the ledger does not contain its position. */
+async function changedIds(
+  run: Run,
+  organisation: OrganisationNumber,
+  { after, types, limit }: ChangesPage,
+): Promise<{ readonly ids: ChangedIds | null; readonly latest: number }> {
+  const { lastSeq: latest, idsAfterSeq } = await boundsOf(run, organisation);
+  const ids = new ChangedIds(after, limit);
+  const firstSeq = ids.nextSeq;
+  if (firstSeq <= idsAfterSeq || after.seq > latest) return { ids: null, latest };
+  const last = Math.min(latest, firstSeq + CHANGES_PAGE_ENTRIES - 1);
+  while (ids.nextSeq <= last && !ids.isFull) await readEntries(run, organisation, types, ids, last);
+  // Ids may have expired while the entries were read.
+  const isGone = firstSeq <= (await boundsOf(run, organisation)).idsAfterSeq;
+  return { ids: isGone ? null : ids, latest };
+}
+
+/** Returns the rows of the changes. If not all of them fit into a page, `cutAfter` is the last one that does. */
+async function columnarRows(
+  run: Run,
+  organisation: OrganisationNumber,
+  changes: readonly ChangedId[],
+): Promise<{ readonly rows: readonly ColumnarRows[]; readonly cutAfter: ChangedId | null }> {
+  const collector = new RowCollector();
+  for (let first = 0; first < changes.length; ) {
+    const some = await fitting(run, organisation, changes.slice(first, first + LOOKED_UP_AT_ONCE));
+    for (const { types, last } of slicesByType(some, LOOKED_UP_AT_ONCE)) {
+      for (const [type, ids] of types) {
+        const table = tableOf(catalogueTables, type);
+        collector.add(type, ids, await columnsByKeys(run, table, organisation, ids));
+      }
+      if (collector.isFull) return { rows: collector.rows(), cutAfter: last };
+    }
+    first += some.length;
+  }
+  return { rows: collector.rows(), cutAfter: null };
 }
 
 /** Adds the ids of the next entries, in one step. */

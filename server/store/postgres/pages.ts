@@ -65,6 +65,23 @@ export async function rowsByKeys(
   );
 }
 
+/** Returns the rows that exist column by column, each column as a JSON array. */
+export async function columnsByKeys(
+  run: Run,
+  table: Table,
+  organisation: OrganisationNumber,
+  ids: readonly string[],
+): Promise<readonly string[]> {
+  const arrays = table.columns.map((column) => `coalesce(json_agg(${selectedColumn(column)}), '[]')`);
+  const [columns] = await run({
+    name: `columns of ${table.name}`,
+    text: `SELECT ${arrays.join(', ')} FROM ${quoted(table.name)}
+      WHERE "organisation" = $1 AND ${quoted(table.key)} = ANY ($2::uuid[])`,
+    values: [organisation, ids],
+  });
+  return columns as readonly string[];
+}
+
 /** Returns the approximate sizes in bytes of the rows that exist, by their keys. */
 export async function sizesByKeys(
   run: Run,

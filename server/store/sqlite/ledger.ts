@@ -11,13 +11,17 @@ import {
   LINE_END,
   LINE_MIDDLE,
   lineStart,
+  positionAfter,
   runsOfOneEntry,
   snapshotOf,
 } from '../changed-ids.ts';
+import { RowCollector, slicesByType } from '../columnar-rows.ts';
 import {
+  type ChangedRowsRead,
   type ChangesPage,
   type ChangesRead,
   COPIED_ENTRIES,
+  type ColumnarRows,
   type EntriesRead,
   type EntryOrigin,
   type EntryPage,
@@ -62,8 +66,8 @@ const insertEntrySql = `INSERT INTO ledger_entries (${entryColumns.join(', ')})
   VALUES (${entryColumns.map(() => '?').join(', ')})`;
 /** How many records of a page are read before other calls get their turn. */
 const LOOK_UPS_PER_STEP = 500;
-/** How many lines SQLite puts together. Few, because records may have megabytes of text. */
-const LINES_AT_ONCE = 100;
+/** How many rows SQLite puts together. Few, because records may have megabytes of text. */
+const ROWS_AT_ONCE = 100;
 const BYTES_PER_ENTRY = 500;
 /** How many bytes of ids a step of an expiry deletes, because other writes wait for the step. */
 const EXPIRED_BYTES_AT_ONCE = 256 * 1024;
@@ -140,26 +144,18 @@ export function ledgerLists(prepare: Prepare) {
       return { entries, next: null };
     },
 
-    *changes(organisation: OrganisationNumber, { after, types, limit }: ChangesPage): Steps<ChangesRead> {
-      const { lastSeq: latest, idsAfterSeq } = boundsOf(prepare, organisation);
-      const ids = new ChangedIds(after, limit);
-      const firstSeq = ids.nextSeq;
-      if (firstSeq <= idsAfterSeq || after.seq > latest) return { kind: 'gone', latest };
-      const last = Math.min(latest, firstSeq + CHANGES_PAGE_ENTRIES - 1);
-      const sql = `SELECT seq, type, changed_ids FROM ledger_entries
-        WHERE organisation = ? AND seq >= ? AND seq <= ? AND type IN (${types.map(() => '?').join(', ')})
-          AND changed_ids IS NOT NULL ORDER BY seq`;
-      while (ids.nextSeq <= last && !ids.isFull) {
-        const stepEnd = Math.min(last, ids.nextSeq + CHANGES_STEP_ENTRIES - 1);
-        if (addEntries(arraysOf(prepare, sql, [organisation, ids.nextSeq, stepEnd, ...types]), ids))
-          ids.markReadTo(stepEnd);
-        if (ids.nextSeq <= last && !ids.isFull) yield;
-      }
-      // Ids may have expired while the entries were read.
-      if (firstSeq <= boundsOf(prepare, organisation).idsAfterSeq) return { kind: 'gone', latest };
+    *changes(organisation: OrganisationNumber, page: ChangesPage): Steps<ChangesRead> {
+      const { ids, latest } = yield* changedIds(prepare, organisation, page);
+      if (ids === null) return { kind: 'gone', latest };
       const { lines, cutAfter } = yield* linesOf(prepare, organisation, ids.inOrder());
-      const next = cutAfter === null ? ids.position : { seq: cutAfter.seq, ids: cutAfter.ids };
-      return { kind: 'changes', lines, next, latest };
+      return { kind: 'changes', lines, next: positionAfter(ids, cutAfter), latest };
+    },
+
+    *changedRows(organisation: OrganisationNumber, page: ChangesPage): Steps<ChangedRowsRead> {
+      const { ids, latest } = yield* changedIds(prepare, organisation, page);
+      if (ids === null) return { kind: 'gone', latest };
+      const { rows, cutAfter } = yield* columnarRows(prepare, organisation, ids.inOrder());
+      return { kind: 'rows', rows, next: positionAfter(ids, cutAfter), latest };
     },
 
     *snapshot(
@@ -171,9 +167,9 @@ export function ledgerLists(prepare: Prepare) {
       const sql = `SELECT ${quoted(key)} FROM ${quoted(name)} WHERE organisation = ? AND ${quoted(key)} > ?
         ORDER BY ${quoted(key)} LIMIT ${SNAPSHOT_IDS}`;
       const ids = Array.from(arraysOf(prepare, sql, [organisation, afterId ?? '']), ([id]) => id as string);
-      const { lines, cutAfter } = yield* linesOf(prepare, organisation, snapshotOf(type, ids));
+      const { rows, cutAfter } = yield* columnarRows(prepare, organisation, snapshotOf(type, ids));
       const isLast = cutAfter === null && ids.length < SNAPSHOT_IDS;
-      return { lines, next: isLast ? null : (cutAfter?.id ?? ids.at(-1)!) };
+      return { rows, next: isLast ? null : (cutAfter?.id ?? ids.at(-1)!) };
     },
 
     *usage(organisation: OrganisationNumber, firstDay: string, lastDay: string): Steps<readonly Usage[]> {
@@ -205,6 +201,68 @@ export function ledgerLists(prepare: Prepare) {
   };
 }
 
+/** Collects the ids of a page of changes, or returns null if the ledger does not contain its position. */
+function* changedIds(
+  prepare: Prepare,
+  organisation: OrganisationNumber,
+  { after, types, limit }: ChangesPage,
+): Steps<{ readonly ids: ChangedIds | null; readonly latest: number }> {
+  const { lastSeq: latest, idsAfterSeq } = boundsOf(prepare, organisation);
+  const ids = new ChangedIds(after, limit);
+  const firstSeq = ids.nextSeq;
+  if (firstSeq <= idsAfterSeq || after.seq > latest) return { ids: null, latest };
+  const last = Math.min(latest, firstSeq + CHANGES_PAGE_ENTRIES - 1);
+  const sql = `SELECT seq, type, changed_ids FROM ledger_entries
+    WHERE organisation = ? AND seq >= ? AND seq <= ? AND type IN (${types.map(() => '?').join(', ')})
+      AND changed_ids IS NOT NULL ORDER BY seq`;
+  while (ids.nextSeq <= last && !ids.isFull) {
+    const stepEnd = Math.min(last, ids.nextSeq + CHANGES_STEP_ENTRIES - 1);
+    if (addEntries(arraysOf(prepare, sql, [organisation, ids.nextSeq, stepEnd, ...types]), ids))
+      ids.markReadTo(stepEnd);
+    if (ids.nextSeq <= last && !ids.isFull) yield;
+  }
+  // Ids may have expired while the entries were read.
+  const isGone = firstSeq <= boundsOf(prepare, organisation).idsAfterSeq;
+  return { ids: isGone ? null : ids, latest };
+}
+
+/** Returns the statement that reads rows column by column. Its parameters are the organisation and the ids. */
+function columnsSql({ name, key, columns }: Table): string {
+  const arrays = columns.map(
+    (column) => `json_group_array(${codecs[column.kind].jsonSql(`stored.${quoted(column.name)}`)})`,
+  );
+  // CROSS JOIN makes SQLite look the ids up, instead of searching among them for every stored row.
+  return `SELECT ${arrays.join(', ')} FROM json_each(?2) AS wanted
+    CROSS JOIN ${quoted(name)} AS stored ON stored.organisation = ?1 AND stored.${quoted(key)} = wanted.value`;
+}
+
+const columnStatements = new Map(
+  uploadTypeNames.map((type) => [type, columnsSql(tableOf(catalogueTables, type))]),
+);
+
+/** Returns the rows of the changes. If not all of them fit into a page, `cutAfter` is the last one that does. */
+function* columnarRows(
+  prepare: Prepare,
+  organisation: OrganisationNumber,
+  changes: readonly ChangedId[],
+): Steps<{ readonly rows: readonly ColumnarRows[]; readonly cutAfter: ChangedId | null }> {
+  const collector = new RowCollector();
+  let sinceStep = 0;
+  for (const { types, last } of slicesByType(changes, ROWS_AT_ONCE)) {
+    for (const [type, ids] of types) {
+      const select = prepare(columnStatements.get(type)!);
+      select.setReturnArrays(true);
+      collector.add(type, ids, select.get(organisation, JSON.stringify(ids)) as unknown as readonly string[]);
+    }
+    if (collector.isFull) return { rows: collector.rows(), cutAfter: last };
+    sinceStep += ROWS_AT_ONCE;
+    if (sinceStep < LOOK_UPS_PER_STEP) continue;
+    sinceStep = 0;
+    yield;
+  }
+  return { rows: collector.rows(), cutAfter: null };
+}
+
 /** Returns the statement that writes the lines of changes. Its parameters are `lineStart`, the ids, and the organisation. */
 function linesSql({ name, key, columns }: Table): string {
   const members = columns.map(
@@ -231,7 +289,7 @@ function* linesOf(
 ): Steps<{ readonly lines: Uint8Array<ArrayBuffer>; readonly cutAfter: ChangedId | null }> {
   const lines = new ChangeLines();
   let sinceStep = 0;
-  for (const run of runsOfOneEntry(changes, LINES_AT_ONCE)) {
+  for (const run of runsOfOneEntry(changes, ROWS_AT_ONCE)) {
     sinceStep += run.length;
     if (sinceStep > LOOK_UPS_PER_STEP) {
       sinceStep = run.length;
@@ -404,6 +462,8 @@ export function ledgerStore({ writer, reader, lister }: Links): LedgerStore {
       lister.call('entries', [organisation, page], { organisation, rows: STEP_ENTRIES }),
     changes: (organisation, page) =>
       lister.call('changes', [organisation, page], { organisation, rows: LOOK_UPS_PER_STEP }),
+    changedRows: (organisation, page) =>
+      lister.call('changedRows', [organisation, page], { organisation, rows: LOOK_UPS_PER_STEP }),
     snapshot: (organisation, type, afterId) =>
       lister.call('snapshot', [organisation, type, afterId], { organisation, rows: LOOK_UPS_PER_STEP }),
     usage: (organisation, firstDay, lastDay) =>
