@@ -29,6 +29,12 @@ interface SqlBody {
 const ENDLESS =
   'SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE (a.range * b.range) % 7 = 3';
 
+/** DuckDB cannot be stopped while it plans this query, which doubles 25 times. */
+const UNSTOPPABLE = `WITH a0 AS (SELECT 1 AS x)${Array.from(
+  { length: 25 },
+  (_, n) => `, a${n + 1} AS NOT MATERIALIZED (SELECT a.x FROM a${n} a, a${n} b)`,
+).join('')} SELECT count(*) FROM a25`;
+
 async function query(api: Api, sql: string, params: readonly unknown[] = []): Promise<SqlBody> {
   const { status, text, body } = await api.request<SqlBody>('/v1/sql', { body: { sql, params } });
   assert.equal(status, 200, text);
@@ -262,6 +268,7 @@ describe('analytics on SQLite', () => {
     if (store.name !== 'SQLite') return;
     const on = runningHeadgate(store);
     const off = runningHeadgate(store, { HEADGATE_ANALYTICS: 'off' });
+    const hurried = runningHeadgate(store, { HEADGATE_SQL_TIMEOUT: '1s' });
 
     test('has its folder beside the database', async () => {
       const api = await on.newApi();
@@ -273,6 +280,17 @@ describe('analytics on SQLite', () => {
       const { status, message } = await refused(await off.newApi(), { sql: 'SELECT 1' });
       assert.equal(status, 404);
       assert.match(message, /HEADGATE_ANALYTICS/);
+    });
+
+    test('a query that DuckDB does not stop ends with the process, and others run in a new one', async () => {
+      const [api, other] = [await hurried.newApi(), await hurried.newApi()];
+      await query(other, 'SELECT 1');
+      const [analytics] = await childrenOf(hurried.headgate.process.pid!);
+      const { status, message } = await refused(api, { sql: UNSTOPPABLE });
+      assert.equal(status, 400);
+      assert.match(message, /1 s/);
+      await waitUntil('it has ended', async () => !isRunning(analytics!));
+      assert.deepEqual((await query(other, 'SELECT 1')).rows, [[1]]);
     });
   });
 });

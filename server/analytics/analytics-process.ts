@@ -58,10 +58,13 @@ const options = {
 };
 const replicas = new Replicas(store, setup.folder, options, report);
 
-/** Ends the process, which only a new one can make good: all its queries fail, and servers start another. */
+/**
+ * Ends the process, which only a new one can make good: all its queries fail, and servers start another. An exit would
+ * wait for the queries.
+ */
 const giveUp = (reason: string): void => {
   report(`${reason}; the analytics process is started again`);
-  process.exit(1);
+  process.kill(process.pid, 'SIGKILL');
 };
 
 const service = {

@@ -1,10 +1,10 @@
 // Answers a query: checks it, brings the replica up to date, runs the query, and writes its result as it arrives.
 
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { createReadStream, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { SqlFormat, SqlOrder, SqlRefusal } from '../analytics-orders.ts';
@@ -14,8 +14,8 @@ import { CATCH_UP_MS, DamagedReplica, isDamage, withReplica } from '../replica-u
 import type { Replicas } from '../replicas.ts';
 import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
-import type { QueryFailure } from './query-errors.ts';
-import { type QueryLimits, type RunningQuery, runQuery, writeParquet } from './run-query.ts';
+import { QueryFailed, type QueryFailure } from './query-errors.ts';
+import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
 const tableNames = replicaTables.map(({ name }) => name);
 
@@ -40,7 +40,7 @@ export function answerSql(
     const wantedSeq = await replica.catchUp(CATCH_UP_MS);
     const failure = await send(replica, service.exportFolder, order, wantedSeq, response, left.signal);
     if (failure === null) return null;
-    if ('isStuck' in failure && failure.isStuck) service.onStuck();
+    if (isStuck(failure)) service.onStuck();
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
     return refusalOf(failure);
   });
@@ -65,30 +65,63 @@ async function send(
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
-  const { sql, params, format, mostRows, timeoutMs } = order;
-  const startedAtMs = performance.now();
   const connection = await replica.connect();
+  const readAsOf = () => replica.asOf(connection, wantedSeq);
+  let failure: QueryFailure | null = null;
+  try {
+    failure =
+      order.format === 'parquet'
+        ? await sendParquet(connection, exportFolder, order, response, signal)
+        : await sendRows(connection, order, readAsOf, response, signal);
+  } catch (error) {
+    if (!(error instanceof QueryFailed)) throw error;
+    failure = error.failure;
+  } finally {
+    // While DuckDB runs a query, this would block the whole process.
+    if (!isStuck(failure)) connection.disconnectSync();
+  }
+  return failure;
+}
+
+async function sendRows(
+  connection: DuckDBConnection,
+  { sql, params, format, mostRows, timeoutMs }: SqlOrder,
+  readAsOf: () => Promise<AsOf>,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<QueryFailure | null> {
+  const startedAtMs = performance.now();
   let asOf: AsOf | null = null;
-  const limits = {
+  const running = await runQuery(connection, sql, params, {
     withinMs: timeoutMs,
     signal,
-    async whenBegun(begun: DuckDBConnection): Promise<void> {
-      asOf = await replica.asOf(begun, wantedSeq);
+    ...(mostRows === null ? {} : { maxRows: mostRows }),
+    async whenBegun(): Promise<void> {
+      asOf = await readAsOf();
     },
-  };
-  try {
-    if (format === 'parquet') return await sendParquet(connection, exportFolder, order, limits, response);
-    const running = await runQuery(connection, sql, params, {
-      ...limits,
-      ...(mostRows === null ? {} : { maxRows: mostRows }),
-    });
-    if (running.kind !== 'running') return running;
-    const last = () => ({ ms: Math.round(performance.now() - startedAtMs), as_of: asOf });
-    await pipeline(Readable.from(rendered(format, running, last)), response);
-    return null;
-  } finally {
-    connection.disconnectSync();
+  });
+  if (running.kind !== 'running') return running;
+  const last = () => ({ ms: Math.round(performance.now() - startedAtMs), as_of: asOf });
+  await writePieces(rendered(format, running, last), response, signal);
+  return null;
+}
+
+/** Writes the pieces as fast as the client reads them. When it resolves, the query has ended. */
+async function writePieces(
+  pieces: AsyncIterable<string>,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  response.on('error', () => {});
+  for await (const piece of pieces) {
+    if (response.destroyed) return;
+    if (!response.write(piece)) await once(response, 'drain', { signal }).catch(() => {});
   }
+  response.end();
+}
+
+function isStuck(failure: QueryFailure | null): boolean {
+  return failure !== null && 'isStuck' in failure && failure.isStuck;
 }
 
 function rendered(
@@ -103,11 +136,12 @@ function rendered(
 async function sendParquet(
   connection: DuckDBConnection,
   exportFolder: string,
-  { sql, params }: SqlOrder,
-  limits: Omit<QueryLimits, 'maxRows'>,
+  { sql, params, timeoutMs }: SqlOrder,
   response: ServerResponse,
+  signal: AbortSignal,
 ): Promise<QueryFailure | null> {
   const path = join(exportFolder, `${randomUUID()}.parquet`);
+  const limits = { withinMs: timeoutMs, signal };
   try {
     const written = await writeParquet(connection, sql, params, path, limits);
     if (written.kind !== 'written') return written;
