@@ -58,6 +58,8 @@ export class Replica {
   #state: ReplicaState | null = null;
   #opening: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
+  /** Whether the replica has followed the ledger since it was opened. Only then is it known to fit the ledger. */
+  #isFollowing = false;
   #comparedAt = new Date(0);
   #isClosed = false;
 
@@ -80,9 +82,12 @@ export class Replica {
    * catching up after that. Returns the number of the ledger's last entry.
    */
   async catchUp(patienceMs: number): Promise<number> {
+    const comparedAt = new Date();
     const wantedSeq = await this.#store.latestEntry(this.#organisation);
+    this.#comparedAt = comparedAt;
     const deadlineMs = performance.now() + patienceMs;
-    const isBehind = (): boolean => this.#state?.type !== null || seqOf(this.#state) < wantedSeq;
+    const isBehind = (): boolean =>
+      !this.#isFollowing || this.#state?.type !== null || seqOf(this.#state) < wantedSeq;
     while (!this.#isClosed && isBehind()) {
       this.#syncing ??= awaitedLater(
         this.#sync().finally(() => {
@@ -131,7 +136,7 @@ export class Replica {
       while (!this.#isClosed && this.#state!.type !== null) await this.#copyParts(this.#state!.type);
       if (!this.#isClosed) await this.#followChanges();
       if (!this.#isClosed) await this.#addUploads();
-      this.#comparedAt = new Date();
+      this.#isFollowing = true;
     } catch (error) {
       if (!(error instanceof Unusable)) throw error;
       this.#report(`the replica is built anew: ${error.message}`);
@@ -334,6 +339,7 @@ export class Replica {
     this.#instance = null;
     this.#opening = null;
     this.#state = null;
+    this.#isFollowing = false;
   }
 
   #delete(): void {
