@@ -3,9 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+import { socketPath } from '../server/analytics/analytics-orders.ts';
 import type { RecommendationsReport } from '../server/analytics/reports/recommendations.ts';
 import { type Api, apiOf, type RefusalBody } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
@@ -276,6 +277,32 @@ describe('analytics on SQLite', () => {
       assert.ok(existsSync(join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics')));
     });
 
+    test('says at once why it cannot start, without the paths of the server', async () => {
+      const { database, remove } = await store.newDatabase();
+      const file = join(dirname(database.replace('sqlite:', '')), 'file');
+      writeFileSync(file, '');
+      const headgate = await startHeadgate(database, { HEADGATE_ANALYTICS_DIR: join(file, 'analytics') });
+      try {
+        const api = apiOf(headgate.url, (await headgate.newKey()).key);
+        const startedAtMs = performance.now();
+        const { status, message } = await refused(api, { sql: 'SELECT 1' });
+        assert.ok(performance.now() - startedAtMs < 5000);
+        assert.equal(status, 503);
+        assert.match(message, /ENOTDIR.*HEADGATE_ANALYTICS_DIR/);
+        assert.doesNotMatch(message, /tmp/);
+        rmSync(file);
+        mkdirSync(join(file, 'analytics', 'exports'), { recursive: true });
+        // It cannot be opened as a lock.
+        mkdirSync(
+          `${socketPath({ database: database.replace('sqlite:', ''), folder: join(file, 'analytics') })}.lock`,
+        );
+        assert.match((await refused(api, { sql: 'SELECT 1' })).message, /unable to open database file/);
+      } finally {
+        await headgate.kill();
+        await remove();
+      }
+    });
+
     test('can be switched off', async () => {
       const { status, message } = await refused(await off.newApi(), { sql: 'SELECT 1' });
       assert.equal(status, 404);
@@ -291,6 +318,29 @@ describe('analytics on SQLite', () => {
       assert.match(message, /1 s/);
       await waitUntil('it has ended', async () => !isRunning(analytics!));
       assert.deepEqual((await query(other, 'SELECT 1')).rows, [[1]]);
+    });
+
+    test('a query that has not begun to answer runs again if the process ends', async () => {
+      const api = await on.newApi();
+      await query(api, 'SELECT 1');
+      const [analytics] = await childrenOf(on.headgate.process.pid!);
+      const running = query(api, 'SELECT count(*) FROM range(400000000) WHERE sqrt(range) > 3');
+      setTimeout(() => process.kill(analytics!, 'SIGKILL'), 300);
+      assert.deepEqual((await running).rows, [[399_999_990]]);
+      assert.equal(isRunning(analytics!), false);
+    });
+
+    test('the folder may be deleted while the process runs', async () => {
+      const api = await on.newApi();
+      const folder = join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics');
+      for (let n = 1; n <= 2; n++) {
+        await api.upload('tags', [leastRecord('tags')]);
+        assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[n]]);
+        const [analytics] = await childrenOf(on.headgate.process.pid!);
+        rmSync(folder, { recursive: true });
+        assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[n]]);
+        await waitUntil('the process without a folder has ended', async () => !isRunning(analytics!));
+      }
     });
   });
 });

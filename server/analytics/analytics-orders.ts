@@ -11,6 +11,8 @@ export interface AnalyticsSetup {
   readonly folder: string;
   /** The most memory that all queries together may use. */
   readonly memoryMb: number;
+  /** The process ends if no order has arrived for this time. */
+  readonly idleMs: number;
 }
 
 export const SETUP_VARIABLE = 'HEADGATE_ANALYTICS_SETUP';
@@ -19,7 +21,7 @@ export const SETUP_VARIABLE = 'HEADGATE_ANALYTICS_SETUP';
 const LONGEST_SOCKET_PATH_BYTES = 103;
 
 /** Returns the path of the socket. Each database has its own analytics process. */
-export function socketPath({ folder, database }: AnalyticsSetup): string {
+export function socketPath({ folder, database }: Pick<AnalyticsSetup, 'folder' | 'database'>): string {
   return join(folder, `${createHash('sha256').update(database).digest('hex').slice(0, 8)}.sock`);
 }
 
