@@ -121,6 +121,8 @@ forEachStore((store) => {
         body: JSON.stringify({ sql: 'SELECT 1 AS one, \'a, "b"\' AS text' }),
       });
       assert.equal(response.status, 200);
+      const { seq, complete } = JSON.parse(response.headers.get('headgate-as-of')!) as SqlBody['as_of'];
+      assert.deepEqual({ seq, complete }, { seq: 0, complete: true });
       return {
         type: response.headers.get('content-type')!,
         bytes: Buffer.from(await response.arrayBuffer()),

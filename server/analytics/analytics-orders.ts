@@ -71,4 +71,7 @@ export interface SqlRefusal {
   readonly position: number | null;
 }
 
+/** The header that says what a query has seen, as JSON. */
+export const AS_OF_HEADER = 'Headgate-As-Of';
+
 export const REFUSED_STATUS = 422;

@@ -7,7 +7,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import type { SqlFormat, SqlOrder, SqlRefusal } from '../analytics-orders.ts';
+import { AS_OF_HEADER, type SqlFormat, type SqlOrder, type SqlRefusal } from '../analytics-orders.ts';
 import type { AsOf, Replica } from '../replica.ts';
 import { replicaTables } from '../replica-tables.ts';
 import { CATCH_UP_MS, DamagedReplica, isDamage, withReplica } from '../replica-use.ts';
@@ -66,12 +66,16 @@ async function send(
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
   const connection = await replica.connect();
-  const readAsOf = () => replica.asOf(connection, wantedSeq);
+  const readAsOf = async () => {
+    const asOf = await replica.asOf(connection, wantedSeq);
+    response.setHeader(AS_OF_HEADER, JSON.stringify(asOf));
+    return asOf;
+  };
   let failure: QueryFailure | null = null;
   try {
     failure =
       order.format === 'parquet'
-        ? await sendParquet(connection, exportFolder, order, response, signal)
+        ? await sendParquet(connection, exportFolder, order, readAsOf, response, signal)
         : await sendRows(connection, order, readAsOf, response, signal);
   } catch (error) {
     if (!(error instanceof QueryFailed)) throw error;
@@ -137,11 +141,12 @@ async function sendParquet(
   connection: DuckDBConnection,
   exportFolder: string,
   { sql, params, timeoutMs }: SqlOrder,
+  readAsOf: () => Promise<AsOf>,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
   const path = join(exportFolder, `${randomUUID()}.parquet`);
-  const limits = { withinMs: timeoutMs, signal };
+  const limits = { withinMs: timeoutMs, signal, whenBegun: readAsOf };
   try {
     const written = await writeParquet(connection, sql, params, path, limits);
     if (written.kind !== 'written') return written;
