@@ -2,7 +2,7 @@
 // same database. So a query can fail, or end this process, without harm to uploads. It ends when no server needs it, or
 // none has used it for a while.
 
-import { mkdirSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ import { answerSql } from './sql/answer-sql.ts';
 
 /** How long the process stays after the last server has left. */
 const LEAVE_AFTER_MS = 2000;
-const TEMPORARY_MB = 10_000;
+const MOST_TEMPORARY_MB = 10_000;
 const GIVE_UP_AFTER_MS = 500;
 const LOOK_EVERY_MS = 100;
 /** What the process itself, the store and single values may use besides DuckDB's own limit. */
@@ -56,9 +56,12 @@ for (const folder of [temporaryFolder, exportFolder]) {
 }
 rmSync(socket, { force: true });
 const store = await openStore(setup.database, report);
+// The disk may also have the database, which must not run out of space.
+const { bavail, bsize } = statfsSync(setup.folder);
+const temporaryMb = Math.min(MOST_TEMPORARY_MB, (bavail * bsize) / MEBIBYTE / 2);
 const options = {
   memoryMb: Math.floor(setup.memoryMb / MOST_OPEN_REPLICAS),
-  temporaryMb: Math.floor(TEMPORARY_MB / MOST_OPEN_REPLICAS),
+  temporaryMb: Math.floor(temporaryMb / MOST_OPEN_REPLICAS),
   threads: availableParallelism(),
   temporaryFolder,
   exportFolder,

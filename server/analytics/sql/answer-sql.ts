@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream, rmSync } from 'node:fs';
+import { createReadStream, rmSync, statfsSync, statSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { AS_OF_HEADER, type SqlFormat, type SqlOrder, type SqlRefusal } from '../analytics-orders.ts';
@@ -17,6 +17,9 @@ import { renderCsv, renderJson, renderNdjson } from './formats.ts';
 import { QueryFailed, type QueryFailure } from './query-errors.ts';
 import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
+const MOST_EXPORT_BYTES = 4 * 1024 ** 3;
+const LEAST_FREE_BYTES = 1024 ** 3;
+const WATCH_EVERY_MS = 100;
 const tableNames = replicaTables.map(({ name }) => name);
 
 export interface SqlService {
@@ -27,18 +30,40 @@ export interface SqlService {
 }
 
 /** Writes the result to the response and resolves to null, or resolves to the reason why there is none. */
-export function answerSql(
+export async function answerSql(
   service: SqlService,
   order: SqlOrder,
   response: ServerResponse,
 ): Promise<SqlRefusal | null> {
   const left = new AbortController();
   response.on('close', () => left.abort());
-  return withReplica(service.replicas, order, async (replica) => {
+  const exported = order.format === 'parquet' ? join(service.exportFolder, `${randomUUID()}.parquet`) : null;
+  try {
+    const refusal = await runOnReplica(service, order, exported, response, left.signal);
+    // A Parquet file is sent without the replica, which other organisations may wait for.
+    if (refusal === null && exported !== null) await pipeline(createReadStream(exported), response);
+    return refusal;
+  } finally {
+    if (exported !== null) rmSync(exported, { force: true });
+  }
+}
+
+function runOnReplica(
+  service: SqlService,
+  order: SqlOrder,
+  exported: string | null,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<SqlRefusal | null> {
+  return withReplica(service.replicas, order, async (replica, wanted) => {
     const refusal = await check(replica, order.sql);
     if (refusal !== null) return refusal;
     const wantedSeq = await replica.catchUp(CATCH_UP_MS);
-    const failure = await send(replica, service.exportFolder, order, wantedSeq, response, left.signal);
+    // If another organisation waits, only the client's reading can take longer than this.
+    const endSoon = (): void => void setTimeout(() => response.destroy(), order.timeoutMs).unref();
+    wanted.addEventListener('abort', endSoon);
+    const failure = await send(replica, exported, order, wantedSeq, response, signal);
+    wanted.removeEventListener('abort', endSoon);
     if (failure === null) return null;
     if (isStuck(failure)) service.onStuck();
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
@@ -59,7 +84,7 @@ async function check(replica: Replica, sql: string): Promise<SqlRefusal | null> 
 
 async function send(
   replica: Replica,
-  exportFolder: string,
+  exported: string | null,
   order: SqlOrder,
   wantedSeq: number,
   response: ServerResponse,
@@ -74,9 +99,9 @@ async function send(
   let failure: QueryFailure | null = null;
   try {
     failure =
-      order.format === 'parquet'
-        ? await sendParquet(connection, exportFolder, order, readAsOf, response, signal)
-        : await sendRows(connection, order, readAsOf, response, signal);
+      exported === null
+        ? await sendRows(connection, order, readAsOf, response, signal)
+        : await exportRows(connection, order, exported, readAsOf, signal);
   } catch (error) {
     if (!(error instanceof QueryFailed)) throw error;
     failure = error.failure;
@@ -124,8 +149,8 @@ async function writePieces(
   response.end();
 }
 
-function isStuck(failure: QueryFailure | null): boolean {
-  return failure !== null && 'isStuck' in failure && failure.isStuck;
+function isStuck(failure: object | null): boolean {
+  return failure !== null && 'isStuck' in failure && failure.isStuck === true;
 }
 
 function rendered(
@@ -137,24 +162,37 @@ function rendered(
   return format === 'ndjson' ? renderNdjson(running) : renderJson(running, last);
 }
 
-async function sendParquet(
+async function exportRows(
   connection: DuckDBConnection,
-  exportFolder: string,
   { sql, params, timeoutMs }: SqlOrder,
-  readAsOf: () => Promise<AsOf>,
-  response: ServerResponse,
+  path: string,
+  whenBegun: () => Promise<AsOf>,
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
-  const path = join(exportFolder, `${randomUUID()}.parquet`);
-  const limits = { withinMs: timeoutMs, signal, whenBegun: readAsOf };
+  const tooLarge = new AbortController();
+  const watching = setInterval(() => {
+    if (isTooLarge(path)) tooLarge.abort();
+  }, WATCH_EVERY_MS);
   try {
+    const limits = { withinMs: timeoutMs, signal: AbortSignal.any([signal, tooLarge.signal]), whenBegun };
     const written = await writeParquet(connection, sql, params, path, limits);
-    if (written.kind !== 'written') return written;
-    await pipeline(createReadStream(path), response);
-    return null;
+    if (tooLarge.signal.aborted && !isStuck(written)) {
+      return {
+        kind: 'too_large',
+        message: 'The Parquet file becomes too large. Read fewer rows or columns.',
+      };
+    }
+    return written.kind === 'written' ? null : written;
   } finally {
-    rmSync(path, { force: true });
+    clearInterval(watching);
   }
+}
+
+/** The disk may also have the database, which must not run out of space. */
+function isTooLarge(path: string): boolean {
+  const { bavail, bsize } = statfsSync(dirname(path));
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return size > MOST_EXPORT_BYTES || bavail * bsize < LEAST_FREE_BYTES;
 }
 
 function refusalOf(failure: QueryFailure): SqlRefusal {
