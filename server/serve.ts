@@ -176,6 +176,8 @@ function warnIfOpenToOthers({ database }: Settings, log: Log): void {
   log.write('warn', {}, `the database is open to other users of this machine; to close it, run ${command}`);
 }
 
+const ANALYTICS_IDLE_MS = 5 * 60_000;
+
 /** Returns the link to the analytics process, which is started when the first query arrives. */
 function analyticsLink(settings: Settings, log: Log): AnalyticsLink | null {
   const { analytics, analyticsDir, analyticsMemoryBytes, database } = settings;
@@ -186,6 +188,7 @@ function analyticsLink(settings: Settings, log: Log): AnalyticsLink | null {
     database: place instanceof Failure || place.kind === 'postgres' ? database : resolve(place.path),
     folder: resolve(analyticsDir ?? join(data, 'analytics')),
     memoryMb: Math.floor(analyticsMemoryBytes / MEBIBYTE),
+    idleMs: ANALYTICS_IDLE_MS,
   };
   return new AnalyticsLink(setup, (message) => log.write('warn', {}, `analytics: ${message}`));
 }

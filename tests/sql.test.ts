@@ -3,10 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
+import { socketPath } from '../server/analytics/analytics-orders.ts';
 import { type Api, apiOf, type RefusalBody } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { startHeadgate } from './harness/headgate.ts';
@@ -28,6 +29,12 @@ interface SqlBody {
 /** A query that takes minutes. */
 const ENDLESS =
   'SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE (a.range * b.range) % 7 = 3';
+
+/** DuckDB cannot be stopped while it plans this query, which doubles 25 times. */
+const UNSTOPPABLE = `WITH a0 AS (SELECT 1 AS x)${Array.from(
+  { length: 25 },
+  (_, n) => `, a${n + 1} AS NOT MATERIALIZED (SELECT a.x FROM a${n} a, a${n} b)`,
+).join('')} SELECT count(*) FROM a25`;
 
 async function query(api: Api, sql: string, params: readonly unknown[] = []): Promise<SqlBody> {
   const { status, text, body } = await api.request<SqlBody>('/v1/sql', { body: { sql, params } });
@@ -114,6 +121,8 @@ forEachStore((store) => {
         body: JSON.stringify({ sql: 'SELECT 1 AS one, \'a, "b"\' AS text' }),
       });
       assert.equal(response.status, 200);
+      const { seq, complete } = JSON.parse(response.headers.get('headgate-as-of')!) as SqlBody['as_of'];
+      assert.deepEqual({ seq, complete }, { seq: 0, complete: true });
       return {
         type: response.headers.get('content-type')!,
         bytes: Buffer.from(await response.arrayBuffer()),
@@ -262,6 +271,7 @@ describe('analytics on SQLite', () => {
     if (store.name !== 'SQLite') return;
     const on = runningHeadgate(store);
     const off = runningHeadgate(store, { HEADGATE_ANALYTICS: 'off' });
+    const hurried = runningHeadgate(store, { HEADGATE_SQL_TIMEOUT: '1s' });
 
     test('has its folder beside the database', async () => {
       const api = await on.newApi();
@@ -269,10 +279,70 @@ describe('analytics on SQLite', () => {
       assert.ok(existsSync(join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics')));
     });
 
+    test('says at once why it cannot start, without the paths of the server', async () => {
+      const { database, remove } = await store.newDatabase();
+      const file = join(dirname(database.replace('sqlite:', '')), 'file');
+      writeFileSync(file, '');
+      const headgate = await startHeadgate(database, { HEADGATE_ANALYTICS_DIR: join(file, 'analytics') });
+      try {
+        const api = apiOf(headgate.url, (await headgate.newKey()).key);
+        const startedAtMs = performance.now();
+        const { status, message } = await refused(api, { sql: 'SELECT 1' });
+        assert.ok(performance.now() - startedAtMs < 5000);
+        assert.equal(status, 503);
+        assert.match(message, /ENOTDIR.*HEADGATE_ANALYTICS_DIR/);
+        assert.doesNotMatch(message, /tmp/);
+        rmSync(file);
+        mkdirSync(join(file, 'analytics', 'exports'), { recursive: true });
+        // It cannot be opened as a lock.
+        mkdirSync(
+          `${socketPath({ database: database.replace('sqlite:', ''), folder: join(file, 'analytics') })}.lock`,
+        );
+        assert.match((await refused(api, { sql: 'SELECT 1' })).message, /unable to open database file/);
+      } finally {
+        await headgate.kill();
+        await remove();
+      }
+    });
+
     test('can be switched off', async () => {
       const { status, message } = await refused(await off.newApi(), { sql: 'SELECT 1' });
       assert.equal(status, 404);
       assert.match(message, /HEADGATE_ANALYTICS/);
+    });
+
+    test('a query that DuckDB does not stop ends with the process, and others run in a new one', async () => {
+      const [api, other] = [await hurried.newApi(), await hurried.newApi()];
+      await query(other, 'SELECT 1');
+      const [analytics] = await childrenOf(hurried.headgate.process.pid!);
+      const { status, message } = await refused(api, { sql: UNSTOPPABLE });
+      assert.equal(status, 400);
+      assert.match(message, /1 s/);
+      await waitUntil('it has ended', async () => !isRunning(analytics!));
+      assert.deepEqual((await query(other, 'SELECT 1')).rows, [[1]]);
+    });
+
+    test('a query that has not begun to answer runs again if the process ends', async () => {
+      const api = await on.newApi();
+      await query(api, 'SELECT 1');
+      const [analytics] = await childrenOf(on.headgate.process.pid!);
+      const running = query(api, 'SELECT count(*) FROM range(400000000) WHERE sqrt(range) > 3');
+      setTimeout(() => process.kill(analytics!, 'SIGKILL'), 300);
+      assert.deepEqual((await running).rows, [[399_999_990]]);
+      assert.equal(isRunning(analytics!), false);
+    });
+
+    test('the folder may be deleted while the process runs', async () => {
+      const api = await on.newApi();
+      const folder = join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics');
+      for (let n = 1; n <= 2; n++) {
+        await api.upload('tags', [leastRecord('tags')]);
+        assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[n]]);
+        const [analytics] = await childrenOf(on.headgate.process.pid!);
+        rmSync(folder, { recursive: true });
+        assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[n]]);
+        await waitUntil('the process without a folder has ended', async () => !isRunning(analytics!));
+      }
     });
   });
 });

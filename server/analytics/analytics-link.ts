@@ -32,12 +32,22 @@ export type SqlAnswer =
   | { readonly kind: 'result'; readonly body: IncomingMessage }
   | { readonly kind: 'refused'; readonly refusal: SqlRefusal };
 
+interface EndedProcess {
+  /** Null if a signal ended the process. */
+  readonly code: number | null;
+  readonly lastLine: string;
+}
+
+/** The errors of a connection to a process that has ended, or whose folder was deleted. */
+const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE']);
+
 export class AnalyticsLink {
   readonly #setup: AnalyticsSetup;
   readonly #log: (message: string) => void;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #closing = new AbortController();
-  #starting: Promise<void> | null = null;
+  /** Settles when the process that was started has ended. */
+  #started: Promise<EndedProcess> | null = null;
   /** The connection that keeps the process alive. */
   #staying: Promise<IncomingMessage> | null = null;
 
@@ -79,18 +89,37 @@ export class AnalyticsLink {
 
   async #order(path: string, order: object, signal: AbortSignal): Promise<SqlAnswer> {
     try {
-      await this.#reach();
-      const body = await this.#send(path, JSON.stringify(order), signal);
+      const body = await this.#sendAgainIfGone(path, JSON.stringify(order), signal);
       if (body.statusCode !== REFUSED_STATUS) return { kind: 'result', body };
-      return { kind: 'refused', refusal: (await json(body)) as SqlRefusal };
+      const refusal = (await json(body)) as SqlRefusal;
+      return { kind: 'refused', refusal: { ...refusal, message: this.#withoutPaths(refusal.message) } };
     } catch (error) {
       const { code, message: reason } = error as NodeJS.ErrnoException;
-      const message =
-        code === 'ECONNRESET'
-          ? 'The process that runs queries ended unexpectedly; it may have needed too much memory. It is started again.'
-          : `Analytics is not available: ${reason}`;
+      const message = goneCodes.has(code)
+        ? 'The process that runs queries ended unexpectedly; it may have needed too much memory. It is started again.'
+        : `Analytics is not available: ${this.#withoutPaths(reason)}`;
       return { kind: 'refused', refusal: { kind: 'unavailable', message, position: null } };
     }
+  }
+
+  /** The query of another organisation may have ended the process, so each query is sent a second time. */
+  async #sendAgainIfGone(path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+    for (let isAgain = false; ; isAgain = true) {
+      await this.#reach();
+      try {
+        return await this.#send(path, body, signal);
+      } catch (error) {
+        if (isAgain || signal.aborted || !goneCodes.has((error as NodeJS.ErrnoException).code)) throw error;
+        (await this.#staying)?.destroy();
+        this.#staying = null;
+      }
+    }
+  }
+
+  /** Organisations see the message, but the paths of this machine are not for them. */
+  #withoutPaths(message: string): string {
+    const { folder, database } = this.#setup;
+    return message.replaceAll(folder, 'HEADGATE_ANALYTICS_DIR').replaceAll(database, 'HEADGATE_DATABASE');
   }
 
   /** Lets the process end, unless other servers use it. */
@@ -128,18 +157,20 @@ export class AnalyticsLink {
         return staying;
       } catch (error) {
         if (performance.now() > deadlineMs || this.#closing.signal.aborted) throw error;
-        this.#starting ??= this.#start().finally(() => {
-          this.#starting = null;
+        this.#started ??= this.#start().finally(() => {
+          this.#started = null;
         });
-        await Promise.race([this.#starting, sleep(TRY_AGAIN_MS)]);
+        const ended = await Promise.race([this.#started, sleep(TRY_AGAIN_MS)]);
+        // The code is 0 if another process runs already.
+        if (ended?.code) throw new Error(ended.lastLine);
         await sleep(TRY_AGAIN_MS);
       }
     }
   }
 
   /** Starts the process. Resolves when it has ended, which it does at once if another one runs. */
-  async #start(): Promise<void> {
-    mkdirSync(this.#setup.folder, { recursive: true });
+  async #start(): Promise<EndedProcess> {
+    mkdirSync(this.#setup.folder, { recursive: true, mode: 0o700 });
     const program = fileURLToPath(new URL('./analytics-process.ts', import.meta.url));
     const env = {
       ...process.env,
@@ -152,14 +183,18 @@ export class AnalyticsLink {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     child.unref();
-    createInterface(child.stderr!).on('line', this.#log);
+    let lastLine = '';
+    createInterface(child.stderr!).on('line', (line) => {
+      lastLine = line;
+      this.#log(line);
+    });
     (child.stderr as unknown as { unref(): void }).unref();
-    await new Promise<void>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       child.once('error', reject);
-      child.once('exit', (code, signal) => {
+      child.once('close', (code, signal) => {
         if (code !== 0)
           this.#log(`the analytics process ended unexpectedly (${signal ?? `exit code ${code}`})`);
-        resolve();
+        resolve({ code, lastLine });
       });
     });
   }

@@ -12,6 +12,8 @@ export interface AnalyticsSetup {
   readonly folder: string;
   /** The most memory that all queries together may use. */
   readonly memoryMb: number;
+  /** The process ends if no order has arrived for this time. */
+  readonly idleMs: number;
 }
 
 export const SETUP_VARIABLE = 'HEADGATE_ANALYTICS_SETUP';
@@ -20,7 +22,7 @@ export const SETUP_VARIABLE = 'HEADGATE_ANALYTICS_SETUP';
 const LONGEST_SOCKET_PATH_BYTES = 103;
 
 /** Returns the path of the socket. Each database has its own analytics process. */
-export function socketPath({ folder, database }: AnalyticsSetup): string {
+export function socketPath({ folder, database }: Pick<AnalyticsSetup, 'folder' | 'database'>): string {
   return join(folder, `${createHash('sha256').update(database).digest('hex').slice(0, 8)}.sock`);
 }
 
@@ -106,5 +108,8 @@ export interface SqlRefusal {
   /** The number of characters before the error in the query's text, or null if it has no place. */
   readonly position: number | null;
 }
+
+/** The header that says what a query has seen, as JSON. */
+export const AS_OF_HEADER = 'Headgate-As-Of';
 
 export const REFUSED_STATUS = 422;

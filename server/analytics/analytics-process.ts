@@ -1,7 +1,8 @@
 // The analytics process. It keeps the replicas and runs queries on them, for all servers of this machine that use the
-// same database. So a query can fail, or end this process, without harm to uploads. It ends when no server needs it.
+// same database. So a query can fail, or end this process, without harm to uploads. It ends when no server needs it, or
+// none has used it for a while.
 
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -29,9 +30,9 @@ import { answerSql } from './sql/answer-sql.ts';
 
 /** How long the process stays after the last server has left. */
 const LEAVE_AFTER_MS = 2000;
-const TEMPORARY_MB = 10_000;
+const MOST_TEMPORARY_MB = 10_000;
 const GIVE_UP_AFTER_MS = 500;
-const LOOK_AT_MEMORY_EVERY_MS = 100;
+const LOOK_EVERY_MS = 100;
 /** What the process itself, the store and single values may use besides DuckDB's own limit. */
 const MEMORY_BESIDES_MB = 1024;
 const MEBIBYTE = 1024 ** 2;
@@ -40,6 +41,12 @@ keepNewFilesPrivate();
 const setup = JSON.parse(process.env[SETUP_VARIABLE]!) as AnalyticsSetup;
 delete process.env[SETUP_VARIABLE];
 const report = (message: string): void => void process.stderr.write(`${message}\n`);
+/** The server that has started this process passes the line on. */
+const failToStart = (error: Error): void => {
+  report(error.message);
+  process.exit(1);
+};
+process.once('uncaughtException', failToStart);
 
 mkdirSync(setup.folder, { recursive: true });
 const socket = socketPath(setup);
@@ -54,19 +61,25 @@ for (const folder of [temporaryFolder, exportFolder]) {
 }
 rmSync(socket, { force: true });
 const store = await openStore(setup.database, report);
+// The disk may also have the database, which must not run out of space.
+const { bavail, bsize } = statfsSync(setup.folder);
+const temporaryMb = Math.min(MOST_TEMPORARY_MB, (bavail * bsize) / MEBIBYTE / 2);
 const options = {
   memoryMb: Math.floor(setup.memoryMb / MOST_OPEN_REPLICAS),
-  temporaryMb: Math.floor(TEMPORARY_MB / MOST_OPEN_REPLICAS),
+  temporaryMb: Math.floor(temporaryMb / MOST_OPEN_REPLICAS),
   threads: availableParallelism(),
   temporaryFolder,
   exportFolder,
 };
 const replicas = new Replicas(store, setup.folder, options, report);
 
-/** Ends the process, which only a new one can make good: all its queries fail, and servers start another. */
+/**
+ * Ends the process, which only a new one can make good: all its queries fail, and servers start another. An exit would
+ * wait for the queries.
+ */
 const giveUp = (reason: string): void => {
   report(`${reason}; the analytics process is started again`);
-  process.exit(1);
+  process.kill(process.pid, 'SIGKILL');
 };
 
 const service = {
@@ -77,10 +90,21 @@ const service = {
 };
 
 // DuckDB's memory limit does not include single values, which a query can make as large as it likes.
-setInterval(() => {
+const lookAtMemory = (): void => {
   const { rss } = process.memoryUsage();
   if (rss > (setup.memoryMb + MEMORY_BESIDES_MB) * MEBIBYTE) giveUp('a query needed too much memory');
-}, LOOK_AT_MEMORY_EVERY_MS).unref();
+};
+
+/** Identifies the file of the socket, or is undefined if there is none. */
+const socketFile = (): string | undefined => {
+  const found = statSync(socket, { throwIfNoEntry: false });
+  return found && `${found.ino} ${found.mtimeMs}`;
+};
+
+/** If the folder was deleted, another process may write files with the same names. So this one must not close its own. */
+const lookAtFolder = (ownSocketFile: string | undefined): void => {
+  if (socketFile() !== ownSocketFile) giveUp('the folder was deleted');
+};
 
 /** The connections by which servers show that they still exist. */
 let servers = 0;
@@ -91,7 +115,22 @@ const leaveIfUnused = (): void => {
   if (servers === 0) leaving = setTimeout(stop, LEAVE_AFTER_MS);
 };
 
+let looking: NodeJS.Timeout | undefined;
+let orders = 0;
+let resting: NodeJS.Timeout | undefined;
+
+/** Counts an order. Ends the process when there was none for a while. */
+const countOrder = (response: ServerResponse): void => {
+  orders++;
+  clearTimeout(resting);
+  response.on('close', () => {
+    orders--;
+    if (orders === 0) resting = setTimeout(stop, setup.idleMs);
+  });
+};
+
 const stop = async (): Promise<void> => {
+  clearInterval(looking);
   // From here on, a server that looks for this process finds none and starts another.
   rmSync(socket, { force: true });
   server.close();
@@ -132,6 +171,7 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
     response.flushHeaders();
     return;
   }
+  countOrder(response);
   const order = await json(request);
   const answer = jsonOrders[request.url!];
   const refusal =
@@ -150,5 +190,13 @@ const server = createServer((request, response) => {
   });
 });
 server.requestTimeout = 0;
-server.listen(socket, leaveIfUnused);
+server.listen(socket, () => {
+  process.off('uncaughtException', failToStart);
+  const ownSocketFile = socketFile();
+  looking = setInterval(() => {
+    lookAtMemory();
+    lookAtFolder(ownSocketFile);
+  }, LOOK_EVERY_MS).unref();
+  leaveIfUnused();
+});
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());

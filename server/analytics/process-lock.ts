@@ -3,14 +3,17 @@
 
 import { DatabaseSync } from 'node:sqlite';
 
+const SQLITE_BUSY = 5;
+
 /** Returns a function that releases the lock, or null if another process has it. */
 export function takeProcessLock(path: string): (() => void) | null {
   const database = new DatabaseSync(path);
   try {
     database.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
     return () => database.close();
-  } catch {
+  } catch (error) {
     database.close();
+    if ((error as { readonly errcode?: number }).errcode !== SQLITE_BUSY) throw error;
     return null;
   }
 }

@@ -22,13 +22,13 @@ export function isDamage(message: string): boolean {
 export async function withReplica<Result>(
   replicas: Replicas,
   { organisation, orgId }: { readonly organisation: OrganisationNumber; readonly orgId: string },
-  use: (replica: Replica) => Promise<Result>,
+  use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
 ): Promise<Result | SqlRefusal> {
   const unavailable = (message: string): SqlRefusal => ({ kind: 'unavailable', message, position: null });
   try {
-    return await replicas.with(organisation, orgId, async (replica) => {
+    return await replicas.with(organisation, orgId, async (replica, wanted) => {
       try {
-        return await use(replica);
+        return await use(replica, wanted);
       } catch (error) {
         if (!(error instanceof DamagedReplica)) throw error;
         await replica.discard();

@@ -287,6 +287,23 @@ for (const databases of testDatabases) {
       await replica.close();
     });
 
+    test('is compared with the ledger again if a query has opened it first', async () => {
+      await begin();
+      await upload('tags', [recordRow('tags')]);
+      await assertSame();
+      await replica.close();
+      const path = fileOf(organisation);
+      await begin();
+      await upload('keywords', [recordRow('keywords')]);
+      replica = openReplica(path);
+      const beganAtMs = Date.now();
+      (await replica.connect()).disconnectSync();
+      await assertSame();
+      assert.equal(reports.length, 1);
+      for (let n = 0; n < 2; n++) assert.ok(Date.parse((await caughtUp(PATIENCE_MS)).at) >= beganAtMs);
+      await replica.close();
+    });
+
     test('survives kills at any moment while it is built and while it follows', async () => {
       await begin();
       await upload(

@@ -87,6 +87,8 @@ export class Replica {
   #opening: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
   readonly #closing = new AbortController();
+  /** Whether the replica has followed the ledger since it was opened. Only then is it known to fit the ledger. */
+  #isFollowing = false;
 
   constructor(
     path: string,
@@ -112,7 +114,10 @@ export class Replica {
     const seq = await this.#store.latestEntry(this.#organisation);
     const { segments } = await this.#store.segments(this.#organisation);
     const isBehind = (): boolean =>
-      this.#state?.type !== null || seqOf(this.#state) < seq || !hasSegments(this.#state.segments, segments);
+      !this.#isFollowing ||
+      this.#state?.type !== null ||
+      seqOf(this.#state) < seq ||
+      !hasSegments(this.#state.segments, segments);
     while (!this.#isClosed && isBehind()) {
       this.#syncing ??= awaitedLater(
         this.#sync(seq).finally(() => {
@@ -175,6 +180,7 @@ export class Replica {
       if (!this.#isClosed) await this.#followChanges(wantedSeq);
       if (!this.#isClosed) await this.#addUploads();
       if (!this.#isClosed) await this.#followSegments();
+      this.#isFollowing = true;
     } catch (error) {
       if (!(error instanceof Unusable)) throw error;
       this.#report(`the replica is built anew: ${error.message}`);
@@ -420,6 +426,7 @@ export class Replica {
     this.#instance = null;
     this.#opening = null;
     this.#state = null;
+    this.#isFollowing = false;
   }
 
   #delete(): void {

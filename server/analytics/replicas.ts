@@ -1,5 +1,6 @@
 // The open replicas of all organisations. Few are open at once, because each may use its share of the memory. One that
-// nobody uses is closed after a while, or as soon as another organisation needs its place.
+// nobody uses is closed after a while, or as soon as another organisation needs its place. If all are used, the one that
+// was opened first gets no further queries, so that another organisation gets its place when its queries have ended.
 
 import { join } from 'node:path';
 import type { OrganisationNumber } from '../store/rows.ts';
@@ -10,6 +11,8 @@ import { Replica } from './replica.ts';
 export const MOST_OPEN_REPLICAS = 4;
 const CLOSED_AFTER_MS = 60_000;
 const LONGEST_WAIT_MS = 20_000;
+/** The queries of one organisation that run at once, from all servers together. */
+const MOST_USERS = 4;
 
 interface Place {
   readonly orgId: string;
@@ -17,9 +20,11 @@ interface Place {
   users: number;
   usedAtMs: number;
   closed: Promise<void> | null;
+  /** Aborted when another organisation waits for the place. */
+  readonly wanted: AbortController;
 }
 
-/** Thrown if the replicas of other organisations are in use for too long. */
+/** Thrown if all replicas, or all slots of the organisation's own one, are in use for too long. */
 export class ReplicasBusy extends Error {}
 
 export class Replicas {
@@ -44,42 +49,57 @@ export class Replicas {
     this.#timer = setInterval(() => this.#closeUnused(CLOSED_AFTER_MS), CLOSED_AFTER_MS / 4).unref();
   }
 
-  /** Calls `use` with the organisation's replica, which stays open until `use` has finished. */
+  /**
+   * Calls `use` with the organisation's replica, which stays open until `use` has finished. The signal says that another
+   * organisation waits for that.
+   */
   async with<Result>(
     organisation: OrganisationNumber,
     orgId: string,
-    use: (replica: Replica) => Promise<Result>,
+    use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
-    const place = await this.#placeOf(organisation, orgId);
-    place.users++;
+    const place = await this.#enter(organisation, orgId);
     try {
-      return await use(place.replica);
+      return await use(place.replica, place.wanted.signal);
     } finally {
       place.users--;
       place.usedAtMs = performance.now();
+      if (place.users === 0 && place.wanted.signal.aborted) this.#close(place);
       for (const retry of this.#waiting) retry();
     }
   }
 
-  async #placeOf(organisation: OrganisationNumber, orgId: string): Promise<Place> {
+  async #enter(organisation: OrganisationNumber, orgId: string): Promise<Place> {
     const deadlineMs = performance.now() + LONGEST_WAIT_MS;
     for (;;) {
       const found = [...this.#places].find((place) => place.orgId === orgId);
-      if (found !== undefined && found.closed === null) return found;
+      if (found !== undefined && takesQueries(found)) {
+        found.users++;
+        return found;
+      }
       if (found === undefined && this.#places.size < MOST_OPEN_REPLICAS) {
         const report = (message: string): void => this.#report(`organisation ${orgId}: ${message}`);
         const path = join(this.#folder, `${orgId}.duckdb`);
         const replica = new Replica(path, this.#options, this.#store, organisation, report);
-        const place: Place = { orgId, replica, users: 0, usedAtMs: performance.now(), closed: null };
+        const usedAtMs = performance.now();
+        const wanted = new AbortController();
+        const place: Place = { orgId, replica, users: 1, usedAtMs, closed: null, wanted };
         this.#places.add(place);
         return place;
       }
       const leftMs = deadlineMs - performance.now();
-      if (leftMs <= 0)
-        throw new ReplicasBusy('queries of other organisations take too long; try again later');
-      if (found === undefined) this.#closeUnused(0, 1);
+      if (leftMs <= 0) throw new ReplicasBusy('Too many queries are running; try again later.');
+      if (found === undefined) this.#makeRoom();
       await this.#somethingChanged(leftMs);
     }
+  }
+
+  /** Closes an unused replica. If all are used, wants the place of the one that was opened first. */
+  #makeRoom(): void {
+    this.#closeUnused(0, 1);
+    const places = [...this.#places];
+    const isMade = places.some(({ closed, wanted }) => closed !== null || wanted.signal.aborted);
+    if (!isMade) places[0]!.wanted.abort();
   }
 
   /** Closes up to `most` replicas that nobody has used for the time, the longest unused first. */
@@ -88,12 +108,14 @@ export class Replicas {
     const unused = [...this.#places]
       .filter(({ users, closed, usedAtMs }) => users === 0 && closed === null && usedAtMs <= usedBeforeMs)
       .sort((a, b) => a.usedAtMs - b.usedAtMs);
-    for (const place of unused.slice(0, most)) {
-      place.closed = place.replica.close().finally(() => {
-        this.#places.delete(place);
-        for (const retry of this.#waiting) retry();
-      });
-    }
+    for (const place of unused.slice(0, most)) this.#close(place);
+  }
+
+  #close(place: Place): void {
+    place.closed = place.replica.close().finally(() => {
+      this.#places.delete(place);
+      for (const retry of this.#waiting) retry();
+    });
   }
 
   #somethingChanged(withinMs: number): Promise<void> {
@@ -112,4 +134,8 @@ export class Replicas {
     clearInterval(this.#timer);
     await Promise.all([...this.#places].map(({ replica, closed }) => closed ?? replica.close()));
   }
+}
+
+function takesQueries({ closed, wanted, users }: Place): boolean {
+  return closed === null && !wanted.signal.aborted && users < MOST_USERS;
 }

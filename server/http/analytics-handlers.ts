@@ -4,7 +4,12 @@
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SqlAnswer } from '../analytics/analytics-link.ts';
-import { reportGroupings, type SqlFormat, type SqlRefusal } from '../analytics/analytics-orders.ts';
+import {
+  AS_OF_HEADER,
+  reportGroupings,
+  type SqlFormat,
+  type SqlRefusal,
+} from '../analytics/analytics-orders.ts';
 
 import { Failure } from '../failure.ts';
 import { usagePeriod } from '../ledger/usage.ts';
@@ -98,6 +103,8 @@ export function passOn(
       return reply.hijack();
     }
     if (answer.kind === 'refused') return refuse(reply, refusalOf(answer.refusal));
+    const asOf = answer.body.headers[AS_OF_HEADER.toLowerCase()];
+    if (asOf !== undefined) reply.header(AS_OF_HEADER, asOf);
     return reply.type(contentType).send(answer.body);
   });
 }

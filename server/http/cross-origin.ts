@@ -18,7 +18,7 @@ const preflightHeaders = {
 };
 
 const exposedHeaders =
-  'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Preference-Applied';
+  'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Preference-Applied, Headgate-As-Of';
 
 /**
  * Adds the CORS headers. If the request is a preflight, sends the response and returns true, because a preflight has no

@@ -1,22 +1,25 @@
 // Answers a query: checks it, brings the replica up to date, runs the query, and writes its result as it arrives.
 
 import { randomUUID } from 'node:crypto';
-import { createReadStream, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { createReadStream, rmSync, statfsSync, statSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import type { SqlFormat, SqlOrder, SqlRefusal } from '../analytics-orders.ts';
+import { AS_OF_HEADER, type SqlFormat, type SqlOrder, type SqlRefusal } from '../analytics-orders.ts';
 import type { AsOf, Replica, Wanted } from '../replica.ts';
 import { replicaTables } from '../replica-tables.ts';
 import { CATCH_UP_MS, DamagedReplica, isDamage, withReplica } from '../replica-use.ts';
 import type { Replicas } from '../replicas.ts';
 import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
-import type { QueryFailure } from './query-errors.ts';
-import { type QueryLimits, type RunningQuery, runQuery, writeParquet } from './run-query.ts';
+import { QueryFailed, type QueryFailure } from './query-errors.ts';
+import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
+const MOST_EXPORT_BYTES = 4 * 1024 ** 3;
+const LEAST_FREE_BYTES = 1024 ** 3;
+const WATCH_EVERY_MS = 100;
 const tableNames = replicaTables.map(({ name }) => name);
 
 export interface SqlService {
@@ -27,20 +30,42 @@ export interface SqlService {
 }
 
 /** Writes the result to the response and resolves to null, or resolves to the reason why there is none. */
-export function answerSql(
+export async function answerSql(
   service: SqlService,
   order: SqlOrder,
   response: ServerResponse,
 ): Promise<SqlRefusal | null> {
   const left = new AbortController();
   response.on('close', () => left.abort());
-  return withReplica(service.replicas, order, async (replica) => {
+  const exported = order.format === 'parquet' ? join(service.exportFolder, `${randomUUID()}.parquet`) : null;
+  try {
+    const refusal = await runOnReplica(service, order, exported, response, left.signal);
+    // A Parquet file is sent without the replica, which other organisations may wait for.
+    if (refusal === null && exported !== null) await pipeline(createReadStream(exported), response);
+    return refusal;
+  } finally {
+    if (exported !== null) rmSync(exported, { force: true });
+  }
+}
+
+function runOnReplica(
+  service: SqlService,
+  order: SqlOrder,
+  exported: string | null,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<SqlRefusal | null> {
+  return withReplica(service.replicas, order, async (replica, placeWanted) => {
     const refusal = await check(replica, order.sql);
     if (refusal !== null) return refusal;
     const wanted = await replica.catchUp(CATCH_UP_MS);
-    const failure = await send(replica, service.exportFolder, order, wanted, response, left.signal);
+    // If another organisation waits, only the client's reading can take longer than this.
+    const endSoon = (): void => void setTimeout(() => response.destroy(), order.timeoutMs).unref();
+    placeWanted.addEventListener('abort', endSoon);
+    const failure = await send(replica, exported, order, wanted, response, signal);
+    placeWanted.removeEventListener('abort', endSoon);
     if (failure === null) return null;
-    if ('isStuck' in failure && failure.isStuck) service.onStuck();
+    if (isStuck(failure)) service.onStuck();
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
     return refusalOf(failure);
   });
@@ -59,36 +84,73 @@ async function check(replica: Replica, sql: string): Promise<SqlRefusal | null> 
 
 async function send(
   replica: Replica,
-  exportFolder: string,
+  exported: string | null,
   order: SqlOrder,
   wanted: Wanted,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
-  const { sql, params, format, mostRows, timeoutMs } = order;
-  const startedAtMs = performance.now();
   const connection = await replica.connect();
+  const readAsOf = async () => {
+    const asOf = await replica.asOf(connection, wanted);
+    response.setHeader(AS_OF_HEADER, JSON.stringify(asOf));
+    return asOf;
+  };
+  let failure: QueryFailure | null = null;
+  try {
+    failure =
+      exported === null
+        ? await sendRows(connection, order, readAsOf, response, signal)
+        : await exportRows(connection, order, exported, readAsOf, signal);
+  } catch (error) {
+    if (!(error instanceof QueryFailed)) throw error;
+    failure = error.failure;
+  } finally {
+    // While DuckDB runs a query, this would block the whole process.
+    if (!isStuck(failure)) connection.disconnectSync();
+  }
+  return failure;
+}
+
+async function sendRows(
+  connection: DuckDBConnection,
+  { sql, params, format, mostRows, timeoutMs }: SqlOrder,
+  readAsOf: () => Promise<AsOf>,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<QueryFailure | null> {
+  const startedAtMs = performance.now();
   let asOf: AsOf | null = null;
-  const limits = {
+  const running = await runQuery(connection, sql, params, {
     withinMs: timeoutMs,
     signal,
-    async whenBegun(begun: DuckDBConnection): Promise<void> {
-      asOf = await replica.asOf(begun, wanted);
+    ...(mostRows === null ? {} : { maxRows: mostRows }),
+    async whenBegun(): Promise<void> {
+      asOf = await readAsOf();
     },
-  };
-  try {
-    if (format === 'parquet') return await sendParquet(connection, exportFolder, order, limits, response);
-    const running = await runQuery(connection, sql, params, {
-      ...limits,
-      ...(mostRows === null ? {} : { maxRows: mostRows }),
-    });
-    if (running.kind !== 'running') return running;
-    const last = () => ({ ms: Math.round(performance.now() - startedAtMs), as_of: asOf });
-    await pipeline(Readable.from(rendered(format, running, last)), response);
-    return null;
-  } finally {
-    connection.disconnectSync();
+  });
+  if (running.kind !== 'running') return running;
+  const last = () => ({ ms: Math.round(performance.now() - startedAtMs), as_of: asOf });
+  await writePieces(rendered(format, running, last), response, signal);
+  return null;
+}
+
+/** Writes the pieces as fast as the client reads them. When it resolves, the query has ended. */
+async function writePieces(
+  pieces: AsyncIterable<string>,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  response.on('error', () => {});
+  for await (const piece of pieces) {
+    if (response.destroyed) return;
+    if (!response.write(piece)) await once(response, 'drain', { signal }).catch(() => {});
   }
+  response.end();
+}
+
+function isStuck(failure: object | null): boolean {
+  return failure !== null && 'isStuck' in failure && failure.isStuck === true;
 }
 
 function rendered(
@@ -100,22 +162,37 @@ function rendered(
   return format === 'ndjson' ? renderNdjson(running) : renderJson(running, last);
 }
 
-async function sendParquet(
+async function exportRows(
   connection: DuckDBConnection,
-  exportFolder: string,
-  { sql, params }: SqlOrder,
-  limits: Omit<QueryLimits, 'maxRows'>,
-  response: ServerResponse,
+  { sql, params, timeoutMs }: SqlOrder,
+  path: string,
+  whenBegun: () => Promise<AsOf>,
+  signal: AbortSignal,
 ): Promise<QueryFailure | null> {
-  const path = join(exportFolder, `${randomUUID()}.parquet`);
+  const tooLarge = new AbortController();
+  const watching = setInterval(() => {
+    if (isTooLarge(path)) tooLarge.abort();
+  }, WATCH_EVERY_MS);
   try {
+    const limits = { withinMs: timeoutMs, signal: AbortSignal.any([signal, tooLarge.signal]), whenBegun };
     const written = await writeParquet(connection, sql, params, path, limits);
-    if (written.kind !== 'written') return written;
-    await pipeline(createReadStream(path), response);
-    return null;
+    if (tooLarge.signal.aborted && !isStuck(written)) {
+      return {
+        kind: 'too_large',
+        message: 'The Parquet file becomes too large. Read fewer rows or columns.',
+      };
+    }
+    return written.kind === 'written' ? null : written;
   } finally {
-    rmSync(path, { force: true });
+    clearInterval(watching);
   }
+}
+
+/** The disk may also have the database, which must not run out of space. */
+function isTooLarge(path: string): boolean {
+  const { bavail, bsize } = statfsSync(dirname(path));
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return size > MOST_EXPORT_BYTES || bavail * bsize < LEAST_FREE_BYTES;
 }
 
 function refusalOf(failure: QueryFailure): SqlRefusal {

@@ -29,7 +29,7 @@ export interface QueryLimits {
   /** Stops the query, for example when the client has left. */
   readonly signal?: AbortSignal;
   /** Runs in the transaction of the query before it starts, for example to read what the snapshot contains. */
-  readonly whenBegun?: (connection: DuckDBConnection) => Promise<void>;
+  readonly whenBegun?: (connection: DuckDBConnection) => Promise<unknown>;
 }
 
 /** Some rows of a result. */

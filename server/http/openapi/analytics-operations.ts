@@ -250,13 +250,17 @@ export function runSql(): Operation {
       summary: 'Run an SQL query',
       description:
         "Runs a SELECT statement of DuckDB on the organisation's data. There is a table for each type, with `_` for `-`, " +
-        'and the tables `interactions`, `uploads` and `segment_members`. Deleted records are included, with `is_deleted`. The query sees ' +
-        'everything that was uploaded before; `as_of` says so. With the header `Accept: text/csv`, ' +
-        '`application/x-ndjson` or `application/vnd.apache.parquet`, the response has that format and no limit of rows.',
+        'and the tables `interactions`, `uploads` and `segment_members`. Deleted records are included, with ' +
+        '`is_deleted`. The query sees everything that was uploaded before; `as_of` and the header `Headgate-As-Of` say ' +
+        'so. With the header `Accept: text/csv`, `application/x-ndjson` or `application/vnd.apache.parquet`, the ' +
+        'response has that format and no limit of rows.',
       body: { schema: 'SqlQuery', name: 'shops_by_region', example },
       responses: {
         ...statusesOfBodies,
-        200: answered('The rows.', jsonContent(refTo('schemas', 'SqlResult'), { shops_by_region: example })),
+        200: answered('The rows.', jsonContent(refTo('schemas', 'SqlResult'), { shops_by_region: example }), [
+          ...keyHeaders,
+          'Headgate-As-Of',
+        ]),
         400: refused(
           refusalFrom(checkSentQuery({})),
           keyHeaders,

@@ -9,7 +9,7 @@ import { type Refusal, type RefusalName, refusalBody, refusals } from '../refusa
 import type { Access } from '../routes.ts';
 import type { ApiLimits } from './document.ts';
 import { type Content, type Example, type Reference, type Response, refTo } from './document-shape.ts';
-import { exampleIds } from './example-records.ts';
+import { EXAMPLE_SEQ, exampleIds, exampleRecordedAt } from './example-records.ts';
 
 export type Responses = Record<string, Response | Reference>;
 
@@ -39,6 +39,11 @@ export const headers = {
     { const: 'true' },
   ),
   'Preference-Applied': header('`handling=lenient` if `Prefer` asked for it.', { const: 'handling=lenient' }),
+  'Headgate-As-Of': header(
+    'What the query has seen, as JSON. The same as `as_of`, which only JSON responses have.',
+    {},
+    JSON.stringify({ seq: EXAMPLE_SEQ, at: exampleRecordedAt, complete: true }),
+  ),
   'WWW-Authenticate': header('How to authenticate.', { const: 'Bearer' }),
   Accept: header('The accepted type of body.', { const: 'application/json' }),
   ETag: header('Identifies this version. Send it as `If-None-Match` to get a 304 if there is no newer one.'),

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openStore } from '../store/open-store.ts';
+import { AnalyticsLink } from './analytics-link.ts';
+import { socketPath } from './analytics-orders.ts';
+
+test('the analytics process ends when it is idle, and is started again by the next query', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-link-'));
+  const database = join(folder, 'headgate.db');
+  const store = await openStore(database);
+  const orgId = randomUUID();
+  const { organisation } = (await store.createOrganisation('an organisation', orgId, 1))!;
+  await store.close();
+  const setup = { database, folder: join(folder, 'analytics'), memoryMb: 400, idleMs: 500 };
+  const logged: string[] = [];
+  const link = new AnalyticsLink(setup, (line) => logged.push(line));
+  try {
+    for (let time = 0; time < 2; time++) {
+      const order = { organisation, orgId, sql: 'SELECT 42', params: [], mostRows: null, timeoutMs: 5000 };
+      const answer = await link.sql({ ...order, format: 'csv' }, new AbortController().signal);
+      assert.ok(answer.kind === 'result');
+      assert.equal(await text(answer.body), '42\r\n42\r\n');
+      for (const name of [setup.folder, socketPath(setup), join(setup.folder, `${orgId}.duckdb`)]) {
+        assert.equal(statSync(name).mode & 0o077, 0, name);
+      }
+      const deadlineMs = performance.now() + 10_000;
+      while (existsSync(socketPath(setup)) && performance.now() < deadlineMs) await sleep(50);
+      assert.equal(existsSync(socketPath(setup)), false);
+    }
+    assert.deepEqual(logged, []);
+  } finally {
+    link.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

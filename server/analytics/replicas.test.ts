@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Store } from '../store/store.ts';
+import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
+
+const options = { memoryMb: 1, temporaryMb: 1, threads: 1, temporaryFolder: '', exportFolder: '' };
+
+/** Uses replicas, without opening them, until told to end. */
+function replicasInUse() {
+  const replicas = new Replicas({} as Store, '/nowhere', options, () => {});
+  return {
+    close: () => replicas.close(),
+    async use(orgId: string) {
+      const { promise, resolve: end } = Promise.withResolvers<void>();
+      const used = { isRunning: false, wanted: new AbortController().signal, end, ended: promise };
+      used.ended = replicas.with(1, orgId, (_replica, wanted) => {
+        Object.assign(used, { isRunning: true, wanted });
+        return promise;
+      });
+      await nextTurn();
+      return used;
+    },
+  };
+}
+
+test('an organisation that waits gets the place that was taken first, before that one gets it again', async () => {
+  const replicas = replicasInUse();
+  const first = await replicas.use('0');
+  const others = [];
+  for (let n = 1; n < MOST_OPEN_REPLICAS; n++) others.push(await replicas.use(String(n)));
+  assert.equal(first.wanted.aborted, false);
+  const waiting = await replicas.use('new');
+  const again = await replicas.use('0');
+  assert.deepEqual([waiting.isRunning, again.isRunning, first.wanted.aborted], [false, false, true]);
+  assert.ok(others.every(({ isRunning, wanted }) => isRunning && !wanted.aborted));
+  first.end();
+  await first.ended;
+  await nextTurn();
+  assert.deepEqual([waiting.isRunning, again.isRunning], [true, false]);
+  for (const used of [waiting, ...others, again]) used.end();
+  await again.ended;
+  assert.equal(again.isRunning, true);
+  await replicas.close();
+});
+
+test('an organisation has at most four queries at once, from all servers together', async () => {
+  const replicas = replicasInUse();
+  const uses = [];
+  for (let n = 0; n < 5; n++) uses.push(await replicas.use('0'));
+  assert.deepEqual(
+    uses.map(({ isRunning }) => isRunning),
+    [true, true, true, true, false],
+  );
+  const other = await replicas.use('1');
+  assert.equal(other.isRunning, true);
+  uses[0]!.end();
+  await uses[0]!.ended;
+  await nextTurn();
+  assert.equal(uses[4]!.isRunning, true);
+  for (const used of [...uses, other]) used.end();
+  await Promise.all(uses.map(({ ended }) => ended));
+  await replicas.close();
+});
