@@ -293,7 +293,7 @@ describe('analytics on SQLite', () => {
         assert.match(message, /ENOTDIR.*HEADGATE_ANALYTICS_DIR/);
         assert.doesNotMatch(message, /tmp/);
         rmSync(file);
-        mkdirSync(join(file, 'analytics', 'exports'), { recursive: true });
+        mkdirSync(join(file, 'analytics'), { recursive: true });
         // It cannot be opened as a lock.
         mkdirSync(
           `${socketPath({ database: database.replace('sqlite:', ''), folder: join(file, 'analytics') })}.lock`,

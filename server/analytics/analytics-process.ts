@@ -5,7 +5,6 @@
 import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { keepNewFilesPrivate } from '../private-files.ts';
 import { openStore } from '../store/open-store.ts';
@@ -48,8 +47,8 @@ const socket = socketPath(setup);
 // If another server has started a process at the same moment, that one serves.
 if (takeProcessLock(`${socket}.lock`) === null) process.exit(0);
 
-const temporaryFolder = join(setup.folder, 'temporary');
-const exportFolder = join(setup.folder, 'exports');
+const temporaryFolder = `${socket}.temporary`;
+const exportFolder = `${socket}.exports`;
 for (const folder of [temporaryFolder, exportFolder]) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);
