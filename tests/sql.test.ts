@@ -97,9 +97,12 @@ forEachStore((store) => {
       { sql: '' },
       { sql: 'SELECT 1', parms: [] },
       { sql: 'SELECT ?', params: {} },
+      { sql: 'SELECT ?', params: ['\ud800'] },
     ]) {
       assert.equal((await refused(api, body)).status, 400, JSON.stringify(body));
     }
+    const infinite = await api.request('/v1/sql', { body: '{"sql": "SELECT ?", "params": [1e999]}' });
+    assert.equal(infinite.status, 400, infinite.text);
     assert.match((await refused(api, { sql: 'SELECT 1', parms: [] })).message, /did you mean params/);
   });
 

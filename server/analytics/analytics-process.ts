@@ -136,7 +136,7 @@ const stop = async (): Promise<void> => {
 const sendReport = async (order: ReportOrder, response: ServerResponse): Promise<SqlRefusal | null> => {
   const left = new AbortController();
   response.on('close', () => left.abort());
-  const report = await answerReport(replicas, order, left.signal);
+  const report = await answerReport(service, order, left.signal);
   if ('kind' in report) return report;
   response.end(JSON.stringify(report));
   return null;

@@ -157,7 +157,9 @@ export function readSentQuery(bytes: Uint8Array): SentQuery | Refusal {
 }
 
 function isParam(value: unknown): value is Param {
-  return value === null || ['string', 'number', 'boolean'].includes(typeof value);
+  if (typeof value === 'string') return value.isWellFormed();
+  // A number such as 1e999 becomes infinite.
+  return value === null || typeof value === 'boolean' || Number.isFinite(value);
 }
 
 function bad(message: string): Refusal {
