@@ -97,9 +97,12 @@ forEachStore((store) => {
       { sql: '' },
       { sql: 'SELECT 1', parms: [] },
       { sql: 'SELECT ?', params: {} },
+      { sql: 'SELECT ?', params: ['\ud800'] },
     ]) {
       assert.equal((await refused(api, body)).status, 400, JSON.stringify(body));
     }
+    const infinite = await api.request('/v1/sql', { body: '{"sql": "SELECT ?", "params": [1e999]}' });
+    assert.equal(infinite.status, 400, infinite.text);
     assert.match((await refused(api, { sql: 'SELECT 1', parms: [] })).message, /did you mean params/);
   });
 
@@ -293,7 +296,7 @@ describe('analytics on SQLite', () => {
         assert.match(message, /ENOTDIR.*HEADGATE_ANALYTICS_DIR/);
         assert.doesNotMatch(message, /tmp/);
         rmSync(file);
-        mkdirSync(join(file, 'analytics', 'exports'), { recursive: true });
+        mkdirSync(join(file, 'analytics'), { recursive: true });
         // It cannot be opened as a lock.
         mkdirSync(
           `${socketPath({ database: database.replace('sqlite:', ''), folder: join(file, 'analytics') })}.lock`,

@@ -5,7 +5,6 @@
 import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { keepNewFilesPrivate } from '../private-files.ts';
 import { openStore } from '../store/open-store.ts';
@@ -53,8 +52,8 @@ const socket = socketPath(setup);
 // If another server has started a process at the same moment, that one serves.
 if (takeProcessLock(`${socket}.lock`) === null) process.exit(0);
 
-const temporaryFolder = join(setup.folder, 'temporary');
-const exportFolder = join(setup.folder, 'exports');
+const temporaryFolder = `${socket}.temporary`;
+const exportFolder = `${socket}.exports`;
 for (const folder of [temporaryFolder, exportFolder]) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);
@@ -141,10 +140,10 @@ const stop = async (): Promise<void> => {
 
 /** The orders whose answer is JSON, by their paths. */
 const jsonOrders: Readonly<Record<string, (order: never, signal: AbortSignal) => Promise<object>>> = {
-  '/report': (order: ReportOrder, signal) => answerReport(replicas, order, signal),
-  '/preview': (order: PreviewOrder, signal) => answerPreview(replicas, store, order, signal),
-  '/explanation': (order: ExplanationOrder, signal) => answerExplanation(replicas, store, order, signal),
-  '/evaluation': (order: EvaluationOrder, signal) => evaluateSegments(replicas, store, order, signal),
+  '/report': (order: ReportOrder, signal) => answerReport(service, order, signal),
+  '/preview': (order: PreviewOrder, signal) => answerPreview(service, store, order, signal),
+  '/explanation': (order: ExplanationOrder, signal) => answerExplanation(service, store, order, signal),
+  '/evaluation': (order: EvaluationOrder, signal) => evaluateSegments(service, store, order, signal),
 };
 
 const sendJson = async (

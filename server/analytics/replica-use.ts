@@ -5,7 +5,8 @@ import type { OrganisationNumber } from '../store/rows.ts';
 import type { SqlRefusal } from './analytics-orders.ts';
 import type { AsOf, Replica } from './replica.ts';
 import { type Replicas, ReplicasBusy } from './replicas.ts';
-import { readQueryError } from './sql/query-errors.ts';
+import { QueryClock } from './sql/query-clock.ts';
+import { QueryFailed, type QueryFailure, readQueryError } from './sql/query-errors.ts';
 
 /** How long a query waits for the replica to catch up. After that, it runs on what is there. */
 export const CATCH_UP_MS = 10_000;
@@ -18,10 +19,16 @@ export function isDamage(message: string): boolean {
   return /corrupt|checksum|database has been invalidated/i.test(message);
 }
 
+/** Whose replica is used. */
+interface Owner {
+  readonly organisation: OrganisationNumber;
+  readonly orgId: string;
+}
+
 /** Calls `use` with the organisation's replica. If the replica cannot be used, returns a refusal that says why. */
 export async function withReplica<Result>(
   replicas: Replicas,
-  { organisation, orgId }: { readonly organisation: OrganisationNumber; readonly orgId: string },
+  { organisation, orgId }: Owner,
   use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
 ): Promise<Result | SqlRefusal> {
   const unavailable = (message: string): SqlRefusal => ({ kind: 'unavailable', message, position: null });
@@ -42,39 +49,51 @@ export async function withReplica<Result>(
   }
 }
 
-export interface ReadLimits {
-  readonly timeoutMs: number;
-  /** Ends the work, for example because the client has left. */
-  readonly signal: AbortSignal;
-  /** What takes too long in the message to the client, such as `The report`. */
-  readonly subject: string;
+export interface ReplicaService {
+  readonly replicas: Replicas;
+  /** Called if DuckDB does not stop a query. Only the end of the process will. */
+  onStuck(): void;
 }
 
-/** Brings the replica up to date, and calls `use` in a transaction that sees everything as of the same moment. */
-export async function readReplica<Result>(
-  replica: Replica,
-  { timeoutMs, signal, subject }: ReadLimits,
-  use: (connection: DuckDBConnection, asOf: AsOf) => Promise<Result>,
+/** What is read from a replica, in a transaction that sees everything as of the same moment. */
+export interface Reading {
+  readonly replica: Replica;
+  readonly connection: DuckDBConnection;
+  readonly asOf: AsOf;
+  /** Waits for a call of DuckDB. All calls together may take as long as the order allows. */
+  wait<Value>(call: () => Promise<Value>): Promise<Value>;
+}
+
+/** Brings the organisation's replica up to date, and calls `use`, which must wait for DuckDB with `wait`. */
+export function readReplica<Result>(
+  { replicas, onStuck }: ReplicaService,
+  order: Owner & { readonly timeoutMs: number },
+  /** The subject of the sentence for the client if it takes too long, such as `The report`. */
+  { signal, subject }: { readonly signal: AbortSignal; readonly subject: string },
+  use: (reading: Reading) => Promise<Result | SqlRefusal>,
 ): Promise<Result | SqlRefusal> {
-  const wanted = await replica.catchUp(CATCH_UP_MS);
-  const connection = await replica.connect();
-  const stopped = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-  const stop = (): void => connection.interrupt();
-  stopped.addEventListener('abort', stop);
-  try {
-    await connection.run('BEGIN TRANSACTION READ ONLY');
-    return await use(connection, await replica.asOf(connection, wanted));
-  } catch (error) {
-    if (stopped.aborted) {
-      const message = `${subject} took longer than ${timeoutMs / 1000} s.`;
-      return { kind: 'too_slow', message, position: null };
+  const { timeoutMs } = order;
+  return withReplica(replicas, order, async (replica) => {
+    const wanted = await replica.catchUp(CATCH_UP_MS);
+    const connection = await replica.connect();
+    const clock = new QueryClock(connection, '', { withinMs: timeoutMs, signal });
+    try {
+      await connection.run('BEGIN TRANSACTION READ ONLY');
+      const asOf = await replica.asOf(connection, wanted);
+      return await use({ replica, connection, asOf, wait: (call) => clock.wait(call) });
+    } catch (error) {
+      if (!(error instanceof QueryFailed)) throw error;
+      if (clock.isStuck) onStuck();
+      return refusalOf(error.failure, `${subject} took longer than ${timeoutMs / 1000} s.`);
+    } finally {
+      // While DuckDB runs a query, this would block the whole process.
+      if (!clock.isStuck) connection.disconnectSync();
     }
-    const { type, message } = readQueryError(error, '');
-    if (isDamage(message)) throw new DamagedReplica(message);
-    if (type !== 'Out of Memory') throw error;
-    return { kind: 'too_large', message: `${subject} needs too much memory.`, position: null };
-  } finally {
-    stopped.removeEventListener('abort', stop);
-    connection.disconnectSync();
-  }
+  });
+}
+
+function refusalOf({ kind, message }: QueryFailure, tooSlow: string): SqlRefusal {
+  if (kind === 'invalid' && isDamage(message)) throw new DamagedReplica(message);
+  if (kind === 'too_slow') return { kind, message: tooSlow, position: null };
+  return { kind: kind === 'too_large' ? kind : 'unavailable', message, position: null };
 }

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Store } from '../store/store.ts';
@@ -61,4 +64,34 @@ test('an organisation has at most four queries at once, from all servers togethe
   for (const used of [...uses, other]) used.end();
   await Promise.all(uses.map(({ ended }) => ended));
   await replicas.close();
+});
+
+test('two organisations can write to the disk at once what does not fit into memory', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-replicas-'));
+  const empty = { latestEntry: async () => 0, entries: async () => ({ entries: [], next: null }) };
+  const spilling = {
+    memoryMb: 60,
+    temporaryMb: 1000,
+    threads: 2,
+    temporaryFolder: folder,
+    exportFolder: folder,
+  };
+  const replicas = new Replicas(empty as unknown as Store, folder, spilling, () => {});
+  const sorted = (orgId: string) =>
+    replicas.with(1, orgId, async (replica) => {
+      const connection = await replica.connect();
+      const numbers = `SELECT range AS n, md5(range::VARCHAR || '${orgId}') AS text FROM range(1000000)`;
+      const sql = `SELECT count(*), count(*) FILTER (WHERE text = md5(n::VARCHAR || '${orgId}'))
+        FROM (SELECT n, text, row_number() OVER (ORDER BY text) AS place FROM (${numbers})) WHERE place > 0`;
+      const rows = (await connection.runAndReadAll(sql)).getRowsJS();
+      connection.disconnectSync();
+      return rows;
+    });
+  try {
+    const results = await Promise.all(['a', 'b', 'c'].map(sorted));
+    assert.deepEqual(results, Array(3).fill([[1_000_000n, 1_000_000n]]));
+  } finally {
+    await replicas.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -80,7 +80,10 @@ export class Replicas {
       if (found === undefined && this.#places.size < MOST_OPEN_REPLICAS) {
         const report = (message: string): void => this.#report(`organisation ${orgId}: ${message}`);
         const path = join(this.#folder, `${orgId}.duckdb`);
-        const replica = new Replica(path, this.#options, this.#store, organisation, report);
+        // DuckDB's temporary files have the same names in every database, so each needs its own folder.
+        const temporaryFolder = join(this.#options.temporaryFolder, orgId);
+        const options = { ...this.#options, temporaryFolder };
+        const replica = new Replica(path, options, this.#store, organisation, report);
         const usedAtMs = performance.now();
         const wanted = new AbortController();
         const place: Place = { orgId, replica, users: 1, usedAtMs, closed: null, wanted };

@@ -138,5 +138,7 @@ export function checkSentQuery({ sql, params = [] }: Readonly<Record<string, unk
 }
 
 function isParam(value: unknown): value is Param {
-  return value === null || ['string', 'number', 'boolean'].includes(typeof value);
+  if (typeof value === 'string') return value.isWellFormed();
+  // A number such as 1e999 becomes infinite.
+  return value === null || typeof value === 'boolean' || Number.isFinite(value);
 }

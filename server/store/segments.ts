@@ -95,8 +95,8 @@ export type MembershipPosition = Pick<Membership, 'customerId' | 'enteredSeq'>;
 /** How many changes or memberships one call reads, writes or deletes at most. Other writes wait for a call. */
 export const MEMBERSHIPS_AT_ONCE = 2000;
 
-/** An evaluation that has written nothing for this long has been interrupted. */
-export const EVALUATION_ABANDONED_MS = 5 * 60_000;
+/** An evaluation that has written nothing for this long, not even an empty list of changes, was interrupted. */
+export const EVALUATION_ABANDONED_MS = 60_000;
 
 export interface SegmentStore {
   segments(organisation: OrganisationNumber): Promise<SegmentSet>;

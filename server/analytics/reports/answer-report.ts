@@ -2,19 +2,16 @@
 
 import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
 import type { ReportOrder, SqlRefusal } from '../analytics-orders.ts';
-import { readReplica, withReplica } from '../replica-use.ts';
-import type { Replicas } from '../replicas.ts';
+import { type ReplicaService, readReplica } from '../replica-use.ts';
 import { recommendationsReport } from './recommendations.ts';
 
 export function answerReport(
-  replicas: Replicas,
+  service: ReplicaService,
   order: ReportOrder,
   signal: AbortSignal,
 ): Promise<RecommendationsReport | SqlRefusal> {
-  const { from, to, by, holdout, timeoutMs } = order;
-  return withReplica(replicas, order, (replica) =>
-    readReplica(replica, { timeoutMs, signal, subject: 'The report' }, (connection, asOf) =>
-      recommendationsReport(connection, { from, to, by, holdout }, asOf),
-    ),
+  const { from, to, by, holdout } = order;
+  return readReplica(service, order, { signal, subject: 'The report' }, ({ connection, asOf, wait }) =>
+    wait(() => recommendationsReport(connection, { from, to, by, holdout }, asOf)),
   );
 }

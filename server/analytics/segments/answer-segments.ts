@@ -5,8 +5,7 @@ import { Failure } from '../../failure.ts';
 import type { SegmentStore } from '../../store/segments.ts';
 import type { ExplanationOrder, PreviewOrder, SqlRefusal } from '../analytics-orders.ts';
 import type { AsOf } from '../replica.ts';
-import { readReplica, withReplica } from '../replica-use.ts';
-import type { Replicas } from '../replicas.ts';
+import { type ReplicaService, readReplica } from '../replica-use.ts';
 import type { Evaluation } from './compile-condition.ts';
 import { type ConditionNode, segmentsUsedIn } from './condition-node.ts';
 import { ConditionProblem } from './condition-problem.ts';
@@ -34,7 +33,7 @@ export interface AnsweredExplanation {
 }
 
 export async function answerPreview(
-  replicas: Replicas,
+  service: ReplicaService,
   store: SegmentStore,
   order: PreviewOrder,
   signal: AbortSignal,
@@ -47,18 +46,23 @@ export async function answerPreview(
   );
   if (condition instanceof ConditionProblem) return invalid(`${condition.path}: ${condition.message}`);
   const others = await readConditions(store, organisation, segments, segmentsUsedIn(condition));
-  return readingFor(replicas, order, signal, 'The preview', async (connection, asOf) => {
-    const startedAtMs = performance.now();
-    const statement = previewSql(condition, evaluationAt(asOf, others));
-    if (statement instanceof Failure) return invalid(statement.reason);
-    const row = await firstRow(connection, statement);
-    const ms = Math.round(performance.now() - startedAtMs);
-    return { ...readPreview(condition, row!), ms, as_of: asOf };
-  });
+  return readReplica(
+    service,
+    order,
+    { signal, subject: 'The preview' },
+    async ({ connection, asOf, wait }) => {
+      const startedAtMs = performance.now();
+      const statement = previewSql(condition, evaluationAt(asOf, others));
+      if (statement instanceof Failure) return invalid(statement.reason);
+      const row = await wait(() => firstRow(connection, statement));
+      const ms = Math.round(performance.now() - startedAtMs);
+      return { ...readPreview(condition, row!), ms, as_of: asOf };
+    },
+  );
 }
 
 export async function answerExplanation(
-  replicas: Replicas,
+  service: ReplicaService,
   store: SegmentStore,
   order: ExplanationOrder,
   signal: AbortSignal,
@@ -68,23 +72,17 @@ export async function answerExplanation(
   const others = await readConditions(store, organisation, segments, [order.segment]);
   const condition = others.get(order.segment);
   if (condition === undefined) return invalid(`the condition of ${order.segment} is not valid any more`);
-  return readingFor(replicas, order, signal, 'The explanation', async (connection, asOf) => {
-    const statement = explanationSql(condition, order.customerId, evaluationAt(asOf, others));
-    if (statement instanceof Failure) return invalid(statement.reason);
-    const row = await firstRow(connection, statement);
-    return { explanation: row === undefined ? null : readExplanation(condition, row), as_of: asOf };
-  });
-}
-
-function readingFor<Result>(
-  replicas: Replicas,
-  order: PreviewOrder | ExplanationOrder,
-  signal: AbortSignal,
-  subject: string,
-  use: (connection: DuckDBConnection, asOf: AsOf) => Promise<Result | SqlRefusal>,
-): Promise<Result | SqlRefusal> {
-  const limits = { timeoutMs: order.timeoutMs, signal, subject };
-  return withReplica(replicas, order, (replica) => readReplica(replica, limits, use));
+  return readReplica(
+    service,
+    order,
+    { signal, subject: 'The explanation' },
+    async ({ connection, asOf, wait }) => {
+      const statement = explanationSql(condition, order.customerId, evaluationAt(asOf, others));
+      if (statement instanceof Failure) return invalid(statement.reason);
+      const row = await wait(() => firstRow(connection, statement));
+      return { explanation: row === undefined ? null : readExplanation(condition, row), as_of: asOf };
+    },
+  );
 }
 
 function evaluationAt({ at }: AsOf, conditions: ReadonlyMap<string, ConditionNode>): Evaluation {

@@ -3,10 +3,10 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DuckDBConnection } from '@duckdb/node-api';
 import { Failure } from '../../failure.ts';
 import type { OrganisationNumber } from '../../store/rows.ts';
 import {
+  EVALUATION_ABANDONED_MS,
   type EvaluationKey,
   MEMBERSHIPS_AT_ONCE,
   type MemberChange,
@@ -15,9 +15,7 @@ import {
   type SegmentStore,
 } from '../../store/segments.ts';
 import type { EvaluationOrder, EvaluationOutcome, SqlRefusal } from '../analytics-orders.ts';
-import type { AsOf, Replica } from '../replica.ts';
-import { type ReadLimits, readReplica, withReplica } from '../replica-use.ts';
-import type { Replicas } from '../replicas.ts';
+import { type Reading, type ReplicaService, readReplica } from '../replica-use.ts';
 import { membersSql } from './compile-condition.ts';
 import { readConditions } from './segment-conditions.ts';
 import type { Statement } from './sql-params.ts';
@@ -26,12 +24,12 @@ const TRY_AGAIN_MS = 100;
 
 /** Evaluates the segments one after the other. What came of it is in the store. */
 export async function evaluateSegments(
-  replicas: Replicas,
+  service: ReplicaService,
   store: SegmentStore,
   order: EvaluationOrder,
   signal: AbortSignal,
 ): Promise<EvaluationOutcome> {
-  const { organisation, timeoutMs } = order;
+  const { organisation } = order;
   const { segments } = await store.segments(organisation);
   const running: string[] = [];
   for (const { name, segment } of segments.filter((each) => order.segments.includes(each.name))) {
@@ -42,10 +40,11 @@ export async function evaluateSegments(
       running.push(name);
       continue;
     }
-    const limits = { timeoutMs, signal, subject: 'The evaluation' };
-    const evaluated = await withReplica(replicas, order, (replica) =>
-      evaluate(replica, store, key, begun, limits),
-    );
+    const endKeeping = keepBegun(store, key);
+    const options = { signal, subject: 'The evaluation' };
+    const evaluated = await readReplica(service, order, options, (reading) =>
+      evaluate(reading, store, key, begun),
+    ).finally(endKeeping);
     if ('kind' in evaluated) await store.failEvaluation(key, Date.now(), evaluated.message);
     else await store.finishEvaluation(key, evaluated);
   }
@@ -66,26 +65,28 @@ async function begin(
   }
 }
 
+/** Shows other processes that the evaluation goes on. Returns a function that ends this. */
+function keepBegun(store: SegmentStore, key: EvaluationKey): () => void {
+  // If the store fails, the evaluation's next write reports it.
+  const keep = (): void => void store.writeMemberChanges(key, 0, [], Date.now()).catch(() => {});
+  const timer = setInterval(keep, EVALUATION_ABANDONED_MS / 4);
+  return () => clearInterval(timer);
+}
+
 async function evaluate(
-  replica: Replica,
+  reading: Reading,
   store: SegmentStore,
   key: EvaluationKey,
   begun: Segment,
-  limits: ReadLimits,
 ): Promise<SegmentEvaluation | SqlRefusal> {
-  const read = async (
-    connection: DuckDBConnection,
-    { at }: AsOf,
-  ): Promise<SegmentEvaluation | SqlRefusal> => {
-    const startedAtMs = performance.now();
-    if ((await replica.membersSeq(connection, key.segment)) !== begun.lastSeq) return notBuilt;
-    const members = await statementOf(store, key.organisation, begun.name, new Date(at));
-    if (members instanceof Failure) return { kind: 'invalid', message: members.reason, position: null };
-    const counts = await writeChanges(connection, store, key, begun, members);
-    if (counts === null) return ended;
-    return { atMs: Date.parse(at), ms: Math.round(performance.now() - startedAtMs), ...counts };
-  };
-  return readReplica(replica, limits, read);
+  const { replica, connection, asOf } = reading;
+  const startedAtMs = performance.now();
+  if ((await replica.membersSeq(connection, key.segment)) !== begun.lastSeq) return notBuilt;
+  const members = await statementOf(store, key.organisation, begun.name, new Date(asOf.at));
+  if (members instanceof Failure) return { kind: 'invalid', message: members.reason, position: null };
+  const counts = await writeChanges(reading, store, key, begun, members);
+  if (counts === null) return ended;
+  return { atMs: Date.parse(asOf.at), ms: Math.round(performance.now() - startedAtMs), ...counts };
 }
 
 const notBuilt: SqlRefusal = {
@@ -118,21 +119,19 @@ async function statementOf(
 
 /** Writes who has entered and left, and returns how many. Returns null if the evaluation has been ended. */
 async function writeChanges(
-  connection: DuckDBConnection,
+  { connection, wait }: Reading,
   store: SegmentStore,
   key: EvaluationKey,
   { name, lastSeq }: Segment,
   { sql, params }: Statement,
 ): Promise<Pick<SegmentEvaluation, 'entered' | 'left'> | null> {
-  const changes = await connection.stream(
-    `SELECT coalesce(now.customer_id, before.customer_id)::VARCHAR, now.customer_id IS NOT NULL
+  const changesSql = `SELECT coalesce(now.customer_id, before.customer_id)::VARCHAR, now.customer_id IS NOT NULL
       FROM (${sql}) AS now
       FULL JOIN (SELECT customer_id FROM segment_members WHERE segment = $${params.length + 1}) AS before
         ON now.customer_id = before.customer_id
       WHERE now.customer_id IS NULL OR before.customer_id IS NULL
-      ORDER BY 1`,
-    [...params, name],
-  );
+      ORDER BY 1`;
+  const changes = await wait(() => connection.stream(changesSql, [...params, name]));
   let entered = 0;
   let left = 0;
   const write = async (some: readonly MemberChange[]): Promise<boolean> => {
@@ -144,7 +143,10 @@ async function writeChanges(
     return some.length === 0 || store.writeMemberChanges(key, firstSeq, some, Date.now());
   };
   let waiting: MemberChange[] = [];
-  for await (const rows of changes.yieldRows() as AsyncIterable<[string, boolean][]>) {
+  const chunks = changes.yieldRows() as AsyncIterator<[string, boolean][], undefined>;
+  for (;;) {
+    const { value: rows } = await wait(() => chunks.next());
+    if (rows === undefined) break;
     for (const [customerId, hasEntered] of rows) waiting.push({ customerId, hasEntered });
     while (waiting.length >= MEMBERSHIPS_AT_ONCE) {
       if (!(await write(waiting.slice(0, MEMBERSHIPS_AT_ONCE)))) return null;

@@ -18,7 +18,6 @@ import { QueryFailed, type QueryFailure } from './query-errors.ts';
 import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
 const MOST_EXPORT_BYTES = 4 * 1024 ** 3;
-const LEAST_FREE_BYTES = 1024 ** 3;
 const WATCH_EVERY_MS = 100;
 const tableNames = replicaTables.map(({ name }) => name);
 
@@ -188,11 +187,11 @@ async function exportRows(
   }
 }
 
-/** The disk may also have the database, which must not run out of space. */
+/** The disk may also have the database, so a file may use at most as much space as it leaves free. */
 function isTooLarge(path: string): boolean {
   const { bavail, bsize } = statfsSync(dirname(path));
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  return size > MOST_EXPORT_BYTES || bavail * bsize < LEAST_FREE_BYTES;
+  return size > Math.min(MOST_EXPORT_BYTES, bavail * bsize);
 }
 
 function refusalOf(failure: QueryFailure): SqlRefusal {

@@ -206,7 +206,8 @@ function valueJson(value: DuckDBValue): string {
       return String(value);
     case 'number':
       // JSON has no such numbers, so they are texts.
-      return Number.isFinite(value) ? String(value) : `"${value}"`;
+      if (!Number.isFinite(value)) return `"${value}"`;
+      return Object.is(value, -0) ? '-0' : String(value);
     case 'bigint':
       return value >= -MAX_EXACT && value <= MAX_EXACT ? String(value) : `"${value}"`;
     case 'string':

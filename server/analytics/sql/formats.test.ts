@@ -63,6 +63,7 @@ const values: readonly (readonly [sql: string, json: string, csv: string])[] = [
   ['16777216::FLOAT', '16777216', '16777216'],
   ['1.5::DOUBLE', '1.5', '1.5'],
   ['1e300::DOUBLE', '1e+300', '1e+300'],
+  ["'-0'::DOUBLE", '-0', '-0'],
   ["'NaN'::DOUBLE", '"NaN"', 'NaN'],
   ["'infinity'::DOUBLE", '"Infinity"', 'Infinity'],
   ["'-infinity'::FLOAT", '"-Infinity"', '-Infinity'],
