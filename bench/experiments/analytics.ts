@@ -34,9 +34,9 @@ import {
 
 const groupBySql =
   'SELECT shop_id, count(*), sum(amount) AS amount, avg(savings) FROM transactions GROUP BY shop_id ORDER BY amount DESC';
-/** Joins every transaction with all interactions of its student. */
-const heavySql = `SELECT t.shop_id, count(*), sum(t.amount), count(DISTINCT i.item_id)
-  FROM transactions t JOIN interactions i ON i.student_id = t.student_id GROUP BY t.shop_id`;
+/** Joins a sixth of the transactions with all interactions of their students. */
+const heavySql = `SELECT t.shop_id, count(*), sum(t.amount), count(DISTINCT i.item_id) FROM transactions t
+  JOIN interactions i ON i.student_id = t.student_id WHERE t.region = 'GB' GROUP BY t.shop_id`;
 const HEAVY_QUERIES = 4;
 const REPEATED = 5;
 /** SQLite gets as much memory for its pages as DuckDB has for a replica. */
@@ -285,7 +285,7 @@ async function besideQueries(running: RunningHeadgate, { plan, say }: Bench): Pr
       {
         id: 'livez-queries',
         title: '/livez, 99th percentile, while queries run',
-        conditions: `asked every 10 ms while ${HEAVY_QUERIES} queries join all transactions with all interactions`,
+        conditions: `asked every 10 ms while ${HEAVY_QUERIES} queries join transactions with interactions`,
         series: [series!, control],
       },
     ],
