@@ -17,9 +17,6 @@ const TIMEOUT_MS = 900_000;
 /** The claims that need peers, which are not installed for a test. */
 const ofPeers = ['toTextbookOnSqlite', 'toTextbookOnPostgres', 'toDirectus'];
 
-/** The claims on segments, which the server does not have yet. */
-const ofSegments = ['segmentToDuckdb', 'sqliteToSegment', 'segmentBesideUploads'];
-
 function run(...args: string[]): Promise<{ stdout: string; stderr: string }> {
   return promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', main, ...args], {
     timeout: TIMEOUT_MS,
@@ -34,7 +31,7 @@ test('the smoke run reports every figure, in both files and on standard output',
     const { stdout } = await run('--smoke', '--out', folder);
     assert.deepEqual((await readdir(folder)).sort(), ['smoke.json', 'smoke.md']);
     const results = JSON.parse(await readFile(join(folder, 'smoke.json'), 'utf8')) as Results;
-    const expected = Object.keys(claims).filter((id) => ![...ofPeers, ...ofSegments].includes(id));
+    const expected = Object.keys(claims).filter((id) => !ofPeers.includes(id));
     assert.deepEqual(results.figures.map(({ id }) => id).sort(), expected.sort());
     for (const { id, values } of results.figures) {
       assert.ok(
