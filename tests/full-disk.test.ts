@@ -1,24 +1,17 @@
 // The SQLite store on a full disk. Specific to SQLite: other databases have disks of their own.
-//
-// The small disk is a tmpfs in a mount namespace, so that it disappears when the test ends, however that ends. The file
-// therefore runs itself again inside such a namespace.
 
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { after, before, test } from 'node:test';
 import { type Api, apiOf, type RefusalBody, type Reply, type UploadBody } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
-import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
-import { mountNamespaceFlags, noMountNamespace } from './harness/mount-namespace.ts';
+import { type Headgate, startHeadgate } from './harness/headgate.ts';
+import { describeWithDisks } from './harness/mount-namespace.ts';
 import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { idOf, leastRecord, type TestRecord } from './harness/records.ts';
 
-const run = promisify(execFile);
-const FOLDER_VARIABLE = 'HEADGATE_TEST_SMALL_DISK';
 const DISK_MIB = 24;
 const RESERVE_MIB = 8;
 const MIB = 1024 * 1024;
@@ -27,32 +20,7 @@ const UPLOAD_RECORDS = 1200;
 const MOST_UPLOADS = 400;
 const MOST_SMALL_WRITES = 1000;
 
-const smallDisk = process.env[FOLDER_VARIABLE];
-if (smallDisk === undefined) await runInNamespace();
-else describe('on a full disk', () => suite(smallDisk));
-
-async function runInNamespace(): Promise<void> {
-  const flags = await mountNamespaceFlags();
-  const skip = flags === null && noMountNamespace;
-  test('the store on a full disk', { skip }, async (t) => {
-    const { folder, remove } = await newDatabaseFolder();
-    const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
-    try {
-      const { stdout } = await run(
-        'unshare',
-        [...flags!, process.execPath, ...process.execArgv, fileURLToPath(import.meta.url)],
-        { env: { ...environment, [FOLDER_VARIABLE]: folder }, timeout: 180_000 },
-      ).catch((error: { stdout: string; stderr: string }) =>
-        assert.fail(`the tests in the namespace failed:\n${error.stdout}\n${error.stderr}`),
-      );
-      const passed = /^(?:# |ℹ )pass (\d+)$/m.exec(stdout)?.[1];
-      assert.ok(Number(passed) > 0, stdout);
-      t.diagnostic(`${passed} tests passed on a disk of ${DISK_MIB} MiB`);
-    } finally {
-      await remove();
-    }
-  });
-}
+await describeWithDisks('the store on a full disk', import.meta.url, suite);
 
 function suite(folder: string): void {
   const database = `sqlite:${join(folder, 'headgate.db')}`;

@@ -1,0 +1,63 @@
+// The replica of an organisation on a full disk: queries fail with the reason, uploads are not affected, and with more
+// space the replica is complete.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { type Api, apiOf, type RefusalBody, totals } from './harness/api.ts';
+import { type Headgate, startHeadgate } from './harness/headgate.ts';
+import { describeWithDisks } from './harness/mount-namespace.ts';
+import { leastRecord } from './harness/records.ts';
+
+const COURSES_PER_UPLOAD = 5000;
+const UPLOADS = 3;
+
+await describeWithDisks('a replica on a full disk', import.meta.url, (folder) => {
+  const analytics = join(folder, 'analytics');
+  let headgate: Headgate;
+  let api: Api;
+
+  const resize = (mebibytes: number, flags: string): void => {
+    const options = `${flags}size=${mebibytes}m`;
+    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'headgate-test', analytics]);
+  };
+  const upload = async (): Promise<number> => {
+    // Random texts, because DuckDB compresses others.
+    const courses = Array.from({ length: COURSES_PER_UPLOAD }, () =>
+      leastRecord('courses', { name: Array.from({ length: 20 }, () => Math.random()).join() }),
+    );
+    return totals((await api.upload('courses', courses)).body).created;
+  };
+  const countCourses = () =>
+    api.request<RefusalBody & { rows: unknown[][]; as_of: { complete: boolean } }>('/v1/sql', {
+      body: { sql: 'SELECT count(*)::INTEGER FROM courses' },
+    });
+
+  before(async () => {
+    mkdirSync(analytics);
+    resize(3, '');
+    headgate = await startHeadgate(`sqlite:${join(folder, 'headgate.db')}`, {
+      HEADGATE_ANALYTICS_DIR: analytics,
+    });
+    api = apiOf(headgate.url, (await headgate.newKey()).key);
+    for (let uploads = 0; uploads < UPLOADS; uploads++) assert.equal(await upload(), COURSES_PER_UPLOAD);
+  });
+  after(() => headgate?.stop());
+
+  test('is reported to queries, and uploads go on', async () => {
+    const { status, body } = await countCourses();
+    assert.equal(status, 503);
+    assert.match(body.message, /^The copy of the organisation's data cannot be used at the moment: .*space/i);
+    assert.equal(await upload(), COURSES_PER_UPLOAD);
+  });
+
+  test('is completed when there is space', async () => {
+    resize(100, 'remount,');
+    const { status, text, body } = await countCourses();
+    assert.equal(status, 200, text);
+    assert.deepEqual(body.rows, [[(UPLOADS + 1) * COURSES_PER_UPLOAD]]);
+    assert.equal(body.as_of.complete, true);
+  });
+});
