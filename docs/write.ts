@@ -15,6 +15,7 @@ import {
 import { dependenciesOf, requirementOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
 import { columnTypes, type ReplicaTable, replicaTables } from '../server/analytics/replica-tables.ts';
+import { conditionFieldsModule } from '../server/analytics/segments/field-types.ts';
 import { Failure } from '../server/failure.ts';
 import { openApiDocument } from '../server/http/openapi/document.ts';
 import { refusals } from '../server/http/refusals.ts';
@@ -35,6 +36,7 @@ const targets: Readonly<Record<string, string | Readonly<Record<string, string>>
   'docs/observing.md': { metrics: metricsTable() },
   'docs/sql.md': { tables: columnTables(), types: columnTypesTable() },
   'client/records.ts': clientTypes(),
+  'client/condition-fields.ts': conditionFieldsModule(),
 };
 
 const isCheck = process.argv.includes('--check');
