@@ -92,7 +92,9 @@ test('every example in the help is accepted as a command line', async () => {
     if (args[0] === 'serve' || args[0] === 'ready' || args[0] === 'sample') continue;
     const { exitCode, err } = await withoutDatabase(...args);
     // Without a key, commands that call a server are refused as wrong usage.
-    const expected = ['load', 'export', 'changes', 'uploads', 'sql', 'report'].includes(args[0]!) ? 2 : 1;
+    const expected = ['load', 'export', 'changes', 'uploads', 'sql', 'segments', 'report'].includes(args[0]!)
+      ? 2
+      : 1;
     assert.deepEqual([exitCode, /^headgate: [^\n]+$/.test(err)], [expected, true], `${example}: ${err}`);
   }
 });
