@@ -13,6 +13,7 @@ import {
   noSegment,
   notValid,
 } from '../segment-handlers.ts';
+import { literal } from './code-samples.ts';
 import type { Example, Operation, Parameter } from './document-shape.ts';
 import { refTo } from './document-shape.ts';
 import { exampleRecordedAt, exampleRecords } from './example-records.ts';
@@ -243,6 +244,7 @@ function listSegments(): Operation {
       400: unknownParameter,
     },
     path: apiRoutes.listSegments.path,
+    typescript: `for (const segment of await client.segments()) {\n  console.log(segment.name, segment.count);\n}`,
     anchor: 'list',
   });
 }
@@ -261,6 +263,7 @@ function previewSegment(): Operation {
       400: badCondition,
     },
     path: apiRoutes.previewSegment.path,
+    typescript: `const preview = await client.previewSegment(${literal(condition)});\nconsole.log(preview.count, preview.nodes);`,
     anchor: 'preview',
   });
 }
@@ -277,6 +280,7 @@ function getSegment(): Operation {
       404: missing,
     },
     path: PATH,
+    typescript: `const segment = await client.getSegment('${NAME}');\nconsole.log(segment?.condition);`,
     anchor: 'get',
   });
 }
@@ -298,6 +302,7 @@ function saveSegment(): Operation {
     },
     path: PATH,
     method: 'PUT',
+    typescript: `const segment = await client.saveSegment('${NAME}', ${literal({ condition, note: listed.note })});\nconsole.log(segment.count, segment.failure);`,
     anchor: 'save',
   });
 }
@@ -320,6 +325,7 @@ function deleteSegment(): Operation {
     },
     path: PATH,
     method: 'DELETE',
+    typescript: `console.log(await client.deleteSegment('${NAME}'));`,
     anchor: 'delete',
   });
 }
@@ -338,6 +344,7 @@ function refreshSegment(): Operation {
     },
     path: `${PATH}/refresh`,
     method: 'POST',
+    typescript: `const segment = await client.refreshSegment('${NAME}');\nconsole.log(segment?.evaluation);`,
     anchor: 'refresh',
   });
 }
@@ -359,6 +366,7 @@ function listMembers(): Operation {
       404: missing,
     },
     path: `${PATH}/members`,
+    typescript: `for await (const member of client.segmentMembers('${NAME}')) {\n  console.log(member.customer_id, member.since);\n}`,
     anchor: 'members',
   });
 }
@@ -375,6 +383,7 @@ function explainMember(): Operation {
       404: refused(noCustomer),
     },
     path: `${PATH}/members/${CUSTOMER}`,
+    typescript: `const why = await client.explainMember('${NAME}', '${CUSTOMER}');\nconsole.log(why?.member, why?.nodes);`,
     anchor: 'why',
   });
 }
@@ -410,6 +419,7 @@ function listMemberChanges(): Operation {
       410: refused(changesGone(LATEST)),
     },
     path: `${PATH}/changes?after=0`,
+    typescript: `for await (const { changes, next } of client.memberChanges('${NAME}')) {\n  for (const { customer_id, change } of changes) console.log(customer_id, change);\n  console.log(next);\n}`,
     anchor: 'changes',
   });
 }
