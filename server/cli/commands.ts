@@ -320,7 +320,7 @@ export const commands: readonly Command[] = [
   {
     words: ['segments', 'list'],
     options: ['json', 'url', 'key-file'],
-    summary: 'List the segments, with their members and last evaluations.',
+    summary: 'List the segments and their last evaluations.',
     details:
       'A segment is a saved condition on customers and what they did. The server evaluates all segments regularly. ' +
       'The columns show how long ago that was, how long it took, and how many customers entered and left. If an ' +
@@ -334,20 +334,17 @@ export const commands: readonly Command[] = [
     args: [segmentName],
     options: ['json', 'url', 'key-file'],
     summary: 'Show a segment, its condition and its last evaluation.',
-    examples: ['headgate segments show regulars', 'headgate segments show regulars --json > regulars.json'],
+    examples: ['headgate segments show regulars', 'headgate segments show regulars --json'],
     run: async (call) => (await import('./segments.ts')).showSegment(call),
   },
   {
     words: ['segments', 'preview'],
     args: [conditionFile],
     options: ['json', 'url', 'key-file'],
-    summary: 'Try a condition: count the customers for which it and each of its parts hold.',
+    summary: 'Count the customers for whom a condition and its parts hold.',
     details:
       'Prints the condition as a tree, with the exact number of customers for each part and a bar. Saves nothing.',
-    examples: [
-      'headgate segments preview regulars.json',
-      'echo \'{"customer": "region", "in": ["DE", "AT"]}\' | headgate segments preview -',
-    ],
+    examples: ['headgate segments preview regulars.json', 'headgate segments preview regulars.json --json'],
     run: async (call) => (await import('./segments.ts')).previewSegment(call),
   },
   {
@@ -366,7 +363,7 @@ export const commands: readonly Command[] = [
       'which they are. If the condition cannot be evaluated now, the segment is saved and the command exits 1.',
     examples: [
       'headgate segments save regulars regulars.json --note "Who buys often"',
-      'headgate segments show regulars --json | headgate segments save copy -',
+      'headgate segments save regulars regulars.json --json',
     ],
     run: async (call) => (await import('./segments.ts')).saveSegment(call),
   },
@@ -383,10 +380,7 @@ export const commands: readonly Command[] = [
     summary: 'Print all members of a segment.',
     details:
       'Prints the members as of the last evaluation, in the order of their ids, and since when they are members.',
-    examples: [
-      'headgate segments members regulars',
-      'headgate segments members regulars --format csv > regulars.csv',
-    ],
+    examples: ['headgate segments members regulars', 'headgate segments members regulars --format csv'],
     run: async (call) => (await import('./segments.ts')).listMembers(call),
   },
   {

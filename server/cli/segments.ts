@@ -61,13 +61,11 @@ export async function showSegment(call: Call): Promise<ExitCode> {
 
 export async function previewSegment(call: Call): Promise<ExitCode> {
   const { io, args, isOn } = call;
-  const given = await readCondition(args[0]!);
-  if (given instanceof Failure) return misused(io, given);
-  return withServer(call, 'preview', (server, signal) =>
-    showingPlace(io, given, async () => {
-      const preview = await server.client.previewSegment(given.condition, { signal });
+  return withServer(call, 'preview', ({ client }, signal) =>
+    withCondition(io, args[0]!, async ({ condition }) => {
+      const preview = await client.previewSegment(condition, { signal });
       if (isOn('json')) return printJson(io, preview);
-      printLines(io, previewText(given.condition, preview, widthOf(io)));
+      printLines(io, previewText(condition, preview, widthOf(io)));
       return exitCodes.done;
     }),
   );
@@ -76,11 +74,8 @@ export async function previewSegment(call: Call): Promise<ExitCode> {
 export async function saveSegment(call: Call): Promise<ExitCode> {
   const { io, args, option } = call;
   const [name, file] = args as readonly [string, string];
-  const given = await readCondition(file);
-  if (given instanceof Failure) return misused(io, given);
-  const { condition, note } = given;
   return withServer(call, 'save', ({ client }, signal) =>
-    showingPlace(io, given, async () => {
+    withCondition(io, file, async ({ condition, note }) => {
       const definition = { condition, note: option('note') ?? note };
       return showEvaluated(call, await client.saveSegment(name, definition, { signal }), 'saved');
     }),
@@ -238,16 +233,19 @@ async function readCondition(file: string): Promise<GivenCondition | Failure> {
   return { condition, note, text, path: 'condition' };
 }
 
-/** Shows the place of the problem if the server finds the condition not valid. */
-async function showingPlace(
+/** Reads a condition and uses it. If the server finds that it is not valid, shows the place in the file. */
+async function withCondition(
   io: Io,
-  { text, path }: GivenCondition,
-  use: () => Promise<ExitCode>,
+  file: string,
+  use: (given: GivenCondition) => Promise<ExitCode>,
 ): Promise<ExitCode> {
+  const given = await readCondition(file);
+  if (given instanceof Failure) return misused(io, given);
   try {
-    return await use();
+    return await use(given);
   } catch (error) {
     if (!(error instanceof RefusedError) || error.path === null) throw error;
+    const { text, path } = given;
     const whole = [path, error.path].filter((part) => part !== '').join('.');
     failed(io, error.message);
     const place = placeInQuery(text, placeInJson(text, whole), io.widthCharacters || undefined);
