@@ -8,6 +8,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { HeadgateClient, type Segment } from '@headgate/client/client.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
+import { startFaultyProxy } from './harness/faulty-proxy.ts';
 import { commandLine } from './harness/headgate.ts';
 import { type LoadFolder, loadFolder, type Ran, runWithin } from './harness/loading.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
@@ -59,7 +60,7 @@ describe('headgate segments', () => {
       '        3  ████████████    not',
       '        1  ████░░░░░░░░      customer region is AT',
     ]);
-    assert.match(facts, /^1 customer, as of entry 1, in [\d,]+ ms$/);
+    assert.match(facts, /^1 customer, in [\d,]+ ms, as of entry 1$/);
     const { count, sample } = JSON.parse(
       await done(segments('preview', join(folder.path, 'near.json'), '--json')),
     );
@@ -218,5 +219,30 @@ describe('headgate segments', () => {
     const refused = await reading('save', 'german', join(folder.path, 'german.json'));
     assert.equal(refused.exitCode, 1);
     assert.match(refused.err, /analytics:write.*; ask the operator for a key that has it/);
+  });
+
+  test('a failed evaluation is a failure of save and refresh', async (t) => {
+    const { client, folder } = await newSetting(t);
+    const saved = await client.saveSegment('german', { condition: { customer: 'region', is: 'DE' } });
+    // The server seldom fails, so a proxy responds as it would.
+    const failure = { at: saved.saved_at, message: 'It took too long.' };
+    const proxy = await startFaultyProxy(running.headgate.url);
+    t.after(() => proxy.close());
+    proxy.fault = ({ method }) =>
+      method === 'GET' ? null : { status: 200, body: JSON.stringify({ ...saved, failure }) };
+    const segments = (...args: string[]): Promise<Ran> =>
+      runWithin({ ...folder.environment, HEADGATE_URL: proxy.url }, 'segments', ...args);
+    await folder.write('german.json', JSON.stringify(german));
+    assert.deepEqual(await segments('save', 'german', join(folder.path, 'german.json')), {
+      exitCode: 1,
+      out: '',
+      err: 'headgate: the segment is saved, but cannot be evaluated, so its members stay: It took too long.\n',
+    });
+    const refreshed = await segments('refresh', 'german', '--json');
+    assert.deepEqual([refreshed.exitCode, JSON.parse(refreshed.out).failure], [1, failure]);
+    assert.equal(
+      refreshed.err,
+      'headgate: the segment cannot be evaluated, so its members stay: It took too long.\n',
+    );
   });
 });

@@ -64,7 +64,7 @@ export function previewText(
   return [
     ...treeLines(treeOf(condition), ['CUSTOMERS', ''], cellsOf, widthCharacters),
     '',
-    `${counted(count, 'customer')}, as of entry ${as_of.seq}${late}, in ${shown(ms)} ms`,
+    `${counted(count, 'customer')}, in ${shown(ms)} ms, as of entry ${as_of.seq}${late}`,
     ...(sample.length === 0 ? [] : ['', count > sample.length ? 'Some of them:' : 'They are:']),
     ...sample.map((id) => `  ${printable(id)}`),
   ];
