@@ -1,5 +1,7 @@
-// The Headgate client for Node and browsers. It uploads records, sends interactions, reads both, and follows changes.
+// The Headgate client for Node and browsers. It uploads records, sends interactions, reads both, follows changes, and
+// runs queries, reports and segments.
 
+import type { Condition } from './condition.ts';
 import {
   type ApiCall,
   Connection,
@@ -33,14 +35,50 @@ import {
   itemReader,
   type Page,
   pageReader,
+  readDeleted,
+  readExplanation,
+  readMemberChanges,
+  readPreview,
   readRecommendations,
   readRecorded,
+  readSaved,
+  readSegments,
   sqlReader,
 } from './responses.ts';
 import type { UploadResult } from './result.ts';
+import type {
+  ListedSegment,
+  ListMembersOptions,
+  MemberChangesOptions,
+  MemberChangesPage,
+  MemberExplanation,
+  Segment,
+  SegmentDefinition,
+  SegmentMember,
+  SegmentPreview,
+} from './segments.ts';
 import { type SqlFormat, type SqlParam, type SqlResult, sqlMediaTypes } from './sql.ts';
 import { Upload, type UploadLimits, type UploadOptions } from './upload.ts';
 
+export type {
+  AllCondition,
+  AnyCondition,
+  Condition,
+  CountTests,
+  CustomerCondition,
+  DidCondition,
+  DidConditionOf,
+  Duration,
+  EventType,
+  NotCondition,
+  NumberTests,
+  SampleCondition,
+  SegmentCondition,
+  TextTests,
+  Time,
+  TimeTests,
+} from './condition.ts';
+export type { ConditionFields } from './condition-fields.ts';
 export type { ReadOptions } from './connection.ts';
 export {
   AbortedError,
@@ -83,6 +121,21 @@ export type {
 } from './recommendations.ts';
 export * from './records.ts';
 export type { Counts, UploadError, UploadResult, UploadWarning } from './result.ts';
+export type {
+  ExplainedNode,
+  ListedSegment,
+  ListMembersOptions,
+  MemberChange,
+  MemberChangesOptions,
+  MemberChangesPage,
+  MemberExplanation,
+  Segment,
+  SegmentDefinition,
+  SegmentEvaluation,
+  SegmentFailure,
+  SegmentMember,
+  SegmentPreview,
+} from './segments.ts';
 export type { AsOf, SqlColumn, SqlFormat, SqlParam, SqlResult } from './sql.ts';
 export type { RejectedRecord, UploadedSlice, UploadOptions, UploadProgress } from './upload.ts';
 
@@ -314,7 +367,7 @@ export class HeadgateClient {
   ): Promise<SqlResult<Row>> {
     return this.#connection.call({
       path: 'v1/sql',
-      body: queryBody(sql, params),
+      body: jsonBody({ sql, params }),
       read: sqlReader<Row>(),
       ...options,
     });
@@ -336,7 +389,7 @@ export class HeadgateClient {
       );
     }
     const accept = sqlMediaTypes[format];
-    return this.#connection.stream({ path: 'v1/sql', body: queryBody(sql, params), accept, ...options });
+    return this.#connection.stream({ path: 'v1/sql', body: jsonBody({ sql, params }), accept, ...options });
   }
 
   /** Resolves to what students did and bought after recommendations and without them, in a period of days. */
@@ -351,6 +404,126 @@ export class HeadgateClient {
     });
   }
 
+  /** Resolves to all segments, sorted by name, without their conditions. */
+  segments(options: ReadOptions = {}): Promise<readonly ListedSegment[]> {
+    return this.#connection.call({ path: 'v1/segments', read: readSegments, ...options });
+  }
+
+  /** Resolves to the segment with this name, or to null if there is none. */
+  async getSegment(name: string, options: ReadOptions = {}): Promise<Segment | null> {
+    return this.#connection.call({ path: segmentPath(name), read: itemReader<Segment>('name'), ...options });
+  }
+
+  /**
+   * Saves a new segment or changes an existing one, and evaluates it. If the evaluation fails, the segment is saved all
+   * the same, and its `failure` says why.
+   */
+  async saveSegment(
+    name: string,
+    { condition, note = null }: SegmentDefinition,
+    options: ReadOptions = {},
+  ): Promise<Segment> {
+    return this.#connection.call({
+      path: segmentPath(name),
+      method: 'PUT',
+      body: jsonBody({ condition, note }),
+      read: readSaved,
+      ...options,
+    });
+  }
+
+  /**
+   * Deletes a segment with its members. Resolves to false if there is none. If a request had to be repeated, resolves to
+   * true even if there is none, because the first request may have deleted it.
+   */
+  async deleteSegment(name: string, options: ReadOptions = {}): Promise<boolean> {
+    let isRepeated = false;
+    const isDeleted = await this.#connection.call({
+      path: segmentPath(name),
+      method: 'DELETE',
+      read: readDeleted,
+      signal: options.signal,
+      onRetry: (retry) => {
+        isRepeated = true;
+        return options.onRetry?.(retry);
+      },
+    });
+    return isDeleted || isRepeated;
+  }
+
+  /** Evaluates a segment now. Resolves to the segment, or to null if there is none. */
+  async refreshSegment(name: string, options: ReadOptions = {}): Promise<Segment | null> {
+    return this.#connection.call({
+      path: `${segmentPath(name)}/refresh`,
+      method: 'POST',
+      read: itemReader<Segment>('name'),
+      ...options,
+    });
+  }
+
+  /** Resolves to the number of customers for which a condition and each of its nodes hold. Saves nothing. */
+  previewSegment(condition: Condition, options: ReadOptions = {}): Promise<SegmentPreview> {
+    return this.#connection.call({
+      path: 'v1/segments/preview',
+      body: jsonBody({ condition }),
+      read: readPreview,
+      ...options,
+    });
+  }
+
+  /**
+   * Iterates over the members of a segment as of its last evaluation, in the order of their ids. Pages are requested as
+   * they are needed.
+   */
+  segmentMembers(name: string, options: ListMembersOptions = {}): AsyncIterable<SegmentMember> {
+    const { pageSize, ...others } = options;
+    const path = `${segmentPath(name)}/members`;
+    const query = { limit: limitFrom(pageSize) };
+    return this.#pages({ path, query, read: pageReader<SegmentMember>('members'), ...others });
+  }
+
+  /**
+   * Resolves to why a customer is a member of a segment or not, or to null if there is no such segment or customer.
+   */
+  async explainMember(
+    name: string,
+    customerId: string,
+    options: ReadOptions = {},
+  ): Promise<MemberExplanation | null> {
+    const path = `${segmentPath(name)}/members/${encodeURIComponent(customerId)}`;
+    return this.#connection.call({ path, read: readExplanation, ...options });
+  }
+
+  /**
+   * Iterates over pages of who entered and left a segment, until it is up to date. Store `next` once a page is
+   * processed, and pass it as `after` to continue later. Throws a GoneError if the changes after the position are not
+   * available.
+   */
+  memberChanges(name: string, options: MemberChangesOptions = {}): AsyncIterable<MemberChangesPage> {
+    const { after, pageSize, ...others } = options;
+    if (after !== undefined && !(Number.isSafeInteger(after) && after >= 0)) {
+      throw new TypeError(`after must be a whole number of 0 or more, not ${shown(after)}`);
+    }
+    const path = `${segmentPath(name)}/changes`;
+    const query = { limit: limitFrom(pageSize) };
+    return this.#memberChanges({ path, query, read: readMemberChanges, ...others }, after ?? null);
+  }
+
+  async *#memberChanges(
+    call: ApiCall<MemberChangesPage>,
+    first: number | null,
+  ): AsyncIterable<MemberChangesPage> {
+    let after = first;
+    for (;;) {
+      const query = { ...call.query, ...(after === null ? {} : { after: String(after) }) };
+      const page = await this.#connection.call({ ...call, query });
+      // A first page without changes is passed on if its position was not known.
+      if (page.changes.length > 0 || after === null) yield page;
+      if (page.next >= page.latest) return;
+      after = page.next;
+    }
+  }
+
   /** Iterates over the items of all pages. A short or empty page is not the end: only the last page has no cursor. */
   async *#pages<Item>(first: ApiCall<Page<Item>>): AsyncIterable<Item> {
     let call = first;
@@ -363,8 +536,17 @@ export class HeadgateClient {
   }
 }
 
-function queryBody(sql: string, params: readonly SqlParam[]): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(JSON.stringify({ sql, params }));
+function jsonBody(value: object): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+/** Throws a TypeError for a name that would lead to another path. */
+function segmentPath(name: string): string {
+  // An empty segment of a path and the two that mean folders are resolved before the request is sent.
+  if (typeof name !== 'string' || /^\.{0,2}$/.test(name)) {
+    throw new TypeError(`name must be the name of a segment, not ${shown(name)}`);
+  }
+  return `v1/segments/${encodeURIComponent(name)}`;
 }
 
 /** Returns the page size as a query parameter. The maximum is not checked here, but by the server. */

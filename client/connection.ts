@@ -52,7 +52,9 @@ export interface ApiCall<Result> extends Control {
   readonly query?: Readonly<Record<string, string>>;
   /** How long the server may wait before it responds. It is added to the timeout of one attempt. */
   readonly waitMs?: number;
-  /** The JSON of a POST request. If it is missing, the request is a GET. */
+  /** By default, a request with a body is a POST, and one without a body is a GET. */
+  readonly method?: 'POST' | 'PUT' | 'DELETE';
+  /** The JSON of the request. */
   readonly body?: Uint8Array<ArrayBuffer>;
   readonly encoding?: 'gzip' | null;
   readonly idempotencyKey?: string | null;
@@ -240,7 +242,7 @@ export class Connection {
   #requestOf<Result>(call: ApiCall<Result>, accept: string, signal: AbortSignal): RequestInit {
     const { body, encoding, idempotencyKey, lenient } = call;
     return {
-      method: body === undefined ? 'GET' : 'POST',
+      method: call.method ?? (body === undefined ? 'GET' : 'POST'),
       headers: {
         ...this.#headers,
         Accept: accept,

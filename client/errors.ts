@@ -20,10 +20,12 @@ export interface Refusal {
   readonly message: string;
   readonly requestId: string | null;
   readonly details: readonly FieldProblem[];
-  /** The number of the ledger's last entry, if the response has it. */
+  /** The number of the last entry of the ledger, or of the last change of a segment, if the response has it. */
   readonly latest?: number;
   /** The place of the error in the text of an SQL query, if the response has it. */
   readonly position?: number;
+  /** The path of the part of a condition that is not valid, if the response has it. */
+  readonly path?: string;
 }
 
 /** The server refused the request. Sending the same request again would not help. */
@@ -38,17 +40,23 @@ export class RefusedError extends HeadgateError {
   readonly details: readonly FieldProblem[];
   /** The number of characters before the error in the text of an SQL query. Null for other refusals. */
   readonly position: number | null;
+  /**
+   * The path of the part of a segment's condition that is not valid, such as `all[1].customer`; empty for the whole
+   * condition. Null for other refusals.
+   */
+  readonly path: string | null;
   /** Whether this is the stored response of an earlier request with the same Idempotency-Key. */
   readonly replayed: boolean;
 
   constructor(refusal: Refusal, replayed: boolean) {
-    const { status, error, message, requestId, details, position = null } = refusal;
+    const { status, error, message, requestId, details, position = null, path = null } = refusal;
     super(message);
     this.status = status;
     this.error = error;
     this.requestId = requestId;
     this.details = details;
     this.position = position;
+    this.path = path;
     this.replayed = replayed;
   }
 }
@@ -69,7 +77,7 @@ export class ForbiddenError extends RefusedError {
  */
 export class GoneError extends RefusedError {
   override readonly name = 'GoneError';
-  /** The number of the ledger's last entry when the request was refused. */
+  /** The number of the last entry of the ledger, or of the last change of the segment, when the request was refused. */
   readonly latest: number;
 
   constructor(refusal: Refusal & { readonly latest: number }, replayed: boolean) {

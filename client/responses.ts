@@ -6,6 +6,14 @@ import type { Change, ChangesPage } from './ledger.ts';
 import type { RecommendationsReport } from './recommendations.ts';
 import type { ShownInteraction, UploadTypeName } from './records.ts';
 import type { Counts, UploadError, UploadWarning } from './result.ts';
+import type {
+  ListedSegment,
+  MemberChange,
+  MemberChangesPage,
+  MemberExplanation,
+  Segment,
+  SegmentPreview,
+} from './segments.ts';
 import type { SqlResult } from './sql.ts';
 
 export interface Page<Item> {
@@ -34,6 +42,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 const OK_STATUS = 200;
 const CREATED_STATUS = 201;
+const NO_CONTENT_STATUS = 204;
 const BAD_REQUEST_STATUS = 400;
 const NOT_FOUND_STATUS = 404;
 
@@ -86,7 +95,9 @@ export function itemReader<Item>(key: string): Reader<Item | null> {
   };
 }
 
-export function pageReader<Item>(name: 'records' | 'interactions' | 'uploads'): Reader<Page<Item>> {
+export function pageReader<Item>(
+  name: 'records' | 'interactions' | 'uploads' | 'members',
+): Reader<Page<Item>> {
   return (status, body) => {
     if (status !== OK_STATUS || !isObject(body) || !isArrayOf(body[name], isObject)) return undefined;
     const { next_cursor: nextCursor } = body;
@@ -120,9 +131,48 @@ export function readRecommendations(status: number, body: unknown): Recommendati
   return isReport ? (body as unknown as RecommendationsReport) : undefined;
 }
 
+export function readSegments(status: number, body: unknown): readonly ListedSegment[] | undefined {
+  if (status !== OK_STATUS || !isObject(body) || !isArrayOf(body.segments, isObject)) return undefined;
+  return body.segments as unknown as readonly ListedSegment[];
+}
+
+export function readSaved(status: number, body: unknown): Segment | undefined {
+  return status === OK_STATUS && isObject(body) && typeof body.name === 'string'
+    ? (body as unknown as Segment)
+    : undefined;
+}
+
+/** Returns false if Headgate itself responded 404, and undefined if a proxy did. */
+export function readDeleted(status: number, body: unknown): boolean | undefined {
+  if (status === NO_CONTENT_STATUS) return true;
+  return status === NOT_FOUND_STATUS && readRefusal(status, body) !== undefined ? false : undefined;
+}
+
+export function readPreview(status: number, body: unknown): SegmentPreview | undefined {
+  if (status !== OK_STATUS || !isObject(body)) return undefined;
+  const { count, nodes, sample } = body;
+  const isPreview = isCount(count) && isArrayOf(nodes, isObject) && Array.isArray(sample);
+  return isPreview ? (body as unknown as SegmentPreview) : undefined;
+}
+
+/** Returns null if Headgate itself responded 404, and undefined if a proxy did. */
+export function readExplanation(status: number, body: unknown): MemberExplanation | null | undefined {
+  if (status === NOT_FOUND_STATUS) return readRefusal(status, body) === undefined ? undefined : null;
+  if (status !== OK_STATUS || !isObject(body)) return undefined;
+  const isExplanation = typeof body.member === 'boolean' && isArrayOf(body.nodes, isObject);
+  return isExplanation ? (body as unknown as MemberExplanation) : undefined;
+}
+
+export function readMemberChanges(status: number, body: unknown): MemberChangesPage | undefined {
+  if (status !== OK_STATUS || !isObject(body) || !isArrayOf(body.changes, isObject)) return undefined;
+  const { next, latest } = body;
+  if (!isCount(next) || !isCount(latest)) return undefined;
+  return { changes: body.changes as unknown as readonly MemberChange[], next, latest };
+}
+
 export function readRefusal(status: number, body: unknown): Refusal | undefined {
   if (!isObject(body)) return undefined;
-  const { error, message, request_id: requestId, details, latest, position } = body;
+  const { error, message, request_id: requestId, details, latest, position, path } = body;
   if (typeof error !== 'string' || typeof message !== 'string' || typeof requestId !== 'string')
     return undefined;
   return {
@@ -133,6 +183,7 @@ export function readRefusal(status: number, body: unknown): Refusal | undefined 
     details: isArrayOf(details, isFieldProblem) ? details : [],
     ...(isCount(latest) ? { latest } : {}),
     ...(isCount(position) ? { position } : {}),
+    ...(typeof path === 'string' ? { path } : {}),
   };
 }
 

@@ -15,6 +15,8 @@ import {
 import { dependenciesOf, requirementOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import { clientTypes } from '@headgate/catalogue/typescript.ts';
 import { columnTypes, type ReplicaTable, replicaTables } from '../server/analytics/replica-tables.ts';
+import { fieldPaths } from '../server/analytics/segments/field-paths.ts';
+import { conditionFieldsModule } from '../server/analytics/segments/field-types.ts';
 import { Failure } from '../server/failure.ts';
 import { openApiDocument } from '../server/http/openapi/document.ts';
 import { refusals } from '../server/http/refusals.ts';
@@ -34,7 +36,9 @@ const targets: Readonly<Record<string, string | Readonly<Record<string, string>>
   'docs/openapi.json': openApi(),
   'docs/observing.md': { metrics: metricsTable() },
   'docs/sql.md': { tables: columnTables(), types: columnTypesTable() },
+  'docs/segments.md': { fields: conditionFields() },
   'client/records.ts': clientTypes(),
+  'client/condition-fields.ts': conditionFieldsModule(),
 };
 
 const isCheck = process.argv.includes('--check');
@@ -175,6 +179,21 @@ function columnTypesTable(): string {
   const rows = kinds.map((kind) => [columnTypes[kind], sqliteCodecs[kind].type, postgresCodecs[kind].type]);
   const distinct = new Map(rows.map((row) => [row.join(), row]));
   return table(['Here', 'SQLite', 'PostgreSQL'], [...distinct.values()]);
+}
+
+/** Returns, for each type, the fields that a condition can test, in one row for the records to which a path leads. */
+function conditionFields(): string {
+  const sections = Object.entries(fieldPaths).map(([type, paths]) => {
+    const fields = Array.from(paths.values(), ({ text, kind }) => ({ text, kind: kind.name as string }));
+    if (type === 'customers') fields.push({ text: 'age', kind: 'number' });
+    const byPath = Map.groupBy(fields, ({ text }) => text.slice(0, Math.max(0, text.lastIndexOf('.'))));
+    const rows = Array.from(byPath, ([path, ofPath]) => [
+      path === '' ? '' : `\`${path}.\``,
+      ofPath.map(({ text, kind }) => `\`${text.slice(text.lastIndexOf('.') + 1)}\` ${kind}`).join(', '),
+    ]);
+    return `### ${type}\n\n${table(['Path', 'Fields and their kinds'], rows)}`;
+  });
+  return `\n${sections.join('\n')}\n`;
 }
 
 /** Returns the API description with the default limits. */

@@ -339,20 +339,20 @@ const ofCallers = {
     'HEADGATE_URL',
     serverUrl,
     'http://127.0.0.1:8080',
-    'The server that `load`, `export`, `changes`, `uploads`, `sql` and `report` call.',
+    'The server that `load`, `export`, `changes`, `uploads`, `sql`, `segments` and `report` call.',
     'url',
   ),
   apiKey: setting(
     'HEADGATE_KEY',
     apiKey,
     null,
-    'The API key for `load`, `export`, `changes`, `uploads`, `sql` and `report`. It has no flag, because the list of processes would show it.',
+    'The API key for `load`, `export`, `changes`, `uploads`, `sql`, `segments` and `report`. It has no flag, because the list of processes would show it.',
   ),
   apiKeyFile: setting(
     'HEADGATE_KEY_FILE',
     keyFile,
     null,
-    'A file with the API key for `load`, `export`, `changes`, `uploads`, `sql` and `report`, instead of HEADGATE_KEY.',
+    'A file with the API key for `load`, `export`, `changes`, `uploads`, `sql`, `segments` and `report`, instead of HEADGATE_KEY.',
     'key-file',
   ),
 };

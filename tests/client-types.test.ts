@@ -18,6 +18,7 @@ import type * as client from '@headgate/client/client.ts';
 import { CLIENT_VERSION } from '@headgate/client/connection.ts';
 import { uploadOrder as clientOrder, keyFields } from '@headgate/client/records.ts';
 import type { reportGroupings, windowsDays } from '../server/analytics/analytics-orders.ts';
+import type { EventType } from '../server/analytics/segments/field-paths.ts';
 
 /** Removes `readonly`, which is not compared: it does not affect what is sent. */
 type Flat<T> = { -readonly [K in keyof T]: T[K] };
@@ -47,7 +48,13 @@ export const proofs: [
   ]
     ? true
     : false,
-] = [true, true, true, true, true, true, true];
+  [client.EventType, EventType] extends [EventType, client.EventType] ? true : false,
+  // A condition can test every field of a customer but `is_deleted`, because deleted customers are in no segment.
+  [Exclude<keyof client.ShownCustomer, 'is_deleted'>] extends [keyof client.ConditionFields['customers']]
+    ? true
+    : false,
+  client.SegmentCondition extends client.Condition ? true : false,
+] = [true, true, true, true, true, true, true, true, true, true];
 
 // Shows that the proof can fail: another optionality, another type and a missing field are not equal.
 export const disproofs: [
@@ -60,6 +67,18 @@ test('the client has the record types in the order of the catalogue, with their 
   assert.deepEqual([...clientOrder], uploadOrder(recordTypes));
   for (const type of clientOrder) assert.equal(keyFields[type], recordTypes[type].key, type);
 });
+
+/** Each is refused by the compiler. If one is not, the line above it is an error. */
+export const wrongConditions: readonly client.Condition[] = [
+  // @ts-expect-error a field that customers do not have
+  { customer: 'regoin', is: 'DE' },
+  // @ts-expect-error a test that numbers do not have
+  { customer: 'age', contains: '1' },
+  // @ts-expect-error a path that leads nowhere
+  { all: [{ did: 'transactions', where: { 'shop.tags': { is: 'coffee' } } }] },
+  // @ts-expect-error the sum of a text
+  { not: { did: 'transactions', sum: { source: { above: 1 } } } },
+];
 
 test('the client exports the version of its package', async () => {
   const file = new URL('../client/package.json', import.meta.url);

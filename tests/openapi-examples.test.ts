@@ -363,7 +363,10 @@ forEachStore((store) => {
     const writeSamples = async (folder: string): Promise<string[]> => {
       const client = new URL('client/client.ts', root).href;
       const names: string[] = [];
-      for (const { operation } of api.operations) {
+      // What the others use is deleted last.
+      const isDeletion = ({ method }: DescribedOperation): number => Number(method === 'delete');
+      const operations = api.operations.toSorted((a, b) => isDeletion(a) - isDeletion(b));
+      for (const { operation } of operations) {
         const sample = operation['x-codeSamples'].find(({ lang }) => lang === 'TypeScript');
         if (sample === undefined) continue;
         const name = `${operation.operationId}.ts`;

@@ -31,6 +31,12 @@ const firstDay = {
 };
 const lastDay = { value: 'DAY', help: 'The last day, in UTC: YYYY-MM-DD. Default: today.' };
 
+const segmentName = { name: 'NAME', help: 'The name of the segment, as `segments list` shows it.' };
+const conditionFile = {
+  name: 'FILE',
+  help: 'A file with the condition as JSON, or with what `segments show --json` prints; - means standard input.',
+};
+
 const keyId = { name: 'KEY_ID', help: 'The id of the key, as `keys list` shows it.' };
 
 export const commands: readonly Command[] = [
@@ -310,6 +316,101 @@ export const commands: readonly Command[] = [
       'headgate sql --file revenue.sql --out revenue.parquet',
     ],
     run: async (call) => (await import('./sql.ts')).sql(call),
+  },
+  {
+    words: ['segments', 'list'],
+    options: ['json', 'url', 'key-file'],
+    summary: 'List the segments and their last evaluations.',
+    details:
+      'A segment is a saved condition on customers and what they did. The server evaluates all segments regularly. ' +
+      'The columns show how long ago that was, how long it took, and how many customers entered and left. If an ' +
+      'evaluation fails, the members stay. The key needs the scope analytics:read, and analytics:write to save, ' +
+      'refresh and delete. The page docs/segments.md explains conditions.',
+    examples: ['headgate segments list', 'headgate segments list --json'],
+    run: async (call) => (await import('./segments.ts')).listSegments(call),
+  },
+  {
+    words: ['segments', 'show'],
+    args: [segmentName],
+    options: ['json', 'url', 'key-file'],
+    summary: 'Show a segment, its condition and its last evaluation.',
+    examples: ['headgate segments show regulars', 'headgate segments show regulars --json'],
+    run: async (call) => (await import('./segments.ts')).showSegment(call),
+  },
+  {
+    words: ['segments', 'preview'],
+    args: [conditionFile],
+    options: ['json', 'url', 'key-file'],
+    summary: 'Count the customers for whom a condition and its parts hold.',
+    details:
+      'Prints the condition as a tree, with the exact number of customers for each part and a bar. Saves nothing.',
+    examples: ['headgate segments preview regulars.json', 'headgate segments preview regulars.json --json'],
+    run: async (call) => (await import('./segments.ts')).previewSegment(call),
+  },
+  {
+    words: ['segments', 'save'],
+    args: [
+      {
+        name: 'NAME',
+        help: 'The name: lower-case letters, digits, hyphens and underscores, beginning with a letter or digit.',
+      },
+      conditionFile,
+    ],
+    options: ['note', 'json', 'url', 'key-file'],
+    summary: 'Save a segment and evaluate it.',
+    details:
+      'Replaces the condition and the note of an existing segment. Customers who stay members keep the time since ' +
+      'which they are. If the condition cannot be evaluated now, the segment is saved and the command exits 1.',
+    examples: [
+      'headgate segments save regulars regulars.json --note "Who buys often"',
+      'headgate segments save regulars regulars.json --json',
+    ],
+    run: async (call) => (await import('./segments.ts')).saveSegment(call),
+  },
+  {
+    words: ['segments', 'members'],
+    args: [segmentName],
+    options: ['format', 'url', 'key-file'],
+    optionTexts: {
+      format: {
+        value: 'table|ndjson|csv',
+        help: 'The format of the members: table, ndjson or csv. Default: table.',
+      },
+    },
+    summary: 'Print all members of a segment.',
+    details:
+      'Prints the members as of the last evaluation, in the order of their ids, and since when they are members.',
+    examples: ['headgate segments members regulars', 'headgate segments members regulars --format csv'],
+    run: async (call) => (await import('./segments.ts')).listMembers(call),
+  },
+  {
+    words: ['segments', 'why'],
+    args: [segmentName, { name: 'CUSTOMER_ID', help: 'The `customer_id` of the customer.' }],
+    options: ['json', 'url', 'key-file'],
+    summary: 'Explain why a customer is a member of a segment or not.',
+    details:
+      'Evaluates the condition for the customer now, and prints it as a tree: whether each part holds, and the value ' +
+      'that it saw.',
+    examples: ['headgate segments why regulars 8b6f1c2e-0d5a-4f3b-9c7e-1a2b3c4d5e6f'],
+    run: async (call) => (await import('./segments.ts')).explainMember(call),
+  },
+  {
+    words: ['segments', 'refresh'],
+    args: [segmentName],
+    options: ['json', 'url', 'key-file'],
+    summary: 'Evaluate a segment now.',
+    details: 'If the evaluation fails, the members stay and the command exits 1.',
+    examples: ['headgate segments refresh regulars'],
+    run: async (call) => (await import('./segments.ts')).refreshSegment(call),
+  },
+  {
+    words: ['segments', 'delete'],
+    args: [segmentName],
+    options: ['json', 'url', 'key-file'],
+    summary: 'Delete a segment, with its members and their changes.',
+    details: 'A segment that another one uses is not deleted. This cannot be undone.',
+    examples: ['headgate segments delete regulars'],
+    run: async (call) => (await import('./segments.ts')).deleteSegment(call),
   },
   {
     words: ['report', 'recommendations'],

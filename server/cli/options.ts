@@ -118,6 +118,7 @@ export const options: Readonly<Record<string, Option>> = {
     value: 'SEGMENT',
     help: 'Compare with this segment, whose members get no recommendations.',
   },
+  note: { value: 'TEXT', help: 'A note for people. Default: the note in the file, or none.' },
   'include-deleted': { value: null, help: 'Also export the records that are marked as deleted.' },
   json: { value: null, help: 'Print one JSON value, for programs.' },
   help: { value: null, short: 'h', help: 'Show help, also after a command.' },

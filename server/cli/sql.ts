@@ -1,7 +1,5 @@
 // `headgate sql`: runs a query on the server and prints its result as a table, or passes on the server's response.
 
-import { readFile } from 'node:fs/promises';
-import { text as textOf } from 'node:stream/consumers';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
   AbortedError,
@@ -13,6 +11,7 @@ import {
 import { Failure } from '../failure.ts';
 import type { Call } from './call.ts';
 import { connect, type Server } from './connect.ts';
+import { readInput } from './input-file.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { shown } from './load/display.ts';
 import {
@@ -123,11 +122,7 @@ async function readStatement({ args, option }: Call): Promise<string | Failure> 
     return new Failure('sql takes QUERY or --file FILE, not both');
   if (given !== undefined) return given;
   if (file === undefined) return new Failure('sql needs QUERY, or --file FILE');
-  try {
-    return file === '-' ? await textOf(process.stdin) : await readFile(file, 'utf8');
-  } catch (error) {
-    return new Failure(`the file ${quote(file)} cannot be read: ${(error as Error).message}`);
-  }
+  return readInput(file);
 }
 
 /** Returns a number, boolean or null if the text is one in JSON, otherwise the text. */

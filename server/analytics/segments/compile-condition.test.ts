@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import type { Condition } from '@headgate/client/condition.ts';
 import fc from 'fast-check';
 import { Failure } from '../../failure.ts';
 import { membersSql } from './compile-condition.ts';
-import type { Condition } from './condition.ts';
 import type { ConditionNode } from './condition-node.ts';
 import { ConditionProblem } from './condition-problem.ts';
 import { fieldPaths } from './field-paths.ts';

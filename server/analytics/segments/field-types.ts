@@ -4,7 +4,7 @@ import type { ChoiceKind } from '@headgate/catalogue/kinds/choice.ts';
 import type { Kind } from '@headgate/catalogue/kinds/kind.ts';
 import { fieldPaths } from './field-paths.ts';
 
-/** Returns the code of `condition-fields.ts`. */
+/** Returns the code of `client/condition-fields.ts`. */
 export function conditionFieldsModule(): string {
   const types = Object.entries(fieldPaths).map(([type, paths]) => {
     const fields = Array.from(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import type { Condition } from '@headgate/client/condition.ts';
 import fc from 'fast-check';
-import type { Condition } from './condition.ts';
 import { MOST_LIST_VALUES, MOST_NODES, nodeCount, nodesOf, segmentsUsedIn } from './condition-node.ts';
 import { ConditionProblem } from './condition-problem.ts';
 import { parseCondition } from './parse-condition.ts';

@@ -15,6 +15,7 @@ import {
   noSegment,
   notValid,
 } from '../segment-handlers.ts';
+import { literal } from './code-samples.ts';
 import type { Example, Operation, Parameter } from './document-shape.ts';
 import { refTo } from './document-shape.ts';
 import { exampleRecordedAt, exampleRecords } from './example-records.ts';
@@ -245,6 +246,7 @@ function listSegments(): Operation {
       400: unknownParameter,
     },
     path: apiRoutes.listSegments.path,
+    typescript: `for (const segment of await client.segments()) {\n  console.log(segment.name, segment.count);\n}`,
     anchor: 'list',
   });
 }
@@ -263,6 +265,7 @@ function previewSegment(): Operation {
       400: badCondition,
     },
     path: apiRoutes.previewSegment.path,
+    typescript: `const preview = await client.previewSegment(${literal(condition)});\nconsole.log(preview.count, preview.nodes);`,
     anchor: 'preview',
   });
 }
@@ -279,6 +282,7 @@ function getSegment(): Operation {
       404: missing,
     },
     path: PATH,
+    typescript: `const segment = await client.getSegment('${NAME}');\nconsole.log(segment?.condition);`,
     anchor: 'get',
   });
 }
@@ -300,6 +304,7 @@ function saveSegment(): Operation {
     },
     path: PATH,
     method: 'PUT',
+    typescript: `const segment = await client.saveSegment('${NAME}', ${literal({ condition, note: listed.note })});\nconsole.log(segment.count, segment.failure);`,
     anchor: 'save',
   });
 }
@@ -322,6 +327,7 @@ function deleteSegment(): Operation {
     },
     path: PATH,
     method: 'DELETE',
+    typescript: `console.log(await client.deleteSegment('${NAME}'));`,
     anchor: 'delete',
   });
 }
@@ -340,6 +346,7 @@ function refreshSegment(): Operation {
     },
     path: `${PATH}/refresh`,
     method: 'POST',
+    typescript: `const segment = await client.refreshSegment('${NAME}');\nconsole.log(segment?.evaluation);`,
     anchor: 'refresh',
   });
 }
@@ -361,6 +368,7 @@ function listMembers(): Operation {
       404: missing,
     },
     path: `${PATH}/members`,
+    typescript: `for await (const member of client.segmentMembers('${NAME}')) {\n  console.log(member.customer_id, member.since);\n}`,
     anchor: 'members',
   });
 }
@@ -377,6 +385,7 @@ function explainMember(): Operation {
       404: refused(noCustomer),
     },
     path: `${PATH}/members/${CUSTOMER}`,
+    typescript: `const why = await client.explainMember('${NAME}', '${CUSTOMER}');\nconsole.log(why?.member, why?.nodes);`,
     anchor: 'why',
   });
 }
@@ -412,6 +421,7 @@ function listMemberChanges(): Operation {
       410: refused(changesGone(LATEST)),
     },
     path: `${PATH}/changes?after=0`,
+    typescript: `for await (const { changes, next } of client.memberChanges('${NAME}')) {\n  for (const { customer_id, change } of changes) console.log(customer_id, change);\n  console.log(next);\n}`,
     anchor: 'changes',
   });
 }
