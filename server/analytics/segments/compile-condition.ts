@@ -15,8 +15,8 @@ import {
 import { didSql } from './did-sql.ts';
 import { columnTypeOf, somePassesSql, valueJoins } from './path-sql.ts';
 import { samplePositionSql } from './sample.ts';
+import { testSql } from './sql-of-tests.ts';
 import { SqlParams, type Statement } from './sql-params.ts';
-import { testSql } from './test-sql.ts';
 
 /** The limit for a condition together with the conditions of all segments that it uses. */
 export const MOST_NODES_WITH_SEGMENTS = 256;

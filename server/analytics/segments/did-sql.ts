@@ -5,8 +5,8 @@ import { quoted } from '../../store/tables.ts';
 import type { DidNode, Measure, Window } from './condition-node.ts';
 import { events } from './field-paths.ts';
 import { andIsLive, columnTypeOf, somePassesSql, tableNameOf, valueJoins } from './path-sql.ts';
+import { paramOf, testSql } from './sql-of-tests.ts';
 import type { SqlParams } from './sql-params.ts';
-import { paramOf, testSql } from './test-sql.ts';
 
 interface Scope {
   readonly asOf: Date;
