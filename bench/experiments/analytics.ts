@@ -65,8 +65,9 @@ export const analytics: Experiment = async (bench) => {
   const found = [
     built,
     await queries(running, bare, bench),
-    await segment(running, bare, students, bench),
+    // Before anybody uploads, because it includes the server's peak memory.
     await besideQueries(running, bench),
+    await segment(running, bare, students, bench),
     await uploadsBesideReplica(bench),
   ];
   return {

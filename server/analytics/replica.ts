@@ -61,8 +61,8 @@ const CHANGES_AT_ONCE = 10_000;
 const ENTRIES_AT_ONCE = 1000;
 /** How many parts a transaction has at most. DuckDB takes a fifth less time for few large transactions. */
 const PARTS_PER_TRANSACTION = 5;
-/** Queries wait for changes, so writing them is not disturbed by pauses for this long. That is enough for most of them. */
-const UNDISTURBED_MS = 2000;
+/** Changes that queries wait for are written without pauses for as long as the queries wait. */
+const UNDISTURBED_MS = 10_000;
 /** A replica with other tables than these is built anew. */
 const tablesJson = JSON.stringify(replicaTables);
 

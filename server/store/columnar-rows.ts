@@ -15,11 +15,11 @@ export class RowCollector {
   readonly #types = new Map<UploadTypeName, Collected>();
   #characters = 0;
 
-  /** Adds the rows that exist of the given ids. Each column is a JSON array. */
-  add(type: UploadTypeName, ids: readonly string[], columnsJson: readonly string[]): void {
+  /** Adds the rows that exist of the given ids. The ids and each column are JSON arrays. */
+  add(type: UploadTypeName, idsJson: string, columnsJson: readonly string[]): void {
     const collected = this.#types.get(type) ?? { ids: [], columns: columnsJson.map(() => []) };
     this.#types.set(type, collected);
-    collected.ids.push(...ids);
+    collected.ids.push(idsJson.slice(1, -1));
     columnsJson.forEach((json, at) => {
       if (json === '[]') return;
       collected.columns[at]!.push(json.slice(1, -1));
@@ -34,7 +34,7 @@ export class RowCollector {
   rows(): readonly ColumnarRows[] {
     return [...this.#types].map(([type, { ids, columns }]) => ({
       type,
-      idsJson: JSON.stringify(ids),
+      idsJson: `[${ids.join(',')}]`,
       columnsJson: columns.map((parts) => `[${parts.join(',')}]`),
     }));
   }

@@ -375,7 +375,8 @@ async function columnarRows(
     for (const { types, last } of slicesByType(some, LOOKED_UP_AT_ONCE)) {
       for (const [type, ids] of types) {
         const table = tableOf(catalogueTables, type);
-        collector.add(type, ids, await columnsByKeys(run, table, organisation, ids));
+        const columns = await columnsByKeys(run, table, organisation, ids);
+        collector.add(type, JSON.stringify(ids), columns);
       }
       if (collector.isFull) return { rows: collector.rows(), cutAfter: last };
     }

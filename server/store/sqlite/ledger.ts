@@ -13,7 +13,6 @@ import {
   lineStart,
   positionAfter,
   runsOfOneEntry,
-  snapshotOf,
 } from '../changed-ids.ts';
 import { RowCollector, slicesByType } from '../columnar-rows.ts';
 import {
@@ -163,13 +162,21 @@ export function ledgerLists(prepare: Prepare) {
       type: UploadTypeName,
       afterId: string | null,
     ): Steps<SnapshotPart> {
-      const { name, key } = tableOf(catalogueTables, type);
-      const sql = `SELECT ${quoted(key)} FROM ${quoted(name)} WHERE organisation = ? AND ${quoted(key)} > ?
-        ORDER BY ${quoted(key)} LIMIT ${SNAPSHOT_IDS}`;
-      const ids = Array.from(arraysOf(prepare, sql, [organisation, afterId ?? '']), ([id]) => id as string);
-      const { rows, cutAfter } = yield* columnarRows(prepare, organisation, snapshotOf(type, ids));
-      const isLast = cutAfter === null && ids.length < SNAPSHOT_IDS;
-      return { rows, next: isLast ? null : (cutAfter?.id ?? ids.at(-1)!) };
+      const table = tableOf(catalogueTables, type);
+      const keyColumn = table.columns.findIndex(({ name }) => name === table.key);
+      const select = prepare(partSql(table));
+      select.setReturnArrays(true);
+      const collector = new RowCollector();
+      let last = afterId ?? '';
+      for (let read = 0; read < SNAPSHOT_IDS && !collector.isFull; read += ROWS_AT_ONCE) {
+        if (read > 0 && read % LOOK_UPS_PER_STEP === 0) yield;
+        const found = select.get(organisation, last) as unknown as [number, string | null, ...string[]];
+        const [count, lastFound, ...columnsJson] = found;
+        if (count > 0) collector.add(type, columnsJson[keyColumn]!, columnsJson);
+        if (count < ROWS_AT_ONCE) return { rows: collector.rows(), next: null };
+        last = lastFound!;
+      }
+      return { rows: collector.rows(), next: last };
     },
 
     *usage(organisation: OrganisationNumber, firstDay: string, lastDay: string): Steps<readonly Usage[]> {
@@ -226,13 +233,23 @@ function* changedIds(
   return { ids: isGone ? null : ids, latest };
 }
 
+function columnArraysSql(columns: Table['columns']): string {
+  const array = ({ name, kind }: Table['columns'][number]): string =>
+    `json_group_array(${codecs[kind].jsonSql(`stored.${quoted(name)}`)})`;
+  return columns.map(array).join(', ');
+}
+
+/** Returns the statement that reads rows after an id: their number, the last id, and the columns. */
+function partSql({ name, key, columns }: Table): string {
+  return `SELECT count(*), max(${quoted(key)}), ${columnArraysSql(columns)} FROM (
+    SELECT * FROM ${quoted(name)} WHERE organisation = ?1 AND ${quoted(key)} > ?2
+      ORDER BY ${quoted(key)} LIMIT ${ROWS_AT_ONCE}) AS stored`;
+}
+
 /** Returns the statement that reads rows column by column. Its parameters are the organisation and the ids. */
 function columnsSql({ name, key, columns }: Table): string {
-  const arrays = columns.map(
-    (column) => `json_group_array(${codecs[column.kind].jsonSql(`stored.${quoted(column.name)}`)})`,
-  );
   // CROSS JOIN makes SQLite look the ids up, instead of searching among them for every stored row.
-  return `SELECT ${arrays.join(', ')} FROM json_each(?2) AS wanted
+  return `SELECT ${columnArraysSql(columns)} FROM json_each(?2) AS wanted
     CROSS JOIN ${quoted(name)} AS stored ON stored.organisation = ?1 AND stored.${quoted(key)} = wanted.value`;
 }
 
@@ -252,7 +269,8 @@ function* columnarRows(
     for (const [type, ids] of types) {
       const select = prepare(columnStatements.get(type)!);
       select.setReturnArrays(true);
-      collector.add(type, ids, select.get(organisation, JSON.stringify(ids)) as unknown as readonly string[]);
+      const idsJson = JSON.stringify(ids);
+      collector.add(type, idsJson, select.get(organisation, idsJson) as unknown as readonly string[]);
     }
     if (collector.isFull) return { rows: collector.rows(), cutAfter: last };
     sinceStep += ROWS_AT_ONCE;
