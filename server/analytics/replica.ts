@@ -18,7 +18,8 @@ import { StoreUnavailable } from '../store/store.ts';
 import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
 import {
   copyMembers,
-  hasSegments,
+  hasLaterChanges,
+  isSame,
   type MembersCopy,
   removeMembers,
   type SegmentState,
@@ -89,6 +90,8 @@ export class Replica {
   readonly #closing = new AbortController();
   /** Whether the replica has followed the ledger since it was opened. Only then is it known to fit the ledger. */
   #isFollowing = false;
+  /** The revision of the segments whose members are in the replica. */
+  #segmentsRevision = 0;
 
   constructor(
     path: string,
@@ -112,12 +115,13 @@ export class Replica {
     const at = new Date();
     const deadlineMs = performance.now() + patienceMs;
     const seq = await this.#store.latestEntry(this.#organisation);
-    const { segments } = await this.#store.segments(this.#organisation);
+    const { revision, segments } = await this.#store.segments(this.#organisation);
     const isBehind = (): boolean =>
       !this.#isFollowing ||
       this.#state?.type !== null ||
       seqOf(this.#state) < seq ||
-      !hasSegments(this.#state.segments, segments);
+      this.#segmentsRevision < revision ||
+      hasLaterChanges(segments, this.#state.segments);
     while (!this.#isClosed && isBehind()) {
       this.#syncing ??= awaitedLater(
         this.#sync(seq).finally(() => {
@@ -354,7 +358,7 @@ export class Replica {
 
   /** Brings the members of all segments up to date, each segment in a transaction. */
   async #followSegments(): Promise<void> {
-    const { segments } = await this.#store.segments(this.#organisation);
+    const { revision, segments } = await this.#store.segments(this.#organisation);
     const copy: MembersCopy = {
       store: this.#store,
       organisation: this.#organisation,
@@ -362,11 +366,11 @@ export class Replica {
     };
     const others = (segment: number): readonly SegmentState[] =>
       this.#state!.segments.filter((known) => known.segment !== segment);
-    for (const { segment, name } of this.#state!.segments) {
-      if (segments.some((one) => one.segment === segment)) continue;
+    for (const state of this.#state!.segments) {
+      if (segments.some((segment) => isSame(state, segment))) continue;
       await this.#inTransaction(async () => {
-        await removeMembers(copy, name);
-        return { ...this.#state!, segments: others(segment) };
+        await removeMembers(copy, state.name);
+        return { ...this.#state!, segments: others(state.segment) };
       });
     }
     for (const segment of segments) {
@@ -379,6 +383,7 @@ export class Replica {
         return { ...this.#state!, segments: [...others(segment.segment), state] };
       });
     }
+    this.#segmentsRevision = revision;
   }
 
   /** Inserts rows, of which the replica has none yet. */
@@ -427,6 +432,7 @@ export class Replica {
     this.#opening = null;
     this.#state = null;
     this.#isFollowing = false;
+    this.#segmentsRevision = 0;
   }
 
   #delete(): void {
