@@ -204,10 +204,19 @@ export function memberChangeOf(values: readonly unknown[]): NumberedMemberChange
 export const allSegmentsSql =
   'SELECT organisation, segment, CASE WHEN name IS NULL THEN 1 ELSE 0 END FROM segments';
 
-/** Parameters: organisation, segment, time, limit. The numbers of the memberships that ended before the time. */
-export const endedSql = `SELECT left_seq FROM segment_memberships
-  WHERE organisation = $1 AND segment = $2 AND left_seq IS NOT NULL AND left_at_ms < $3 AND ${isVisible('left_seq')}
-  ORDER BY left_seq LIMIT $4`;
+/** Parameters: organisation, segment, limit. The memberships that ended first. */
+export const endedSql = `SELECT left_seq, left_at_ms FROM segment_memberships
+  WHERE organisation = $1 AND segment = $2 AND left_seq IS NOT NULL AND ${isVisible('left_seq')}
+  ORDER BY left_seq LIMIT $3`;
+
+/**
+ * Returns the number of the last membership that ended before the time, or null if none did. `ended` has the rows of
+ * `endedSql`, which are sorted by time, too. A condition on the time in the SQL would read all memberships that ended.
+ */
+export function lastEndedBefore(ended: readonly (readonly unknown[])[], timeMs: number): number | null {
+  const last = ended.findLast(([, leftAtMs]) => Number(leftAtMs) < timeMs);
+  return last === undefined ? null : Number(last[0]);
+}
 
 /** Parameters: organisation, segment, number. */
 export const deleteEndedSql =

@@ -16,6 +16,7 @@ import {
   finishSql,
   keepAfterSql,
   keepTokenSql,
+  lastEndedBefore,
   lastSeqSql,
   markDeletedSql,
   memberChangeOf,
@@ -218,10 +219,9 @@ function expireSome(
   leftBeforeMs: number,
 ): Promise<boolean> {
   return transaction(async ({ run }) => {
-    const values = [organisation, segment, leftBeforeMs, MEMBERSHIPS_AT_ONCE];
-    const ended = await run({ text: endedSql, values });
-    if (ended.length === 0) return false;
-    const last = Number(ended.at(-1)![0]);
+    const ended = await run({ text: endedSql, values: [organisation, segment, MEMBERSHIPS_AT_ONCE] });
+    const last = lastEndedBefore(ended, leftBeforeMs);
+    if (last === null) return false;
     await run({ text: deleteEndedSql, values: [organisation, segment, last] });
     await run({ text: keepAfterSql, values: [organisation, segment, last] });
     return ended.length === MEMBERSHIPS_AT_ONCE;

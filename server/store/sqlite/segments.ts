@@ -17,6 +17,7 @@ import {
   finishSql,
   keepAfterSql,
   keepTokenSql,
+  lastEndedBefore,
   lastSeqSql,
   markDeletedSql,
   memberChangeOf,
@@ -207,9 +208,9 @@ export function segmentWrites(prepare: Prepare) {
 
     /** Deletes some memberships that ended before the time. Returns true if more may be left. */
     expireMembershipsOf(organisation: OrganisationNumber, segment: number, leftBeforeMs: number): boolean {
-      const ended = run(endedSql, [organisation, segment, leftBeforeMs, MEMBERSHIPS_AT_ONCE]);
-      if (ended.length === 0) return false;
-      const last = ended.at(-1)![0]!;
+      const ended = run(endedSql, [organisation, segment, MEMBERSHIPS_AT_ONCE]);
+      const last = lastEndedBefore(ended, leftBeforeMs);
+      if (last === null) return false;
       run(deleteEndedSql, [organisation, segment, last]);
       run(keepAfterSql, [organisation, segment, last]);
       return ended.length === MEMBERSHIPS_AT_ONCE;
