@@ -81,8 +81,8 @@ export const setRevisionSql = `INSERT INTO segment_sets (organisation, revision)
   RETURNING revision`;
 
 /**
- * Parameters: organisation, revision, name, note, condition, time, used segments. The revision becomes the segment's number, and the
- * number after which its changes are counted.
+ * Parameters: organisation, revision, name, note, condition, time, used segments. The revision becomes the segment's
+ * number, and the number after which its changes are counted.
  */
 export const saveSegmentSql = `INSERT INTO segments
     (organisation, segment, name, note, condition, uses, created_at_ms, saved_at_ms, members, last_seq, kept_after_seq)
@@ -100,8 +100,6 @@ export function definitionValues(
   return [organisation, revision, name, note, conditionJson, nowMs, JSON.stringify(uses)];
 }
 
-export const lastSeqSql = 'SELECT last_seq FROM segments WHERE organisation = $1 AND name = $2';
-
 /**
  * Returns the revision after a segment was deleted. It is higher than the numbers of all its changes, so that a segment
  * that gets its name later does not use them again.
@@ -110,8 +108,9 @@ export function revisionAfterDeletion(revision: number, lastSeq: number): number
   return Math.max(revision, lastSeq) + 1;
 }
 
-export const markDeletedSql =
-  'UPDATE segments SET name = NULL, token = NULL WHERE organisation = $1 AND name = $2';
+/** Parameters: organisation, name. Returns the number of the segment's last change. */
+export const markDeletedSql = `UPDATE segments SET name = NULL, token = NULL
+  WHERE organisation = $1 AND name = $2 RETURNING last_seq`;
 
 /** Parameters: the times of `DueTimes`. */
 export const dueSql = `SELECT organisation, name FROM segments

@@ -17,7 +17,6 @@ import {
   keepAfterSql,
   keepTokenSql,
   lastEndedBefore,
-  lastSeqSql,
   markDeletedSql,
   memberChangeOf,
   memberChangesSql,
@@ -79,10 +78,11 @@ export function segmentStore(connections: Connections): SegmentStore {
 
     deleteSegment: (organisation, revision, name) =>
       of(organisation).transaction(async ({ run }) => {
-        const [row] = await run({ text: `${lastSeqSql} FOR UPDATE`, values: [organisation, name] });
+        // Like `saveSegment`, this locks the revision before the segment, so that the two cannot wait for each other.
+        if (!(await setRevision(run, organisation, revision, revision))) return false;
+        const [row] = await run({ text: markDeletedSql, values: [organisation, name] });
         const next = revisionAfterDeletion(revision, Number(row?.[0] ?? 0));
-        if (!(await setRevision(run, organisation, revision, next))) return false;
-        await run({ text: markDeletedSql, values: [organisation, name] });
+        await setRevision(run, organisation, revision, next);
         return true;
       }),
 

@@ -18,7 +18,6 @@ import {
   keepAfterSql,
   keepTokenSql,
   lastEndedBefore,
-  lastSeqSql,
   markDeletedSql,
   memberChangeOf,
   memberChangesSql,
@@ -153,10 +152,10 @@ export function segmentWrites(prepare: Prepare) {
     },
 
     markSegmentDeleted(organisation: OrganisationNumber, revision: number, name: string): boolean {
-      const [row] = run(lastSeqSql, [organisation, name]);
+      if (run(setRevisionSql, [organisation, revision, revision]).length === 0) return false;
+      const [row] = run(markDeletedSql, [organisation, name]);
       const next = revisionAfterDeletion(revision, Number(row?.[0] ?? 0));
-      if (run(setRevisionSql, [organisation, revision, next]).length === 0) return false;
-      run(markDeletedSql, [organisation, name]);
+      run(setRevisionSql, [organisation, revision, next]);
       return true;
     },
 
