@@ -68,7 +68,7 @@ export interface Reading {
 export function readReplica<Result>(
   { replicas, onStuck }: ReplicaService,
   order: Owner & { readonly timeoutMs: number },
-  /** The subject of the sentence for the client if it takes too long, such as `The report`. */
+  /** `subject` begins the sentence for the client if it fails, for example `The report`. */
   { signal, subject }: { readonly signal: AbortSignal; readonly subject: string },
   use: (reading: Reading) => Promise<Result | SqlRefusal>,
 ): Promise<Result | SqlRefusal> {
@@ -84,7 +84,7 @@ export function readReplica<Result>(
     } catch (error) {
       if (!(error instanceof QueryFailed)) throw error;
       if (clock.isStuck) onStuck();
-      return refusalOf(error.failure, `${subject} took longer than ${timeoutMs / 1000} s.`);
+      return refusalOf(error.failure, subject, timeoutMs);
     } finally {
       // While DuckDB runs a query, this would block the whole process.
       if (!clock.isStuck) connection.disconnectSync();
@@ -92,8 +92,18 @@ export function readReplica<Result>(
   });
 }
 
-function refusalOf({ kind, message }: QueryFailure, tooSlow: string): SqlRefusal {
-  if (kind === 'invalid' && isDamage(message)) throw new DamagedReplica(message);
-  if (kind === 'too_slow') return { kind, message: tooSlow, position: null };
-  return { kind: kind === 'too_large' ? kind : 'unavailable', message, position: null };
+/** The messages of `failure` advise on the SQL, which the client did not write. */
+function refusalOf({ kind, message }: QueryFailure, subject: string, timeoutMs: number): SqlRefusal {
+  const position = null;
+  switch (kind) {
+    case 'too_slow':
+      return { kind, message: `${subject} took longer than ${timeoutMs / 1000} s.`, position };
+    case 'too_large':
+      return { kind, message: `${subject} needs more memory than it may use.`, position };
+    case 'cancelled':
+      return { kind: 'unavailable', message: `${subject} was cancelled.`, position };
+    case 'invalid':
+      if (isDamage(message)) throw new DamagedReplica(message);
+      return { kind: 'unavailable', message, position };
+  }
 }
