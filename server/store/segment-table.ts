@@ -70,7 +70,7 @@ export function segmentValues(segment: Segment): Value[] {
 
 export const revisionSql = 'SELECT revision FROM segment_sets WHERE organisation = $1';
 
-/** A deleted segment has no name until its memberships are deleted, too. */
+/** A deleted segment loses its name at once. Its row is deleted after its memberships. */
 export const segmentsSql = `SELECT ${columns} FROM segments
   WHERE organisation = $1 AND name IS NOT NULL ORDER BY name`;
 
@@ -170,7 +170,7 @@ export function membershipValues(membership: Membership): Value[] {
   return [customerId, enteredSeq, sinceMs, leftSeq, leftAtMs];
 }
 
-/** The lowest id, before which no list begins. */
+/** The lowest id. With the number 0, it is before the position of every membership. */
 export const NIL_ID = '00000000-0000-0000-0000-000000000000';
 
 /** Parameters: organisation, segment, customer. */
