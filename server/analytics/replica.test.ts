@@ -135,10 +135,10 @@ for (const databases of testDatabases) {
           type === INTERACTIONS
             ? await everyInteraction(store, organisation)
             : await everyRecord(store, organisation, type);
-        const keyPosition = columns.findIndex((column) => column.name === key);
+        const keyPosition = columns.findIndex((column) => column.name === key[0]);
         const sorted = stored.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
         const shown = columns.map(storedFormSql).join(', ');
-        assert.deepEqual(await replicated(`SELECT ${shown} FROM ${name} ORDER BY "${key}"`), sorted, type);
+        assert.deepEqual(await replicated(`SELECT ${shown} FROM ${name} ORDER BY "${key[0]}"`), sorted, type);
       }
       const entries = (
         await replicated('SELECT seq, request_id::VARCHAR FROM uploads ORDER BY seq DESC')

@@ -395,7 +395,7 @@ export class Replica {
   /** Inserts rows, and replaces those that the replica has already. */
   async #replace(rows: ColumnarRows): Promise<void> {
     const { name, key } = recordTables.get(rows.type)!;
-    await this.#run(`DELETE FROM "${name}" WHERE "${key}" IN (${rowsSql([{ type: 'UUID' }])})`, [
+    await this.#run(`DELETE FROM "${name}" WHERE "${key[0]}" IN (${rowsSql([{ type: 'UUID' }])})`, [
       rows.idsJson,
     ]);
     await this.#insert(rows);
