@@ -269,6 +269,33 @@ for (const databases of testDatabases) {
       assert.deepEqual(reports, []);
     });
 
+    test('continues after the store failed while it was read ahead', async () => {
+      await begin();
+      await upload('tags', [recordRow('tags')]);
+      let isDown = true;
+      const down = () => Promise.reject(new StoreUnavailable('down'));
+      const failing: Store = {
+        ...store,
+        snapshot: (...args) => (isDown ? down() : store.snapshot(...args)),
+        changedRows: (...args) => (isDown ? down() : store.changedRows(...args)),
+        // A failed read must be noticed even if nobody waits for it yet.
+        ledgerSize: () => sleep(20).then(() => store.ledgerSize()),
+      };
+      replica = new Replica(fileOf(organisation), optionsIn(folder), failing, organisation, (report) =>
+        reports.push(report),
+      );
+      await assert.rejects(replica.catchUp(PATIENCE_MS), StoreUnavailable);
+      isDown = false;
+      await assertSame();
+      await upload('tags', [recordRow('tags')]);
+      isDown = true;
+      await assert.rejects(replica.catchUp(PATIENCE_MS), StoreUnavailable);
+      isDown = false;
+      await assertSame();
+      await replica.close();
+      assert.deepEqual(reports, []);
+    });
+
     test('is built anew if it is of another ledger, or the changes have expired', async () => {
       await begin();
       await upload('tags', [recordRow('tags')]);

@@ -108,8 +108,8 @@ export class Replica {
   }
 
   /**
-   * Resolves when the replica contains everything that is in the ledger now, or after `patienceMs`. The replica goes on
-   * catching up after that. The members of segments are brought up to date, too.
+   * Resolves when the replica contains everything that is in the ledger now, or after `patienceMs`. The replica
+   * continues to catch up after that. The members of segments are brought up to date, too.
    */
   async catchUp(patienceMs: number): Promise<Wanted> {
     const at = new Date();
@@ -274,11 +274,12 @@ export class Replica {
   /** Copies the records of a type, part by part. Reads the next part while the last one is written. */
   async #copyRecords(type: UploadTypeName): Promise<void> {
     const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
-    const read = (afterId: string | null) => this.#store.snapshot(this.#organisation, type, afterId);
+    const read = (afterId: string | null) =>
+      awaitedLater(this.#store.snapshot(this.#organisation, type, afterId));
     let reading = read(this.#state!.afterId);
     await this.#writeParts(0, async (state) => {
       const { rows, next } = await reading;
-      if (next !== null) reading = awaitedLater(read(next));
+      if (next !== null) reading = read(next);
       for (const ofType of rows) await this.#insert(ofType);
       return {
         state: { ...state, type: next === null ? nextType : type, afterId: next },
@@ -289,15 +290,17 @@ export class Replica {
 
   /** Writes changes up to an entry, part by part. Reads the next part while the last one is written. */
   async #followChanges(wantedSeq: number): Promise<void> {
-    const read = (after: ChangePosition) =>
-      this.#store.changedRows(this.#organisation, { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE });
+    const read = (after: ChangePosition) => {
+      const page = { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE };
+      return awaitedLater(this.#store.changedRows(this.#organisation, page));
+    };
     let reading = read(this.#state!.position);
     await this.#writeParts(UNDISTURBED_MS, async (state) => {
       const part = await reading;
       if (part.kind === 'gone') throw new Unusable(`the changes after it are not in the ledger`);
       const { rows, next } = part;
       const isLast = next.ids === null && next.seq >= Math.min(wantedSeq, part.latest);
-      if (!isLast) reading = awaitedLater(read(next));
+      if (!isLast) reading = read(next);
       const requestId =
         next.ids === null ? ((await this.#entryAt(next.seq))?.requestId ?? null) : state.requestId;
       for (const ofType of rows) await this.#replace(ofType);
@@ -471,7 +474,7 @@ function rowsSql(columns: readonly { readonly type: string }[]): string {
   return `SELECT ${values.join(', ')} FROM (VALUES (${columns.map(() => '?').join(', ')})) AS given(${names.join(', ')})`;
 }
 
-/** Returns the promise. If it is rejected before anybody awaits it, the process goes on. */
+/** Returns the promise. If it is rejected before anybody awaits it, the process does not end. */
 function awaitedLater<Result>(promise: Promise<Result>): Promise<Result> {
   promise.catch(() => {});
   return promise;
