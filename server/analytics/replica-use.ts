@@ -1,8 +1,7 @@
 // How queries, reports and segments use a replica: what they wait for, and what happens if it cannot be used.
 
 import type { DuckDBConnection } from '@duckdb/node-api';
-import type { OrganisationNumber } from '../store/rows.ts';
-import type { SqlRefusal } from './analytics-orders.ts';
+import type { Order, SqlRefusal } from './analytics-orders.ts';
 import type { AsOf, Replica } from './replica.ts';
 import { type Replicas, ReplicasBusy } from './replicas.ts';
 import { QueryClock } from './sql/query-clock.ts';
@@ -19,16 +18,10 @@ export function isDamage(message: string): boolean {
   return /corrupt|checksum|database has been invalidated/i.test(message);
 }
 
-/** Whose replica is used. */
-interface Owner {
-  readonly organisation: OrganisationNumber;
-  readonly orgId: string;
-}
-
 /** Calls `use` with the organisation's replica. If the replica cannot be used, returns a refusal that says why. */
 export async function withReplica<Result>(
   replicas: Replicas,
-  { organisation, orgId }: Owner,
+  { organisation, orgId }: Order,
   use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
 ): Promise<Result | SqlRefusal> {
   const unavailable = (message: string): SqlRefusal => ({ kind: 'unavailable', message, position: null });
@@ -67,7 +60,7 @@ export interface Reading {
 /** Brings the organisation's replica up to date, and calls `use`, which must wait for DuckDB with `wait`. */
 export function readReplica<Result>(
   { replicas, onStuck }: ReplicaService,
-  order: Owner & { readonly timeoutMs: number },
+  order: Order,
   /** `subject` begins the sentence for the client if it fails, for example `The report`. */
   { signal, subject }: { readonly signal: AbortSignal; readonly subject: string },
   use: (reading: Reading) => Promise<Result | SqlRefusal>,
