@@ -30,7 +30,8 @@ export async function withReplica<Result>(
       try {
         return await use(replica, wanted);
       } catch (error) {
-        if (!(error instanceof DamagedReplica)) throw error;
+        // After an internal error of DuckDB, the open database refuses everything.
+        if (!(error instanceof DamagedReplica) && !isDamage(readQueryError(error, '').message)) throw error;
         await replica.discard();
         return unavailable("The copy of the organisation's data was damaged and is made again; try again.");
       }
