@@ -162,7 +162,8 @@ function columnTables(): string {
       column.type,
       nullable.has(`${name}.${column.name}`) ? 'yes' : 'no',
     ]);
-    return `### ${name}\n\nKey: \`${key}\`.\n\n${table(['Column', 'Type', 'May be null'], rows)}`;
+    const keys = key.map((column) => `\`${column}\``).join(', ');
+    return `### ${name}\n\nKey: ${keys}.\n\n${table(['Column', 'Type', 'May be null'], rows)}`;
   };
   return replicaTables.map(section).join('\n');
 }

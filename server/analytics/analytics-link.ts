@@ -77,14 +77,19 @@ export class AnalyticsLink {
     return this.#ask('/explanation', order, signal);
   }
 
-  /** Evaluates segments. What came of it is in the store. */
+  /** Evaluates segments, and stores the results. */
   evaluate(order: EvaluationOrder, signal: AbortSignal): Promise<EvaluationOutcome | SqlRefusal> {
     return this.#ask('/evaluation', order, signal);
   }
 
   async #ask<Answer>(path: string, order: object, signal: AbortSignal): Promise<Answer | SqlRefusal> {
     const answer = await this.#order(path, order, signal);
-    return answer.kind === 'refused' ? answer.refusal : ((await json(answer.body)) as Answer);
+    if (answer.kind === 'refused') return answer.refusal;
+    try {
+      return (await json(answer.body)) as Answer;
+    } catch (error) {
+      return this.#refusalOf(error);
+    }
   }
 
   async #order(path: string, order: object, signal: AbortSignal): Promise<SqlAnswer> {
@@ -94,12 +99,16 @@ export class AnalyticsLink {
       const refusal = (await json(body)) as SqlRefusal;
       return { kind: 'refused', refusal: { ...refusal, message: this.#withoutPaths(refusal.message) } };
     } catch (error) {
-      const { code, message: reason } = error as NodeJS.ErrnoException;
-      const message = goneCodes.has(code)
-        ? 'The process that runs queries ended unexpectedly; it may have needed too much memory. It is started again.'
-        : `Analytics is not available: ${this.#withoutPaths(reason)}`;
-      return { kind: 'refused', refusal: { kind: 'unavailable', message, position: null } };
+      return { kind: 'refused', refusal: this.#refusalOf(error) };
     }
+  }
+
+  #refusalOf(error: unknown): SqlRefusal {
+    const { code, message: reason } = error as NodeJS.ErrnoException;
+    const message = goneCodes.has(code)
+      ? 'The process that runs queries ended unexpectedly; it may have needed too much memory. It is started again.'
+      : `Analytics is not available: ${this.#withoutPaths(reason)}`;
+    return { kind: 'unavailable', message, position: null };
   }
 
   /** The query of another organisation may have ended the process, so each query is sent a second time. */

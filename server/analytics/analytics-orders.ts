@@ -33,16 +33,20 @@ export function isTooLongForSocket(setup: AnalyticsSetup): boolean {
 export const sqlFormats = ['json', 'csv', 'ndjson', 'parquet'] as const;
 export type SqlFormat = (typeof sqlFormats)[number];
 
-/** A query that the analytics process runs. Its response is the rendered result, or a refusal. */
-export interface SqlOrder {
+/** What every order to the analytics process has: whose replica is used, and for how long DuckDB may use it. */
+export interface Order {
   readonly organisation: OrganisationNumber;
   readonly orgId: string;
+  readonly timeoutMs: number;
+}
+
+/** A query that the analytics process runs. Its response is the rendered result, or a refusal. */
+export interface SqlOrder extends Order {
   readonly sql: string;
   readonly params: readonly (string | number | boolean | null)[];
   readonly format: SqlFormat;
   /** The most rows of the response, or null if there is no limit. */
   readonly mostRows: number | null;
-  readonly timeoutMs: number;
 }
 
 /** How long after a touch a purchase is credited to it, in days, in ascending order. */
@@ -57,43 +61,31 @@ export const reportGroupings = [
 ] as const satisfies readonly ReportGrouping[];
 
 /** A recommendation report that the analytics process computes. */
-export interface ReportOrder {
-  readonly organisation: OrganisationNumber;
-  readonly orgId: string;
+export interface ReportOrder extends Order {
   /** The first and the last day, in UTC. */
   readonly from: string;
   readonly to: string;
   readonly by: ReportGrouping | null;
   /** The segment that gets no recommendations, or null for no comparison with one. */
   readonly holdout: string | null;
-  readonly timeoutMs: number;
 }
 
 /** A condition whose members the analytics process counts. The condition is valid. */
-export interface PreviewOrder {
-  readonly organisation: OrganisationNumber;
-  readonly orgId: string;
+export interface PreviewOrder extends Order {
   readonly condition: unknown;
-  readonly timeoutMs: number;
 }
 
 /** A customer for whom the analytics process explains a segment's condition. */
-export interface ExplanationOrder {
-  readonly organisation: OrganisationNumber;
-  readonly orgId: string;
+export interface ExplanationOrder extends Order {
   readonly segment: string;
   readonly customerId: string;
-  readonly timeoutMs: number;
 }
 
 /** Segments that the analytics process evaluates. */
-export interface EvaluationOrder {
-  readonly organisation: OrganisationNumber;
-  readonly orgId: string;
+export interface EvaluationOrder extends Order {
   readonly segments: readonly string[];
   /** How long to wait for the end of another evaluation of the same segment. */
   readonly patienceMs: number;
-  readonly timeoutMs: number;
 }
 
 export interface EvaluationOutcome {

@@ -10,7 +10,7 @@ import type { ReplicaTable } from './replica-tables.ts';
 
 const table: ReplicaTable = {
   name: 'notes',
-  key: 'id',
+  key: ['id'],
   columns: [
     { name: 'id', type: 'UUID' },
     { name: 'text', type: 'VARCHAR' },

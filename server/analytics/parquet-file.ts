@@ -69,7 +69,7 @@ async function copy(
   { path, table: { name, key }, hasVersions }: ParquetFile,
   signal: AbortSignal,
 ): Promise<number | Failure> {
-  const last = `WHERE rowid IN (SELECT max(rowid) FROM "${name}" GROUP BY "${key}")`;
+  const last = `WHERE rowid IN (SELECT max(rowid) FROM "${name}" GROUP BY ${key.map((column) => `"${column}"`).join(', ')})`;
   const options = `FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES '${ROW_GROUP}'`;
   const stop = (): void => connection.interrupt();
   signal.addEventListener('abort', stop);

@@ -20,10 +20,14 @@ export interface MembersCopy {
   run(sql: string, values: DuckDBValue[]): Promise<void>;
 }
 
-export function hasSegments(states: readonly SegmentState[], segments: readonly Segment[]): boolean {
-  if (states.length !== segments.length) return false;
+export function isSame(state: SegmentState, { segment, name }: Segment): boolean {
+  return state.segment === segment && state.name === name;
+}
+
+/** Returns whether a segment has later changes than the replica. A segment without a state was deleted meanwhile. */
+export function hasLaterChanges(segments: readonly Segment[], states: readonly SegmentState[]): boolean {
   const seqs = new Map(states.map(({ segment, lastSeq }) => [segment, lastSeq]));
-  return segments.every(({ segment, lastSeq }) => seqs.get(segment)! >= lastSeq);
+  return segments.some(({ segment, lastSeq }) => seqs.get(segment)! < lastSeq);
 }
 
 export async function removeMembers({ run }: MembersCopy, name: string): Promise<void> {
@@ -31,19 +35,21 @@ export async function removeMembers({ run }: MembersCopy, name: string): Promise
 }
 
 /**
- * Brings the members of a segment up to date, from the changes since `known`, or from all members if it is undefined or
- * too old. Returns the number of the last change.
+ * Brings the members of a segment up to date and returns the number of the last change. Copies all members if there is
+ * no known state, or if the store does not have all changes since then: they have expired, or the store was restored
+ * from a backup.
  */
 export async function copyMembers(
   copy: MembersCopy,
   segment: Segment,
   known: SegmentState | undefined,
 ): Promise<number> {
-  if (known !== undefined && known.lastSeq >= segment.keptAfterSeq) {
+  const { keptAfterSeq, lastSeq } = segment;
+  if (known !== undefined && known.lastSeq >= keptAfterSeq && known.lastSeq <= lastSeq) {
     return followMembers(copy, segment, known.lastSeq);
   }
   await copyAll(copy, segment);
-  return followMembers(copy, segment, segment.lastSeq);
+  return followMembers(copy, segment, lastSeq);
 }
 
 async function copyAll(copy: MembersCopy, { segment, name }: Segment): Promise<void> {

@@ -13,8 +13,8 @@ export interface ReplicaColumn {
 
 export interface ReplicaTable {
   readonly name: string;
-  /** The column that identifies a row. */
-  readonly key: string;
+  /** The columns that identify a row. Records have one. */
+  readonly key: readonly string[];
   readonly columns: readonly ReplicaColumn[];
 }
 
@@ -36,14 +36,14 @@ export const recordTables: ReadonlyMap<UploadTypeName, ReplicaTable> = new Map(
   uploadTypeNames.map((type) => {
     const { name, key, columns } = tableOf(catalogueTables, type);
     const replicated = columns.map((column) => ({ name: column.name, type: columnTypes[column.kind] }));
-    return [type, { name, key, columns: replicated }];
+    return [type, { name, key: [key], columns: replicated }];
   }),
 );
 
 /** The ledger's entries. */
 export const uploadsTable: ReplicaTable = {
   name: 'uploads',
-  key: 'seq',
+  key: ['seq'],
   columns: [
     { name: 'seq', type: 'BIGINT' },
     { name: 'request_id', type: 'UUID' },
@@ -64,7 +64,7 @@ export const uploadsTable: ReplicaTable = {
 /** The members of all segments, as of their last evaluation. */
 export const segmentMembersTable: ReplicaTable = {
   name: 'segment_members',
-  key: 'customer_id',
+  key: ['segment', 'customer_id'],
   columns: [
     { name: 'segment', type: 'VARCHAR' },
     { name: 'customer_id', type: 'UUID' },

@@ -1,8 +1,7 @@
 // How queries, reports and segments use a replica: what they wait for, and what happens if it cannot be used.
 
 import type { DuckDBConnection } from '@duckdb/node-api';
-import type { OrganisationNumber } from '../store/rows.ts';
-import type { SqlRefusal } from './analytics-orders.ts';
+import type { Order, SqlRefusal } from './analytics-orders.ts';
 import type { AsOf, Replica } from './replica.ts';
 import { type Replicas, ReplicasBusy } from './replicas.ts';
 import { QueryClock } from './sql/query-clock.ts';
@@ -19,16 +18,10 @@ export function isDamage(message: string): boolean {
   return /corrupt|checksum|database has been invalidated/i.test(message);
 }
 
-/** Whose replica is used. */
-interface Owner {
-  readonly organisation: OrganisationNumber;
-  readonly orgId: string;
-}
-
 /** Calls `use` with the organisation's replica. If the replica cannot be used, returns a refusal that says why. */
 export async function withReplica<Result>(
   replicas: Replicas,
-  { organisation, orgId }: Owner,
+  { organisation, orgId }: Order,
   use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
 ): Promise<Result | SqlRefusal> {
   const unavailable = (message: string): SqlRefusal => ({ kind: 'unavailable', message, position: null });
@@ -37,7 +30,8 @@ export async function withReplica<Result>(
       try {
         return await use(replica, wanted);
       } catch (error) {
-        if (!(error instanceof DamagedReplica)) throw error;
+        // After an internal error of DuckDB, the open database refuses everything.
+        if (!(error instanceof DamagedReplica) && !isDamage(readQueryError(error, '').message)) throw error;
         await replica.discard();
         return unavailable("The copy of the organisation's data was damaged and is made again; try again.");
       }
@@ -67,8 +61,8 @@ export interface Reading {
 /** Brings the organisation's replica up to date, and calls `use`, which must wait for DuckDB with `wait`. */
 export function readReplica<Result>(
   { replicas, onStuck }: ReplicaService,
-  order: Owner & { readonly timeoutMs: number },
-  /** The subject of the sentence for the client if it takes too long, such as `The report`. */
+  order: Order,
+  /** `subject` begins the sentence for the client if it fails, for example `The report`. */
   { signal, subject }: { readonly signal: AbortSignal; readonly subject: string },
   use: (reading: Reading) => Promise<Result | SqlRefusal>,
 ): Promise<Result | SqlRefusal> {
@@ -84,7 +78,7 @@ export function readReplica<Result>(
     } catch (error) {
       if (!(error instanceof QueryFailed)) throw error;
       if (clock.isStuck) onStuck();
-      return refusalOf(error.failure, `${subject} took longer than ${timeoutMs / 1000} s.`);
+      return refusalOf(error.failure, subject, timeoutMs);
     } finally {
       // While DuckDB runs a query, this would block the whole process.
       if (!clock.isStuck) connection.disconnectSync();
@@ -92,8 +86,18 @@ export function readReplica<Result>(
   });
 }
 
-function refusalOf({ kind, message }: QueryFailure, tooSlow: string): SqlRefusal {
-  if (kind === 'invalid' && isDamage(message)) throw new DamagedReplica(message);
-  if (kind === 'too_slow') return { kind, message: tooSlow, position: null };
-  return { kind: kind === 'too_large' ? kind : 'unavailable', message, position: null };
+/** The messages of `failure` advise on the SQL, which the client did not write. */
+function refusalOf({ kind, message }: QueryFailure, subject: string, timeoutMs: number): SqlRefusal {
+  const position = null;
+  switch (kind) {
+    case 'too_slow':
+      return { kind, message: `${subject} took longer than ${timeoutMs / 1000} s.`, position };
+    case 'too_large':
+      return { kind, message: `${subject} needs more memory than it may use.`, position };
+    case 'cancelled':
+      return { kind: 'unavailable', message: `${subject} was cancelled.`, position };
+    case 'invalid':
+      if (isDamage(message)) throw new DamagedReplica(message);
+      return { kind: 'unavailable', message, position };
+  }
 }

@@ -135,10 +135,10 @@ for (const databases of testDatabases) {
           type === INTERACTIONS
             ? await everyInteraction(store, organisation)
             : await everyRecord(store, organisation, type);
-        const keyPosition = columns.findIndex((column) => column.name === key);
+        const keyPosition = columns.findIndex((column) => column.name === key[0]);
         const sorted = stored.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
         const shown = columns.map(storedFormSql).join(', ');
-        assert.deepEqual(await replicated(`SELECT ${shown} FROM ${name} ORDER BY "${key}"`), sorted, type);
+        assert.deepEqual(await replicated(`SELECT ${shown} FROM ${name} ORDER BY "${key[0]}"`), sorted, type);
       }
       const entries = (
         await replicated('SELECT seq, request_id::VARCHAR FROM uploads ORDER BY seq DESC')
@@ -263,6 +263,33 @@ for (const databases of testDatabases) {
         await assert.rejects(replica.connect(), StoreUnavailable);
         assert.equal(existsSync(`${path}.opening`), false);
       }
+      isDown = false;
+      await assertSame();
+      await replica.close();
+      assert.deepEqual(reports, []);
+    });
+
+    test('continues after the store failed while it was read ahead', async () => {
+      await begin();
+      await upload('tags', [recordRow('tags')]);
+      let isDown = true;
+      const down = () => Promise.reject(new StoreUnavailable('down'));
+      const failing: Store = {
+        ...store,
+        snapshot: (...args) => (isDown ? down() : store.snapshot(...args)),
+        changedRows: (...args) => (isDown ? down() : store.changedRows(...args)),
+        // A failed read must be noticed even if nobody waits for it yet.
+        ledgerSize: () => sleep(20).then(() => store.ledgerSize()),
+      };
+      replica = new Replica(fileOf(organisation), optionsIn(folder), failing, organisation, (report) =>
+        reports.push(report),
+      );
+      await assert.rejects(replica.catchUp(PATIENCE_MS), StoreUnavailable);
+      isDown = false;
+      await assertSame();
+      await upload('tags', [recordRow('tags')]);
+      isDown = true;
+      await assert.rejects(replica.catchUp(PATIENCE_MS), StoreUnavailable);
       isDown = false;
       await assertSame();
       await replica.close();

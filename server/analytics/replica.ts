@@ -18,7 +18,8 @@ import { StoreUnavailable } from '../store/store.ts';
 import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
 import {
   copyMembers,
-  hasSegments,
+  hasLaterChanges,
+  isSame,
   type MembersCopy,
   removeMembers,
   type SegmentState,
@@ -89,6 +90,8 @@ export class Replica {
   readonly #closing = new AbortController();
   /** Whether the replica has followed the ledger since it was opened. Only then is it known to fit the ledger. */
   #isFollowing = false;
+  /** The revision of the segments whose members are in the replica. */
+  #segmentsRevision = 0;
 
   constructor(
     path: string,
@@ -105,19 +108,20 @@ export class Replica {
   }
 
   /**
-   * Resolves when the replica contains everything that is in the ledger now, or after `patienceMs`. The replica goes on
-   * catching up after that. The members of segments are brought up to date, too.
+   * Resolves when the replica contains everything that is in the ledger now, or after `patienceMs`. The replica
+   * continues to catch up after that. The members of segments are brought up to date, too.
    */
   async catchUp(patienceMs: number): Promise<Wanted> {
     const at = new Date();
     const deadlineMs = performance.now() + patienceMs;
     const seq = await this.#store.latestEntry(this.#organisation);
-    const { segments } = await this.#store.segments(this.#organisation);
+    const { revision, segments } = await this.#store.segments(this.#organisation);
     const isBehind = (): boolean =>
       !this.#isFollowing ||
       this.#state?.type !== null ||
       seqOf(this.#state) < seq ||
-      !hasSegments(this.#state.segments, segments);
+      this.#segmentsRevision < revision ||
+      hasLaterChanges(segments, this.#state.segments);
     while (!this.#isClosed && isBehind()) {
       this.#syncing ??= awaitedLater(
         this.#sync(seq).finally(() => {
@@ -270,11 +274,12 @@ export class Replica {
   /** Copies the records of a type, part by part. Reads the next part while the last one is written. */
   async #copyRecords(type: UploadTypeName): Promise<void> {
     const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
-    const read = (afterId: string | null) => this.#store.snapshot(this.#organisation, type, afterId);
+    const read = (afterId: string | null) =>
+      awaitedLater(this.#store.snapshot(this.#organisation, type, afterId));
     let reading = read(this.#state!.afterId);
     await this.#writeParts(0, async (state) => {
       const { rows, next } = await reading;
-      if (next !== null) reading = awaitedLater(read(next));
+      if (next !== null) reading = read(next);
       for (const ofType of rows) await this.#insert(ofType);
       return {
         state: { ...state, type: next === null ? nextType : type, afterId: next },
@@ -285,15 +290,17 @@ export class Replica {
 
   /** Writes changes up to an entry, part by part. Reads the next part while the last one is written. */
   async #followChanges(wantedSeq: number): Promise<void> {
-    const read = (after: ChangePosition) =>
-      this.#store.changedRows(this.#organisation, { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE });
+    const read = (after: ChangePosition) => {
+      const page = { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE };
+      return awaitedLater(this.#store.changedRows(this.#organisation, page));
+    };
     let reading = read(this.#state!.position);
     await this.#writeParts(UNDISTURBED_MS, async (state) => {
       const part = await reading;
       if (part.kind === 'gone') throw new Unusable(`the changes after it are not in the ledger`);
       const { rows, next } = part;
       const isLast = next.ids === null && next.seq >= Math.min(wantedSeq, part.latest);
-      if (!isLast) reading = awaitedLater(read(next));
+      if (!isLast) reading = read(next);
       const requestId =
         next.ids === null ? ((await this.#entryAt(next.seq))?.requestId ?? null) : state.requestId;
       for (const ofType of rows) await this.#replace(ofType);
@@ -354,7 +361,7 @@ export class Replica {
 
   /** Brings the members of all segments up to date, each segment in a transaction. */
   async #followSegments(): Promise<void> {
-    const { segments } = await this.#store.segments(this.#organisation);
+    const { revision, segments } = await this.#store.segments(this.#organisation);
     const copy: MembersCopy = {
       store: this.#store,
       organisation: this.#organisation,
@@ -362,11 +369,11 @@ export class Replica {
     };
     const others = (segment: number): readonly SegmentState[] =>
       this.#state!.segments.filter((known) => known.segment !== segment);
-    for (const { segment, name } of this.#state!.segments) {
-      if (segments.some((one) => one.segment === segment)) continue;
+    for (const state of this.#state!.segments) {
+      if (segments.some((segment) => isSame(state, segment))) continue;
       await this.#inTransaction(async () => {
-        await removeMembers(copy, name);
-        return { ...this.#state!, segments: others(segment) };
+        await removeMembers(copy, state.name);
+        return { ...this.#state!, segments: others(state.segment) };
       });
     }
     for (const segment of segments) {
@@ -379,6 +386,7 @@ export class Replica {
         return { ...this.#state!, segments: [...others(segment.segment), state] };
       });
     }
+    this.#segmentsRevision = revision;
   }
 
   /** Inserts rows, of which the replica has none yet. */
@@ -390,7 +398,7 @@ export class Replica {
   /** Inserts rows, and replaces those that the replica has already. */
   async #replace(rows: ColumnarRows): Promise<void> {
     const { name, key } = recordTables.get(rows.type)!;
-    await this.#run(`DELETE FROM "${name}" WHERE "${key}" IN (${rowsSql([{ type: 'UUID' }])})`, [
+    await this.#run(`DELETE FROM "${name}" WHERE "${key[0]}" IN (${rowsSql([{ type: 'UUID' }])})`, [
       rows.idsJson,
     ]);
     await this.#insert(rows);
@@ -427,6 +435,7 @@ export class Replica {
     this.#opening = null;
     this.#state = null;
     this.#isFollowing = false;
+    this.#segmentsRevision = 0;
   }
 
   #delete(): void {
@@ -465,7 +474,7 @@ function rowsSql(columns: readonly { readonly type: string }[]): string {
   return `SELECT ${values.join(', ')} FROM (VALUES (${columns.map(() => '?').join(', ')})) AS given(${names.join(', ')})`;
 }
 
-/** Returns the promise. If it is rejected before anybody awaits it, the process goes on. */
+/** Returns the promise. If it is rejected before anybody awaits it, the process does not end. */
 function awaitedLater<Result>(promise: Promise<Result>): Promise<Result> {
   promise.catch(() => {});
   return promise;

@@ -1,5 +1,5 @@
-// Evaluates the segments of all organisations regularly. Several servers may do so at once: a segment is evaluated by the
-// one that begins first, and is then not due for the others.
+// Evaluates the segments of all organisations regularly. Several servers may do so at once: the one that begins first
+// evaluates a segment, which is then not due for the others.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OrganisationStore } from '../store/organisations.ts';
@@ -17,31 +17,33 @@ export interface SegmentSchedule {
   readonly sqlTimeoutMs: number;
 }
 
-type ScheduledStore = OrganisationStore & Pick<SegmentStore, 'dueSegments'>;
+type ScheduledStore = Pick<OrganisationStore, 'organisations'> & Pick<SegmentStore, 'dueSegments'>;
+type Evaluator = Pick<AnalyticsLink, 'evaluate'>;
 
 /** Returns a function that ends the schedule. */
 export function evaluateRegularly(
   store: ScheduledStore,
-  analytics: AnalyticsLink,
+  analytics: Evaluator,
   schedule: SegmentSchedule,
   onError: (error: unknown) => void,
 ): () => void {
   const ended = new AbortController();
   const pauseMs = Math.min(schedule.segmentsEveryMs / 2, LONGEST_PAUSE_MS);
-  const goOn = async (): Promise<void> => {
+  const repeat = async (): Promise<void> => {
     while (!ended.signal.aborted) {
-      await evaluateDue(store, analytics, schedule, ended.signal).catch(onError);
+      await evaluateDue(store, analytics, schedule, onError, ended.signal).catch(onError);
       await sleep(pauseMs, undefined, { signal: ended.signal, ref: false }).catch(() => {});
     }
   };
-  void goOn();
+  void repeat();
   return () => ended.abort();
 }
 
 async function evaluateDue(
   store: ScheduledStore,
-  analytics: AnalyticsLink,
+  analytics: Evaluator,
   { segmentsEveryMs, sqlTimeoutMs }: SegmentSchedule,
+  onError: (error: unknown) => void,
   signal: AbortSignal,
 ): Promise<void> {
   const nowMs = Date.now();
@@ -59,6 +61,7 @@ async function evaluateDue(
     const orgId = orgIds.get(organisation)!;
     const order = { organisation, orgId, segments, patienceMs: 0, timeoutMs: sqlTimeoutMs };
     const outcome = await analytics.evaluate(order, signal);
-    if ('kind' in outcome && !signal.aborted) throw new Error(outcome.message);
+    // The other organisations are evaluated nevertheless.
+    if ('kind' in outcome && !signal.aborted) onError(new Error(outcome.message));
   }
 }

@@ -10,7 +10,6 @@ import {
   type SqlFormat,
   type SqlRefusal,
 } from '../analytics/analytics-orders.ts';
-
 import { Failure } from '../failure.ts';
 import { usagePeriod } from '../ledger/usage.ts';
 import type { AppDependencies } from './app-dependencies.ts';
@@ -20,7 +19,7 @@ import { lacksScope } from './gate.ts';
 import { badQuery, readChoice, readQuery } from './query.ts';
 import type { Handler } from './read-handlers.ts';
 import { CSV_TYPE, isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
-import { whenLeft } from './request-observation.ts';
+import { leftSignal } from './request-observation.ts';
 import { inTurn, type WorkSlots } from './work-slots.ts';
 
 const MOST_PARAMS = 1000;
@@ -95,10 +94,9 @@ export function passOn(
   ask: (signal: AbortSignal) => Promise<SqlAnswer>,
 ): Promise<FastifyReply> {
   return inTurn(slots, tooManyQueries, request, reply, async () => {
-    const left = new AbortController();
-    whenLeft(request, () => left.abort());
-    const answer = await ask(left.signal);
-    if (left.signal.aborted) {
+    const left = leftSignal(request);
+    const answer = await ask(left);
+    if (left.aborted) {
       request.raw.socket.destroy();
       return reply.hijack();
     }
@@ -116,7 +114,7 @@ export function refusalOf({ kind, message, position }: SqlRefusal): Refusal {
   return { refusal: 'bad_request', message, ...(position === null ? {} : { position }) };
 }
 
-/** Returns the format with which a response begins that the client accepts first. */
+/** Returns the first known format in the Accept header, or JSON. */
 function formatOf(accept: string | undefined): SqlFormat {
   for (const part of (accept ?? '').split(',')) {
     const type = part.split(';', 1)[0]!.trim().toLowerCase();

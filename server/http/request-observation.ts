@@ -92,6 +92,13 @@ export function whenLeft(request: FastifyRequest, stop: () => void): void {
   if (socket.readableEnded) stop();
 }
 
+/** Returns a signal that is aborted when the client leaves. */
+export function leftSignal(request: FastifyRequest): AbortSignal {
+  const left = new AbortController();
+  whenLeft(request, () => left.abort());
+  return left.signal;
+}
+
 /** Notes that the body has arrived completely. */
 export function noteBody({ watched }: FastifyRequest, byteLength: number, readAtMs: number): void {
   watched!.bodyBytes = byteLength;

@@ -1,5 +1,5 @@
-// Handles the requests for segments: their conditions, members and changes. The store has them; the analytics process
-// evaluates them.
+// Handles the requests for segments, which are in the store: their conditions, members and changes. The analytics
+// process evaluates them.
 
 import { Readable } from 'node:stream';
 import { dateTime, dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
@@ -28,7 +28,7 @@ import { acceptsCsv, acceptsNdjson } from './header-values.ts';
 import { readCursor, readLimit, readQuery, readWhole, wholeNumber, writeCursor } from './query.ts';
 import { type Handler, pathId, sendPage } from './read-handlers.ts';
 import { CSV_TYPE, isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
-import { whenLeft } from './request-observation.ts';
+import { leftSignal } from './request-observation.ts';
 import { inTurn } from './work-slots.ts';
 
 export const LARGEST_PAGE_MEMBER_CHANGES = 5000;
@@ -181,7 +181,7 @@ export function explainMember(service: AppDependencies): Handler {
     const { sqlTimeoutMs: timeoutMs } = service.sqlLimits;
     return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
       const order = { organisation, orgId, segment: name, customerId, timeoutMs };
-      const answer = await analytics.explain(order, signalOf(request));
+      const answer = await analytics.explain(order, leftSignal(request));
       if ('kind' in answer) return refuse(reply, refusalOf(answer));
       if (answer.explanation === null) return refuse(reply, noCustomer);
       const { member, nodes } = answer.explanation;
@@ -280,7 +280,7 @@ async function evaluateAndSend(
   return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
     const timeoutMs = service.sqlLimits.sqlTimeoutMs;
     const order = { organisation, orgId, segments: [name], patienceMs: EVALUATION_PATIENCE_MS, timeoutMs };
-    const outcome = await analytics.evaluate(order, signalOf(request));
+    const outcome = await analytics.evaluate(order, leftSignal(request));
     if ('kind' in outcome) return refuse(reply, refusalOf(outcome));
     if (outcome.running.includes(name)) return refuse(reply, beingEvaluated);
     return sendSegment(service, request, reply, name);
@@ -388,12 +388,6 @@ function shownSegment(segment: Segment): object {
 
 function shownTime(ms: number): string {
   return dateTime.present(dateTimeFromMs(ms)) as string;
-}
-
-function signalOf(request: FastifyRequest): AbortSignal {
-  const left = new AbortController();
-  whenLeft(request, () => left.abort());
-  return left.signal;
 }
 
 /** Returns the refusal of a condition, with the path of the node that is not valid. */

@@ -70,7 +70,7 @@ export function segmentValues(segment: Segment): Value[] {
 
 export const revisionSql = 'SELECT revision FROM segment_sets WHERE organisation = $1';
 
-/** A deleted segment has no name until its memberships are deleted, too. */
+/** A deleted segment loses its name at once. Its row is deleted after its memberships. */
 export const segmentsSql = `SELECT ${columns} FROM segments
   WHERE organisation = $1 AND name IS NOT NULL ORDER BY name`;
 
@@ -81,8 +81,8 @@ export const setRevisionSql = `INSERT INTO segment_sets (organisation, revision)
   RETURNING revision`;
 
 /**
- * Parameters: organisation, revision, name, note, condition, time, used segments. The revision becomes the segment's number, and the
- * number after which its changes are counted.
+ * Parameters: organisation, revision, name, note, condition, time, used segments. The revision becomes the segment's
+ * number, and the number after which its changes are counted.
  */
 export const saveSegmentSql = `INSERT INTO segments
     (organisation, segment, name, note, condition, uses, created_at_ms, saved_at_ms, members, last_seq, kept_after_seq)
@@ -100,8 +100,6 @@ export function definitionValues(
   return [organisation, revision, name, note, conditionJson, nowMs, JSON.stringify(uses)];
 }
 
-export const lastSeqSql = 'SELECT last_seq FROM segments WHERE organisation = $1 AND name = $2';
-
 /**
  * Returns the revision after a segment was deleted. It is higher than the numbers of all its changes, so that a segment
  * that gets its name later does not use them again.
@@ -110,8 +108,9 @@ export function revisionAfterDeletion(revision: number, lastSeq: number): number
   return Math.max(revision, lastSeq) + 1;
 }
 
-export const markDeletedSql =
-  'UPDATE segments SET name = NULL, token = NULL WHERE organisation = $1 AND name = $2';
+/** Parameters: organisation, name. Returns the number of the segment's last change. */
+export const markDeletedSql = `UPDATE segments SET name = NULL, token = NULL
+  WHERE organisation = $1 AND name = $2 RETURNING last_seq`;
 
 /** Parameters: the times of `DueTimes`. */
 export const dueSql = `SELECT organisation, name FROM segments
@@ -171,7 +170,7 @@ export function membershipValues(membership: Membership): Value[] {
   return [customerId, enteredSeq, sinceMs, leftSeq, leftAtMs];
 }
 
-/** The lowest id, before which no list begins. */
+/** The lowest id. With the number 0, it is before the position of every membership. */
 export const NIL_ID = '00000000-0000-0000-0000-000000000000';
 
 /** Parameters: organisation, segment, customer. */
@@ -204,10 +203,19 @@ export function memberChangeOf(values: readonly unknown[]): NumberedMemberChange
 export const allSegmentsSql =
   'SELECT organisation, segment, CASE WHEN name IS NULL THEN 1 ELSE 0 END FROM segments';
 
-/** Parameters: organisation, segment, time, limit. The numbers of the memberships that ended before the time. */
-export const endedSql = `SELECT left_seq FROM segment_memberships
-  WHERE organisation = $1 AND segment = $2 AND left_seq IS NOT NULL AND left_at_ms < $3 AND ${isVisible('left_seq')}
-  ORDER BY left_seq LIMIT $4`;
+/** Parameters: organisation, segment, limit. The memberships that ended first. */
+export const endedSql = `SELECT left_seq, left_at_ms FROM segment_memberships
+  WHERE organisation = $1 AND segment = $2 AND left_seq IS NOT NULL AND ${isVisible('left_seq')}
+  ORDER BY left_seq LIMIT $3`;
+
+/**
+ * Returns the number of the last membership that ended before the time, or null if none did. `ended` has the rows of
+ * `endedSql`, which are sorted by time, too. A condition on the time in the SQL would read all memberships that ended.
+ */
+export function lastEndedBefore(ended: readonly (readonly unknown[])[], timeMs: number): number | null {
+  const last = ended.findLast(([, leftAtMs]) => Number(leftAtMs) < timeMs);
+  return last === undefined ? null : Number(last[0]);
+}
 
 /** Parameters: organisation, segment, number. */
 export const deleteEndedSql =

@@ -1,7 +1,7 @@
 // The store interface for segments: their conditions, their members, and who entered and left them.
 //
-// An evaluation writes its changes in steps and makes them visible at its end, all at once. One evaluation of a segment
-// runs at a time. One that was interrupted leaves nothing that can be seen, and the next one removes its rest.
+// An evaluation writes its changes in steps and makes them all visible at its end. One evaluation of a segment runs at a
+// time. What an interrupted one has written is never visible, and the next one deletes it.
 
 import type { OrganisationNumber } from './rows.ts';
 
@@ -50,9 +50,9 @@ export interface SegmentDefinition {
 
 /** When a segment has to be evaluated. */
 export interface DueTimes {
-  /** A segment is due if it was not evaluated since then, or not since it was saved. */
+  /** A segment is due if its last evaluation was before this time, or before it was saved. */
   readonly evaluatedBeforeMs: number;
-  /** A failed evaluation is not repeated unless it was before this time. */
+  /** A failed evaluation is retried only if it was before this time. */
   readonly attemptedBeforeMs: number;
 }
 
@@ -92,7 +92,7 @@ export interface Membership {
 /** The position of a membership in the list, which is sorted by customer and then by number. */
 export type MembershipPosition = Pick<Membership, 'customerId' | 'enteredSeq'>;
 
-/** How many changes or memberships one call reads, writes or deletes at most. Other writes wait for a call. */
+/** The most changes or memberships that one write has, because uploads wait for it. */
 export const MEMBERSHIPS_AT_ONCE = 2000;
 
 /** An evaluation that has written nothing for this long, not even an empty list of changes, was interrupted. */
@@ -145,7 +145,7 @@ export interface SegmentStore {
     after: MembershipPosition | null,
     limit: number,
   ): Promise<readonly Membership[]>;
-  /** Returns since when the customer has been a member, or null if he is none. */
+  /** Returns since when the customer has been a member, or null if the customer is not a member. */
   memberSince(organisation: OrganisationNumber, segment: number, customerId: string): Promise<number | null>;
   /** Returns up to `limit` changes after a number, in the order of their numbers. */
   memberChanges(
@@ -154,7 +154,7 @@ export interface SegmentStore {
     afterSeq: number,
     limit: number,
   ): Promise<readonly NumberedMemberChange[]>;
-  /** Deletes memberships that ended before the time, and the rest of deleted segments. */
+  /** Deletes memberships that ended before the time, and all memberships of deleted segments. */
   expireMemberships(leftBeforeMs: number): Promise<void>;
   /** Adds or replaces a segment of another store, with its number and its evaluation. */
   copySegment(

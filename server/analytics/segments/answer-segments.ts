@@ -1,4 +1,5 @@
-// Answers what servers ask about conditions: how many customers they hold for, and why they hold for a customer or not.
+// Computes previews and explanations of conditions: for how many customers a condition holds, and why it holds for a
+// customer or not.
 
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { Failure } from '../../failure.ts';
@@ -71,7 +72,7 @@ export async function answerExplanation(
   const { segments } = await store.segments(organisation);
   const others = await readConditions(store, organisation, segments, [order.segment]);
   const condition = others.get(order.segment);
-  if (condition === undefined) return invalid(`the condition of ${order.segment} is not valid any more`);
+  if (condition === undefined) return invalid(`the condition of ${order.segment} is no longer valid`);
   return readReplica(
     service,
     order,

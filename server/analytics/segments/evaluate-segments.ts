@@ -1,5 +1,5 @@
-// Evaluates segments: compares for whom their conditions hold with the members that the store has, and writes who
-// entered and left to the store.
+// Evaluates segments: compares the customers for whom a condition holds with the members in the store, and stores who
+// entered and who left.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,7 +22,7 @@ import type { Statement } from './sql-params.ts';
 
 const TRY_AGAIN_MS = 100;
 
-/** Evaluates the segments one after the other. What came of it is in the store. */
+/** Evaluates the segments one after the other, and stores the results and failures. */
 export async function evaluateSegments(
   service: ReplicaService,
   store: SegmentStore,
@@ -40,11 +40,11 @@ export async function evaluateSegments(
       running.push(name);
       continue;
     }
-    const endKeeping = keepBegun(store, key);
+    const stopRenewing = renewToken(store, key);
     const options = { signal, subject: 'The evaluation' };
     const evaluated = await readReplica(service, order, options, (reading) =>
       evaluate(reading, store, key, begun),
-    ).finally(endKeeping);
+    ).finally(stopRenewing);
     if ('kind' in evaluated) await store.failEvaluation(key, Date.now(), evaluated.message);
     else await store.finishEvaluation(key, evaluated);
   }
@@ -65,11 +65,11 @@ async function begin(
   }
 }
 
-/** Shows other processes that the evaluation goes on. Returns a function that ends this. */
-function keepBegun(store: SegmentStore, key: EvaluationKey): () => void {
+/** Renews the token until the returned function is called, so that no other process regards the evaluation as abandoned. */
+function renewToken(store: SegmentStore, key: EvaluationKey): () => void {
   // If the store fails, the evaluation's next write reports it.
-  const keep = (): void => void store.writeMemberChanges(key, 0, [], Date.now()).catch(() => {});
-  const timer = setInterval(keep, EVALUATION_ABANDONED_MS / 4);
+  const renew = (): void => void store.writeMemberChanges(key, 0, [], Date.now()).catch(() => {});
+  const timer = setInterval(renew, EVALUATION_ABANDONED_MS / 4);
   return () => clearInterval(timer);
 }
 
@@ -102,7 +102,7 @@ const ended: SqlRefusal = {
   position: null,
 };
 
-/** Resolves to the statement that selects the members of a segment. */
+/** Resolves to the statement that selects the customers for whom the condition of a segment holds. */
 async function statementOf(
   store: SegmentStore,
   organisation: OrganisationNumber,
@@ -112,9 +112,12 @@ async function statementOf(
   const { segments } = await store.segments(organisation);
   const conditions = await readConditions(store, organisation, segments, [name]);
   const condition = conditions.get(name);
-  if (condition === undefined) return new Failure('The condition has a field that is not known any more.');
+  if (condition === undefined)
+    return new Failure('The condition is no longer valid: this version does not know one of its fields.');
   const statement = membersSql(condition, { asOf, conditionOf: (used) => conditions.get(used) ?? null });
-  return statement instanceof Failure ? new Failure(`Not possible: ${statement.reason}.`) : statement;
+  return statement instanceof Failure
+    ? new Failure(`The segment cannot be evaluated: ${statement.reason}.`)
+    : statement;
 }
 
 /** Writes who has entered and left, and returns how many. Returns null if the evaluation has been ended. */

@@ -10,8 +10,8 @@ import { withUsed } from './segment-graph.ts';
 export type ConditionStore = Pick<SegmentStore, 'segmentConditions'>;
 
 /**
- * Resolves to the conditions of the named segments and of all that they use, by name. A condition is left out if it is not
- * valid any more, because this version of Headgate does not know one of its fields.
+ * Resolves to the conditions of the named segments and of all that they use, by name. A condition is left out if it is
+ * no longer valid, because this version of Headgate does not know one of its fields.
  */
 export async function readConditions(
   store: ConditionStore,

@@ -1,6 +1,7 @@
 // The rules for saving and deleting a segment.
 
-import { quote } from '@headgate/catalogue/kinds/kind.ts';
+import { Flaw, quote } from '@headgate/catalogue/kinds/kind.ts';
+import { text } from '@headgate/catalogue/kinds/text.ts';
 import { Failure } from '../../failure.ts';
 import type { OrganisationNumber } from '../../store/rows.ts';
 import type { Segment } from '../../store/segments.ts';
@@ -23,8 +24,10 @@ export const NAME_RULE =
 /** Returns the note, or why it is not valid. */
 export function checkNote(note: unknown): string | null | Failure {
   if (note === undefined || note === null) return null;
-  if (typeof note === 'string' && note.length <= MOST_NOTE_CHARACTERS && note.isWellFormed()) return note;
-  return new Failure(`note must be a text of at most ${MOST_NOTE_CHARACTERS} characters, or null`);
+  const flaw = text.check(note, false);
+  if (flaw instanceof Flaw) return new Failure(`note ${flaw.message}`);
+  if ((note as string).length <= MOST_NOTE_CHARACTERS) return note as string;
+  return new Failure(`note must have at most ${MOST_NOTE_CHARACTERS} characters`);
 }
 
 /** A condition that can be saved or evaluated. */

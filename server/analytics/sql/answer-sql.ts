@@ -63,11 +63,8 @@ function runOnReplica(
     const refusal = await check(replica, order.sql);
     if (refusal !== null) return refusal;
     const wanted = await catchingUp;
-    // If another organisation waits, only the client's reading can take longer than this.
-    const endSoon = (): void => void setTimeout(() => response.destroy(), order.timeoutMs).unref();
-    placeWanted.addEventListener('abort', endSoon);
-    const failure = await send(replica, exported, order, wanted, response, signal);
-    placeWanted.removeEventListener('abort', endSoon);
+    const forget = destroyOnceWanted(response, placeWanted, order.timeoutMs);
+    const failure = await send(replica, exported, order, wanted, response, signal).finally(forget);
     if (failure === null) return null;
     if (isStuck(failure)) service.onStuck();
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
@@ -83,6 +80,27 @@ async function check(replica: Replica, sql: string): Promise<SqlRefusal | null> 
   } finally {
     connection.disconnectSync();
   }
+}
+
+/**
+ * Destroys the response `withinMs` after another organisation wants the place of the replica. By then the query has
+ * ended, so that only a client that reads slowly is affected. Returns a function that stops this.
+ */
+export function destroyOnceWanted(
+  response: Pick<ServerResponse, 'destroy'>,
+  placeWanted: AbortSignal,
+  withinMs: number,
+): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const begin = (): void => {
+    timer = setTimeout(() => response.destroy(), withinMs);
+  };
+  if (placeWanted.aborted) begin();
+  else placeWanted.addEventListener('abort', begin);
+  return () => {
+    clearTimeout(timer);
+    placeWanted.removeEventListener('abort', begin);
+  };
 }
 
 async function send(

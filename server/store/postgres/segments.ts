@@ -16,7 +16,7 @@ import {
   finishSql,
   keepAfterSql,
   keepTokenSql,
-  lastSeqSql,
+  lastEndedBefore,
   markDeletedSql,
   memberChangeOf,
   memberChangesSql,
@@ -78,10 +78,11 @@ export function segmentStore(connections: Connections): SegmentStore {
 
     deleteSegment: (organisation, revision, name) =>
       of(organisation).transaction(async ({ run }) => {
-        const [row] = await run({ text: `${lastSeqSql} FOR UPDATE`, values: [organisation, name] });
+        // Like `saveSegment`, this locks the revision before the segment, so that the two cannot wait for each other.
+        if (!(await setRevision(run, organisation, revision, revision))) return false;
+        const [row] = await run({ text: markDeletedSql, values: [organisation, name] });
         const next = revisionAfterDeletion(revision, Number(row?.[0] ?? 0));
-        if (!(await setRevision(run, organisation, revision, next))) return false;
-        await run({ text: markDeletedSql, values: [organisation, name] });
+        await setRevision(run, organisation, revision, next);
         return true;
       }),
 
@@ -218,10 +219,9 @@ function expireSome(
   leftBeforeMs: number,
 ): Promise<boolean> {
   return transaction(async ({ run }) => {
-    const values = [organisation, segment, leftBeforeMs, MEMBERSHIPS_AT_ONCE];
-    const ended = await run({ text: endedSql, values });
-    if (ended.length === 0) return false;
-    const last = Number(ended.at(-1)![0]);
+    const ended = await run({ text: endedSql, values: [organisation, segment, MEMBERSHIPS_AT_ONCE] });
+    const last = lastEndedBefore(ended, leftBeforeMs);
+    if (last === null) return false;
     await run({ text: deleteEndedSql, values: [organisation, segment, last] });
     await run({ text: keepAfterSql, values: [organisation, segment, last] });
     return ended.length === MEMBERSHIPS_AT_ONCE;

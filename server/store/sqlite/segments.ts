@@ -17,7 +17,7 @@ import {
   finishSql,
   keepAfterSql,
   keepTokenSql,
-  lastSeqSql,
+  lastEndedBefore,
   markDeletedSql,
   memberChangeOf,
   memberChangesSql,
@@ -152,10 +152,10 @@ export function segmentWrites(prepare: Prepare) {
     },
 
     markSegmentDeleted(organisation: OrganisationNumber, revision: number, name: string): boolean {
-      const [row] = run(lastSeqSql, [organisation, name]);
+      if (run(setRevisionSql, [organisation, revision, revision]).length === 0) return false;
+      const [row] = run(markDeletedSql, [organisation, name]);
       const next = revisionAfterDeletion(revision, Number(row?.[0] ?? 0));
-      if (run(setRevisionSql, [organisation, revision, next]).length === 0) return false;
-      run(markDeletedSql, [organisation, name]);
+      run(setRevisionSql, [organisation, revision, next]);
       return true;
     },
 
@@ -207,9 +207,9 @@ export function segmentWrites(prepare: Prepare) {
 
     /** Deletes some memberships that ended before the time. Returns true if more may be left. */
     expireMembershipsOf(organisation: OrganisationNumber, segment: number, leftBeforeMs: number): boolean {
-      const ended = run(endedSql, [organisation, segment, leftBeforeMs, MEMBERSHIPS_AT_ONCE]);
-      if (ended.length === 0) return false;
-      const last = ended.at(-1)![0]!;
+      const ended = run(endedSql, [organisation, segment, MEMBERSHIPS_AT_ONCE]);
+      const last = lastEndedBefore(ended, leftBeforeMs);
+      if (last === null) return false;
       run(deleteEndedSql, [organisation, segment, last]);
       run(keepAfterSql, [organisation, segment, last]);
       return ended.length === MEMBERSHIPS_AT_ONCE;
