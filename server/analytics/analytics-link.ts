@@ -78,7 +78,10 @@ export class AnalyticsLink {
   }
 
   /** Evaluates segments, and stores the results. */
-  evaluate(order: EvaluationOrder, signal: AbortSignal): Promise<EvaluationOutcome | SqlRefusal> {
+  evaluate(
+    order: EvaluationOrder,
+    signal: AbortSignal = this.#closing.signal,
+  ): Promise<EvaluationOutcome | SqlRefusal> {
     return this.#ask('/evaluation', order, signal);
   }
 

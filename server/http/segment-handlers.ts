@@ -280,7 +280,8 @@ async function evaluateAndSend(
   return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
     const timeoutMs = service.sqlLimits.sqlTimeoutMs;
     const order = { organisation, orgId, segments: [name], patienceMs: EVALUATION_PATIENCE_MS, timeoutMs };
-    const outcome = await analytics.evaluate(order, leftSignal(request));
+    // If the client leaves, the evaluation goes on, because its result is stored.
+    const outcome = await analytics.evaluate(order);
     if ('kind' in outcome) return refuse(reply, refusalOf(outcome));
     if (outcome.running.includes(name)) return refuse(reply, beingEvaluated);
     return sendSegment(service, request, reply, name);
