@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { takePartial } from '../store/sqlite/backup-folder.ts';
+import { SCHEMA_VERSION } from '../store/sqlite/migrations.ts';
 import { runHeadgate } from './run.ts';
 
 interface Ran {
@@ -94,7 +95,10 @@ test('with --json the command prints one JSON value', async (t) => {
   const { size } = statSync(file);
   assert.deepEqual(
     [summary, err],
-    [{ file, bytes: size, schema_version: 2, organisations: 1, records: 0, interactions: 0 }, []],
+    [
+      { file, bytes: size, schema_version: SCHEMA_VERSION, organisations: 1, records: 0, interactions: 0 },
+      [],
+    ],
   );
 });
 

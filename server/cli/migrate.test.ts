@@ -3,8 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { SCHEMA_VERSION } from '../store/postgres/migrations.ts';
 import { testClusters } from '../store/postgres/test-cluster.ts';
 import { testServer } from '../store/postgres/test-server.ts';
+import { SCHEMA_VERSION as SQLITE_SCHEMA_VERSION } from '../store/sqlite/migrations.ts';
 import { runHeadgate } from './run.ts';
 
 async function migrate(
@@ -36,12 +38,12 @@ test('an SQLite file is migrated, and a second migration changes nothing', async
   for (let times = 1; times <= 2; times++) {
     assert.deepEqual(await migrate(database), {
       exitCode: 0,
-      out: [isUpToDate(2), 'It is an SQLite file, on this machine.'],
+      out: [isUpToDate(SQLITE_SCHEMA_VERSION), 'It is an SQLite file, on this machine.'],
       err: [],
     });
   }
   assert.deepEqual((await migrate(database, '--json')).out, [
-    '{"database":"sqlite","schema_version":2,"citus":null}',
+    `{"database":"sqlite","schema_version":${SQLITE_SCHEMA_VERSION},"citus":null}`,
   ]);
 });
 
@@ -50,11 +52,11 @@ test('a PostgreSQL database without Citus is migrated', async (t) => {
   const { url, drop } = await server.newDatabase();
   t.after(drop);
   assert.deepEqual((await migrate(url, '--json')).out, [
-    '{"database":"postgres","schema_version":3,"citus":null}',
+    `{"database":"postgres","schema_version":${SCHEMA_VERSION},"citus":null}`,
   ]);
   assert.deepEqual(await migrate(url), {
     exitCode: 0,
-    out: [isUpToDate(3), 'It is a PostgreSQL database without Citus, on one server.'],
+    out: [isUpToDate(SCHEMA_VERSION), 'It is a PostgreSQL database without Citus, on one server.'],
     err: [],
   });
 });
@@ -95,14 +97,14 @@ for (const testCluster of testClusters) {
     const first = await migrate(plain.url);
     assert.equal(first.exitCode, 0);
     assert.deepEqual(first.out.slice(-2), [
-      isUpToDate(3),
+      isUpToDate(SCHEMA_VERSION),
       `It is a Citus cluster; its tables are distributed over ${cluster.workers} nodes.`,
     ]);
     const lines = first.out.slice(0, -2);
     assert.ok(lines.includes('Distributed the table transactions.'));
     assert.ok(lines.every((line) => /^Distributed the table [a-z_]+\.$/.test(line)));
     assert.deepEqual((await migrate(plain.url)).out, [
-      isUpToDate(3),
+      isUpToDate(SCHEMA_VERSION),
       `It is a Citus cluster; its tables are already distributed over ${cluster.workers} nodes.`,
     ]);
     assert.deepEqual((await migrate(plain.url, '--json')).out, [
