@@ -79,7 +79,7 @@ const membersIn = async (replica: Replica): Promise<unknown[][]> => {
     );
     return found.getRows();
   } finally {
-    connection.disconnectSync();
+    replica.disconnect(connection);
   }
 };
 

@@ -81,7 +81,7 @@ export function readReplica<Result>(
       return refusalOf(error.failure, subject, timeoutMs);
     } finally {
       // While DuckDB runs a query, this would block the whole process.
-      if (!clock.isStuck) connection.disconnectSync();
+      if (!clock.isStuck) replica.disconnect(connection);
     }
   });
 }

@@ -41,7 +41,7 @@ function optionsIn(folder: string) {
   return {
     memoryMb: 200,
     temporaryMb: 500,
-    threads: 1,
+    threads: 2,
     temporaryFolder: join(folder, 'tmp'),
     exportFolder: join(folder, 'export'),
   };
@@ -111,7 +111,7 @@ for (const databases of testDatabases) {
       try {
         return (await connection.runAndReadAll(sql)).getRowsJS() as unknown[][];
       } finally {
-        connection.disconnectSync();
+        replica.disconnect(connection);
       }
     };
 
@@ -121,7 +121,7 @@ for (const databases of testDatabases) {
       try {
         return await replica.asOf(connection, wanted);
       } finally {
-        connection.disconnectSync();
+        replica.disconnect(connection);
       }
     };
 
@@ -324,10 +324,30 @@ for (const databases of testDatabases) {
       await upload('keywords', [recordRow('keywords')]);
       replica = openReplica(path);
       const beganAtMs = Date.now();
-      (await replica.connect()).disconnectSync();
+      replica.disconnect(await replica.connect());
       await assertSame();
       assert.equal(reports.length, 1);
       for (let n = 0; n < 2; n++) assert.ok(Date.parse((await caughtUp(PATIENCE_MS)).at) >= beganAtMs);
+      await replica.close();
+    });
+
+    test('is built with one thread, and has all of them when no query of that time is left', async () => {
+      await begin();
+      await upload('tags', [recordRow('tags')]);
+      const threads = async (): Promise<unknown> =>
+        (await replicated("SELECT current_setting('threads')::INTEGER"))[0]![0];
+      assert.equal(await threads(), 1);
+      const early = await replica.connect();
+      await assertSame();
+      assert.equal(await threads(), 1);
+      replica.disconnect(early);
+      await upload('tags', [recordRow('tags')]);
+      const queries = Array.from({ length: 5 }, () => replicated('SELECT count(*)::INTEGER FROM tags'));
+      await assertSame();
+      assert.equal((await Promise.all(queries)).length, 5);
+      await upload('tags', [recordRow('tags')]);
+      await assertSame();
+      assert.equal(await threads(), optionsIn(folder).threads);
       await replica.close();
     });
 

@@ -84,7 +84,7 @@ test('two organisations can write to the disk at once what does not fit into mem
       const sql = `SELECT count(*), count(*) FILTER (WHERE text = md5(n::VARCHAR || '${orgId}'))
         FROM (SELECT n, text, row_number() OVER (ORDER BY text) AS place FROM (${numbers})) WHERE place > 0`;
       const rows = (await connection.runAndReadAll(sql)).getRowsJS();
-      connection.disconnectSync();
+      replica.disconnect(connection);
       return rows;
     });
   try {

@@ -78,7 +78,7 @@ async function check(replica: Replica, sql: string): Promise<SqlRefusal | null> 
     const refusal = await checkQuery(connection, sql, tableNames);
     return refusal && { kind: 'invalid', message: refusal.message, position: refusal.position };
   } finally {
-    connection.disconnectSync();
+    replica.disconnect(connection);
   }
 }
 
@@ -128,7 +128,7 @@ async function send(
     failure = error.failure;
   } finally {
     // While DuckDB runs a query, this would block the whole process.
-    if (!isStuck(failure)) connection.disconnectSync();
+    if (!isStuck(failure)) replica.disconnect(connection);
   }
   return failure;
 }
