@@ -100,7 +100,7 @@ test('everything is copied to PostgreSQL and back, and a key issued before works
   const [heading, ...rows] = stdout.trimEnd().split('\n');
   assert.match(heading!, /^ORGANISATION +WHAT +FROM +TO +CONTENT$/);
   // Including those of the organisation `demo`, which the first start creates.
-  assert.equal(rows.length, 2 * (recordTypeNames.length + 3));
+  assert.equal(rows.length, 2 * (recordTypeNames.length + 4));
   for (const row of rows) assert.match(row, /^(?:acme|demo) +[a-z-]+ +(\d+) +\1 +equal$/);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: none may be there
   assert.doesNotMatch(stdout + stderr, /[\x00-\x09\x0b-\x1f█░]/);
@@ -116,7 +116,7 @@ test('everything is copied to PostgreSQL and back, and a key issued before works
       .filter(({ organisation }) => organisation === 'acme')
       .map(({ part }) => part)
       .sort(),
-    ['interactions', 'keys', 'ledger', ...recordTypeNames].sort(),
+    ['interactions', 'keys', 'ledger', 'segments', ...recordTypeNames].sort(),
   );
   for (const { part, from_count, to_count, equal } of compared) {
     assert.deepEqual([to_count, equal], [from_count, true], part);

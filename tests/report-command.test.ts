@@ -151,12 +151,15 @@ describe('headgate report recommendations', () => {
       [['--from', 'March'], /--from must be a calendar date, YYYY-MM-DD, not "March"/],
       [['--from', '2026-03-02', '--to', '2026-03-01'], /--from and --to must span 1 to 400 days, not 0/],
       [['--by', 'week'], /--by must be one of item_type, day, platform, interaction_type, not "week"/],
-      [['--holdout', 'control'], /there is no option --holdout/],
+      [['--hold', 'control'], /there is no option --hold/],
     ] as const) {
       const { exitCode, out, err } = await report(...args);
       assert.deepEqual([exitCode, out], [2, ''], err);
       assert.match(err, sentence);
     }
+    const unknown = await report('--holdout', 'nobody');
+    assert.deepEqual([unknown.exitCode, unknown.out], [1, '']);
+    assert.match(unknown.err, /holdout must be the name of a segment; there is none named "nobody"/);
     const bare = await runWithin(folder.environment, 'report');
     assert.deepEqual(
       [bare.exitCode, bare.err],
