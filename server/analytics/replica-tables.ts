@@ -79,6 +79,14 @@ export const replicaTables: readonly ReplicaTable[] = [
   segmentMembersTable,
 ];
 
-export function createReplicaTableSql({ name, columns }: ReplicaTable): string {
-  return `CREATE TABLE "${name}" (${columns.map((column) => `"${column.name}" ${column.type}`).join(', ')})`;
+export function createReplicaTableSql({ name, key, columns }: ReplicaTable): string {
+  const definitions = columns.map((column) => {
+    const definition = `"${column.name}" ${column.type}`;
+    // A first build inserts the rows in the order of their ids. DuckDB would compress these a little, and then take 15
+    // times as long to read them.
+    return column.type === 'UUID' && key.includes(column.name)
+      ? `${definition} USING COMPRESSION uncompressed`
+      : definition;
+  });
+  return `CREATE TABLE "${name}" (${definitions.join(', ')})`;
 }

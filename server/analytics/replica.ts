@@ -56,18 +56,26 @@ interface ReplicaState {
   readonly segments: readonly SegmentState[];
 }
 
+/** Rows that are written together with the change of the state. */
+interface Part {
+  readonly rows: readonly ColumnarRows[];
+  readonly change: Partial<ReplicaState>;
+}
+
 type ReplicatedStore = LedgerStore & Pick<SegmentStore, 'segments' | 'memberships' | 'memberChanges'>;
 
 const CHANGES_AT_ONCE = 10_000;
 const ENTRIES_AT_ONCE = 1000;
 /** How many parts a transaction has at most. DuckDB takes a fifth less time for few large transactions. */
 const PARTS_PER_TRANSACTION = 5;
+/** How many parts are read while others are written. While DuckDB commits, the store would otherwise wait. */
+const PARTS_READ_AHEAD = 3;
 /** Changes that queries wait for are written without pauses for as long as the queries wait. */
 const UNDISTURBED_MS = 10_000;
 /** DuckDB copies records a quarter faster with one thread: a second one would mostly wait for the first, without sleeping. */
 const COPYING_THREADS = 1;
 /** A replica with other tables than these is built anew. */
-const tablesJson = JSON.stringify(replicaTables);
+const tablesSql = replicaTables.map(createReplicaTableSql).join(';\n');
 
 /**
  * Thrown if the replica cannot be continued: its file is damaged, or it does not fit the ledger, for example because the
@@ -255,7 +263,7 @@ export class Replica {
     await this.#writer!.run('CREATE TABLE IF NOT EXISTS replica_state (tables VARCHAR, state VARCHAR)');
     const found = await this.#writer!.runAndReadAll('SELECT tables, state FROM replica_state');
     const [row] = found.getRows() as [string, string][];
-    if (row !== undefined && row[0] !== tablesJson) throw new Error('it has the tables of another version');
+    if (row !== undefined && row[0] !== tablesSql) throw new Error('it has the tables of another version');
     if (row === undefined) await this.#createTables();
     else this.#state = JSON.parse(row[1]) as ReplicaState;
     if (this.#state!.type !== null) await this.#reopenInstance(COPYING_THREADS);
@@ -293,8 +301,8 @@ export class Replica {
     const latest = await this.#store.latestEntry(this.#organisation);
     const entry = await this.#entryAt(latest);
     await this.#inTransaction(async () => {
-      for (const table of replicaTables) await this.#run(createReplicaTableSql(table));
-      await this.#run('INSERT INTO replica_state VALUES (?, ?)', [tablesJson, '{}']);
+      await this.#run(tablesSql);
+      await this.#run('INSERT INTO replica_state VALUES (?, ?)', [tablesSql, '{}']);
       return {
         type: uploadTypeNames[0]!,
         afterId: null,
@@ -320,55 +328,65 @@ export class Replica {
     return entries[0]?.seq === seq ? entries[0] : null;
   }
 
-  /** Copies the records of a type, part by part. Reads the next part while the last one is written. */
+  /** Copies the records of a type. */
   async #copyRecords(type: UploadTypeName): Promise<void> {
+    await this.#writeParts(this.#snapshotParts(type, this.#state!.afterId), {
+      undisturbedMs: 0,
+      write: (rows) => this.#insert(rows),
+    });
+  }
+
+  async *#snapshotParts(type: UploadTypeName, firstAfterId: string | null): AsyncGenerator<Part> {
     const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
-    const read = (afterId: string | null) =>
-      awaitedLater(this.#store.snapshot(this.#organisation, type, afterId));
-    let reading = read(this.#state!.afterId);
-    await this.#writeParts(0, async (state) => {
-      const { rows, next } = await reading;
-      if (next !== null) reading = read(next);
-      for (const ofType of rows) await this.#insert(ofType);
-      return {
-        state: { ...state, type: next === null ? nextType : type, afterId: next },
-        isLast: next === null,
-      };
-    });
+    for (let afterId = firstAfterId, isLast = false; !isLast; ) {
+      const { rows, next } = await this.#store.snapshot(this.#organisation, type, afterId);
+      isLast = next === null;
+      afterId = next;
+      yield { rows, change: { type: isLast ? nextType : type, afterId } };
+    }
   }
 
-  /** Writes changes up to an entry, part by part. Reads the next part while the last one is written. */
+  /** Writes the changes up to an entry. */
   async #followChanges(wantedSeq: number): Promise<void> {
-    const read = (after: ChangePosition) => {
-      const page = { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE };
-      return awaitedLater(this.#store.changedRows(this.#organisation, page));
-    };
-    let reading = read(this.#state!.position);
-    await this.#writeParts(UNDISTURBED_MS, async (state) => {
-      const part = await reading;
-      if (part.kind === 'gone') throw new Unusable(`the changes after it are not in the ledger`);
-      const { rows, next } = part;
-      const isLast = next.ids === null && next.seq >= Math.min(wantedSeq, part.latest);
-      if (!isLast) reading = read(next);
-      const requestId =
-        next.ids === null ? ((await this.#entryAt(next.seq))?.requestId ?? null) : state.requestId;
-      for (const ofType of rows) await this.#replace(ofType);
-      return { state: { ...state, position: next, requestId }, isLast };
+    await this.#writeParts(this.#changeParts(wantedSeq, this.#state!.position), {
+      undisturbedMs: UNDISTURBED_MS,
+      write: (rows) => this.#replace(rows),
     });
   }
 
-  /** Calls `write` for one part after the other, several in a transaction, until it has written the last one. */
+  async *#changeParts(wantedSeq: number, firstAfter: ChangePosition): AsyncGenerator<Part> {
+    for (let after = firstAfter, isLast = false; !isLast; ) {
+      const page = { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE };
+      const read = await this.#store.changedRows(this.#organisation, page);
+      if (read.kind === 'gone') throw new Unusable('the changes after it are not in the ledger');
+      after = read.next;
+      isLast = after.ids === null && after.seq >= Math.min(wantedSeq, read.latest);
+      const entry = after.ids === null ? await this.#entryAt(after.seq) : null;
+      yield { rows: read.rows, change: { position: after, requestId: entry?.requestId ?? null } };
+    }
+  }
+
+  /** Writes one part after the other, several in a transaction. The next ones are read meanwhile. */
   async #writeParts(
-    undisturbedMs: number,
-    write: (state: ReplicaState) => Promise<{ readonly state: ReplicaState; readonly isLast: boolean }>,
+    parts: AsyncGenerator<Part>,
+    {
+      undisturbedMs,
+      write,
+    }: { readonly undisturbedMs: number; readonly write: (rows: ColumnarRows) => Promise<void> },
   ): Promise<void> {
     const pauses = new UploadPauses(this.#store, undisturbedMs, this.#closing.signal);
-    for (let isLast = false; !isLast && !this.#isClosed; ) {
+    const reading = Array.from({ length: PARTS_READ_AHEAD }, () => awaitedLater(parts.next()));
+    for (let isDone = false; !isDone && !this.#isClosed; ) {
       await pauses.around(() =>
         this.#inTransaction(async () => {
           let state = this.#state!;
-          for (let parts = 0; parts < PARTS_PER_TRANSACTION && !isLast && !this.#isClosed; parts++) {
-            ({ state, isLast } = await write(state));
+          for (let written = 0; written < PARTS_PER_TRANSACTION && !this.#isClosed; written++) {
+            const part = await reading.shift()!;
+            isDone = part.done === true;
+            if (part.done) break;
+            reading.push(awaitedLater(parts.next()));
+            for (const rows of part.value.rows) await write(rows);
+            state = { ...state, ...part.value.change };
           }
           return state;
         }),
