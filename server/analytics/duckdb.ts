@@ -13,6 +13,9 @@ export interface ReplicaDatabaseOptions {
   readonly exportFolder: string;
 }
 
+/** Every query runs in a transaction that can only read, and sees one state of the replica. */
+export const BEGIN_READING = 'BEGIN TRANSACTION READ ONLY';
+
 /**
  * Opens a DuckDB file, or creates it. Errors of this database are JSON (see sql/query-errors.ts), because only then do
  * they contain the exact position.

@@ -69,11 +69,9 @@ export function readReplica<Result>(
   const { timeoutMs } = order;
   return withReplica(replicas, order, async (replica) => {
     const wanted = await replica.catchUp(CATCH_UP_MS);
-    const connection = await replica.connect();
+    const { connection, asOf } = await replica.begin(wanted);
     const clock = new QueryClock(connection, '', { withinMs: timeoutMs, signal });
     try {
-      await connection.run('BEGIN TRANSACTION READ ONLY');
-      const asOf = await replica.asOf(connection, wanted);
       return await use({ replica, connection, asOf, wait: (call) => clock.wait(call) });
     } catch (error) {
       if (!(error instanceof QueryFailed)) throw error;

@@ -117,12 +117,9 @@ for (const databases of testDatabases) {
 
     const caughtUp = async (patienceMs: number): Promise<AsOf> => {
       const wanted = await replica.catchUp(patienceMs);
-      const connection = await replica.connect();
-      try {
-        return await replica.asOf(connection, wanted);
-      } finally {
-        replica.disconnect(connection);
-      }
+      const { connection, asOf } = await replica.begin(wanted);
+      replica.disconnect(connection);
+      return asOf;
     };
 
     /** Asserts that the replica catches up and then has the same rows as the store. */

@@ -15,7 +15,7 @@ import {
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { SegmentStore } from '../store/segments.ts';
 import { StoreUnavailable } from '../store/store.ts';
-import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
+import { BEGIN_READING, openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
 import {
   copyMembers,
   hasLaterChanges,
@@ -41,6 +41,12 @@ export interface AsOf {
 export interface Wanted {
   readonly seq: number;
   readonly at: Date;
+}
+
+/** A transaction that can only read, and what it sees. */
+export interface ReadTransaction {
+  readonly connection: DuckDBConnection;
+  readonly asOf: AsOf;
 }
 
 /** How far the replica has been built. */
@@ -147,12 +153,22 @@ export class Replica {
     return { seq, at };
   }
 
-  /** Returns what the connection's current transaction sees. `wanted` is the result of `catchUp`. */
-  async asOf(connection: DuckDBConnection, wanted: Wanted): Promise<AsOf> {
-    const state = await stateIn(connection);
-    const seq = seqOf(state);
-    const complete = state.type === null && seq >= wanted.seq;
-    return { seq, at: wanted.at.toISOString(), complete };
+  /**
+   * Begins a transaction that can only read, on a connection of its own that the caller gives back to `disconnect`.
+   * `wanted` is the result of `catchUp`.
+   */
+  async begin(wanted: Wanted): Promise<ReadTransaction> {
+    const connection = await this.connect();
+    try {
+      await connection.run(BEGIN_READING);
+      const state = await stateIn(connection);
+      const seq = seqOf(state);
+      const complete = state.type === null && seq >= wanted.seq;
+      return { connection, asOf: { seq, at: wanted.at.toISOString(), complete } };
+    } catch (error) {
+      this.disconnect(connection);
+      throw error;
+    }
   }
 
   /**
@@ -165,7 +181,7 @@ export class Replica {
     return segments.find((known) => known.segment === segment)?.lastSeq ?? null;
   }
 
-  /** Returns a new connection for a query. The caller gives it back to `disconnect`. */
+  /** Returns a new connection. The caller gives it back to `disconnect`. */
   async connect(): Promise<DuckDBConnection> {
     let opening: Promise<void>;
     do {

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { AS_OF_HEADER, type SqlFormat, type SqlOrder, type SqlRefusal } from '../analytics-orders.ts';
-import type { AsOf, Replica, Wanted } from '../replica.ts';
+import type { AsOf, ReadTransaction, Replica } from '../replica.ts';
 import { replicaTables } from '../replica-tables.ts';
 import { CATCH_UP_MS, DamagedReplica, isDamage, withReplica } from '../replica-use.ts';
 import type { Replicas } from '../replicas.ts';
@@ -62,9 +62,9 @@ function runOnReplica(
     catchingUp.catch(() => {});
     const refusal = await check(replica, order.sql);
     if (refusal !== null) return refusal;
-    const wanted = await catchingUp;
+    const transaction = await replica.begin(await catchingUp);
     const forget = destroyOnceWanted(response, placeWanted, order.timeoutMs);
-    const failure = await send(replica, exported, order, wanted, response, signal).finally(forget);
+    const failure = await send(replica, exported, order, transaction, response, signal).finally(forget);
     if (failure === null) return null;
     if (isStuck(failure)) service.onStuck();
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
@@ -107,22 +107,17 @@ async function send(
   replica: Replica,
   exported: string | null,
   order: SqlOrder,
-  wanted: Wanted,
+  { connection, asOf }: ReadTransaction,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
-  const connection = await replica.connect();
-  const readAsOf = async () => {
-    const asOf = await replica.asOf(connection, wanted);
-    response.setHeader(AS_OF_HEADER, JSON.stringify(asOf));
-    return asOf;
-  };
+  response.setHeader(AS_OF_HEADER, JSON.stringify(asOf));
   let failure: QueryFailure | null = null;
   try {
     failure =
       exported === null
-        ? await sendRows(connection, order, readAsOf, response, signal)
-        : await exportRows(connection, order, exported, readAsOf, signal);
+        ? await sendRows(connection, order, asOf, response, signal)
+        : await exportRows(connection, order, exported, signal);
   } catch (error) {
     if (!(error instanceof QueryFailed)) throw error;
     failure = error.failure;
@@ -136,19 +131,15 @@ async function send(
 async function sendRows(
   connection: DuckDBConnection,
   { sql, params, format, mostRows, timeoutMs }: SqlOrder,
-  readAsOf: () => Promise<AsOf>,
+  asOf: AsOf,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
   const startedAtMs = performance.now();
-  let asOf: AsOf | null = null;
   const running = await runQuery(connection, sql, params, {
     withinMs: timeoutMs,
     signal,
     ...(mostRows === null ? {} : { maxRows: mostRows }),
-    async whenBegun(): Promise<void> {
-      asOf = await readAsOf();
-    },
   });
   if (running.kind !== 'running') return running;
   const last = () => ({ ms: Math.round(performance.now() - startedAtMs), as_of: asOf });
@@ -191,7 +182,6 @@ async function exportRows(
   connection: DuckDBConnection,
   { sql, params, timeoutMs }: SqlOrder,
   path: string,
-  whenBegun: () => Promise<AsOf>,
   signal: AbortSignal,
 ): Promise<QueryFailure | null> {
   const tooLarge = new AbortController();
@@ -199,7 +189,7 @@ async function exportRows(
     if (isTooLarge(path)) tooLarge.abort();
   }, WATCH_EVERY_MS);
   try {
-    const limits = { withinMs: timeoutMs, signal: AbortSignal.any([signal, tooLarge.signal]), whenBegun };
+    const limits = { withinMs: timeoutMs, signal: AbortSignal.any([signal, tooLarge.signal]) };
     const written = await writeParquet(connection, sql, params, path, limits);
     if (tooLarge.signal.aborted && !isStuck(written)) {
       return {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
+import { BEGIN_READING } from '../duckdb.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
 import { QueryFailed } from './query-errors.ts';
 import { type QueryParameter, type RunningQuery, runQuery } from './run-query.ts';
@@ -21,6 +22,7 @@ async function render(
 ): Promise<string> {
   const connection = await replica.instance.connect();
   try {
+    await connection.run(BEGIN_READING);
     const query = await runQuery(connection, sql, parameters, { withinMs: 20_000, maxRows });
     assert.ok(query.kind === 'running', query.kind === 'running' ? '' : `${sql}: ${query.message}`);
     let text = '';
@@ -249,6 +251,7 @@ test('a text that is too long is too large', async () => {
 
 test('a large result is rendered in small pieces, and quickly', async () => {
   const connection = await replica.instance.connect();
+  await connection.run(BEGIN_READING);
   const query = await runQuery(
     connection,
     `SELECT uuid() AS id, now() + to_seconds(i) AS at, i::DOUBLE / 7 AS amount, 'a name with ' || i AS name, i % 2 = 0 AS flag

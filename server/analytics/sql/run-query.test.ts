@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { DuckDBConnection } from '@duckdb/node-api';
+import { BEGIN_READING } from '../duckdb.ts';
 import { QueryFailed } from './query-errors.ts';
 import { type QueryLimits, type QueryParameter, runQuery, writeParquet } from './run-query.ts';
 import { openTestReplica, type TestReplica } from './test-replica.ts';
@@ -16,6 +17,7 @@ after(() => replica.close());
 async function onConnection<Value>(use: (connection: DuckDBConnection) => Promise<Value>): Promise<Value> {
   const connection = await replica.instance.connect();
   try {
+    await connection.run(BEGIN_READING);
     return await use(connection);
   } finally {
     connection.disconnectSync();
@@ -152,21 +154,13 @@ test('an error in a late row is thrown while the rows are read', async () => {
 
 test('a query runs in a transaction that can only read, and sees one snapshot', async () => {
   await onConnection(async (connection) => {
-    const whenBegun = async () => {
-      assert.equal((await connection.runAndReadAll('SELECT count(*) FROM tags')).getRowsJS()[0]![0], 0n);
-      await replica.connection.run("INSERT INTO tags (name) VALUES ('b')");
-    };
-    const query = await runQuery(connection, 'SELECT count(*) FROM tags', [], {
-      withinMs: 10_000,
-      whenBegun,
-    });
+    assert.equal((await connection.runAndReadAll('SELECT count(*) FROM tags')).getRowsJS()[0]![0], 0n);
+    await replica.connection.run("INSERT INTO tags (name) VALUES ('b')");
+    const query = await runQuery(connection, 'SELECT count(*) FROM tags', [], { withinMs: 10_000 });
     assert.ok(query.kind === 'running');
     for await (const { chunk } of query.rows) assert.equal(chunk.getRows()[0]![0], 0n);
-    const write = () => connection.run("INSERT INTO tags (name) VALUES ('c')");
-    await assert.rejects(
-      runQuery(connection, 'SELECT 1', [], { withinMs: 10_000, whenBegun: async () => void (await write()) }),
-      /read-only/,
-    );
+    await connection.run(BEGIN_READING);
+    await assert.rejects(connection.run("INSERT INTO tags (name) VALUES ('c')"), /read-only/);
   });
   assert.deepEqual(await rowsOf('SELECT name FROM tags'), [['b']]);
   await replica.connection.run('DELETE FROM tags');
@@ -250,6 +244,7 @@ test('a result that is read only in part leaves no work behind', async () => {
     const query = await runQuery(connection, 'SELECT * FROM range(100000000)', [], { withinMs: 10_000 });
     assert.ok(query.kind === 'running');
     for await (const _ of query.rows) break;
+    await connection.run(BEGIN_READING);
     const again = await runQuery(connection, 'SELECT 1', [], { withinMs: 10_000 });
     assert.equal(again.kind, 'running');
   });

@@ -9,6 +9,7 @@ import {
   DuckDBTypeId,
   StatementType,
 } from '@duckdb/node-api';
+import { BEGIN_READING } from '../duckdb.ts';
 import { QueryClock } from './query-clock.ts';
 import { QueryFailed, type QueryFailure } from './query-errors.ts';
 
@@ -28,8 +29,6 @@ export interface QueryLimits {
   readonly maxRows?: number;
   /** Stops the query, for example when the client has left. */
   readonly signal?: AbortSignal;
-  /** Runs in the transaction of the query before it starts, for example to read what the snapshot contains. */
-  readonly whenBegun?: (connection: DuckDBConnection) => Promise<unknown>;
 }
 
 /** Some rows of a result. */
@@ -52,8 +51,8 @@ export interface RunningQuery {
 }
 
 /**
- * Starts a query that `checkQuery` has allowed, and resolves when its first rows are there. The connection must not be
- * used for anything else until the rows have been read, and it should be closed afterwards.
+ * Starts a query that `checkQuery` has allowed, and resolves when its first rows are there. The connection must be in a
+ * transaction that can only read, which ends with the query. It must not be used for anything else until then.
  */
 export async function runQuery(
   connection: DuckDBConnection,
@@ -63,21 +62,11 @@ export async function runQuery(
 ): Promise<RunningQuery | QueryFailure> {
   const clock = new QueryClock(connection, sql, limits);
   try {
-    await begin(connection, limits);
     const started = await startQuery(connection, sql, parameters, clock);
     return new ResultStream(connection, clock, started, limits.maxRows ?? Number.POSITIVE_INFINITY);
   } catch (error) {
     return await failureOf(error, connection);
   }
-}
-
-/**
- * Every query runs in a transaction that can only read. It is also the only way to notice that a query has failed after
- * its first rows: DuckDB's library then ends the rows as if they were complete, but the transaction is aborted.
- */
-async function begin(connection: DuckDBConnection, { whenBegun }: QueryLimits): Promise<void> {
-  await connection.run('BEGIN TRANSACTION READ ONLY');
-  await whenBegun?.(connection);
 }
 
 /** Returns the failure of a query that did not start, and ends its transaction. Throws any other error. */
@@ -89,7 +78,10 @@ async function failureOf(error: unknown, connection: DuckDBConnection): Promise<
   return failure;
 }
 
-/** Writes the rows of a checked query to a Parquet file, which must be in the export folder. */
+/**
+ * Writes the rows of a checked query to a Parquet file, which must be in the export folder. The connection must be in a
+ * transaction that can only read, which ends with the query.
+ */
 export async function writeParquet(
   connection: DuckDBConnection,
   sql: string,
@@ -104,7 +96,6 @@ export async function writeParquet(
   const copy = `${prefix}${inner}\n) TO '${path.replaceAll("'", "''")}' (FORMAT parquet, COMPRESSION zstd)`;
   const clock = new QueryClock(connection, copy, limits);
   try {
-    await begin(connection, limits);
     const statement = await clock.wait(() => connection.prepare(copy));
     try {
       bind(statement, StatementType.COPY, parameters);
@@ -268,12 +259,16 @@ class ResultStream implements RunningQuery {
     statement: DuckDBPreparedStatement,
   ): Promise<never> {
     await connection.run('ROLLBACK');
-    await connection.run('BEGIN TRANSACTION READ ONLY');
+    await connection.run(BEGIN_READING);
     await clock.wait(() => statement.run());
     throw invalid(`The query failed after ${count(this.#rowCount, 'row')}.`);
   }
 }
 
+/**
+ * Returns whether the query has failed after its first rows. DuckDB's library then ends the rows as if they were complete,
+ * but the transaction is aborted.
+ */
 async function isAborted(connection: DuckDBConnection): Promise<boolean> {
   try {
     await connection.run('SELECT 1');
