@@ -26,6 +26,7 @@ import { answerReport } from './reports/answer-report.ts';
 import { answerExplanation, answerPreview } from './segments/answer-segments.ts';
 import { evaluateSegments } from './segments/evaluate-segments.ts';
 import { answerSql } from './sql/answer-sql.ts';
+import { QueryParser } from './sql/query-parser.ts';
 
 /** How long the process stays after the last server has left. */
 const LEAVE_AFTER_MS = 2000;
@@ -82,6 +83,7 @@ const giveUp = (reason: string): void => {
 };
 
 const service = {
+  parser: new QueryParser(),
   replicas,
   exportFolder,
   // The refusal is sent before.

@@ -15,6 +15,7 @@ import type { Replicas } from '../replicas.ts';
 import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
 import { QueryFailed, type QueryFailure } from './query-errors.ts';
+import type { QueryParser } from './query-parser.ts';
 import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
 const MOST_EXPORT_BYTES = 4 * 1024 ** 3;
@@ -24,6 +25,7 @@ const WRITTEN_CHARACTERS = 64 * 1024;
 const tableNames = replicaTables.map(({ name }) => name);
 
 export interface SqlService {
+  readonly parser: QueryParser;
   readonly replicas: Replicas;
   readonly exportFolder: string;
   /** Called if DuckDB does not stop a query. Only the end of the process will. */
@@ -60,7 +62,7 @@ function runOnReplica(
     // A mistake is reported at once, even while the replica is still catching up.
     const catchingUp = replica.catchUp(CATCH_UP_MS);
     catchingUp.catch(() => {});
-    const refusal = await check(replica, order.sql);
+    const refusal = await checkQuery(service.parser, order.sql, tableNames);
     if (refusal !== null) return refusal;
     const transaction = await replica.begin(await catchingUp);
     const forget = destroyOnceWanted(response, placeWanted, order.timeoutMs);
@@ -70,16 +72,6 @@ function runOnReplica(
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
     return refusalOf(failure);
   });
-}
-
-async function check(replica: Replica, sql: string): Promise<SqlRefusal | null> {
-  const connection = await replica.connect();
-  try {
-    const refusal = await checkQuery(connection, sql, tableNames);
-    return refusal && { kind: 'invalid', message: refusal.message, position: refusal.position };
-  } finally {
-    replica.disconnect(connection);
-  }
 }
 
 /**

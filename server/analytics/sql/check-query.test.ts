@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { checkQuery, QUERY_CHARACTERS } from './check-query.ts';
 import { refusedFunctions, scalarFunctions, tableFunctions } from './functions.ts';
+import { QueryParser } from './query-parser.ts';
 import { openTestReplica, type TestReplica, tableNames } from './test-replica.ts';
 
 let replica: TestReplica;
@@ -13,7 +14,8 @@ before(async () => {
 });
 after(() => replica.close());
 
-const check = (sql: string) => checkQuery(replica.connection, sql, tableNames);
+const parser = new QueryParser();
+const check = (sql: string) => checkQuery(parser, sql, tableNames);
 
 /** Each is refused by the check, and also by DuckDB itself with the settings of a replica. */
 const escapesRefusedTwice: readonly string[] = [

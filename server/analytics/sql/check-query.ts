@@ -1,10 +1,10 @@
 // Decides whether a query may run: one SELECT statement that reads only the organisation's own tables. It checks the
 // syntax tree before DuckDB looks up anything that the query names.
 
-import type { DuckDBConnection } from '@duckdb/node-api';
 import { nearName } from '../../near-name.ts';
 import { refusedFunctions, scalarFunctions, sizedFunctions, tableFunctions } from './functions.ts';
 import { positionOfByte, positionOfError, readQueryError } from './query-errors.ts';
+import type { QueryParser } from './query-parser.ts';
 import { declarationOf, nodeFieldsOf, type TreeNode } from './syntax-tree.ts';
 
 /** The longest text of a query, in UTF-16 code units. */
@@ -16,6 +16,7 @@ const CALL_SIZE = 1000;
 
 /** Why a query may not run. It is returned, never thrown. */
 export class QueryRefusal {
+  readonly kind = 'invalid';
   readonly message: string;
   /** The offset in the text of the query, in UTF-16 code units. */
   readonly position: number | null;
@@ -28,7 +29,7 @@ export class QueryRefusal {
 
 /** Returns null if the query may run, or else the first reason why not. */
 export async function checkQuery(
-  connection: DuckDBConnection,
+  parser: QueryParser,
   sql: string,
   tables: readonly string[],
 ): Promise<QueryRefusal | null> {
@@ -40,13 +41,13 @@ export async function checkQuery(
   if (nul !== -1) return new QueryRefusal('A query cannot contain the character U+0000.', nul);
   if (!sql.isWellFormed()) return new QueryRefusal('The query is not valid Unicode.', null);
 
-  const tree = await parse(connection, sql);
+  const tree = await parse(parser, sql);
   if (tree instanceof QueryRefusal) return tree;
   const problem = checkNode({ tables }, tree, 'statements', new Set(), 0);
   return problem && new QueryRefusal(problem.message, problemPosition(sql, problem));
 }
 
-async function parse(connection: DuckDBConnection, sql: string): Promise<TreeNode | QueryRefusal> {
+async function parse(parser: QueryParser, sql: string): Promise<TreeNode | QueryRefusal> {
   let parsed: {
     readonly error: boolean;
     readonly error_type?: string;
@@ -56,8 +57,7 @@ async function parse(connection: DuckDBConnection, sql: string): Promise<TreeNod
     readonly statements?: readonly TreeNode[];
   };
   try {
-    const reader = await connection.runAndReadAll('SELECT json_serialize_sql(?::VARCHAR)', [sql]);
-    parsed = JSON.parse(String(reader.getRowsJS()[0]![0]));
+    parsed = JSON.parse(await parser.syntaxTree(sql));
   } catch (error) {
     return new QueryRefusal(readQueryError(error, sql).message, null);
   }
