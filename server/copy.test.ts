@@ -435,7 +435,7 @@ async function segmentsOf(store: Store, organisation: OrganisationNumber): Promi
       ...segment,
       conditions: [...(await store.segmentConditions(organisation, [segment.name]))],
       memberships: await store.memberships(organisation, segment.segment, null, 100),
-      changes: await store.memberChanges(organisation, segment.segment, 0, 100),
+      changes: await store.memberChanges(organisation, segment.segment, null, 100),
     })),
   );
 }

@@ -212,25 +212,21 @@ export function getMemberChanges(service: AppDependencies): Handler {
     if (isRefusal(limit)) return refuse(reply, limit);
     const segment = await findSegment(service, request, name);
     if (isRefusal(segment)) return refuse(reply, segment);
-    const { segment: number, keptAfterSeq, lastSeq } = segment;
-    const afterSeq = query.after === undefined ? keptAfterSeq : after;
-    if (afterSeq < keptAfterSeq || afterSeq > lastSeq) return refuse(reply, changesGone(lastSeq));
+    const afterSeq = query.after === undefined ? null : after;
+    const { organisation } = request.caller!;
     return sendPage(service, request, reply, async () => {
-      const changes = await service.store.memberChanges(
-        request.caller!.organisation,
-        number,
-        afterSeq,
-        limit,
-      );
+      const read = await service.store.memberChanges(organisation, segment.segment, afterSeq, limit);
+      if (read.kind === 'deleted') return noSegment(name, []);
+      if (read.kind === 'gone') return changesGone(read.latest);
       return {
-        changes: changes.map(({ seq, customerId, hasEntered, atMs }) => ({
+        changes: read.changes.map(({ seq, customerId, hasEntered, atMs }) => ({
           seq,
           customer_id: customerId,
           change: hasEntered ? 'entered' : 'left',
           at: shownTime(atMs),
         })),
-        next: changes.at(-1)?.seq ?? afterSeq,
-        latest: Math.max(lastSeq, changes.at(-1)?.seq ?? 0),
+        next: read.changes.at(-1)?.seq ?? afterSeq ?? segment.keptAfterSeq,
+        latest: read.latest,
       };
     });
   });

@@ -1,7 +1,14 @@
 // The SQL for the tables of segments, which is the same in every store. Parameters are written as $1, $2 and so on.
 
 import type { OrganisationNumber } from './rows.ts';
-import type { DueSegment, Membership, NumberedMemberChange, Segment, SegmentDefinition } from './segments.ts';
+import type {
+  DueSegment,
+  MemberChangesRead,
+  Membership,
+  NumberedMemberChange,
+  Segment,
+  SegmentDefinition,
+} from './segments.ts';
 
 export type Value = string | number | null;
 
@@ -178,18 +185,41 @@ export const memberSinceSql = `SELECT since_ms FROM segment_memberships
   WHERE organisation = $1 AND segment = $2 AND customer_id = $3 AND ${isVisible('entered_seq')}
     AND (left_seq IS NULL OR NOT ${isVisible('left_seq')})`;
 
-/** Parameters: organisation, segment, number, limit. */
+/** The number after which changes are wanted. */
+const wantedAfter =
+  'coalesce($3, (SELECT kept_after_seq FROM segments WHERE organisation = $1 AND segment = $2))';
+
+/** Parameters: organisation, segment, number or null, limit. */
 export const memberChangesSql = `SELECT * FROM (
     SELECT customer_id, 1 AS has_entered, entered_seq AS seq, since_ms AS at_ms FROM segment_memberships
-      WHERE organisation = $1 AND segment = $2 AND entered_seq > $3 AND ${isVisible('entered_seq')}
+      WHERE organisation = $1 AND segment = $2 AND entered_seq > ${wantedAfter} AND ${isVisible('entered_seq')}
       ORDER BY entered_seq LIMIT $4) AS entered
   UNION ALL SELECT * FROM (
     SELECT customer_id, 0 AS has_entered, left_seq AS seq, left_at_ms AS at_ms FROM segment_memberships
-      WHERE organisation = $1 AND segment = $2 AND left_seq > $3 AND ${isVisible('left_seq')}
+      WHERE organisation = $1 AND segment = $2 AND left_seq > ${wantedAfter} AND ${isVisible('left_seq')}
       ORDER BY left_seq LIMIT $4) AS departed
   ORDER BY seq LIMIT $4`;
 
-export function memberChangeOf(values: readonly unknown[]): NumberedMemberChange {
+/**
+ * Parameters: organisation, segment. The bounds must be read after the changes. Otherwise changes that expire between
+ * the two statements would be missing, and the bounds would not show it.
+ */
+export const changeBoundsSql = `SELECT last_seq, kept_after_seq FROM segments
+  WHERE organisation = $1 AND segment = $2 AND name IS NOT NULL`;
+
+/** `bounds` is the row of `changeBoundsSql`, if there is one. */
+export function memberChangesRead(
+  afterSeq: number | null,
+  changes: readonly (readonly unknown[])[],
+  bounds: readonly unknown[] | undefined,
+): MemberChangesRead {
+  if (bounds === undefined) return { kind: 'deleted' };
+  const [latest, keptAfterSeq] = bounds.map(Number) as [number, number];
+  if (afterSeq !== null && (afterSeq < keptAfterSeq || afterSeq > latest)) return { kind: 'gone', latest };
+  return { kind: 'changes', changes: changes.map(memberChangeOf), latest };
+}
+
+function memberChangeOf(values: readonly unknown[]): NumberedMemberChange {
   const [customerId, hasEntered, seq, atMs] = values;
   return {
     customerId: customerId as string,

@@ -79,6 +79,18 @@ export interface NumberedMemberChange extends MemberChange {
   readonly atMs: number;
 }
 
+/** Changes in the order of their numbers, or why they are not available. */
+export type MemberChangesRead =
+  | {
+      readonly kind: 'changes';
+      readonly changes: readonly NumberedMemberChange[];
+      /** The number of the segment's last change. */
+      readonly latest: number;
+    }
+  /** The changes after the number have expired in part, or there are none with such a number yet. */
+  | { readonly kind: 'gone'; readonly latest: number }
+  | { readonly kind: 'deleted' };
+
 /** A period in which a customer is, or was, a member. */
 export interface Membership {
   readonly customerId: string;
@@ -147,13 +159,13 @@ export interface SegmentStore {
   ): Promise<readonly Membership[]>;
   /** Returns since when the customer has been a member, or null if the customer is not a member. */
   memberSince(organisation: OrganisationNumber, segment: number, customerId: string): Promise<number | null>;
-  /** Returns up to `limit` changes after a number, in the order of their numbers. */
+  /** Returns up to `limit` changes after a number, or the first ones of all that are kept if it is null. */
   memberChanges(
     organisation: OrganisationNumber,
     segment: number,
-    afterSeq: number,
+    afterSeq: number | null,
     limit: number,
-  ): Promise<readonly NumberedMemberChange[]>;
+  ): Promise<MemberChangesRead>;
   /** Deletes memberships that ended before the time, and all memberships of deleted segments. */
   expireMemberships(leftBeforeMs: number): Promise<void>;
   /** Adds or replaces a segment of another store, with its number and its evaluation. */

@@ -4,6 +4,7 @@ import type { OrganisationNumber } from '../rows.ts';
 import {
   allSegmentsSql,
   beginSql,
+  changeBoundsSql,
   copyMembershipsSql,
   copySegmentSql,
   definitionValues,
@@ -18,7 +19,7 @@ import {
   keepTokenSql,
   lastEndedBefore,
   markDeletedSql,
-  memberChangeOf,
+  memberChangesRead,
   memberChangesSql,
   memberSinceSql,
   membershipOf,
@@ -159,9 +160,15 @@ export function segmentStore(connections: Connections): SegmentStore {
     },
 
     async memberChanges(organisation, segment, afterSeq, limit) {
-      const values = [organisation, segment, afterSeq, limit];
       const { run } = connections.for(listsOf(organisation));
-      return (await run({ name: 'member changes', text: memberChangesSql, values })).map(memberChangeOf);
+      const values = [organisation, segment, afterSeq, limit];
+      const changes = await run({ name: 'member changes', text: memberChangesSql, values });
+      const [bounds] = await run({
+        name: 'bounds of member changes',
+        text: changeBoundsSql,
+        values: [organisation, segment],
+      });
+      return memberChangesRead(afterSeq, changes, bounds);
     },
 
     async expireMemberships(leftBeforeMs) {

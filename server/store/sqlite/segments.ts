@@ -5,6 +5,7 @@ import type { OrganisationNumber } from '../rows.ts';
 import {
   allSegmentsSql,
   beginSql,
+  changeBoundsSql,
   copyMembershipsSql,
   copySegmentSql,
   definitionValues,
@@ -19,7 +20,7 @@ import {
   keepTokenSql,
   lastEndedBefore,
   markDeletedSql,
-  memberChangeOf,
+  memberChangesRead,
   memberChangesSql,
   memberSinceSql,
   membershipOf,
@@ -41,9 +42,9 @@ import {
   type EvaluationKey,
   MEMBERSHIPS_AT_ONCE,
   type MemberChange,
+  type MemberChangesRead,
   type Membership,
   type MembershipPosition,
-  type NumberedMemberChange,
   type Segment,
   type SegmentDefinition,
   type SegmentEvaluation,
@@ -120,10 +121,12 @@ export function segmentLists(prepare: Prepare) {
     *memberChanges(
       organisation: OrganisationNumber,
       segment: number,
-      afterSeq: number,
+      afterSeq: number | null,
       limit: number,
-    ): Steps<readonly NumberedMemberChange[]> {
-      return rowsOf(prepare, memberChangesSql, [organisation, segment, afterSeq, limit]).map(memberChangeOf);
+    ): Steps<MemberChangesRead> {
+      const changes = rowsOf(prepare, memberChangesSql, [organisation, segment, afterSeq, limit]);
+      const [bounds] = rowsOf(prepare, changeBoundsSql, [organisation, segment]);
+      return memberChangesRead(afterSeq, changes, bounds);
     },
   };
 }
