@@ -255,6 +255,22 @@ export const deleteEndedSql =
 export const keepAfterSql = `UPDATE segments SET kept_after_seq = $3
   WHERE organisation = $1 AND segment = $2 AND kept_after_seq < $3`;
 
+/** Parameters: organisation, segment, number, limit. The numbers of those who entered after the given number. */
+export const enteredAfterSql = `SELECT entered_seq FROM segment_memberships
+  WHERE organisation = $1 AND segment = $2 AND entered_seq > $3 ORDER BY entered_seq LIMIT $4`;
+
+/** Parameters: organisation, segment, number before the first, last number. */
+export const deleteEnteredSql = `DELETE FROM segment_memberships
+  WHERE organisation = $1 AND segment = $2 AND entered_seq > $3 AND entered_seq <= $4`;
+
+/** Parameters: organisation, segment, number, limit. The numbers of those who left after the given number. */
+export const leftAfterSql = `SELECT left_seq FROM segment_memberships
+  WHERE organisation = $1 AND segment = $2 AND left_seq > $3 ORDER BY left_seq LIMIT $4`;
+
+/** Parameters: organisation, segment, number before the first, last number. */
+export const undoLeavingSql = `UPDATE segment_memberships SET left_seq = NULL, left_at_ms = NULL
+  WHERE organisation = $1 AND segment = $2 AND left_seq > $3 AND left_seq <= $4`;
+
 /** Parameters: organisation, segment. */
 export const deleteSegmentSql =
   'DELETE FROM segments WHERE organisation = $1 AND segment = $2 AND name IS NULL';

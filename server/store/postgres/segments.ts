@@ -9,15 +9,18 @@ import {
   copySegmentSql,
   definitionValues,
   deleteEndedSql,
+  deleteEnteredSql,
   deleteSegmentSql,
   dueSegmentOf,
   dueSql,
   endedSql,
+  enteredAfterSql,
   failSql,
   finishSql,
   keepAfterSql,
   keepTokenSql,
   lastEndedBefore,
+  leftAfterSql,
   markDeletedSql,
   memberChangesRead,
   memberChangesSql,
@@ -33,6 +36,7 @@ import {
   segmentsSql,
   segmentValues,
   setRevisionSql,
+  undoLeavingSql,
 } from '../segment-table.ts';
 import {
   EVALUATION_ABANDONED_MS,
@@ -92,24 +96,18 @@ export function segmentStore(connections: Connections): SegmentStore {
       return (await ofUpkeep.run({ text: dueSql, values })).map(dueSegmentOf);
     },
 
-    beginEvaluation: (key, nowMs) =>
-      of(key.organisation).transaction(async ({ run }) => {
-        const values = [...valuesOf(key), nowMs, nowMs - EVALUATION_ABANDONED_MS];
-        const [row] = await run({ text: beginSql, values });
-        if (row === undefined) return null;
-        const begun = segmentOf(row);
-        const unfinished = [key.organisation, key.segment, begun.lastSeq];
-        await run({
-          text: `DELETE FROM segment_memberships WHERE ${isOfSegment} AND entered_seq > $3`,
-          values: unfinished,
-        });
-        await run({
-          text: `UPDATE segment_memberships SET left_seq = NULL, left_at_ms = NULL
-            WHERE ${isOfSegment} AND left_seq > $3`,
-          values: unfinished,
-        });
-        return begun;
-      }),
+    async beginEvaluation(key, nowMs) {
+      const { organisation, segment } = key;
+      const sessions = of(organisation);
+      const values = [...valuesOf(key), nowMs, nowMs - EVALUATION_ABANDONED_MS];
+      const [row] = await sessions.run({ text: beginSql, values });
+      if (row === undefined) return null;
+      const begun = segmentOf(row);
+      const unfinished = [organisation, segment, begun.lastSeq];
+      await changeAll(sessions, enteredAfterSql, deleteEnteredSql, unfinished);
+      await changeAll(sessions, leftAfterSql, undoLeavingSql, unfinished);
+      return begun;
+    },
 
     writeMemberChanges: (key, firstSeq, changes, nowMs) =>
       of(key.organisation).transaction(async ({ run }) => {
@@ -236,11 +234,24 @@ function expireSome(
 }
 
 async function removeDeleted(
-  { run }: Sessions,
+  sessions: Sessions,
   organisation: OrganisationNumber,
   segment: number,
 ): Promise<void> {
-  const values = [organisation, segment];
-  await run({ text: `DELETE FROM segment_memberships WHERE ${isOfSegment}`, values });
-  await run({ text: deleteSegmentSql, values });
+  await changeAll(sessions, enteredAfterSql, deleteEnteredSql, [organisation, segment, 0]);
+  await sessions.run({ text: deleteSegmentSql, values: [organisation, segment] });
+}
+
+/** Changes memberships in steps. `seqsSql` selects the numbers of those that are left. */
+async function changeAll(
+  { run }: Sessions,
+  seqsSql: string,
+  changeSql: string,
+  values: readonly number[],
+): Promise<void> {
+  let seqs: readonly TextRow[];
+  do {
+    seqs = await run({ text: seqsSql, values: [...values, MEMBERSHIPS_AT_ONCE] });
+    if (seqs.length > 0) await run({ text: changeSql, values: [...values, seqs.at(-1)![0]] });
+  } while (seqs.length === MEMBERSHIPS_AT_ONCE);
 }

@@ -10,15 +10,18 @@ import {
   copySegmentSql,
   definitionValues,
   deleteEndedSql,
+  deleteEnteredSql,
   deleteSegmentSql,
   dueSegmentOf,
   dueSql,
   endedSql,
+  enteredAfterSql,
   failSql,
   finishSql,
   keepAfterSql,
   keepTokenSql,
   lastEndedBefore,
+  leftAfterSql,
   markDeletedSql,
   memberChangesRead,
   memberChangesSql,
@@ -34,6 +37,7 @@ import {
   segmentsSql,
   segmentValues,
   setRevisionSql,
+  undoLeavingSql,
 } from '../segment-table.ts';
 import {
   type DueSegment,
@@ -134,8 +138,12 @@ export function segmentLists(prepare: Prepare) {
 export function segmentWrites(prepare: Prepare) {
   const run = (sql: string, values: readonly SQLInputValue[]): readonly SQLOutputValue[][] =>
     rowsOf(prepare, sql, values);
-  const changed = (sql: string, values: readonly SQLInputValue[]): number =>
-    Number(prepare(sql.replaceAll('$', '?')).run(...values).changes);
+  /** Returns true if more rows may be left. `seqsSql` selects the numbers of the rows. */
+  const changeSome = (seqsSql: string, changeSql: string, values: readonly SQLInputValue[]): boolean => {
+    const seqs = run(seqsSql, [...values, MEMBERSHIPS_AT_ONCE]);
+    if (seqs.length > 0) run(changeSql, [...values, seqs.at(-1)![0]!]);
+    return seqs.length === MEMBERSHIPS_AT_ONCE;
+  };
   const valuesOf = ({ organisation, segment, token }: EvaluationKey): SQLInputValue[] => [
     organisation,
     segment,
@@ -168,17 +176,18 @@ export function segmentWrites(prepare: Prepare) {
       return row === undefined ? null : segmentOf(row);
     },
 
-    /** Removes some of what an interrupted evaluation has left. Returns true if more may be left. */
-    removeUnfinished({ organisation, segment }: EvaluationKey, lastSeq: number): boolean {
-      const some = (seq: string): string => `SELECT customer_id, entered_seq FROM segment_memberships
-        WHERE organisation = ?1 AND segment = ?2 AND ${seq} > ?3 LIMIT ${MEMBERSHIPS_AT_ONCE}`;
-      const isOneOf = (seq: string): string =>
-        `organisation = ?1 AND segment = ?2 AND (customer_id, entered_seq) IN (${some(seq)})`;
-      const values = [organisation, segment, lastSeq];
-      const entered = changed(`DELETE FROM segment_memberships WHERE ${isOneOf('entered_seq')}`, values);
-      if (entered === MEMBERSHIPS_AT_ONCE) return true;
-      const left = `UPDATE segment_memberships SET left_seq = NULL, left_at_ms = NULL WHERE ${isOneOf('left_seq')}`;
-      return changed(left, values) === MEMBERSHIPS_AT_ONCE;
+    /** Deletes some of those who entered after a number. Returns true if more may be left. */
+    deleteEnteredAfter(organisation: OrganisationNumber, segment: number, afterSeq: number): boolean {
+      return changeSome(enteredAfterSql, deleteEnteredSql, [organisation, segment, afterSeq]);
+    },
+
+    /** Makes some of those who left after a number members again. Returns true if more may be left. */
+    undoLeavingAfter(organisation: OrganisationNumber, segment: number, afterSeq: number): boolean {
+      return changeSome(leftAfterSql, undoLeavingSql, [organisation, segment, afterSeq]);
+    },
+
+    deleteMarkedSegment(organisation: OrganisationNumber, segment: number): void {
+      run(deleteSegmentSql, [organisation, segment]);
     },
 
     writeMemberChanges(
@@ -218,20 +227,6 @@ export function segmentWrites(prepare: Prepare) {
       return ended.length === MEMBERSHIPS_AT_ONCE;
     },
 
-    /** Deletes some memberships of a deleted segment, and finally the segment. Returns true if more are left. */
-    deleteSomeMemberships(organisation: OrganisationNumber, segment: number): boolean {
-      const some = `SELECT customer_id, entered_seq FROM segment_memberships
-        WHERE organisation = ?1 AND segment = ?2 LIMIT ${MEMBERSHIPS_AT_ONCE}`;
-      const deleted = changed(
-        `DELETE FROM segment_memberships
-          WHERE organisation = ?1 AND segment = ?2 AND (customer_id, entered_seq) IN (${some})`,
-        [organisation, segment],
-      );
-      if (deleted === MEMBERSHIPS_AT_ONCE) return true;
-      run(deleteSegmentSql, [organisation, segment]);
-      return false;
-    },
-
     copySegment(
       organisation: OrganisationNumber,
       revision: number,
@@ -263,7 +258,8 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
     bytes: rows * STORED_BYTES,
   });
   const removeDeleted = async (organisation: OrganisationNumber, segment: number): Promise<void> => {
-    while (await writer.call('deleteSomeMemberships', [organisation, segment], someRows(organisation)));
+    while (await writer.call('deleteEnteredAfter', [organisation, segment, 0], someRows(organisation)));
+    await writer.call('deleteMarkedSegment', [organisation, segment], { organisation });
   };
   return {
     segments: (organisation) => reader.call('segments', [organisation], { organisation }),
@@ -275,10 +271,12 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
       writer.call('markSegmentDeleted', [organisation, ...args], { organisation }),
     dueSegments: (due) => reader.call('dueSegments', [due], nobodys),
     async beginEvaluation(key, nowMs) {
-      const { organisation } = key;
+      const { organisation, segment } = key;
       const begun = await writer.call('beginEvaluation', [key, nowMs], { organisation });
       if (begun === null) return null;
-      while (await writer.call('removeUnfinished', [key, begun.lastSeq], someRows(organisation)));
+      const unfinished = [organisation, segment, begun.lastSeq] as const;
+      while (await writer.call('deleteEnteredAfter', [...unfinished], someRows(organisation)));
+      while (await writer.call('undoLeavingAfter', [...unfinished], someRows(organisation)));
       return begun;
     },
     writeMemberChanges: (key, firstSeq, changes, nowMs) =>
