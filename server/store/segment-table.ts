@@ -275,17 +275,11 @@ export const undoLeavingSql = `UPDATE segment_memberships SET left_seq = NULL, l
 export const deleteSegmentSql =
   'DELETE FROM segments WHERE organisation = $1 AND segment = $2 AND name IS NULL';
 
-const copied = segmentColumns.filter((column) => column !== 'name');
-
 /** Parameters: organisation, condition, then `segmentValues`. */
 export const copySegmentSql = `INSERT INTO segments (organisation, condition, ${columns})
-  VALUES ($1, $2, ${segmentColumns.map((_, at) => `$${at + 3}`).join(', ')})
-  ON CONFLICT (organisation, name) DO UPDATE
-    SET condition = excluded.condition, ${copied.map((column) => `${column} = excluded.${column}`).join(', ')}, token = NULL`;
+  VALUES ($1, $2, ${segmentColumns.map((_, at) => `$${at + 3}`).join(', ')})`;
 
-/** Returns the statement that adds or replaces memberships. `values` is the SQL of their rows. */
+/** Returns the statement that adds memberships. `values` is the SQL of their rows. */
 export function copyMembershipsSql(values: string): string {
-  return `INSERT INTO segment_memberships (organisation, segment, ${membershipColumns.join(', ')}) ${values}
-    ON CONFLICT (organisation, segment, customer_id, entered_seq) DO UPDATE
-      SET since_ms = excluded.since_ms, left_seq = excluded.left_seq, left_at_ms = excluded.left_at_ms`;
+  return `INSERT INTO segment_memberships (organisation, segment, ${membershipColumns.join(', ')}) ${values}`;
 }

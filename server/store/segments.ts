@@ -168,14 +168,16 @@ export interface SegmentStore {
   ): Promise<MemberChangesRead>;
   /** Deletes memberships that ended before the time, and all memberships of deleted segments. */
   expireMemberships(leftBeforeMs: number): Promise<void>;
-  /** Adds or replaces a segment of another store, with its number and its evaluation. */
+  /** Deletes the memberships of a segment that is deleted, or of which only memberships were copied. */
+  removeMemberships(organisation: OrganisationNumber, segment: number): Promise<void>;
+  /** Adds a segment of another store, with its number and its evaluation. */
   copySegment(
     organisation: OrganisationNumber,
     revision: number,
     segment: Segment,
     conditionJson: string,
   ): Promise<void>;
-  /** Adds or replaces memberships of another store. */
+  /** Adds memberships of another store. */
   copyMemberships(
     organisation: OrganisationNumber,
     segment: number,

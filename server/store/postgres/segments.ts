@@ -172,10 +172,12 @@ export function segmentStore(connections: Connections): SegmentStore {
     async expireMemberships(leftBeforeMs) {
       const all = await ofUpkeep.run({ text: allSegmentsSql, values: [] });
       for (const [organisation, segment, isDeleted] of all.map(numbers)) {
-        if (isDeleted === 1) await removeDeleted(ofUpkeep, organisation!, segment!);
+        if (isDeleted === 1) await removeMemberships(ofUpkeep, organisation!, segment!);
         else while (await expireSome(ofUpkeep, organisation!, segment!, leftBeforeMs));
       }
     },
+
+    removeMemberships: (organisation, segment) => removeMemberships(of(organisation), organisation, segment),
 
     copySegment: (organisation, revision, segment, conditionJson) =>
       of(organisation).transaction(async ({ run }) => {
@@ -233,7 +235,7 @@ function expireSome(
   });
 }
 
-async function removeDeleted(
+async function removeMemberships(
   sessions: Sessions,
   organisation: OrganisationNumber,
   segment: number,

@@ -257,7 +257,7 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
     rows,
     bytes: rows * STORED_BYTES,
   });
-  const removeDeleted = async (organisation: OrganisationNumber, segment: number): Promise<void> => {
+  const removeMemberships = async (organisation: OrganisationNumber, segment: number): Promise<void> => {
     while (await writer.call('deleteEnteredAfter', [organisation, segment, 0], someRows(organisation)));
     await writer.call('deleteMarkedSegment', [organisation, segment], { organisation });
   };
@@ -296,10 +296,11 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
     async expireMemberships(leftBeforeMs) {
       for (const { organisation, segment, isDeleted } of await reader.call('allSegments', [], nobodys)) {
         const args = [organisation, segment, leftBeforeMs] as const;
-        if (isDeleted) await removeDeleted(organisation, segment);
+        if (isDeleted) await removeMemberships(organisation, segment);
         else while (await writer.call('expireMembershipsOf', [...args], someRows(organisation)));
       }
     },
+    removeMemberships,
     copySegment: (organisation, ...args) =>
       writer.call('copySegment', [organisation, ...args], { organisation }),
     copyMemberships: (organisation, ...args) =>
