@@ -293,13 +293,15 @@ function saveSegment(): Operation {
     summary: 'Save a segment',
     description:
       'Saves a new segment or changes one, and evaluates it. Customers who stay members keep their `since`. If the ' +
-      'evaluation fails, the segment is saved all the same, and `failure` says why.',
+      'evaluation fails, the segment is saved all the same, and `failure` says why. The response is 404 if another ' +
+      'request deletes the segment meanwhile.',
     parameters: [nameParameter],
     body: { schema: 'SegmentDefinition', name: 'buy_often', example: saved },
     responses: {
       ...statusesOfBodies,
       200: answered('The segment.', jsonContent(refTo('schemas', 'Segment'))),
       400: badCondition,
+      404: missing,
       409: refused(beingEvaluated),
     },
     path: PATH,
