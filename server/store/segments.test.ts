@@ -298,6 +298,20 @@ for (const { name, open } of testStores) {
       assert.equal(await isDue(NOW_MS + 40, NOW_MS + 40), false);
     });
 
+    test('are due in the order of their last evaluation or attempt', async () => {
+      const organisation = await newOrganisation();
+      for (const name of ['late', 'early', 'failed', 'new']) await save(organisation, name);
+      await evaluate(organisation, 'late', [], NOW_MS + 30);
+      await evaluate(organisation, 'early', [], NOW_MS + 10);
+      const failed = await segmentNamed(organisation, 'failed');
+      await store.failEvaluation(await begin(organisation, failed), NOW_MS + 20, 'too slow');
+      const due = await store.dueSegments({ evaluatedBeforeMs: NOW_MS + 40, attemptedBeforeMs: NOW_MS + 40 });
+      assert.deepEqual(
+        due.filter((one) => one.organisation === organisation).map(({ name }) => name),
+        ['new', 'early', 'failed', 'late'],
+      );
+    });
+
     test('lose the memberships that ended long ago, and the changes up to them', async () => {
       const organisation = await newOrganisation();
       const [p, q, r] = customers as [string, string, string];

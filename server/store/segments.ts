@@ -129,7 +129,7 @@ export interface SegmentStore {
   ): Promise<boolean>;
   /** Deletes a segment with its members. Returns false and changes nothing if the set has another revision now. */
   deleteSegment(organisation: OrganisationNumber, revision: number, name: string): Promise<boolean>;
-  /** Returns the segments of all organisations that have to be evaluated. */
+  /** Returns the segments of all organisations that have to be evaluated, the one that was tried longest ago first. */
   dueSegments(due: DueTimes): Promise<readonly DueSegment[]>;
   /**
    * Begins an evaluation. Returns the segment as it is now, or null if it does not exist or another evaluation of it is
