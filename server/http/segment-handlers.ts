@@ -414,8 +414,8 @@ export function changesGone(latest: number): Refusal {
     refusal: 'gone',
     latest,
     message:
-      `The changes after this number are not available: they are older than the server keeps changes, or after the ` +
-      `last one, ${latest}. To start over, read all members, then follow from after=${latest}.`,
+      `The changes after this number are not available: the server no longer keeps all of them, or the number is after ` +
+      `the last one, ${latest}. To start over, read all members, then follow from after=${latest}.`,
   };
 }
 

@@ -239,12 +239,23 @@ export const endedSql = `SELECT left_seq, left_at_ms FROM segment_memberships
   WHERE organisation = $1 AND segment = $2 AND left_seq IS NOT NULL AND ${isVisible('left_seq')}
   ORDER BY left_seq LIMIT $3`;
 
+/** Which memberships that ended are deleted: those before the time, and those up to the number. */
+export interface EndedBounds {
+  readonly leftBeforeMs: number;
+  readonly upToSeq: number;
+}
+
 /**
- * Returns the number of the last membership that ended before the time, or null if none did. `ended` has the rows of
- * `endedSql`, which are sorted by time, too. A condition on the time in the SQL would read all memberships that ended.
+ * Returns the number of the last membership to delete, or null if there is none. `ended` has the rows of `endedSql`,
+ * which are sorted by time, too. A condition on the time in the SQL would read all memberships that ended.
  */
-export function lastEndedBefore(ended: readonly (readonly unknown[])[], timeMs: number): number | null {
-  const last = ended.findLast(([, leftAtMs]) => Number(leftAtMs) < timeMs);
+export function lastToDelete(
+  ended: readonly (readonly unknown[])[],
+  { leftBeforeMs, upToSeq }: EndedBounds,
+): number | null {
+  const last = ended.findLast(
+    ([leftSeq, leftAtMs]) => Number(leftAtMs) < leftBeforeMs || Number(leftSeq) <= upToSeq,
+  );
   return last === undefined ? null : Number(last[0]);
 }
 

@@ -335,6 +335,24 @@ for (const { name, open } of testStores) {
       }
     });
 
+    test('lose the memberships that ended up to a change, and the changes up to them', async () => {
+      const organisation = await newOrganisation();
+      const [p, q, r] = customers as [string, string, string];
+      const { segment, lastSeq, keptAfterSeq } = await save(organisation, 'a');
+      const many = Array.from({ length: MEMBERSHIPS_AT_ONCE + 10 }, () => randomUUID());
+      await evaluate(organisation, 'a', entering(p, q, r, ...many));
+      await store.expireMembershipsUpTo(organisation, segment, lastSeq + 3);
+      assert.equal((await segmentNamed(organisation, 'a')).keptAfterSeq, keptAfterSeq, 'nobody has left');
+      await evaluate(organisation, 'a', leaving(...many, p));
+      const { lastSeq: left } = await evaluate(organisation, 'a', [...entering(p), ...leaving(q)]);
+      await store.expireMembershipsUpTo(organisation, segment, left - 1);
+      assert.equal((await segmentNamed(organisation, 'a')).keptAfterSeq, left - 2);
+      assert.deepEqual(
+        (await all(organisation, segment)).map(({ customerId }) => customerId),
+        [p, q, r],
+      );
+    });
+
     test('never show some of the changes while they expire', async () => {
       const organisation = await newOrganisation();
       const { segment } = await save(organisation, 'a');

@@ -107,6 +107,12 @@ export type MembershipPosition = Pick<Membership, 'customerId' | 'enteredSeq'>;
 /** The most changes or memberships that one write has, because uploads wait for it. */
 export const MEMBERSHIPS_AT_ONCE = 2000;
 
+/**
+ * How many changes of a segment are kept at most, besides those of its last evaluation. Otherwise a segment whose members
+ * alternate at every evaluation would grow without end.
+ */
+export const KEPT_MEMBER_CHANGES = 1_000_000;
+
 /** An evaluation that has written nothing for this long, not even an empty list of changes, was interrupted. */
 export const EVALUATION_ABANDONED_MS = 60_000;
 
@@ -168,6 +174,8 @@ export interface SegmentStore {
   ): Promise<MemberChangesRead>;
   /** Deletes memberships that ended before the time, and all memberships of deleted segments. */
   expireMemberships(leftBeforeMs: number): Promise<void>;
+  /** Deletes the memberships of a segment that ended up to a number. The changes up to the last of them are not kept. */
+  expireMembershipsUpTo(organisation: OrganisationNumber, segment: number, seq: number): Promise<void>;
   /** Deletes the memberships of a segment that is deleted, or of which only memberships were copied. */
   removeMemberships(organisation: OrganisationNumber, segment: number): Promise<void>;
   /** Adds a segment of another store, with its number and its evaluation. */

@@ -1,4 +1,4 @@
-// Tests evaluations of segments that are deleted meanwhile. Evaluations are tested in tests/segments.test.ts.
+// Tests evaluations of segments that are deleted meanwhile, or have many changes. tests/segments.test.ts tests the others.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type OpenedStore, openStore } from '../../store/open-store.ts';
+import { KEPT_MEMBER_CHANGES } from '../../store/segments.ts';
 import type { EvaluationOrder } from '../analytics-orders.ts';
 import { Replicas } from '../replicas.ts';
 import { evaluateSegments } from './evaluate-segments.ts';
@@ -83,4 +84,29 @@ test('an evaluation ends when its segment is deleted while it runs', async (t) =
   const evaluation = evaluateSegments(service, store, order, signal);
   await reached.promise;
   await assertEndsWhenDeleted(evaluation).finally(released.resolve);
+});
+
+test('an evaluation deletes departures if a segment has too many changes', async (t) => {
+  const { folder, store, order } = await segmentIn(t);
+  const { organisation } = order;
+  const [known] = (await store.segments(organisation)).segments;
+  const lastSeq = known!.lastSeq + KEPT_MEMBER_CHANGES + 100;
+  const departures = [20, 40, 100, 101, 500].map((seq) => ({
+    customerId: randomUUID(),
+    enteredSeq: known!.lastSeq + 1,
+    sinceMs: 1,
+    leftSeq: known!.lastSeq + seq,
+    leftAtMs: Date.now(),
+  }));
+  assert.ok(await store.deleteSegment(organisation, 1, 'a'));
+  await store.removeMemberships(organisation, known!.segment);
+  await store.copyMemberships(organisation, known!.segment, departures);
+  await store.copySegment(organisation, 1, { ...known!, lastSeq }, '{"customer":"region","is":"DE"}');
+  const service = { replicas: replicasOf(t, store, folder), onStuck };
+  assert.deepEqual(await evaluateSegments(service, store, order, signal), { running: [] });
+  const [evaluated] = (await store.segments(organisation)).segments;
+  assert.equal(evaluated!.failure, null);
+  assert.equal(evaluated!.keptAfterSeq, known!.lastSeq + 100);
+  const kept = await store.memberships(organisation, known!.segment, null, 10);
+  assert.deepEqual(kept.map(({ leftSeq }) => leftSeq! - known!.lastSeq).toSorted(), [101, 500]);
 });

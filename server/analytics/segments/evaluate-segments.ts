@@ -7,6 +7,7 @@ import { Failure } from '../../failure.ts';
 import type { OrganisationNumber } from '../../store/rows.ts';
 import {
   type EvaluationKey,
+  KEPT_MEMBER_CHANGES,
   MEMBERSHIPS_AT_ONCE,
   type MemberChange,
   type Segment,
@@ -39,6 +40,9 @@ export async function evaluateSegments(
     const begun = await begin(store, key, order.patienceMs, signal);
     if (begun === 'running') running.push(name);
     if (typeof begun === 'string') continue;
+    const { lastSeq, keptAfterSeq } = begun;
+    if (lastSeq - keptAfterSeq > KEPT_MEMBER_CHANGES)
+      await store.expireMembershipsUpTo(organisation, segment, lastSeq - KEPT_MEMBER_CHANGES);
     const token = renewToken(store, key);
     const options = { signal: AbortSignal.any([signal, token.lost]), subject: 'The evaluation' };
     const reading = readReplica(service, order, options, (read) => evaluate(read, store, key, begun));

@@ -6,6 +6,7 @@ import { uuid } from '@headgate/catalogue/kinds/uuid.ts';
 import type { ConditionProblem } from '../../analytics/segments/condition-problem.ts';
 import { parseCondition } from '../../analytics/segments/parse-condition.ts';
 import { NAME_RULE } from '../../analytics/segments/segment-definition.ts';
+import { KEPT_MEMBER_CHANGES } from '../../store/segments.ts';
 import { apiRoutes } from '../routes.ts';
 import {
   beingEvaluated,
@@ -396,7 +397,9 @@ function listMemberChanges(): Operation {
   return reading({
     operationId: 'listMemberChanges',
     summary: 'Follow who enters and leaves a segment',
-    description: 'Returns the changes after a number. Pass `next` as `after` of the next request.',
+    description:
+      'Returns the changes after a number. Pass `next` as `after` of the next request. Customers who left are kept for a ' +
+      `time that the operator sets, but only until the segment has had ${KEPT_MEMBER_CHANGES.toLocaleString('en-GB')} further changes.`,
     parameters: [
       nameParameter,
       query(

@@ -13,13 +13,14 @@ import {
   deleteSegmentSql,
   dueSegmentOf,
   dueSql,
+  type EndedBounds,
   endedSql,
   enteredAfterSql,
   failSql,
   finishSql,
   keepAfterSql,
   keepTokenSql,
-  lastEndedBefore,
+  lastToDelete,
   leftAfterSql,
   markDeletedSql,
   memberChangesRead,
@@ -173,9 +174,12 @@ export function segmentStore(connections: Connections): SegmentStore {
       const all = await ofUpkeep.run({ text: allSegmentsSql, values: [] });
       for (const [organisation, segment, isDeleted] of all.map(numbers)) {
         if (isDeleted === 1) await removeMemberships(ofUpkeep, organisation!, segment!);
-        else while (await expireSome(ofUpkeep, organisation!, segment!, leftBeforeMs));
+        else await expire(ofUpkeep, organisation!, segment!, { leftBeforeMs, upToSeq: 0 });
       }
     },
+
+    expireMembershipsUpTo: (organisation, segment, upToSeq) =>
+      expire(of(organisation), organisation, segment, { leftBeforeMs: 0, upToSeq }),
 
     removeMemberships: (organisation, segment) => removeMemberships(of(organisation), organisation, segment),
 
@@ -218,21 +222,23 @@ async function setRevision(
   return (await run({ text: setRevisionSql, values: [organisation, from, to] })).length > 0;
 }
 
-/** Deletes some memberships that ended before the time. Returns true if more may be left. */
-function expireSome(
+/** Deletes the memberships that ended within the bounds, in steps. */
+async function expire(
   { transaction }: Sessions,
   organisation: OrganisationNumber,
   segment: number,
-  leftBeforeMs: number,
-): Promise<boolean> {
-  return transaction(async ({ run }) => {
-    const ended = await run({ text: endedSql, values: [organisation, segment, MEMBERSHIPS_AT_ONCE] });
-    const last = lastEndedBefore(ended, leftBeforeMs);
-    if (last === null) return false;
-    await run({ text: deleteEndedSql, values: [organisation, segment, last] });
-    await run({ text: keepAfterSql, values: [organisation, segment, last] });
-    return ended.length === MEMBERSHIPS_AT_ONCE;
-  });
+  bounds: EndedBounds,
+): Promise<void> {
+  const expireSome = (): Promise<boolean> =>
+    transaction(async ({ run }) => {
+      const ended = await run({ text: endedSql, values: [organisation, segment, MEMBERSHIPS_AT_ONCE] });
+      const last = lastToDelete(ended, bounds);
+      if (last === null) return false;
+      await run({ text: deleteEndedSql, values: [organisation, segment, last] });
+      await run({ text: keepAfterSql, values: [organisation, segment, last] });
+      return ended.length === MEMBERSHIPS_AT_ONCE;
+    });
+  while (await expireSome());
 }
 
 async function removeMemberships(

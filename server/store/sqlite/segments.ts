@@ -14,13 +14,14 @@ import {
   deleteSegmentSql,
   dueSegmentOf,
   dueSql,
+  type EndedBounds,
   endedSql,
   enteredAfterSql,
   failSql,
   finishSql,
   keepAfterSql,
   keepTokenSql,
-  lastEndedBefore,
+  lastToDelete,
   leftAfterSql,
   markDeletedSql,
   memberChangesRead,
@@ -217,10 +218,10 @@ export function segmentWrites(prepare: Prepare) {
       run(failSql, [...valuesOf(key), nowMs, reason]);
     },
 
-    /** Deletes some memberships that ended before the time. Returns true if more may be left. */
-    expireMembershipsOf(organisation: OrganisationNumber, segment: number, leftBeforeMs: number): boolean {
+    /** Deletes some memberships that ended within the bounds. Returns true if more may be left. */
+    expireSome(organisation: OrganisationNumber, segment: number, bounds: EndedBounds): boolean {
       const ended = run(endedSql, [organisation, segment, MEMBERSHIPS_AT_ONCE]);
-      const last = lastEndedBefore(ended, leftBeforeMs);
+      const last = lastToDelete(ended, bounds);
       if (last === null) return false;
       run(deleteEndedSql, [organisation, segment, last]);
       run(keepAfterSql, [organisation, segment, last]);
@@ -261,6 +262,13 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
     while (await writer.call('deleteEnteredAfter', [organisation, segment, 0], someRows(organisation)));
     await writer.call('deleteMarkedSegment', [organisation, segment], { organisation });
   };
+  const expire = async (
+    organisation: OrganisationNumber,
+    segment: number,
+    bounds: EndedBounds,
+  ): Promise<void> => {
+    while (await writer.call('expireSome', [organisation, segment, bounds], someRows(organisation)));
+  };
   return {
     segments: (organisation) => reader.call('segments', [organisation], { organisation }),
     segmentConditions: (organisation, names) =>
@@ -295,11 +303,12 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
       lister.call('memberChanges', [organisation, ...args], { organisation, rows: args[2] }),
     async expireMemberships(leftBeforeMs) {
       for (const { organisation, segment, isDeleted } of await reader.call('allSegments', [], nobodys)) {
-        const args = [organisation, segment, leftBeforeMs] as const;
         if (isDeleted) await removeMemberships(organisation, segment);
-        else while (await writer.call('expireMembershipsOf', [...args], someRows(organisation)));
+        else await expire(organisation, segment, { leftBeforeMs, upToSeq: 0 });
       }
     },
+    expireMembershipsUpTo: (organisation, segment, upToSeq) =>
+      expire(organisation, segment, { leftBeforeMs: 0, upToSeq }),
     removeMemberships,
     copySegment: (organisation, ...args) =>
       writer.call('copySegment', [organisation, ...args], { organisation }),
