@@ -7,15 +7,9 @@ import type { ConditionProblem } from '../../analytics/segments/condition-proble
 import { parseCondition } from '../../analytics/segments/parse-condition.ts';
 import { NAME_RULE } from '../../analytics/segments/segment-definition.ts';
 import { KEPT_MEMBER_CHANGES } from '../../store/segments.ts';
+import { changesGone, LARGEST_PAGE_MEMBER_CHANGES, noCustomer } from '../member-handlers.ts';
 import { apiRoutes } from '../routes.ts';
-import {
-  beingEvaluated,
-  changesGone,
-  LARGEST_PAGE_MEMBER_CHANGES,
-  noCustomer,
-  noSegment,
-  notValid,
-} from '../segment-handlers.ts';
+import { beingEvaluated, noSegment, notValid } from '../segment-handlers.ts';
 import { literal } from './code-samples.ts';
 import type { Example, Operation, Parameter } from './document-shape.ts';
 import { refTo } from './document-shape.ts';
