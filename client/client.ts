@@ -35,6 +35,7 @@ import {
   itemReader,
   type Page,
   pageReader,
+  readAsOf,
   readDeleted,
   readExplanation,
   readMemberChanges,
@@ -57,7 +58,7 @@ import type {
   SegmentMember,
   SegmentPreview,
 } from './segments.ts';
-import { type SqlFormat, type SqlParam, type SqlResult, sqlMediaTypes } from './sql.ts';
+import { type SqlFormat, type SqlParam, type SqlResult, type SqlStream, sqlMediaTypes } from './sql.ts';
 import { Upload, type UploadLimits, type UploadOptions } from './upload.ts';
 
 export type {
@@ -136,7 +137,7 @@ export type {
   SegmentMember,
   SegmentPreview,
 } from './segments.ts';
-export type { AsOf, SqlColumn, SqlFormat, SqlParam, SqlResult } from './sql.ts';
+export type { AsOf, SqlColumn, SqlFormat, SqlParam, SqlResult, SqlStream } from './sql.ts';
 export type { RejectedRecord, UploadedSlice, UploadOptions, UploadProgress } from './upload.ts';
 
 export interface ClientOptions extends ConnectionOptions {
@@ -374,22 +375,25 @@ export class HeadgateClient {
   }
 
   /**
-   * Runs a query like `sql`, and resolves to its result as bytes, which are passed on as they arrive. CSV, NDJSON and
-   * Parquet have no limit of rows. If the query fails after its first rows, reading throws a BrokenOffError.
+   * Runs a query like `sql`, and resolves to what it has seen, and to its result as bytes, which are passed on as they
+   * arrive. CSV, NDJSON and Parquet have no limit of rows. If the query fails after its first rows, reading throws a
+   * BrokenOffError.
    */
   async sqlStream(
     sql: string,
     params: readonly SqlParam[],
     format: SqlFormat,
     options: ReadOptions = {},
-  ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+  ): Promise<SqlStream> {
     if (!Object.hasOwn(sqlMediaTypes, format)) {
       throw new TypeError(
         `format must be one of ${Object.keys(sqlMediaTypes).join(', ')}, not ${shown(format)}`,
       );
     }
     const accept = sqlMediaTypes[format];
-    return this.#connection.stream({ path: 'v1/sql', body: jsonBody({ sql, params }), accept, ...options });
+    const call = { path: 'v1/sql', body: jsonBody({ sql, params }), accept, ...options };
+    const { headers, stream } = await this.#connection.stream(call);
+    return { as_of: readAsOf(headers), stream };
   }
 
   /** Resolves to what students did and bought after recommendations and without them, in a period of days. */

@@ -84,7 +84,9 @@ interface Received {
   readonly text: string;
 }
 
-interface Begun {
+/** A response whose body has begun to arrive. */
+export interface Begun {
+  readonly headers: Headers;
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
@@ -143,15 +145,15 @@ export class Connection {
   }
 
   /**
-   * Resolves to the body of the response as soon as it begins. Temporary failures are retried only until then. Reading
+   * Resolves to the response as soon as its body begins. Temporary failures are retried only until then. Reading
    * the body throws an AbortedError if the call was aborted, and a BrokenOffError if the body is not complete.
    */
-  async stream(call: StreamCall): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+  async stream(call: StreamCall): Promise<Begun> {
     const control = { ...call, patience: call.patience ?? this.newPatience() };
     const refused: ApiCall<never> = { ...call, read: () => undefined };
     for (;;) {
       const received = await this.#exchange(refused, call.accept);
-      if ('stream' in received) return received.stream;
+      if ('stream' in received) return received;
       const failure = 'reason' in received ? received : await this.#read(refused, received);
       if ('reason' in failure) await this.pause(failure, control);
     }
@@ -221,7 +223,9 @@ export class Connection {
         this.#requestOf(call, streamed ?? 'application/json', controller.signal),
       );
       isStream = streamed !== null && response.ok && mediaTypeOf(response) === streamed;
-      if (isStream) return { stream: streamOf(response.body!, signal, stopListening) };
+      if (isStream) {
+        return { headers: response.headers, stream: streamOf(response.body!, signal, stopListening) };
+      }
       return { response, text: await response.text() };
     } catch (cause) {
       if (signal?.aborted) throw new AbortedError(signal.reason);

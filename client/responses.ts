@@ -14,7 +14,7 @@ import type {
   Segment,
   SegmentPreview,
 } from './segments.ts';
-import type { SqlResult } from './sql.ts';
+import type { AsOf, SqlResult } from './sql.ts';
 
 export interface Page<Item> {
   readonly items: readonly Item[];
@@ -121,6 +121,12 @@ export function sqlReader<Row extends readonly unknown[]>(): Reader<SqlResult<Ro
     const isResult = isArrayOf(columns, isObject) && Array.isArray(rows) && isObject(asOf);
     return isResult ? (body as unknown as SqlResult<Row>) : undefined;
   };
+}
+
+/** Returns what a query has seen, or null if the header is missing. */
+export function readAsOf(headers: Headers): AsOf | null {
+  const json = headers.get('Headgate-As-Of');
+  return json === null ? null : (JSON.parse(json) as AsOf);
 }
 
 export function readRecommendations(status: number, body: unknown): RecommendationsReport | undefined {

@@ -28,6 +28,13 @@ export interface AsOf {
   readonly complete: boolean;
 }
 
+/** A result whose bytes are passed on as they arrive. */
+export interface SqlStream {
+  /** Null if a proxy has removed the header `Headgate-As-Of`. */
+  readonly as_of: AsOf | null;
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+}
+
 export interface SqlResult<Row extends readonly unknown[] = readonly unknown[]> {
   readonly columns: readonly SqlColumn[];
   /** Each row has its values in the order of the columns. */

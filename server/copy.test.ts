@@ -127,6 +127,44 @@ for (const from of directStores) {
         );
       });
 
+      test('leaves the target with the segments of the source, whatever it had before', async () => {
+        const number = await newOrganisation(source.store, 'acme');
+        for (const name of ['lost', 'expired', 'evaluated there']) {
+          await writeSegment(source.store, number, name);
+          await evaluateSegment(source.store, number, name);
+        }
+        await copy();
+        const numberThere = await numberOf(target.store, 'acme');
+        await evaluateSegment(target.store, numberThere, 'evaluated there');
+        await writeSegment(target.store, numberThere, 'made there');
+        await evaluateSegment(target.store, numberThere, 'made there');
+        // It gets the number of the one that was made in the target.
+        await writeSegment(source.store, number, 'made here');
+        const { revision } = await source.store.segments(number);
+        await source.store.deleteSegment(number, revision, 'lost');
+        await evaluateSegment(source.store, number, 'expired');
+        await copy();
+        await source.store.expireMemberships(MOMENT_MS + 2);
+        assertAllEqual(await copy());
+        const content = await contentOf(source.store, 'acme');
+        assert.equal(content.segments!.length, 3);
+        assert.deepEqual(await contentOf(target.store, 'acme'), content);
+      });
+
+      test('replaces the members that an interrupted copy has left', async () => {
+        const number = await newOrganisation(source.store, 'acme');
+        await writeSegment(source.store, number, 'a');
+        await evaluateSegment(source.store, number, 'a');
+        await evaluateSegment(source.store, number, 'a');
+        const brokenOff = copyEverything(source.store, target.store, ({ doing, part }) => {
+          if (doing === 'copying' && part === 'segments') throw new Error('broken off');
+        });
+        await assert.rejects(brokenOff, /^Error: broken off$/);
+        await source.store.expireMemberships(MOMENT_MS + 2);
+        assertAllEqual(await copy());
+        assert.deepEqual(await contentOf(target.store, 'acme'), await contentOf(source.store, 'acme'));
+      });
+
       test('lets the target go on with the next number', async () => {
         await writeEntries(source.store, await newOrganisation(source.store, 'acme'), 3);
         await copy();
@@ -156,7 +194,7 @@ for (const from of directStores) {
         }
       });
 
-      /** Changes in the target that a copy does not undo: it deletes nothing, and keeps newer records. */
+      /** Changes in the target that a copy does not undo: it deletes nothing but segments, and keeps newer records. */
       const changes: Partial<
         Record<Part, (store: Store, organisation: OrganisationNumber) => Promise<void>>
       > = {
@@ -168,7 +206,6 @@ for (const from of directStores) {
         tags: (store, organisation) => writeRecords(store, organisation, 'tags', 1),
         interactions: (store, organisation) => writeInteractions(store, organisation, 1),
         ledger: (store, organisation) => writeRejected(store, organisation),
-        segments: (store, organisation) => writeSegment(store, organisation, 'made there'),
       };
       for (const [part, change] of Object.entries(changes)) {
         test(`reports that the ${part} of the two sides differ, and nothing else`, async () => {
@@ -435,7 +472,7 @@ async function segmentsOf(store: Store, organisation: OrganisationNumber): Promi
       ...segment,
       conditions: [...(await store.segmentConditions(organisation, [segment.name]))],
       memberships: await store.memberships(organisation, segment.segment, null, 100),
-      changes: await store.memberChanges(organisation, segment.segment, 0, 100),
+      changes: await store.memberChanges(organisation, segment.segment, null, 100),
     })),
   );
 }

@@ -187,7 +187,10 @@ async function copyLedger(
   }
 }
 
-/** Copies the segments with their members. An evaluation that is running in the source is not copied. */
+/**
+ * Replaces the segments of the target, with their members. An evaluation that is running in the source is not copied. A
+ * segment is copied after its members, so that a reader of the target never sees some of them.
+ */
 async function copySegments(
   from: Store,
   to: Store,
@@ -197,13 +200,12 @@ async function copySegments(
   const { revision, segments } = await from.segments(pair.from);
   const members = segments.reduce((sum, segment) => sum + segment.members, 0);
   const onMembers = progressOf('copying', pair, 'segments', members, onProgress);
+  for (const { name } of (await to.segments(pair.to)).segments) {
+    await to.deleteSegment(pair.to, (await to.segments(pair.to)).revision, name);
+  }
   for (const segment of segments) {
     const conditions = await from.segmentConditions(pair.from, [segment.name]);
-    const there = await to.segments(pair.to);
-    const present = there.segments.find(({ name }) => name === segment.name);
-    if (present !== undefined && present.segment !== segment.segment) {
-      await to.deleteSegment(pair.to, there.revision, segment.name);
-    }
+    await to.removeMemberships(pair.to, segment.segment);
     for await (const memberships of everyMembership(from, pair.from, segment)) {
       await to.copyMemberships(pair.to, segment.segment, memberships);
       onMembers(memberships.length);

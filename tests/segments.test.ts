@@ -5,7 +5,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Api, RefusalBody, Reply } from './harness/api.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openStore } from '../server/store/open-store.ts';
+import { type Api, apiOf, type RefusalBody, type Reply } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { leastRecord } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
@@ -269,6 +271,29 @@ forEachStore((store) => {
       body: { sql: 'SELECT count(*)::INTEGER FROM segment_members' },
     });
     assert.deepEqual(body.rows, [[0]]);
+  });
+
+  test('a refresh ends with 404 when its segment is deleted while it waits', async () => {
+    const { url, database, newKey } = server.headgate;
+    const { key, org_id } = await newKey();
+    const api = apiOf(url, key);
+    await ok(save(api, 'german', isIn('DE')));
+    const opened = await openStore(database);
+    try {
+      const { organisation } = (await opened.organisations()).find(({ orgId }) => orgId === org_id)!;
+      const { segment } = (await opened.segments(organisation)).segments[0]!;
+      await waitUntil('another evaluation has begun', async () => {
+        return (await opened.beginEvaluation({ organisation, segment, token: 'other' }, Date.now())) !== null;
+      });
+    } finally {
+      await opened.close();
+    }
+    const refreshed = api.request('/v1/segments/german/refresh', { method: 'POST' });
+    await sleep(500);
+    const deletedAtMs = performance.now();
+    assert.equal((await api.request('/v1/segments/german', { method: 'DELETE' })).status, 204);
+    assert.equal((await refreshed).status, 404);
+    assert.ok(performance.now() - deletedAtMs < 3000);
   });
 
   test('saved segments are evaluated regularly', async () => {

@@ -142,8 +142,31 @@ describe('headgate sql', () => {
     assert.deepEqual(await folder.names('.'), []);
     const { HEADGATE_URL: url, HEADGATE_KEY: apiKey } = folder.environment;
     const client = new HeadgateClient({ url: url!, apiKey: apiKey! });
-    const stream = await client.sqlStream(FAILS_LATE, [], 'csv');
+    const { stream } = await client.sqlStream(FAILS_LATE, [], 'csv');
     await assert.rejects(new Response(stream).bytes(), BrokenOffError);
+  });
+
+  test('a stream says what its query has seen', async (t) => {
+    const { api, folder } = await newSetting(t);
+    const { HEADGATE_URL: url, HEADGATE_KEY: apiKey } = folder.environment;
+    const client = new HeadgateClient({ url: url!, apiKey: apiKey! });
+    await api.upload('tags', [leastRecord('tags')]);
+    for (const format of ['csv', 'ndjson', 'parquet', 'json'] as const) {
+      const { as_of, stream } = await client.sqlStream('SELECT tag_id FROM tags', [], format);
+      assert.deepEqual({ ...as_of, at: null }, { seq: 1, at: null, complete: true });
+      assert.ok(Math.abs(Date.parse(as_of!.at) - Date.now()) < 60_000);
+      assert.ok((await new Response(stream).bytes()).length > 0);
+    }
+    const withoutHeader: typeof fetch = async (...args) => {
+      const response = await fetch(...args);
+      const headers = new Headers(response.headers);
+      headers.delete('Headgate-As-Of');
+      return new Response(response.body, { headers });
+    };
+    const behindProxy = new HeadgateClient({ url: url!, apiKey: apiKey!, fetch: withoutHeader });
+    const { as_of, stream } = await behindProxy.sqlStream('SELECT 1 AS n', [], 'csv');
+    assert.equal(as_of, null);
+    assert.equal(await new Response(stream).text(), 'n\r\n1\r\n');
   });
 
   test('reads the query from a file or from standard input', async (t) => {

@@ -122,6 +122,28 @@ test('a segment that is saved or deleted while the replica catches up is not wai
   }
 });
 
+test('a member leaves although the departure expires while the replica catches up', async () => {
+  const replica = openReplica('expired.duckdb');
+  await save('expiring');
+  await evaluate('expiring', [ada, ben], []);
+  const expiringMembers = async (): Promise<unknown[][]> =>
+    (await membersIn(replica)).filter(([segment]) => segment === 'expiring');
+  assert.deepEqual(await expiringMembers(), sorted(['expiring', ada], ['expiring', ben]));
+  await evaluate('expiring', [], [ada]);
+  await evaluate('expiring', [cem], []);
+  const { memberChanges } = store;
+  store.memberChanges = async (...args) => {
+    await store.expireMemberships(Date.now() + 1000);
+    return memberChanges.apply(store, args);
+  };
+  try {
+    assert.deepEqual(await expiringMembers(), sorted(['expiring', ben], ['expiring', cem]));
+  } finally {
+    store.memberChanges = memberChanges;
+  }
+  await replica.close();
+});
+
 test('members are copied again if the store was restored from a backup', async () => {
   const { opened: original } = await newStore('original.db');
   await save('a', original);

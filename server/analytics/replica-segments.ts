@@ -2,7 +2,7 @@
 
 import type { DuckDBValue } from '@duckdb/node-api';
 import type { OrganisationNumber } from '../store/rows.ts';
-import type { Membership, Segment, SegmentStore } from '../store/segments.ts';
+import type { MemberChangesRead, Membership, Segment, SegmentStore } from '../store/segments.ts';
 
 const MEMBERS_AT_ONCE = 5000;
 
@@ -44,13 +44,20 @@ export async function copyMembers(
   segment: Segment,
   known: SegmentState | undefined,
 ): Promise<number> {
-  const { keptAfterSeq, lastSeq } = segment;
-  if (known !== undefined && known.lastSeq >= keptAfterSeq && known.lastSeq <= lastSeq) {
-    return followMembers(copy, segment, known.lastSeq);
+  let followed: Followed =
+    known === undefined
+      ? { kind: 'gone', latest: segment.lastSeq }
+      : await followMembers(copy, segment, known.lastSeq);
+  while (followed.kind === 'gone') {
+    await copyAll(copy, segment);
+    followed = await followMembers(copy, segment, followed.latest);
   }
-  await copyAll(copy, segment);
-  return followMembers(copy, segment, lastSeq);
+  return followed.lastSeq;
 }
+
+type Followed =
+  | { readonly kind: 'followed'; readonly lastSeq: number }
+  | Extract<MemberChangesRead, { readonly kind: 'gone' }>;
 
 async function copyAll(copy: MembersCopy, { segment, name }: Segment): Promise<void> {
   const { store, organisation } = copy;
@@ -67,17 +74,19 @@ async function copyAll(copy: MembersCopy, { segment, name }: Segment): Promise<v
   }
 }
 
-/** Applies the changes after a number, and returns the number of the last one. */
+/** Applies the changes after a number. */
 async function followMembers(
   copy: MembersCopy,
   { segment, name }: Segment,
   afterSeq: number,
-): Promise<number> {
+): Promise<Followed> {
   const { store, organisation, run } = copy;
   for (let lastSeq = afterSeq; ; ) {
-    const page = await store.memberChanges(organisation, segment, lastSeq, MEMBERS_AT_ONCE);
-    if (page.length === 0) return lastSeq;
-    const changed = new Map(page.map((change) => [change.customerId, change]));
+    const read = await store.memberChanges(organisation, segment, lastSeq, MEMBERS_AT_ONCE);
+    if (read.kind === 'gone') return read;
+    const changes = read.kind === 'deleted' ? [] : read.changes;
+    if (changes.length === 0) return { kind: 'followed', lastSeq };
+    const changed = new Map(changes.map((change) => [change.customerId, change]));
     await run(
       `DELETE FROM segment_members WHERE segment = ? AND customer_id IN (SELECT unnest(string_split(?, ','))::UUID)`,
       [name, [...changed.keys()].join(',')],
@@ -88,7 +97,7 @@ async function followMembers(
       name,
       entered.map(({ customerId, atMs }) => ({ customerId, sinceMs: atMs })),
     );
-    lastSeq = page.at(-1)!.seq;
+    lastSeq = changes.at(-1)!.seq;
   }
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Organisation } from '../store/organisations.ts';
 import { evaluateRegularly } from './segment-schedule.ts';
 
@@ -19,7 +20,7 @@ test('due segments are evaluated, even if those of another organisation cannot b
   const analytics = {
     async evaluate({ orgId, segments }: { readonly orgId: string; readonly segments: readonly string[] }) {
       orders.push([orgId, segments]);
-      if (orders.length === 2) resolve();
+      if (orders.length === 3) resolve();
       if (orgId === 'o2') return { running: [] };
       return { kind: 'unavailable' as const, message: 'It is not available.', position: null };
     },
@@ -30,7 +31,63 @@ test('due segments are evaluated, even if those of another organisation cannot b
   stop();
   assert.deepEqual(orders, [
     ['o1', ['a']],
-    ['o2', ['b', 'c']],
+    ['o2', ['b']],
+    ['o2', ['c']],
   ]);
   assert.match(String(errors), /^Error: It is not available\.$/);
+});
+
+test('organisations take turns, also one whose segment becomes due later', async () => {
+  const due = [1, 2, 3, 4].map((number) => ({ organisation: 1, name: `slow-${number}` }));
+  due.push({ organisation: 2, name: 'first' });
+  const evaluated: string[] = [];
+  const { promise: allEvaluated, resolve } = Promise.withResolvers<void>();
+  const store = {
+    dueSegments: async () => [...due],
+    organisations: async () =>
+      [1, 2].map((organisation) => ({ organisation, orgId: `o${organisation}` }) as Organisation),
+  };
+  const analytics = {
+    async evaluate({ segments: [name] }: { readonly segments: readonly string[] }) {
+      evaluated.push(name!);
+      const at = due.findIndex((segment) => segment.name === name);
+      due.splice(at, 1);
+      if (name === 'slow-2') due.push({ organisation: 2, name: 'second' });
+      if (due.length === 0) resolve();
+      return { running: [] };
+    },
+  };
+  const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };
+  const stop = evaluateRegularly(store, analytics, schedule, assert.ifError);
+  await allEvaluated;
+  stop();
+  assert.deepEqual(evaluated, ['slow-1', 'first', 'slow-2', 'slow-3', 'second', 'slow-4']);
+});
+
+test('a segment that stays due is not tried again at once, and does not delay the others', async () => {
+  const tried: string[] = [];
+  const due = ['elsewhere', 'a', 'b'].map((name) => ({ organisation: 1, name }));
+  const paused = Promise.withResolvers<void>();
+  let looks = 0;
+  const store = {
+    async dueSegments() {
+      looks++;
+      if (looks === 4) paused.resolve();
+      return due;
+    },
+    organisations: async () => [{ organisation: 1, orgId: 'o1' } as Organisation],
+  };
+  const analytics = {
+    async evaluate({ segments }: { readonly segments: readonly string[] }) {
+      tried.push(...segments);
+      return { running: segments };
+    },
+  };
+  const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };
+  const stop = evaluateRegularly(store, analytics, schedule, assert.ifError);
+  await paused.promise;
+  await sleep(50);
+  stop();
+  assert.equal(looks, 4);
+  assert.deepEqual(tried, ['elsewhere', 'a', 'b']);
 });

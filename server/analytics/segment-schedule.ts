@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OrganisationStore } from '../store/organisations.ts';
-import type { SegmentStore } from '../store/segments.ts';
+import type { DueSegment, SegmentStore } from '../store/segments.ts';
 import type { AnalyticsLink } from './analytics-link.ts';
 
 /** How soon a failed evaluation is tried again. */
@@ -20,48 +20,65 @@ export interface SegmentSchedule {
 type ScheduledStore = Pick<OrganisationStore, 'organisations'> & Pick<SegmentStore, 'dueSegments'>;
 type Evaluator = Pick<AnalyticsLink, 'evaluate'>;
 
-/** Returns a function that ends the schedule. */
+/**
+ * Evaluates one due segment of each organisation per turn, so that an organisation with many slow segments does not
+ * delay the others. Returns a function that ends the schedule.
+ */
 export function evaluateRegularly(
   store: ScheduledStore,
   analytics: Evaluator,
-  schedule: SegmentSchedule,
+  { segmentsEveryMs, sqlTimeoutMs }: SegmentSchedule,
   onError: (error: unknown) => void,
 ): () => void {
   const ended = new AbortController();
-  const pauseMs = Math.min(schedule.segmentsEveryMs / 2, LONGEST_PAUSE_MS);
+  const { signal } = ended;
+  const pauseMs = Math.min(segmentsEveryMs / 2, LONGEST_PAUSE_MS);
+  /** The segments that were tried recently. Some stay due, for example because another server evaluates them. */
+  const triedAtMs = new Map<string, number>();
+
+  const dueSegments = async (): Promise<readonly DueSegment[]> => {
+    for (const [key, atMs] of triedAtMs) if (performance.now() - atMs > pauseMs) triedAtMs.delete(key);
+    const nowMs = Date.now();
+    const due = await store.dueSegments({
+      evaluatedBeforeMs: nowMs - segmentsEveryMs,
+      attemptedBeforeMs: nowMs - TRY_AGAIN_MS,
+    });
+    return due.filter((segment) => !triedAtMs.has(keyOf(segment)));
+  };
+
+  /** Evaluates the first of an organisation's due segments. */
+  const evaluateFirst = async (due: readonly DueSegment[], orgId: string): Promise<void> => {
+    const { organisation, name } = due[0]!;
+    const order = { organisation, orgId, segments: [name], patienceMs: 0, timeoutMs: sqlTimeoutMs };
+    const outcome = await analytics.evaluate(order, signal);
+    const isRefused = 'kind' in outcome;
+    if (isRefused && !signal.aborted) onError(new Error(outcome.message));
+    // A refusal concerns all segments of the organisation.
+    for (const segment of isRefused ? due : due.slice(0, 1)) triedAtMs.set(keyOf(segment), performance.now());
+  };
+
+  /** Resolves to false if no segment was due. */
+  const takeTurn = async (): Promise<boolean> => {
+    const due = await dueSegments();
+    if (due.length === 0) return false;
+    const organisations = await store.organisations();
+    const orgIds = new Map(organisations.map(({ organisation, orgId }) => [organisation, orgId]));
+    for (const [organisation, ofOrganisation] of Map.groupBy(due, (segment) => segment.organisation)) {
+      if (!signal.aborted) await evaluateFirst(ofOrganisation, orgIds.get(organisation)!);
+    }
+    return true;
+  };
+
   const repeat = async (): Promise<void> => {
-    while (!ended.signal.aborted) {
-      await evaluateDue(store, analytics, schedule, onError, ended.signal).catch(onError);
-      await sleep(pauseMs, undefined, { signal: ended.signal, ref: false }).catch(() => {});
+    while (!signal.aborted) {
+      if (await takeTurn().catch(onError)) continue;
+      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
     }
   };
   void repeat();
   return () => ended.abort();
 }
 
-async function evaluateDue(
-  store: ScheduledStore,
-  analytics: Evaluator,
-  { segmentsEveryMs, sqlTimeoutMs }: SegmentSchedule,
-  onError: (error: unknown) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const nowMs = Date.now();
-  const due = await store.dueSegments({
-    evaluatedBeforeMs: nowMs - segmentsEveryMs,
-    attemptedBeforeMs: nowMs - TRY_AGAIN_MS,
-  });
-  if (due.length === 0) return;
-  const orgIds = new Map(
-    (await store.organisations()).map(({ organisation, orgId }) => [organisation, orgId]),
-  );
-  for (const [organisation, ofOrganisation] of Map.groupBy(due, (segment) => segment.organisation)) {
-    if (signal.aborted) return;
-    const segments = ofOrganisation.map(({ name }) => name);
-    const orgId = orgIds.get(organisation)!;
-    const order = { organisation, orgId, segments, patienceMs: 0, timeoutMs: sqlTimeoutMs };
-    const outcome = await analytics.evaluate(order, signal);
-    // The other organisations are evaluated nevertheless.
-    if ('kind' in outcome && !signal.aborted) onError(new Error(outcome.message));
-  }
+function keyOf({ organisation, name }: DueSegment): string {
+  return `${organisation}/${name}`;
 }

@@ -442,9 +442,9 @@ export const commands: readonly Command[] = [
     options: ['json'],
     summary: 'Copy everything to another database.',
     details:
-      'Copies organisations, keys, records, interactions and ledgers, but not idempotency records. Stop the server first, ' +
-      'so that nothing is written during the copy. The command can be interrupted and run again. At the end it ' +
-      'compares both databases, and exits 1 if they differ.',
+      'Copies organisations, keys, records, interactions, ledgers and segments, but not idempotency records. Stop the ' +
+      'server first, so that nothing is written during the copy. The command can be interrupted and run again. The ' +
+      'segments of the target are replaced. At the end it compares both databases, and exits 1 if they differ.',
     examples: [
       'headgate copy --from sqlite:./data/headgate.db --to postgres://headgate@db.internal/headgate',
     ],

@@ -159,7 +159,7 @@ async function passOn(
   { format, destination, isPacked, mayReplace }: Exclude<Choices, { format: 'table' }>,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const result = await client.sqlStream(sql, params, format, { signal });
+  const { stream: result } = await client.sqlStream(sql, params, format, { signal });
   if (destination === null) await writeToOutput(result);
   else if (destination.isStream) await writeTo(destination.path, 'a', result, isPacked);
   else {

@@ -2,25 +2,15 @@
 // passed on as it arrives.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { SqlAnswer } from '../analytics/analytics-link.ts';
-import {
-  AS_OF_HEADER,
-  reportGroupings,
-  type SqlFormat,
-  type SqlRefusal,
-} from '../analytics/analytics-orders.ts';
+import { reportGroupings, type SqlFormat } from '../analytics/analytics-orders.ts';
 import { Failure } from '../failure.ts';
 import { usagePeriod } from '../ledger/usage.ts';
+import { analyticsHandler, passOn } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { badBody, readJsonBody } from './body/read-json-body.ts';
-import { analyticsOff, tooManyQueries } from './fixed-refusals.ts';
-import { lacksScope } from './gate.ts';
-import { badQuery, readChoice, readQuery } from './query.ts';
+import { badQuery, readChoice } from './query.ts';
 import type { Handler } from './read-handlers.ts';
 import { CSV_TYPE, isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
-import { leftSignal } from './request-observation.ts';
-import { inTurn, type WorkSlots } from './work-slots.ts';
 
 const MOST_PARAMS = 1000;
 const PARQUET_TYPE = 'application/vnd.apache.parquet';
@@ -40,13 +30,8 @@ interface SentQuery {
 }
 
 export function postSql(service: AppDependencies): Handler {
-  const { analytics, sqlSlots, sqlLimits } = service;
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const lack = lacksScope(request.caller!, 'analytics:read');
-    if (lack !== null) return refuse(reply, lack);
-    if (analytics === null) return refuse(reply, analyticsOff);
-    const query = readQuery(request, []);
-    if (isRefusal(query)) return refuse(reply, query);
+  const { sqlSlots, sqlLimits } = service;
+  return analyticsHandler(service, 'analytics:read', [], async (request, reply, { analytics }) => {
     const body = await readJsonBody(service, request, ['sql', 'params']);
     if (body === null) return reply.hijack();
     const sent = isRefusal(body) ? body : checkSentQuery(body);
@@ -56,16 +41,14 @@ export function postSql(service: AppDependencies): Handler {
     const mostRows = format === 'json' ? sqlLimits.sqlMaxRows : null;
     const order = { organisation, orgId, ...sent, format, mostRows, timeoutMs: sqlLimits.sqlTimeoutMs };
     return passOn(sqlSlots, request, reply, sqlTypes[format], (signal) => analytics.sql(order, signal));
-  };
+  });
 }
 
-export function getRecommendationReport({ analytics, sqlSlots, sqlLimits, store }: AppDependencies): Handler {
-  return async (request, reply) => {
-    const lack = lacksScope(request.caller!, 'analytics:read');
-    if (lack !== null) return refuse(reply, lack);
-    if (analytics === null) return refuse(reply, analyticsOff);
-    const query = readQuery(request, ['from', 'to', 'by', 'holdout']);
-    if (isRefusal(query)) return refuse(reply, query);
+export function getRecommendationReport(service: AppDependencies): Handler {
+  const { sqlSlots, sqlLimits, store } = service;
+  const parameters = ['from', 'to', 'by', 'holdout'] as const;
+  return analyticsHandler(service, 'analytics:read', parameters, async (request, reply, given) => {
+    const { analytics, query } = given;
     const by = readChoice('by', reportGroupings, query.by);
     if (isRefusal(by)) return refuse(reply, by);
     const period = usagePeriod(query.from, query.to, Date.now());
@@ -78,40 +61,11 @@ export function getRecommendationReport({ analytics, sqlSlots, sqlLimits, store 
     }
     const order = { organisation, orgId, ...period, by, holdout, timeoutMs: sqlLimits.sqlTimeoutMs };
     return passOn(sqlSlots, request, reply, JSON_TYPE, (signal) => analytics.report(order, signal));
-  };
+  });
 }
 
 function noHoldout(name: string): Refusal {
   return badQuery(`holdout must be the name of a segment; there is none named ${quote(name)}.`);
-}
-
-/** Waits for a slot, and sends what the analytics process answers. Ends its work if the client leaves. */
-export function passOn(
-  slots: WorkSlots,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  contentType: string,
-  ask: (signal: AbortSignal) => Promise<SqlAnswer>,
-): Promise<FastifyReply> {
-  return inTurn(slots, tooManyQueries, request, reply, async () => {
-    const left = leftSignal(request);
-    const answer = await ask(left);
-    if (left.aborted) {
-      request.raw.socket.destroy();
-      return reply.hijack();
-    }
-    if (answer.kind === 'refused') return refuse(reply, refusalOf(answer.refusal));
-    const asOf = answer.body.headers[AS_OF_HEADER.toLowerCase()];
-    if (asOf !== undefined) reply.header(AS_OF_HEADER, asOf);
-    return reply.type(contentType).send(answer.body);
-  });
-}
-
-export function refusalOf({ kind, message, position }: SqlRefusal): Refusal {
-  if (kind === 'unavailable') {
-    return { refusal: 'service_unavailable', message, headers: { 'Retry-After': '1' } };
-  }
-  return { refusal: 'bad_request', message, ...(position === null ? {} : { position }) };
 }
 
 /** Returns the first known format in the Accept header, or JSON. */

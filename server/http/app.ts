@@ -39,6 +39,7 @@ import { addGate, isGuarded, requestOwner } from './gate.ts';
 import { headProblem } from './head-validation.ts';
 import { postInteraction, postRecords } from './ingest-handlers.ts';
 import { getChanges, getUpload, getUploads, getUsage } from './ledger-handlers.ts';
+import { explainMember, getMemberChanges, getMembers } from './member-handlers.ts';
 import { getInteraction, getInteractions, getRecord, getRecords } from './read-handlers.ts';
 import { readinessOf } from './readiness.ts';
 import { getOpenApi, getReference, getReferenceScript, getReferenceStyle } from './reference/handlers.ts';
@@ -47,9 +48,6 @@ import { reportUnparsed, watch } from './request-observation.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
 import {
   deleteSegment,
-  explainMember,
-  getMemberChanges,
-  getMembers,
   getSegment,
   getSegments,
   postPreview,

@@ -117,12 +117,14 @@ export function sendPage(
   { listSlots, inFlight, observer }: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
-  readPage: () => Promise<object>,
+  readPage: () => Promise<object | Refusal>,
 ): Promise<FastifyReply> {
   const { organisation } = request.caller!;
   return inTurn(listSlots, tooManyLists, request, reply, async () => {
     try {
-      const json = JSON.stringify(await readPage());
+      const page = await readPage();
+      if (isRefusal(page)) return refuse(reply, page);
+      const json = JSON.stringify(page);
       const bytes = Buffer.byteLength(json);
       inFlight.hold(organisation, bytes);
       whenClosed(request, () => inFlight.give(organisation, bytes));

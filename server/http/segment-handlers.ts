@@ -1,12 +1,8 @@
-// Handles the requests for segments, which are in the store: their conditions, members and changes. The analytics
-// process evaluates them.
+// Handles the requests for segments: their conditions and evaluations. The analytics process evaluates them.
 
-import { Readable } from 'node:stream';
 import { dateTime, dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
-import { uuid } from '@headgate/catalogue/kinds/uuid.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Action } from '../access/scopes.ts';
 import type { AnalyticsLink } from '../analytics/analytics-link.ts';
 import type { ConditionProblem } from '../analytics/segments/condition-problem.ts';
 import {
@@ -18,54 +14,22 @@ import {
 import { usersOf } from '../analytics/segments/segment-graph.ts';
 import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
-import type { Membership, Segment, SegmentSet } from '../store/segments.ts';
-import { passOn, refusalOf } from './analytics-handlers.ts';
+import type { Segment, SegmentSet } from '../store/segments.ts';
+import { analyticsHandler, passOn, refusalOf } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { badBody, readJsonBody } from './body/read-json-body.ts';
-import { analyticsOff, tooManyQueries } from './fixed-refusals.ts';
-import { lacksScope } from './gate.ts';
-import { acceptsCsv, acceptsNdjson } from './header-values.ts';
-import { readCursor, readLimit, readQuery, readWhole, wholeNumber, writeCursor } from './query.ts';
-import { type Handler, pathId, sendPage } from './read-handlers.ts';
-import { CSV_TYPE, isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
-import { leftSignal } from './request-observation.ts';
+import { tooManyQueries } from './fixed-refusals.ts';
+import { type Handler, sendPage } from './read-handlers.ts';
+import { isRefusal, JSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { inTurn } from './work-slots.ts';
 
-export const LARGEST_PAGE_MEMBER_CHANGES = 5000;
-const DEFAULT_PAGE_MEMBER_CHANGES = 1000;
-/** How many memberships a step of a stream reads. */
-const STREAMED_AT_ONCE = 2000;
 /** How long a request waits for the end of another evaluation of its segment. */
 const EVALUATION_PATIENCE_MS = 10_000;
 /** How often a change is tried again if another one came first. */
 const MOST_ATTEMPTS = 10;
 
-/** What every request for segments needs. */
-interface Access {
-  readonly analytics: AnalyticsLink;
-  /** The name in the path, if it has one. */
-  readonly name: string;
-}
-
-/** Returns a handler that is called if the key has the scope and analytics is on. */
-function handler(
-  service: AppDependencies,
-  scope: Extract<Action, `analytics:${string}`>,
-  handle: (request: FastifyRequest, reply: FastifyReply, access: Access) => Promise<FastifyReply>,
-): Handler {
-  return async (request, reply) => {
-    const lack = lacksScope(request.caller!, scope);
-    if (lack !== null) return refuse(reply, lack);
-    if (service.analytics === null) return refuse(reply, analyticsOff);
-    const { name = '' } = request.params as { readonly name?: string };
-    return handle(request, reply, { analytics: service.analytics, name });
-  };
-}
-
 export function getSegments(service: AppDependencies): Handler {
-  return handler(service, 'analytics:read', async (request, reply) => {
-    const query = readQuery(request, []);
-    if (isRefusal(query)) return refuse(reply, query);
+  return analyticsHandler(service, 'analytics:read', [], async (request, reply) => {
     const { organisation } = request.caller!;
     return sendPage(service, request, reply, async () => {
       const { segments } = await service.store.segments(organisation);
@@ -75,17 +39,13 @@ export function getSegments(service: AppDependencies): Handler {
 }
 
 export function getSegment(service: AppDependencies): Handler {
-  return handler(service, 'analytics:read', async (request, reply, { name }) => {
-    const query = readQuery(request, []);
-    if (isRefusal(query)) return refuse(reply, query);
-    return sendSegment(service, request, reply, name);
-  });
+  return analyticsHandler(service, 'analytics:read', [], (request, reply, { name }) =>
+    sendSegment(service, request, reply, name),
+  );
 }
 
 export function postPreview(service: AppDependencies): Handler {
-  return handler(service, 'analytics:read', async (request, reply, { analytics }) => {
-    const query = readQuery(request, []);
-    if (isRefusal(query)) return refuse(reply, query);
+  return analyticsHandler(service, 'analytics:read', [], async (request, reply, { analytics }) => {
     const body = await readJsonBody(service, request, ['condition']);
     if (body === null) return reply.hijack();
     if (isRefusal(body)) return refuse(reply, body);
@@ -100,9 +60,7 @@ export function postPreview(service: AppDependencies): Handler {
 }
 
 export function putSegment(service: AppDependencies): Handler {
-  return handler(service, 'analytics:write', async (request, reply, { analytics, name }) => {
-    const query = readQuery(request, []);
-    if (isRefusal(query)) return refuse(reply, query);
+  return analyticsHandler(service, 'analytics:write', [], async (request, reply, { analytics, name }) => {
     const body = await readJsonBody(service, request, ['condition', 'note']);
     if (body === null) return reply.hijack();
     if (isRefusal(body)) return refuse(reply, body);
@@ -121,9 +79,7 @@ export function putSegment(service: AppDependencies): Handler {
 }
 
 export function deleteSegment(service: AppDependencies): Handler {
-  return handler(service, 'analytics:write', async (request, reply, { name }) => {
-    const query = readQuery(request, []);
-    if (isRefusal(query)) return refuse(reply, query);
+  return analyticsHandler(service, 'analytics:write', [], async (request, reply, { name }) => {
     const refusal = await changeSegments(service, request, async ({ revision, segments }) => {
       if (!segments.some((segment) => segment.name === name)) return noSegment(name, segments);
       const failure = whyNotDeleted(name, segments);
@@ -135,104 +91,10 @@ export function deleteSegment(service: AppDependencies): Handler {
 }
 
 export function postRefresh(service: AppDependencies): Handler {
-  return handler(service, 'analytics:write', async (request, reply, { analytics, name }) => {
-    const query = readQuery(request, []);
-    if (isRefusal(query)) return refuse(reply, query);
+  return analyticsHandler(service, 'analytics:write', [], async (request, reply, { analytics, name }) => {
     const segment = await findSegment(service, request, name);
     if (isRefusal(segment)) return refuse(reply, segment);
     return evaluateAndSend(service, analytics, request, reply, name);
-  });
-}
-
-export function getMembers(service: AppDependencies): Handler {
-  return handler(service, 'analytics:read', async (request, reply, { name }) => {
-    const query = readQuery(request, ['limit', 'cursor']);
-    if (isRefusal(query)) return refuse(reply, query);
-    const limit = readLimit(query.limit);
-    if (isRefusal(limit)) return refuse(reply, limit);
-    const cursor = query.cursor === undefined ? null : readCursor(query.cursor, [uuid, wholeNumber]);
-    if (isRefusal(cursor)) return refuse(reply, cursor);
-    const segment = await findSegment(service, request, name);
-    if (isRefusal(segment)) return refuse(reply, segment);
-    if (acceptsNdjson(request.headers)) return streamMembers(service, request, reply, segment, ndjsonMembers);
-    if (acceptsCsv(request.headers)) return streamMembers(service, request, reply, segment, csvMembers);
-    const after = cursor && { customerId: cursor[0]!, enteredSeq: Number(cursor[1]) };
-    return sendPage(service, request, reply, async () => {
-      const { organisation } = request.caller!;
-      const page = await service.store.memberships(organisation, segment.segment, after, limit);
-      const last = page.length < limit ? undefined : page.at(-1);
-      return {
-        members: currentOf(page).map(shownMember),
-        next_cursor: last === undefined ? null : writeCursor([last.customerId, String(last.enteredSeq)]),
-      };
-    });
-  });
-}
-
-export function explainMember(service: AppDependencies): Handler {
-  return handler(service, 'analytics:read', async (request, reply, { analytics, name }) => {
-    const query = readQuery(request, []);
-    if (isRefusal(query)) return refuse(reply, query);
-    const segment = await findSegment(service, request, name);
-    if (isRefusal(segment)) return refuse(reply, segment);
-    const customerId = pathId(request);
-    if (customerId === null) return refuse(reply, noCustomer);
-    const { organisation, orgId } = request.caller!;
-    const { sqlTimeoutMs: timeoutMs } = service.sqlLimits;
-    return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
-      const order = { organisation, orgId, segment: name, customerId, timeoutMs };
-      const answer = await analytics.explain(order, leftSignal(request));
-      if ('kind' in answer) return refuse(reply, refusalOf(answer));
-      if (answer.explanation === null) return refuse(reply, noCustomer);
-      const { member, nodes } = answer.explanation;
-      const sinceMs = await service.store.memberSince(organisation, segment.segment, customerId);
-      return reply.send({
-        member,
-        since: sinceMs === null ? null : shownTime(sinceMs),
-        nodes,
-        as_of: answer.as_of,
-      });
-    });
-  });
-}
-
-export function getMemberChanges(service: AppDependencies): Handler {
-  return handler(service, 'analytics:read', async (request, reply, { name }) => {
-    const query = readQuery(request, ['after', 'limit']);
-    if (isRefusal(query)) return refuse(reply, query);
-    const after = readWhole('after', query.after, 0, Number.MAX_SAFE_INTEGER, 0);
-    if (isRefusal(after)) return refuse(reply, after);
-    const limit = readWhole(
-      'limit',
-      query.limit,
-      1,
-      LARGEST_PAGE_MEMBER_CHANGES,
-      DEFAULT_PAGE_MEMBER_CHANGES,
-    );
-    if (isRefusal(limit)) return refuse(reply, limit);
-    const segment = await findSegment(service, request, name);
-    if (isRefusal(segment)) return refuse(reply, segment);
-    const { segment: number, keptAfterSeq, lastSeq } = segment;
-    const afterSeq = query.after === undefined ? keptAfterSeq : after;
-    if (afterSeq < keptAfterSeq || afterSeq > lastSeq) return refuse(reply, changesGone(lastSeq));
-    return sendPage(service, request, reply, async () => {
-      const changes = await service.store.memberChanges(
-        request.caller!.organisation,
-        number,
-        afterSeq,
-        limit,
-      );
-      return {
-        changes: changes.map(({ seq, customerId, hasEntered, atMs }) => ({
-          seq,
-          customer_id: customerId,
-          change: hasEntered ? 'entered' : 'left',
-          at: shownTime(atMs),
-        })),
-        next: changes.at(-1)?.seq ?? afterSeq,
-        latest: Math.max(lastSeq, changes.at(-1)?.seq ?? 0),
-      };
-    });
   });
 }
 
@@ -259,7 +121,7 @@ const manyChanges: Refusal = {
   headers: { 'Retry-After': '1' },
 };
 
-async function findSegment(
+export async function findSegment(
   { store }: AppDependencies,
   request: FastifyRequest,
   name: string,
@@ -312,62 +174,6 @@ async function sendSegment(
   });
 }
 
-/** Streams all members. The store is read in steps, as fast as the client reads. */
-function streamMembers(
-  service: AppDependencies,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { segment }: Segment,
-  { contentType, header, line }: MemberFormat,
-): Promise<FastifyReply> {
-  const { store, sqlSlots } = service;
-  const { organisation } = request.caller!;
-  const lines = async function* (): AsyncIterable<string> {
-    if (header !== '') yield header;
-    for (let last: Membership | null = null; ; ) {
-      const page: readonly Membership[] = await store.memberships(
-        organisation,
-        segment,
-        last,
-        STREAMED_AT_ONCE,
-      );
-      const text = currentOf(page).map(line).join('');
-      if (text !== '') yield text;
-      if (page.length < STREAMED_AT_ONCE) return;
-      last = page.at(-1)!;
-    }
-  };
-  return inTurn(sqlSlots, tooManyQueries, request, reply, async () =>
-    reply.type(contentType).send(Readable.from(lines())),
-  );
-}
-
-interface MemberFormat {
-  readonly contentType: string;
-  readonly header: string;
-  readonly line: (member: Membership) => string;
-}
-
-const ndjsonMembers: MemberFormat = {
-  contentType: NDJSON_TYPE,
-  header: '',
-  line: (member) => `${JSON.stringify(shownMember(member))}\n`,
-};
-
-const csvMembers: MemberFormat = {
-  contentType: CSV_TYPE,
-  header: 'customer_id,since\n',
-  line: ({ customerId, sinceMs }) => `${customerId},${shownTime(sinceMs)}\n`,
-};
-
-function currentOf(memberships: readonly Membership[]): readonly Membership[] {
-  return memberships.filter(({ leftSeq }) => leftSeq === null);
-}
-
-function shownMember({ customerId, sinceMs }: Membership): object {
-  return { customer_id: customerId, since: shownTime(sinceMs) };
-}
-
 function shownSegment(segment: Segment): object {
   const { name, note, members, createdAtMs, savedAtMs, evaluation, failure, lastSeq } = segment;
   return {
@@ -387,7 +193,7 @@ function shownSegment(segment: Segment): object {
   };
 }
 
-function shownTime(ms: number): string {
+export function shownTime(ms: number): string {
   return dateTime.present(dateTimeFromMs(ms)) as string;
 }
 
@@ -406,21 +212,6 @@ export function noSegment(name: string, segments: readonly Segment[]): Refusal {
   );
   const hint = near === null ? '' : ` Did you mean ${near}?`;
   return { refusal: 'not_found', message: `There is no segment ${quote(name)} in your organisation.${hint}` };
-}
-
-export const noCustomer: Refusal = {
-  refusal: 'not_found',
-  message: 'There is no customer with this id in your organisation, or the customer is deleted.',
-};
-
-export function changesGone(latest: number): Refusal {
-  return {
-    refusal: 'gone',
-    latest,
-    message:
-      `The changes after this number are not available: they are older than the server keeps changes, or after the ` +
-      `last one, ${latest}. To start over, read all members, then follow from after=${latest}.`,
-  };
 }
 
 function capitalised(text: string): string {

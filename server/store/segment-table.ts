@@ -1,7 +1,14 @@
 // The SQL for the tables of segments, which is the same in every store. Parameters are written as $1, $2 and so on.
 
 import type { OrganisationNumber } from './rows.ts';
-import type { DueSegment, Membership, NumberedMemberChange, Segment, SegmentDefinition } from './segments.ts';
+import type {
+  DueSegment,
+  MemberChangesRead,
+  Membership,
+  NumberedMemberChange,
+  Segment,
+  SegmentDefinition,
+} from './segments.ts';
 
 export type Value = string | number | null;
 
@@ -116,7 +123,8 @@ export const markDeletedSql = `UPDATE segments SET name = NULL, token = NULL
 export const dueSql = `SELECT organisation, name FROM segments
   WHERE name IS NOT NULL
     AND (evaluated_at_ms IS NULL OR evaluated_at_ms < $1 OR evaluated_at_ms < saved_at_ms)
-    AND (failure IS NULL OR attempted_at_ms < $2 OR attempted_at_ms < saved_at_ms)`;
+    AND (failure IS NULL OR attempted_at_ms < $2 OR attempted_at_ms < saved_at_ms)
+  ORDER BY attempted_at_ms NULLS FIRST`;
 
 export function dueSegmentOf([organisation, name]: readonly unknown[]): DueSegment {
   return { organisation: Number(organisation), name: name as string };
@@ -178,18 +186,41 @@ export const memberSinceSql = `SELECT since_ms FROM segment_memberships
   WHERE organisation = $1 AND segment = $2 AND customer_id = $3 AND ${isVisible('entered_seq')}
     AND (left_seq IS NULL OR NOT ${isVisible('left_seq')})`;
 
-/** Parameters: organisation, segment, number, limit. */
+/** The number after which changes are wanted. */
+const wantedAfter =
+  'coalesce($3, (SELECT kept_after_seq FROM segments WHERE organisation = $1 AND segment = $2))';
+
+/** Parameters: organisation, segment, number or null, limit. */
 export const memberChangesSql = `SELECT * FROM (
     SELECT customer_id, 1 AS has_entered, entered_seq AS seq, since_ms AS at_ms FROM segment_memberships
-      WHERE organisation = $1 AND segment = $2 AND entered_seq > $3 AND ${isVisible('entered_seq')}
+      WHERE organisation = $1 AND segment = $2 AND entered_seq > ${wantedAfter} AND ${isVisible('entered_seq')}
       ORDER BY entered_seq LIMIT $4) AS entered
   UNION ALL SELECT * FROM (
     SELECT customer_id, 0 AS has_entered, left_seq AS seq, left_at_ms AS at_ms FROM segment_memberships
-      WHERE organisation = $1 AND segment = $2 AND left_seq > $3 AND ${isVisible('left_seq')}
+      WHERE organisation = $1 AND segment = $2 AND left_seq > ${wantedAfter} AND ${isVisible('left_seq')}
       ORDER BY left_seq LIMIT $4) AS departed
   ORDER BY seq LIMIT $4`;
 
-export function memberChangeOf(values: readonly unknown[]): NumberedMemberChange {
+/**
+ * Parameters: organisation, segment. The bounds must be read after the changes. Otherwise changes that expire between
+ * the two statements would be missing, and the bounds would not show it.
+ */
+export const changeBoundsSql = `SELECT last_seq, kept_after_seq FROM segments
+  WHERE organisation = $1 AND segment = $2 AND name IS NOT NULL`;
+
+/** `bounds` is the row of `changeBoundsSql`, if there is one. */
+export function memberChangesRead(
+  afterSeq: number | null,
+  changes: readonly (readonly unknown[])[],
+  bounds: readonly unknown[] | undefined,
+): MemberChangesRead {
+  if (bounds === undefined) return { kind: 'deleted' };
+  const [latest, keptAfterSeq] = bounds.map(Number) as [number, number];
+  if (afterSeq !== null && (afterSeq < keptAfterSeq || afterSeq > latest)) return { kind: 'gone', latest };
+  return { kind: 'changes', changes: changes.map(memberChangeOf), latest };
+}
+
+function memberChangeOf(values: readonly unknown[]): NumberedMemberChange {
   const [customerId, hasEntered, seq, atMs] = values;
   return {
     customerId: customerId as string,
@@ -208,12 +239,23 @@ export const endedSql = `SELECT left_seq, left_at_ms FROM segment_memberships
   WHERE organisation = $1 AND segment = $2 AND left_seq IS NOT NULL AND ${isVisible('left_seq')}
   ORDER BY left_seq LIMIT $3`;
 
+/** Which memberships that ended are deleted: those before the time, and those up to the number. */
+export interface EndedBounds {
+  readonly leftBeforeMs: number;
+  readonly upToSeq: number;
+}
+
 /**
- * Returns the number of the last membership that ended before the time, or null if none did. `ended` has the rows of
- * `endedSql`, which are sorted by time, too. A condition on the time in the SQL would read all memberships that ended.
+ * Returns the number of the last membership to delete, or null if there is none. `ended` has the rows of `endedSql`,
+ * which are sorted by time, too. A condition on the time in the SQL would read all memberships that ended.
  */
-export function lastEndedBefore(ended: readonly (readonly unknown[])[], timeMs: number): number | null {
-  const last = ended.findLast(([, leftAtMs]) => Number(leftAtMs) < timeMs);
+export function lastToDelete(
+  ended: readonly (readonly unknown[])[],
+  { leftBeforeMs, upToSeq }: EndedBounds,
+): number | null {
+  const last = ended.findLast(
+    ([leftSeq, leftAtMs]) => Number(leftAtMs) < leftBeforeMs || Number(leftSeq) <= upToSeq,
+  );
   return last === undefined ? null : Number(last[0]);
 }
 
@@ -225,21 +267,31 @@ export const deleteEndedSql =
 export const keepAfterSql = `UPDATE segments SET kept_after_seq = $3
   WHERE organisation = $1 AND segment = $2 AND kept_after_seq < $3`;
 
+/** Parameters: organisation, segment, number, limit. The numbers of those who entered after the given number. */
+export const enteredAfterSql = `SELECT entered_seq FROM segment_memberships
+  WHERE organisation = $1 AND segment = $2 AND entered_seq > $3 ORDER BY entered_seq LIMIT $4`;
+
+/** Parameters: organisation, segment, number before the first, last number. */
+export const deleteEnteredSql = `DELETE FROM segment_memberships
+  WHERE organisation = $1 AND segment = $2 AND entered_seq > $3 AND entered_seq <= $4`;
+
+/** Parameters: organisation, segment, number, limit. The numbers of those who left after the given number. */
+export const leftAfterSql = `SELECT left_seq FROM segment_memberships
+  WHERE organisation = $1 AND segment = $2 AND left_seq > $3 ORDER BY left_seq LIMIT $4`;
+
+/** Parameters: organisation, segment, number before the first, last number. */
+export const undoLeavingSql = `UPDATE segment_memberships SET left_seq = NULL, left_at_ms = NULL
+  WHERE organisation = $1 AND segment = $2 AND left_seq > $3 AND left_seq <= $4`;
+
 /** Parameters: organisation, segment. */
 export const deleteSegmentSql =
   'DELETE FROM segments WHERE organisation = $1 AND segment = $2 AND name IS NULL';
 
-const copied = segmentColumns.filter((column) => column !== 'name');
-
 /** Parameters: organisation, condition, then `segmentValues`. */
 export const copySegmentSql = `INSERT INTO segments (organisation, condition, ${columns})
-  VALUES ($1, $2, ${segmentColumns.map((_, at) => `$${at + 3}`).join(', ')})
-  ON CONFLICT (organisation, name) DO UPDATE
-    SET condition = excluded.condition, ${copied.map((column) => `${column} = excluded.${column}`).join(', ')}, token = NULL`;
+  VALUES ($1, $2, ${segmentColumns.map((_, at) => `$${at + 3}`).join(', ')})`;
 
-/** Returns the statement that adds or replaces memberships. `values` is the SQL of their rows. */
+/** Returns the statement that adds memberships. `values` is the SQL of their rows. */
 export function copyMembershipsSql(values: string): string {
-  return `INSERT INTO segment_memberships (organisation, segment, ${membershipColumns.join(', ')}) ${values}
-    ON CONFLICT (organisation, segment, customer_id, entered_seq) DO UPDATE
-      SET since_ms = excluded.since_ms, left_seq = excluded.left_seq, left_at_ms = excluded.left_at_ms`;
+  return `INSERT INTO segment_memberships (organisation, segment, ${membershipColumns.join(', ')}) ${values}`;
 }

@@ -11,6 +11,7 @@ import {
   MEMBERSHIPS_AT_ONCE,
   type MemberChange,
   type Membership,
+  type NumberedMemberChange,
   type Segment,
   type SegmentDefinition,
 } from './segments.ts';
@@ -94,6 +95,17 @@ for (const { name, open } of testStores) {
       (await all(organisation, segment))
         .filter(({ leftSeq }) => leftSeq === null)
         .map(({ customerId }) => customerId);
+
+    const changesAfter = async (
+      organisation: OrganisationNumber,
+      segment: number,
+      afterSeq: number | null,
+      limit = 1000,
+    ): Promise<readonly NumberedMemberChange[]> => {
+      const read = await store.memberChanges(organisation, segment, afterSeq, limit);
+      assert.ok(read.kind === 'changes');
+      return read.changes;
+    };
 
     test('are saved, replaced and listed by name', async () => {
       const organisation = await newOrganisation();
@@ -179,12 +191,13 @@ for (const { name, open } of testStores) {
         change(first + 3, r, true, NOW_MS + 2),
         change(first + 4, p, true, NOW_MS + 3),
       ];
-      const changes = (afterSeq: number, limit: number) =>
-        store.memberChanges(organisation, segment.segment, afterSeq, limit);
-      assert.deepEqual(await changes(0, 100), expected);
+      const changes = (afterSeq: number | null, limit: number) =>
+        changesAfter(organisation, segment.segment, afterSeq, limit);
+      assert.deepEqual(await changes(null, 100), expected);
+      assert.deepEqual(await changes(segment.lastSeq, 100), expected);
       assert.deepEqual(await changes(first, 3), expected.slice(1, 4));
       assert.deepEqual(await changes(first + 4, 3), []);
-      assert.deepEqual(await store.memberChanges(organisation, other.segment, 0, 10), []);
+      assert.deepEqual(await changesAfter(organisation, other.segment, null), []);
     });
 
     test('show nothing of an evaluation that is running, failed or was interrupted', async () => {
@@ -196,7 +209,7 @@ for (const { name, open } of testStores) {
         assert.deepEqual(await members(organisation, before.segment), [p]);
         assert.equal(await store.memberSince(organisation, before.segment, p), NOW_MS);
         assert.equal(await store.memberSince(organisation, before.segment, q), null);
-        assert.equal((await store.memberChanges(organisation, before.segment, 0, 10)).length, 1);
+        assert.equal((await changesAfter(organisation, before.segment, null)).length, 1);
         assert.equal((await segmentNamed(organisation, 'a')).members, 1);
       };
       const running = await begin(organisation, before);
@@ -285,6 +298,20 @@ for (const { name, open } of testStores) {
       assert.equal(await isDue(NOW_MS + 40, NOW_MS + 40), false);
     });
 
+    test('are due in the order of their last evaluation or attempt', async () => {
+      const organisation = await newOrganisation();
+      for (const name of ['late', 'early', 'failed', 'new']) await save(organisation, name);
+      await evaluate(organisation, 'late', [], NOW_MS + 30);
+      await evaluate(organisation, 'early', [], NOW_MS + 10);
+      const failed = await segmentNamed(organisation, 'failed');
+      await store.failEvaluation(await begin(organisation, failed), NOW_MS + 20, 'too slow');
+      const due = await store.dueSegments({ evaluatedBeforeMs: NOW_MS + 40, attemptedBeforeMs: NOW_MS + 40 });
+      assert.deepEqual(
+        due.filter((one) => one.organisation === organisation).map(({ name }) => name),
+        ['new', 'early', 'failed', 'late'],
+      );
+    });
+
     test('lose the memberships that ended long ago, and the changes up to them', async () => {
       const organisation = await newOrganisation();
       const [p, q, r] = customers as [string, string, string];
@@ -299,7 +326,54 @@ for (const { name, open } of testStores) {
         (await all(organisation, segment)).map(({ customerId }) => customerId),
         [q, r],
       );
-      assert.equal((await store.memberChanges(organisation, segment, first.lastSeq, 9)).length, 1);
+      const left = [{ customerId: q, hasEntered: false, seq: kept.lastSeq, atMs: NOW_MS + 2 }];
+      assert.deepEqual(await changesAfter(organisation, segment, first.lastSeq), left);
+      assert.deepEqual(await changesAfter(organisation, segment, null), left);
+      for (const afterSeq of [0, first.lastSeq - 1, kept.lastSeq + 1]) {
+        const gone = { kind: 'gone', latest: kept.lastSeq };
+        assert.deepEqual(await store.memberChanges(organisation, segment, afterSeq, 9), gone);
+      }
+    });
+
+    test('lose the memberships that ended up to a change, and the changes up to them', async () => {
+      const organisation = await newOrganisation();
+      const [p, q, r] = customers as [string, string, string];
+      const { segment, lastSeq, keptAfterSeq } = await save(organisation, 'a');
+      const many = Array.from({ length: MEMBERSHIPS_AT_ONCE + 10 }, () => randomUUID());
+      await evaluate(organisation, 'a', entering(p, q, r, ...many));
+      await store.expireMembershipsUpTo(organisation, segment, lastSeq + 3);
+      assert.equal((await segmentNamed(organisation, 'a')).keptAfterSeq, keptAfterSeq, 'nobody has left');
+      await evaluate(organisation, 'a', leaving(...many, p));
+      const { lastSeq: left } = await evaluate(organisation, 'a', [...entering(p), ...leaving(q)]);
+      await store.expireMembershipsUpTo(organisation, segment, left - 1);
+      assert.equal((await segmentNamed(organisation, 'a')).keptAfterSeq, left - 2);
+      assert.deepEqual(
+        (await all(organisation, segment)).map(({ customerId }) => customerId),
+        [p, q, r],
+      );
+    });
+
+    test('never show some of the changes while they expire', async () => {
+      const organisation = await newOrganisation();
+      const { segment } = await save(organisation, 'a');
+      const many = Array.from({ length: 500 }, () => randomUUID());
+      let answers = 0;
+      for (let round = 0; round < 10; round++) {
+        const { lastSeq } = await evaluate(organisation, 'a', entering(...many), NOW_MS + round);
+        await evaluate(organisation, 'a', leaving(...many), NOW_MS + round);
+        let isExpired = false;
+        const expired = store.expireMemberships(NOW_MS + round + 1).then(() => {
+          isExpired = true;
+        });
+        while (!isExpired) {
+          const read = await store.memberChanges(organisation, segment, lastSeq, 1000);
+          if (read.kind === 'changes') assert.equal(read.changes.length, many.length);
+          else assert.equal(read.kind, 'gone');
+          answers++;
+        }
+        await expired;
+      }
+      assert.ok(answers >= 10);
     });
 
     test('leave nothing behind when they are deleted, and do not use their numbers again', async () => {
@@ -310,6 +384,9 @@ for (const { name, open } of testStores) {
       const { revision } = await store.segments(organisation);
       assert.ok(await store.deleteSegment(organisation, revision, 'a'));
       assert.deepEqual((await store.segments(organisation)).segments, []);
+      assert.deepEqual(await store.memberChanges(organisation, deleted.segment, null, 9), {
+        kind: 'deleted',
+      });
       const again = await save(organisation, 'a');
       assert.ok(again.segment > deleted.segment);
       assert.ok(again.keptAfterSeq > deleted.lastSeq, 'a follower of the old segment is told to begin anew');
@@ -334,7 +411,7 @@ for (const { name, open } of testStores) {
           assert.deepEqual(await members(organisation, segment), current.toSorted());
           assert.equal((await segmentNamed(organisation, 'a')).members, current.length);
           const followed = new Set<string>();
-          for (const change of await store.memberChanges(organisation, segment, lastSeq, 1000)) {
+          for (const change of await changesAfter(organisation, segment, lastSeq)) {
             if (change.hasEntered) followed.add(change.customerId);
             else followed.delete(change.customerId);
           }

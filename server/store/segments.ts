@@ -79,6 +79,18 @@ export interface NumberedMemberChange extends MemberChange {
   readonly atMs: number;
 }
 
+/** Changes in the order of their numbers, or why they are not available. */
+export type MemberChangesRead =
+  | {
+      readonly kind: 'changes';
+      readonly changes: readonly NumberedMemberChange[];
+      /** The number of the segment's last change. */
+      readonly latest: number;
+    }
+  /** The changes after the number have expired in part, or there are none with such a number yet. */
+  | { readonly kind: 'gone'; readonly latest: number }
+  | { readonly kind: 'deleted' };
+
 /** A period in which a customer is, or was, a member. */
 export interface Membership {
   readonly customerId: string;
@@ -94,6 +106,12 @@ export type MembershipPosition = Pick<Membership, 'customerId' | 'enteredSeq'>;
 
 /** The most changes or memberships that one write has, because uploads wait for it. */
 export const MEMBERSHIPS_AT_ONCE = 2000;
+
+/**
+ * How many changes of a segment are kept at most, besides those of its last evaluation. Otherwise a segment whose members
+ * alternate at every evaluation would grow without end.
+ */
+export const KEPT_MEMBER_CHANGES = 1_000_000;
 
 /** An evaluation that has written nothing for this long, not even an empty list of changes, was interrupted. */
 export const EVALUATION_ABANDONED_MS = 60_000;
@@ -117,7 +135,7 @@ export interface SegmentStore {
   ): Promise<boolean>;
   /** Deletes a segment with its members. Returns false and changes nothing if the set has another revision now. */
   deleteSegment(organisation: OrganisationNumber, revision: number, name: string): Promise<boolean>;
-  /** Returns the segments of all organisations that have to be evaluated. */
+  /** Returns the segments of all organisations that have to be evaluated, the one that was tried longest ago first. */
   dueSegments(due: DueTimes): Promise<readonly DueSegment[]>;
   /**
    * Begins an evaluation. Returns the segment as it is now, or null if it does not exist or another evaluation of it is
@@ -147,23 +165,27 @@ export interface SegmentStore {
   ): Promise<readonly Membership[]>;
   /** Returns since when the customer has been a member, or null if the customer is not a member. */
   memberSince(organisation: OrganisationNumber, segment: number, customerId: string): Promise<number | null>;
-  /** Returns up to `limit` changes after a number, in the order of their numbers. */
+  /** Returns up to `limit` changes after a number, or the first ones of all that are kept if it is null. */
   memberChanges(
     organisation: OrganisationNumber,
     segment: number,
-    afterSeq: number,
+    afterSeq: number | null,
     limit: number,
-  ): Promise<readonly NumberedMemberChange[]>;
+  ): Promise<MemberChangesRead>;
   /** Deletes memberships that ended before the time, and all memberships of deleted segments. */
   expireMemberships(leftBeforeMs: number): Promise<void>;
-  /** Adds or replaces a segment of another store, with its number and its evaluation. */
+  /** Deletes the memberships of a segment that ended up to a number. The changes up to the last of them are not kept. */
+  expireMembershipsUpTo(organisation: OrganisationNumber, segment: number, seq: number): Promise<void>;
+  /** Deletes the memberships of a segment that is deleted, or of which only memberships were copied. */
+  removeMemberships(organisation: OrganisationNumber, segment: number): Promise<void>;
+  /** Adds a segment of another store, with its number and its evaluation. */
   copySegment(
     organisation: OrganisationNumber,
     revision: number,
     segment: Segment,
     conditionJson: string,
   ): Promise<void>;
-  /** Adds or replaces memberships of another store. */
+  /** Adds memberships of another store. */
   copyMemberships(
     organisation: OrganisationNumber,
     segment: number,

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../../failure.ts';
 import type { OrganisationNumber } from '../../store/rows.ts';
 import {
-  EVALUATION_ABANDONED_MS,
   type EvaluationKey,
+  KEPT_MEMBER_CHANGES,
   MEMBERSHIPS_AT_ONCE,
   type MemberChange,
   type Segment,
@@ -21,6 +21,8 @@ import { readConditions } from './segment-conditions.ts';
 import type { Statement } from './sql-params.ts';
 
 const TRY_AGAIN_MS = 100;
+/** How often a running evaluation renews its token, and so notices that it has been ended. */
+const RENEW_EVERY_MS = 1000;
 
 /** Evaluates the segments one after the other, and stores the results and failures. */
 export async function evaluateSegments(
@@ -36,15 +38,16 @@ export async function evaluateSegments(
     if (signal.aborted) break;
     const key = { organisation, segment, token: randomUUID() };
     const begun = await begin(store, key, order.patienceMs, signal);
-    if (begun === null) {
-      running.push(name);
-      continue;
-    }
-    const stopRenewing = renewToken(store, key);
-    const options = { signal, subject: 'The evaluation' };
-    const evaluated = await readReplica(service, order, options, (reading) =>
-      evaluate(reading, store, key, begun),
-    ).finally(stopRenewing);
+    if (begun === 'running') running.push(name);
+    if (typeof begun === 'string') continue;
+    const { lastSeq, keptAfterSeq } = begun;
+    if (lastSeq - keptAfterSeq > KEPT_MEMBER_CHANGES)
+      await store.expireMembershipsUpTo(organisation, segment, lastSeq - KEPT_MEMBER_CHANGES);
+    const token = renewToken(store, key);
+    const options = { signal: AbortSignal.any([signal, token.lost]), subject: 'The evaluation' };
+    const reading = readReplica(service, order, options, (read) => evaluate(read, store, key, begun));
+    // The replica may still be waited for when the evaluation is ended.
+    const evaluated = await Promise.race([reading, whenAborted(token.lost, ended)]).finally(token.stop);
     if ('kind' in evaluated) await store.failEvaluation(key, Date.now(), evaluated.message);
     else await store.finishEvaluation(key, evaluated);
   }
@@ -56,21 +59,37 @@ async function begin(
   key: EvaluationKey,
   patienceMs: number,
   signal: AbortSignal,
-): Promise<Segment | null> {
+): Promise<Segment | 'running' | 'deleted'> {
   const deadlineMs = performance.now() + patienceMs;
   for (;;) {
     const begun = await store.beginEvaluation(key, Date.now());
-    if (begun !== null || performance.now() >= deadlineMs || signal.aborted) return begun;
+    if (begun !== null) return begun;
+    const { segments } = await store.segments(key.organisation);
+    if (!segments.some(({ segment }) => segment === key.segment)) return 'deleted';
+    if (performance.now() >= deadlineMs || signal.aborted) return 'running';
     await sleep(TRY_AGAIN_MS);
   }
 }
 
-/** Renews the token until the returned function is called, so that no other process regards the evaluation as abandoned. */
-function renewToken(store: SegmentStore, key: EvaluationKey): () => void {
+interface RenewedToken {
+  /** Aborted if the evaluation has been ended, because the segment was saved or deleted. */
+  readonly lost: AbortSignal;
+  stop(): void;
+}
+
+/** Renews the token until it is stopped, so that no other process regards the evaluation as abandoned. */
+function renewToken(store: SegmentStore, key: EvaluationKey): RenewedToken {
+  const lost = new AbortController();
+  const renew = async (): Promise<void> => {
+    if (!(await store.writeMemberChanges(key, 0, [], Date.now()))) lost.abort();
+  };
   // If the store fails, the evaluation's next write reports it.
-  const renew = (): void => void store.writeMemberChanges(key, 0, [], Date.now()).catch(() => {});
-  const timer = setInterval(renew, EVALUATION_ABANDONED_MS / 4);
-  return () => clearInterval(timer);
+  const timer = setInterval(() => renew().catch(() => {}), RENEW_EVERY_MS);
+  return { lost: lost.signal, stop: () => clearInterval(timer) };
+}
+
+function whenAborted<Value>(signal: AbortSignal, value: Value): Promise<Value> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(value), { once: true }));
 }
 
 async function evaluate(

@@ -6,15 +6,10 @@ import { uuid } from '@headgate/catalogue/kinds/uuid.ts';
 import type { ConditionProblem } from '../../analytics/segments/condition-problem.ts';
 import { parseCondition } from '../../analytics/segments/parse-condition.ts';
 import { NAME_RULE } from '../../analytics/segments/segment-definition.ts';
+import { KEPT_MEMBER_CHANGES } from '../../store/segments.ts';
+import { changesGone, LARGEST_PAGE_MEMBER_CHANGES, noCustomer } from '../member-handlers.ts';
 import { apiRoutes } from '../routes.ts';
-import {
-  beingEvaluated,
-  changesGone,
-  LARGEST_PAGE_MEMBER_CHANGES,
-  noCustomer,
-  noSegment,
-  notValid,
-} from '../segment-handlers.ts';
+import { beingEvaluated, noSegment, notValid } from '../segment-handlers.ts';
 import { literal } from './code-samples.ts';
 import type { Example, Operation, Parameter } from './document-shape.ts';
 import { refTo } from './document-shape.ts';
@@ -293,13 +288,15 @@ function saveSegment(): Operation {
     summary: 'Save a segment',
     description:
       'Saves a new segment or changes one, and evaluates it. Customers who stay members keep their `since`. If the ' +
-      'evaluation fails, the segment is saved all the same, and `failure` says why.',
+      'evaluation fails, the segment is saved all the same, and `failure` says why. The response is 404 if another ' +
+      'request deletes the segment meanwhile.',
     parameters: [nameParameter],
     body: { schema: 'SegmentDefinition', name: 'buy_often', example: saved },
     responses: {
       ...statusesOfBodies,
       200: answered('The segment.', jsonContent(refTo('schemas', 'Segment'))),
       400: badCondition,
+      404: missing,
       409: refused(beingEvaluated),
     },
     path: PATH,
@@ -394,7 +391,9 @@ function listMemberChanges(): Operation {
   return reading({
     operationId: 'listMemberChanges',
     summary: 'Follow who enters and leaves a segment',
-    description: 'Returns the changes after a number. Pass `next` as `after` of the next request.',
+    description:
+      'Returns the changes after a number. Pass `next` as `after` of the next request. Customers who left are kept for a ' +
+      `time that the operator sets, but only until the segment has had ${KEPT_MEMBER_CHANGES.toLocaleString('en-GB')} further changes.`,
     parameters: [
       nameParameter,
       query(

@@ -4,21 +4,26 @@ import type { OrganisationNumber } from '../rows.ts';
 import {
   allSegmentsSql,
   beginSql,
+  changeBoundsSql,
   copyMembershipsSql,
   copySegmentSql,
   definitionValues,
   deleteEndedSql,
+  deleteEnteredSql,
   deleteSegmentSql,
   dueSegmentOf,
   dueSql,
+  type EndedBounds,
   endedSql,
+  enteredAfterSql,
   failSql,
   finishSql,
   keepAfterSql,
   keepTokenSql,
-  lastEndedBefore,
+  lastToDelete,
+  leftAfterSql,
   markDeletedSql,
-  memberChangeOf,
+  memberChangesRead,
   memberChangesSql,
   memberSinceSql,
   membershipOf,
@@ -32,6 +37,7 @@ import {
   segmentsSql,
   segmentValues,
   setRevisionSql,
+  undoLeavingSql,
 } from '../segment-table.ts';
 import {
   EVALUATION_ABANDONED_MS,
@@ -91,24 +97,18 @@ export function segmentStore(connections: Connections): SegmentStore {
       return (await ofUpkeep.run({ text: dueSql, values })).map(dueSegmentOf);
     },
 
-    beginEvaluation: (key, nowMs) =>
-      of(key.organisation).transaction(async ({ run }) => {
-        const values = [...valuesOf(key), nowMs, nowMs - EVALUATION_ABANDONED_MS];
-        const [row] = await run({ text: beginSql, values });
-        if (row === undefined) return null;
-        const begun = segmentOf(row);
-        const unfinished = [key.organisation, key.segment, begun.lastSeq];
-        await run({
-          text: `DELETE FROM segment_memberships WHERE ${isOfSegment} AND entered_seq > $3`,
-          values: unfinished,
-        });
-        await run({
-          text: `UPDATE segment_memberships SET left_seq = NULL, left_at_ms = NULL
-            WHERE ${isOfSegment} AND left_seq > $3`,
-          values: unfinished,
-        });
-        return begun;
-      }),
+    async beginEvaluation(key, nowMs) {
+      const { organisation, segment } = key;
+      const sessions = of(organisation);
+      const values = [...valuesOf(key), nowMs, nowMs - EVALUATION_ABANDONED_MS];
+      const [row] = await sessions.run({ text: beginSql, values });
+      if (row === undefined) return null;
+      const begun = segmentOf(row);
+      const unfinished = [organisation, segment, begun.lastSeq];
+      await changeAll(sessions, enteredAfterSql, deleteEnteredSql, unfinished);
+      await changeAll(sessions, leftAfterSql, undoLeavingSql, unfinished);
+      return begun;
+    },
 
     writeMemberChanges: (key, firstSeq, changes, nowMs) =>
       of(key.organisation).transaction(async ({ run }) => {
@@ -159,18 +159,29 @@ export function segmentStore(connections: Connections): SegmentStore {
     },
 
     async memberChanges(organisation, segment, afterSeq, limit) {
-      const values = [organisation, segment, afterSeq, limit];
       const { run } = connections.for(listsOf(organisation));
-      return (await run({ name: 'member changes', text: memberChangesSql, values })).map(memberChangeOf);
+      const values = [organisation, segment, afterSeq, limit];
+      const changes = await run({ name: 'member changes', text: memberChangesSql, values });
+      const [bounds] = await run({
+        name: 'bounds of member changes',
+        text: changeBoundsSql,
+        values: [organisation, segment],
+      });
+      return memberChangesRead(afterSeq, changes, bounds);
     },
 
     async expireMemberships(leftBeforeMs) {
       const all = await ofUpkeep.run({ text: allSegmentsSql, values: [] });
       for (const [organisation, segment, isDeleted] of all.map(numbers)) {
-        if (isDeleted === 1) await removeDeleted(ofUpkeep, organisation!, segment!);
-        else while (await expireSome(ofUpkeep, organisation!, segment!, leftBeforeMs));
+        if (isDeleted === 1) await removeMemberships(ofUpkeep, organisation!, segment!);
+        else await expire(ofUpkeep, organisation!, segment!, { leftBeforeMs, upToSeq: 0 });
       }
     },
+
+    expireMembershipsUpTo: (organisation, segment, upToSeq) =>
+      expire(of(organisation), organisation, segment, { leftBeforeMs: 0, upToSeq }),
+
+    removeMemberships: (organisation, segment) => removeMemberships(of(organisation), organisation, segment),
 
     copySegment: (organisation, revision, segment, conditionJson) =>
       of(organisation).transaction(async ({ run }) => {
@@ -211,29 +222,44 @@ async function setRevision(
   return (await run({ text: setRevisionSql, values: [organisation, from, to] })).length > 0;
 }
 
-/** Deletes some memberships that ended before the time. Returns true if more may be left. */
-function expireSome(
+/** Deletes the memberships that ended within the bounds, in steps. */
+async function expire(
   { transaction }: Sessions,
   organisation: OrganisationNumber,
   segment: number,
-  leftBeforeMs: number,
-): Promise<boolean> {
-  return transaction(async ({ run }) => {
-    const ended = await run({ text: endedSql, values: [organisation, segment, MEMBERSHIPS_AT_ONCE] });
-    const last = lastEndedBefore(ended, leftBeforeMs);
-    if (last === null) return false;
-    await run({ text: deleteEndedSql, values: [organisation, segment, last] });
-    await run({ text: keepAfterSql, values: [organisation, segment, last] });
-    return ended.length === MEMBERSHIPS_AT_ONCE;
-  });
+  bounds: EndedBounds,
+): Promise<void> {
+  const expireSome = (): Promise<boolean> =>
+    transaction(async ({ run }) => {
+      const ended = await run({ text: endedSql, values: [organisation, segment, MEMBERSHIPS_AT_ONCE] });
+      const last = lastToDelete(ended, bounds);
+      if (last === null) return false;
+      await run({ text: deleteEndedSql, values: [organisation, segment, last] });
+      await run({ text: keepAfterSql, values: [organisation, segment, last] });
+      return ended.length === MEMBERSHIPS_AT_ONCE;
+    });
+  while (await expireSome());
 }
 
-async function removeDeleted(
-  { run }: Sessions,
+async function removeMemberships(
+  sessions: Sessions,
   organisation: OrganisationNumber,
   segment: number,
 ): Promise<void> {
-  const values = [organisation, segment];
-  await run({ text: `DELETE FROM segment_memberships WHERE ${isOfSegment}`, values });
-  await run({ text: deleteSegmentSql, values });
+  await changeAll(sessions, enteredAfterSql, deleteEnteredSql, [organisation, segment, 0]);
+  await sessions.run({ text: deleteSegmentSql, values: [organisation, segment] });
+}
+
+/** Changes memberships in steps. `seqsSql` selects the numbers of those that are left. */
+async function changeAll(
+  { run }: Sessions,
+  seqsSql: string,
+  changeSql: string,
+  values: readonly number[],
+): Promise<void> {
+  let seqs: readonly TextRow[];
+  do {
+    seqs = await run({ text: seqsSql, values: [...values, MEMBERSHIPS_AT_ONCE] });
+    if (seqs.length > 0) await run({ text: changeSql, values: [...values, seqs.at(-1)![0]] });
+  } while (seqs.length === MEMBERSHIPS_AT_ONCE);
 }

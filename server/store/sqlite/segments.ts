@@ -5,21 +5,26 @@ import type { OrganisationNumber } from '../rows.ts';
 import {
   allSegmentsSql,
   beginSql,
+  changeBoundsSql,
   copyMembershipsSql,
   copySegmentSql,
   definitionValues,
   deleteEndedSql,
+  deleteEnteredSql,
   deleteSegmentSql,
   dueSegmentOf,
   dueSql,
+  type EndedBounds,
   endedSql,
+  enteredAfterSql,
   failSql,
   finishSql,
   keepAfterSql,
   keepTokenSql,
-  lastEndedBefore,
+  lastToDelete,
+  leftAfterSql,
   markDeletedSql,
-  memberChangeOf,
+  memberChangesRead,
   memberChangesSql,
   memberSinceSql,
   membershipOf,
@@ -33,6 +38,7 @@ import {
   segmentsSql,
   segmentValues,
   setRevisionSql,
+  undoLeavingSql,
 } from '../segment-table.ts';
 import {
   type DueSegment,
@@ -41,9 +47,9 @@ import {
   type EvaluationKey,
   MEMBERSHIPS_AT_ONCE,
   type MemberChange,
+  type MemberChangesRead,
   type Membership,
   type MembershipPosition,
-  type NumberedMemberChange,
   type Segment,
   type SegmentDefinition,
   type SegmentEvaluation,
@@ -120,10 +126,12 @@ export function segmentLists(prepare: Prepare) {
     *memberChanges(
       organisation: OrganisationNumber,
       segment: number,
-      afterSeq: number,
+      afterSeq: number | null,
       limit: number,
-    ): Steps<readonly NumberedMemberChange[]> {
-      return rowsOf(prepare, memberChangesSql, [organisation, segment, afterSeq, limit]).map(memberChangeOf);
+    ): Steps<MemberChangesRead> {
+      const changes = rowsOf(prepare, memberChangesSql, [organisation, segment, afterSeq, limit]);
+      const [bounds] = rowsOf(prepare, changeBoundsSql, [organisation, segment]);
+      return memberChangesRead(afterSeq, changes, bounds);
     },
   };
 }
@@ -131,8 +139,12 @@ export function segmentLists(prepare: Prepare) {
 export function segmentWrites(prepare: Prepare) {
   const run = (sql: string, values: readonly SQLInputValue[]): readonly SQLOutputValue[][] =>
     rowsOf(prepare, sql, values);
-  const changed = (sql: string, values: readonly SQLInputValue[]): number =>
-    Number(prepare(sql.replaceAll('$', '?')).run(...values).changes);
+  /** Returns true if more rows may be left. `seqsSql` selects the numbers of the rows. */
+  const changeSome = (seqsSql: string, changeSql: string, values: readonly SQLInputValue[]): boolean => {
+    const seqs = run(seqsSql, [...values, MEMBERSHIPS_AT_ONCE]);
+    if (seqs.length > 0) run(changeSql, [...values, seqs.at(-1)![0]!]);
+    return seqs.length === MEMBERSHIPS_AT_ONCE;
+  };
   const valuesOf = ({ organisation, segment, token }: EvaluationKey): SQLInputValue[] => [
     organisation,
     segment,
@@ -165,17 +177,18 @@ export function segmentWrites(prepare: Prepare) {
       return row === undefined ? null : segmentOf(row);
     },
 
-    /** Removes some of what an interrupted evaluation has left. Returns true if more may be left. */
-    removeUnfinished({ organisation, segment }: EvaluationKey, lastSeq: number): boolean {
-      const some = (seq: string): string => `SELECT customer_id, entered_seq FROM segment_memberships
-        WHERE organisation = ?1 AND segment = ?2 AND ${seq} > ?3 LIMIT ${MEMBERSHIPS_AT_ONCE}`;
-      const isOneOf = (seq: string): string =>
-        `organisation = ?1 AND segment = ?2 AND (customer_id, entered_seq) IN (${some(seq)})`;
-      const values = [organisation, segment, lastSeq];
-      const entered = changed(`DELETE FROM segment_memberships WHERE ${isOneOf('entered_seq')}`, values);
-      if (entered === MEMBERSHIPS_AT_ONCE) return true;
-      const left = `UPDATE segment_memberships SET left_seq = NULL, left_at_ms = NULL WHERE ${isOneOf('left_seq')}`;
-      return changed(left, values) === MEMBERSHIPS_AT_ONCE;
+    /** Deletes some of those who entered after a number. Returns true if more may be left. */
+    deleteEnteredAfter(organisation: OrganisationNumber, segment: number, afterSeq: number): boolean {
+      return changeSome(enteredAfterSql, deleteEnteredSql, [organisation, segment, afterSeq]);
+    },
+
+    /** Makes some of those who left after a number members again. Returns true if more may be left. */
+    undoLeavingAfter(organisation: OrganisationNumber, segment: number, afterSeq: number): boolean {
+      return changeSome(leftAfterSql, undoLeavingSql, [organisation, segment, afterSeq]);
+    },
+
+    deleteMarkedSegment(organisation: OrganisationNumber, segment: number): void {
+      run(deleteSegmentSql, [organisation, segment]);
     },
 
     writeMemberChanges(
@@ -205,28 +218,14 @@ export function segmentWrites(prepare: Prepare) {
       run(failSql, [...valuesOf(key), nowMs, reason]);
     },
 
-    /** Deletes some memberships that ended before the time. Returns true if more may be left. */
-    expireMembershipsOf(organisation: OrganisationNumber, segment: number, leftBeforeMs: number): boolean {
+    /** Deletes some memberships that ended within the bounds. Returns true if more may be left. */
+    expireSome(organisation: OrganisationNumber, segment: number, bounds: EndedBounds): boolean {
       const ended = run(endedSql, [organisation, segment, MEMBERSHIPS_AT_ONCE]);
-      const last = lastEndedBefore(ended, leftBeforeMs);
+      const last = lastToDelete(ended, bounds);
       if (last === null) return false;
       run(deleteEndedSql, [organisation, segment, last]);
       run(keepAfterSql, [organisation, segment, last]);
       return ended.length === MEMBERSHIPS_AT_ONCE;
-    },
-
-    /** Deletes some memberships of a deleted segment, and finally the segment. Returns true if more are left. */
-    deleteSomeMemberships(organisation: OrganisationNumber, segment: number): boolean {
-      const some = `SELECT customer_id, entered_seq FROM segment_memberships
-        WHERE organisation = ?1 AND segment = ?2 LIMIT ${MEMBERSHIPS_AT_ONCE}`;
-      const deleted = changed(
-        `DELETE FROM segment_memberships
-          WHERE organisation = ?1 AND segment = ?2 AND (customer_id, entered_seq) IN (${some})`,
-        [organisation, segment],
-      );
-      if (deleted === MEMBERSHIPS_AT_ONCE) return true;
-      run(deleteSegmentSql, [organisation, segment]);
-      return false;
     },
 
     copySegment(
@@ -259,8 +258,16 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
     rows,
     bytes: rows * STORED_BYTES,
   });
-  const removeDeleted = async (organisation: OrganisationNumber, segment: number): Promise<void> => {
-    while (await writer.call('deleteSomeMemberships', [organisation, segment], someRows(organisation)));
+  const removeMemberships = async (organisation: OrganisationNumber, segment: number): Promise<void> => {
+    while (await writer.call('deleteEnteredAfter', [organisation, segment, 0], someRows(organisation)));
+    await writer.call('deleteMarkedSegment', [organisation, segment], { organisation });
+  };
+  const expire = async (
+    organisation: OrganisationNumber,
+    segment: number,
+    bounds: EndedBounds,
+  ): Promise<void> => {
+    while (await writer.call('expireSome', [organisation, segment, bounds], someRows(organisation)));
   };
   return {
     segments: (organisation) => reader.call('segments', [organisation], { organisation }),
@@ -272,10 +279,12 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
       writer.call('markSegmentDeleted', [organisation, ...args], { organisation }),
     dueSegments: (due) => reader.call('dueSegments', [due], nobodys),
     async beginEvaluation(key, nowMs) {
-      const { organisation } = key;
+      const { organisation, segment } = key;
       const begun = await writer.call('beginEvaluation', [key, nowMs], { organisation });
       if (begun === null) return null;
-      while (await writer.call('removeUnfinished', [key, begun.lastSeq], someRows(organisation)));
+      const unfinished = [organisation, segment, begun.lastSeq] as const;
+      while (await writer.call('deleteEnteredAfter', [...unfinished], someRows(organisation)));
+      while (await writer.call('undoLeavingAfter', [...unfinished], someRows(organisation)));
       return begun;
     },
     writeMemberChanges: (key, firstSeq, changes, nowMs) =>
@@ -294,11 +303,13 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
       lister.call('memberChanges', [organisation, ...args], { organisation, rows: args[2] }),
     async expireMemberships(leftBeforeMs) {
       for (const { organisation, segment, isDeleted } of await reader.call('allSegments', [], nobodys)) {
-        const args = [organisation, segment, leftBeforeMs] as const;
-        if (isDeleted) await removeDeleted(organisation, segment);
-        else while (await writer.call('expireMembershipsOf', [...args], someRows(organisation)));
+        if (isDeleted) await removeMemberships(organisation, segment);
+        else await expire(organisation, segment, { leftBeforeMs, upToSeq: 0 });
       }
     },
+    expireMembershipsUpTo: (organisation, segment, upToSeq) =>
+      expire(organisation, segment, { leftBeforeMs: 0, upToSeq }),
+    removeMemberships,
     copySegment: (organisation, ...args) =>
       writer.call('copySegment', [organisation, ...args], { organisation }),
     copyMemberships: (organisation, ...args) =>

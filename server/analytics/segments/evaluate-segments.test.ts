@@ -1,0 +1,112 @@
+// Tests evaluations of segments that are deleted meanwhile, or have many changes. tests/segments.test.ts tests the others.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type OpenedStore, openStore } from '../../store/open-store.ts';
+import { KEPT_MEMBER_CHANGES } from '../../store/segments.ts';
+import type { EvaluationOrder } from '../analytics-orders.ts';
+import { Replicas } from '../replicas.ts';
+import { evaluateSegments } from './evaluate-segments.ts';
+
+const PROMPT_MS = 3000;
+
+async function segmentIn(t: TestContext): Promise<{
+  folder: string;
+  store: OpenedStore;
+  order: EvaluationOrder;
+  /** Deletes the segment, and asserts that the evaluation then ends soon and without a result. */
+  assertEndsWhenDeleted(evaluation: ReturnType<typeof evaluateSegments>): Promise<void>;
+}> {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-evaluation-'));
+  const store = await openStore(join(folder, 'store.db'));
+  t.after(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const orgId = randomUUID();
+  const { organisation } = (await store.createOrganisation('acme', orgId, 1))!;
+  const conditionJson = '{"customer":"region","is":"DE"}';
+  await store.saveSegment(organisation, 0, { name: 'a', note: null, conditionJson, uses: [] }, 1);
+  return {
+    folder,
+    store,
+    order: { organisation, orgId, segments: ['a'], patienceMs: 10_000, timeoutMs: 10_000 },
+    async assertEndsWhenDeleted(evaluation) {
+      const deletedAtMs = performance.now();
+      assert.ok(await store.deleteSegment(organisation, 1, 'a'));
+      assert.deepEqual(await evaluation, { running: [] });
+      assert.ok(performance.now() - deletedAtMs < PROMPT_MS);
+    },
+  };
+}
+
+function replicasOf(t: TestContext, store: OpenedStore, folder: string): Replicas {
+  const options = {
+    memoryMb: 200,
+    temporaryMb: 500,
+    threads: 1,
+    temporaryFolder: join(folder, 'tmp'),
+    exportFolder: join(folder, 'export'),
+  };
+  const replicas = new Replicas(store, folder, options, () => {});
+  t.after(() => replicas.close());
+  return replicas;
+}
+
+const { signal } = new AbortController();
+const onStuck = () => assert.fail('the query is stuck');
+
+test('an evaluation that waits for another one ends when its segment is deleted', async (t) => {
+  const { folder, store, order, assertEndsWhenDeleted } = await segmentIn(t);
+  const { segments } = await store.segments(order.organisation);
+  const other = { ...order, segment: segments[0]!.segment, token: randomUUID() };
+  assert.ok(await store.beginEvaluation(other, Date.now()));
+  const service = { replicas: replicasOf(t, store, folder), onStuck };
+  await assertEndsWhenDeleted(evaluateSegments(service, store, order, signal));
+});
+
+test('an evaluation ends when its segment is deleted while it runs', async (t) => {
+  const { folder, store, order, assertEndsWhenDeleted } = await segmentIn(t);
+  const reached = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const slow = Object.assign(Object.create(store) as OpenedStore, {
+    async latestEntry(organisation: number) {
+      reached.resolve();
+      await released.promise;
+      return store.latestEntry(organisation);
+    },
+  });
+  const service = { replicas: replicasOf(t, slow, folder), onStuck };
+  const evaluation = evaluateSegments(service, store, order, signal);
+  await reached.promise;
+  await assertEndsWhenDeleted(evaluation).finally(released.resolve);
+});
+
+test('an evaluation deletes departures if a segment has too many changes', async (t) => {
+  const { folder, store, order } = await segmentIn(t);
+  const { organisation } = order;
+  const [known] = (await store.segments(organisation)).segments;
+  const lastSeq = known!.lastSeq + KEPT_MEMBER_CHANGES + 100;
+  const departures = [20, 40, 100, 101, 500].map((seq) => ({
+    customerId: randomUUID(),
+    enteredSeq: known!.lastSeq + 1,
+    sinceMs: 1,
+    leftSeq: known!.lastSeq + seq,
+    leftAtMs: Date.now(),
+  }));
+  assert.ok(await store.deleteSegment(organisation, 1, 'a'));
+  await store.removeMemberships(organisation, known!.segment);
+  await store.copyMemberships(organisation, known!.segment, departures);
+  await store.copySegment(organisation, 1, { ...known!, lastSeq }, '{"customer":"region","is":"DE"}');
+  const service = { replicas: replicasOf(t, store, folder), onStuck };
+  assert.deepEqual(await evaluateSegments(service, store, order, signal), { running: [] });
+  const [evaluated] = (await store.segments(organisation)).segments;
+  assert.equal(evaluated!.failure, null);
+  assert.equal(evaluated!.keptAfterSeq, known!.lastSeq + 100);
+  const kept = await store.memberships(organisation, known!.segment, null, 10);
+  assert.deepEqual(kept.map(({ leftSeq }) => leftSeq! - known!.lastSeq).toSorted(), [101, 500]);
+});
