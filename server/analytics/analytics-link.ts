@@ -25,6 +25,8 @@ import type { AnsweredExplanation } from './segments/answer-segments.ts';
 
 const START_TIMEOUT_MS = 15_000;
 const TRY_AGAIN_MS = 20;
+/** The queries of another organisation can end the process several times before its analytics is paused. */
+const MOST_SENDS = 5;
 /** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
 const POOL_THREADS = 24;
 
@@ -48,8 +50,9 @@ export class AnalyticsLink {
   readonly #closing = new AbortController();
   /** Settles when the process that was started has ended. */
   #started: Promise<EndedProcess> | null = null;
+  #reaching: Promise<IncomingMessage> | null = null;
   /** The connection that keeps the process alive. */
-  #staying: Promise<IncomingMessage> | null = null;
+  #staying: IncomingMessage | null = null;
 
   /** `log` gets the lines that the process prints. */
   constructor(setup: AnalyticsSetup, log: (message: string) => void) {
@@ -114,16 +117,16 @@ export class AnalyticsLink {
     return { kind: 'unavailable', message, position: null };
   }
 
-  /** The query of another organisation may have ended the process, so each query is sent a second time. */
+  /** The query of another organisation may have ended the process, so the order is sent again. */
   async #sendAgainIfGone(path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
-    for (let isAgain = false; ; isAgain = true) {
-      await this.#reach();
+    for (let sends = 1; ; sends++) {
+      const staying = await this.#reach();
       try {
         return await this.#send(path, body, signal);
       } catch (error) {
-        if (isAgain || signal.aborted || !goneCodes.has((error as NodeJS.ErrnoException).code)) throw error;
-        (await this.#staying)?.destroy();
-        this.#staying = null;
+        const isGone = goneCodes.has((error as NodeJS.ErrnoException).code);
+        if (sends === MOST_SENDS || signal.aborted || !isGone) throw error;
+        this.#leave(staying);
       }
     }
   }
@@ -141,19 +144,22 @@ export class AnalyticsLink {
   }
 
   /** Resolves when the process runs and knows that this server needs it. */
-  async #reach(): Promise<void> {
+  async #reach(): Promise<IncomingMessage> {
     if (isTooLongForSocket(this.#setup)) {
       throw new Error(
         `the path of ${this.#setup.folder} is too long; set HEADGATE_ANALYTICS_DIR to a shorter one`,
       );
     }
-    this.#staying ??= this.#stay();
-    try {
-      await this.#staying;
-    } catch (error) {
-      this.#staying = null;
-      throw error;
-    }
+    if (this.#staying !== null) return this.#staying;
+    this.#reaching ??= this.#stay().finally(() => {
+      this.#reaching = null;
+    });
+    return this.#reaching;
+  }
+
+  #leave(staying: IncomingMessage): void {
+    if (this.#staying === staying) this.#staying = null;
+    staying.destroy();
   }
 
   async #stay(): Promise<IncomingMessage> {
@@ -161,11 +167,10 @@ export class AnalyticsLink {
     for (;;) {
       try {
         const staying = await this.#send('/stay', '', this.#closing.signal);
-        const forget = (): void => {
-          this.#staying = null;
-        };
-        staying.on('close', forget).on('error', forget).resume();
+        const leave = (): void => this.#leave(staying);
+        staying.on('close', leave).on('error', leave).resume();
         staying.socket.unref();
+        this.#staying = staying;
         return staying;
       } catch (error) {
         if (performance.now() > deadlineMs || this.#closing.signal.aborted) throw error;

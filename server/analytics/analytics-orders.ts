@@ -99,6 +99,8 @@ export interface SqlRefusal {
   readonly message: string;
   /** The number of characters before the error in the query's text, or null if it has no place. */
   readonly position: number | null;
+  /** When the order can be sent again, if that is known. */
+  readonly retryAfterS?: number;
 }
 
 /** The header that says what a query has seen, as JSON. */

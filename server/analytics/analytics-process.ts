@@ -12,6 +12,7 @@ import {
   type AnalyticsSetup,
   type EvaluationOrder,
   type ExplanationOrder,
+  type Order,
   type PreviewOrder,
   REFUSED_STATUS,
   type ReportOrder,
@@ -20,6 +21,7 @@ import {
   type SqlRefusal,
   socketPath,
 } from './analytics-orders.ts';
+import { CrashSuspects } from './crash-suspects.ts';
 import { takeProcessLock } from './process-lock.ts';
 import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
 import { answerReport } from './reports/answer-report.ts';
@@ -70,7 +72,8 @@ const options = {
   temporaryFolder,
   exportFolder,
 };
-const replicas = new Replicas(store, setup.folder, options, report);
+const suspects = new CrashSuspects(socket, report);
+const replicas = new Replicas(store, setup.folder, options, suspects, report);
 
 /**
  * Ends the process, which only a new one can make good: all its queries fail, and servers start another. An exit would
@@ -81,12 +84,17 @@ const giveUp = (reason: string): void => {
   process.kill(process.pid, 'SIGKILL');
 };
 
-const service = {
+/** What an order needs. */
+const serviceFor = ({ orgId }: Order) => ({
   replicas,
   exportFolder,
-  // The refusal is sent before.
-  onStuck: () => void setTimeout(giveUp, GIVE_UP_AFTER_MS, 'a query could not be stopped'),
-};
+  onStuck(): void {
+    suspects.blame(orgId);
+    suspects.removeMarks();
+    // The refusal is sent before.
+    setTimeout(giveUp, GIVE_UP_AFTER_MS, 'a query could not be stopped');
+  },
+});
 
 // DuckDB's memory limit does not include single values, which a query can make as large as it likes.
 const lookAtMemory = (): void => {
@@ -130,6 +138,7 @@ const countOrder = (response: ServerResponse): void => {
 
 const stop = async (): Promise<void> => {
   clearInterval(looking);
+  suspects.removeMarks();
   // From here on, a server that looks for this process finds none and starts another.
   rmSync(socket, { force: true });
   server.close();
@@ -140,10 +149,12 @@ const stop = async (): Promise<void> => {
 
 /** The orders whose answer is JSON, by their paths. */
 const jsonOrders: Readonly<Record<string, (order: never, signal: AbortSignal) => Promise<object>>> = {
-  '/report': (order: ReportOrder, signal) => answerReport(service, order, signal),
-  '/preview': (order: PreviewOrder, signal) => answerPreview(service, store, order, signal),
-  '/explanation': (order: ExplanationOrder, signal) => answerExplanation(service, store, order, signal),
-  '/evaluation': (order: EvaluationOrder, signal) => evaluateSegments(service, store, order, signal),
+  '/report': (order: ReportOrder, signal) => answerReport(serviceFor(order), order, signal),
+  '/preview': (order: PreviewOrder, signal) => answerPreview(serviceFor(order), store, order, signal),
+  '/explanation': (order: ExplanationOrder, signal) =>
+    answerExplanation(serviceFor(order), store, order, signal),
+  '/evaluation': (order: EvaluationOrder, signal) =>
+    evaluateSegments(serviceFor(order), store, order, signal),
 };
 
 const sendJson = async (
@@ -175,7 +186,7 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
   const answer = jsonOrders[request.url!];
   const refusal =
     answer === undefined
-      ? await answerSql(service, order as SqlOrder, response)
+      ? await answerSql(serviceFor(order as Order), order as SqlOrder, response)
       : await sendJson(answer, order as never, response);
   if (refusal === null) return;
   if (response.headersSent) response.destroy();

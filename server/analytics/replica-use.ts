@@ -2,6 +2,7 @@
 
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { Order, SqlRefusal } from './analytics-orders.ts';
+import { AnalyticsPaused } from './crash-suspects.ts';
 import type { AsOf, Replica } from './replica.ts';
 import { type Replicas, ReplicasBusy } from './replicas.ts';
 import { QueryClock } from './sql/query-clock.ts';
@@ -37,6 +38,8 @@ export async function withReplica<Result>(
       }
     });
   } catch (error) {
+    if (error instanceof AnalyticsPaused)
+      return { ...unavailable(error.message), retryAfterS: error.retryAfterS };
     if (error instanceof ReplicasBusy) return unavailable(error.message);
     const { message } = readQueryError(error, '');
     return unavailable(`The copy of the organisation's data cannot be used at the moment: ${message}`);

@@ -107,9 +107,9 @@ export function passOn(
   });
 }
 
-export function refusalOf({ kind, message, position }: SqlRefusal): Refusal {
+export function refusalOf({ kind, message, position, retryAfterS = 1 }: SqlRefusal): Refusal {
   if (kind === 'unavailable') {
-    return { refusal: 'service_unavailable', message, headers: { 'Retry-After': '1' } };
+    return { refusal: 'service_unavailable', message, headers: { 'Retry-After': String(retryAfterS) } };
   }
   return { refusal: 'bad_request', message, ...(position === null ? {} : { position }) };
 }
