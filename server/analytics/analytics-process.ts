@@ -8,6 +8,7 @@ import { availableParallelism } from 'node:os';
 import { json } from 'node:stream/consumers';
 import { keepNewFilesPrivate } from '../private-files.ts';
 import { openStore } from '../store/open-store.ts';
+import { StoreUnavailable } from '../store/store.ts';
 import {
   type AnalyticsSetup,
   type EvaluationOrder,
@@ -23,6 +24,8 @@ import {
 } from './analytics-orders.ts';
 import { CrashSuspects } from './crash-suspects.ts';
 import { takeProcessLock } from './process-lock.ts';
+import { withPromptReads } from './prompt-reads.ts';
+import { CATCH_UP_MS, storeSilent } from './replica-use.ts';
 import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
 import { answerReport } from './reports/answer-report.ts';
 import { answerExplanation, answerPreview } from './segments/answer-segments.ts';
@@ -61,7 +64,12 @@ for (const folder of [temporaryFolder, exportFolder]) {
   mkdirSync(folder);
 }
 rmSync(socket, { force: true });
-const store = await openStore(setup.database, report);
+const opened = await openStore(setup.database, report).catch((error: Error) => {
+  report(error.message);
+  // Organisations see the last line, but the address of the database is not for them.
+  throw new Error('the store cannot be opened');
+});
+const store = withPromptReads(opened, CATCH_UP_MS);
 // The disk may also have the database, which must not run out of space.
 const { bavail, bsize } = statfsSync(setup.folder);
 const temporaryMb = Math.min(MOST_TEMPORARY_MB, (bavail * bsize) / MEBIBYTE / 2);
@@ -188,15 +196,26 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
     answer === undefined
       ? await answerSql(serviceFor(order as Order), order as SqlOrder, response)
       : await sendJson(answer, order as never, response);
-  if (refusal === null) return;
+  if (refusal !== null) refuse(response, refusal);
+};
+
+const refuse = (response: ServerResponse, refusal: SqlRefusal): void => {
   if (response.headersSent) response.destroy();
   else response.writeHead(REFUSED_STATUS).end(JSON.stringify(refusal));
 };
 
+/** If an order fails unexpectedly, it is refused, because servers send it again if they get no response. */
+const failed: SqlRefusal = {
+  kind: 'unavailable',
+  message: 'The query failed unexpectedly; the operator can find the reason in the log.',
+  position: null,
+};
+
 const server = createServer((request, response) => {
   serve(request, response).catch((error: Error) => {
-    report(error.stack ?? error.message);
-    response.destroy();
+    const isStoreSilent = error instanceof StoreUnavailable;
+    report(isStoreSilent ? error.message : (error.stack ?? error.message));
+    refuse(response, isStoreSilent ? storeSilent : failed);
   });
 });
 server.requestTimeout = 0;

@@ -1,6 +1,7 @@
 // How queries, reports and segments use a replica: what they wait for, and what happens if it cannot be used.
 
 import type { DuckDBConnection } from '@duckdb/node-api';
+import { StoreUnavailable } from '../store/store.ts';
 import type { Order, SqlRefusal } from './analytics-orders.ts';
 import { AnalyticsPaused } from './crash-suspects.ts';
 import type { AsOf, Replica } from './replica.ts';
@@ -19,13 +20,21 @@ export function isDamage(message: string): boolean {
   return /corrupt|checksum|database has been invalidated/i.test(message);
 }
 
+function unavailable(message: string): SqlRefusal {
+  return { kind: 'unavailable', message, position: null };
+}
+
+/** The message has no reason, because that could contain the address of the database. */
+export const storeSilent = unavailable(
+  "The copy of the organisation's data cannot be brought up to date, because the store does not respond at the moment; try again shortly.",
+);
+
 /** Calls `use` with the organisation's replica. If the replica cannot be used, returns a refusal that says why. */
 export async function withReplica<Result>(
   replicas: Replicas,
   { organisation, orgId }: Order,
   use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
 ): Promise<Result | SqlRefusal> {
-  const unavailable = (message: string): SqlRefusal => ({ kind: 'unavailable', message, position: null });
   try {
     return await replicas.with(organisation, orgId, async (replica, wanted) => {
       try {
@@ -40,6 +49,7 @@ export async function withReplica<Result>(
   } catch (error) {
     if (error instanceof AnalyticsPaused)
       return { ...unavailable(error.message), retryAfterS: error.retryAfterS };
+    if (error instanceof StoreUnavailable) return storeSilent;
     if (error instanceof ReplicasBusy) return unavailable(error.message);
     const { message } = readQueryError(error, '');
     return unavailable(`The copy of the organisation's data cannot be used at the moment: ${message}`);
