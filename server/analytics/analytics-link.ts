@@ -23,8 +23,10 @@ import {
 } from './analytics-orders.ts';
 import type { AnsweredExplanation } from './segments/answer-segments.ts';
 
-const START_TIMEOUT_MS = 15_000;
+const START_TIMEOUT_MS = 10_000;
 const TRY_AGAIN_MS = 20;
+/** After a failed start, all queries fail for this time with its reason, so that the log does not grow with every query. */
+const START_AGAIN_AFTER_MS = 5000;
 /** The queries of another organisation can end the process several times before its analytics is paused. */
 const MOST_SENDS = 5;
 /** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
@@ -40,6 +42,11 @@ interface EndedProcess {
   readonly lastLine: string;
 }
 
+interface FailedStart {
+  readonly error: Error;
+  readonly untilMs: number;
+}
+
 /** The errors of a connection to a process that has ended, or whose folder was deleted. */
 const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE']);
 
@@ -50,6 +57,7 @@ export class AnalyticsLink {
   readonly #closing = new AbortController();
   /** Settles when the process that was started has ended. */
   #started: Promise<EndedProcess> | null = null;
+  #failedStart: FailedStart | null = null;
   #reaching: Promise<IncomingMessage> | null = null;
   /** The connection that keeps the process alive. */
   #staying: IncomingMessage | null = null;
@@ -164,6 +172,7 @@ export class AnalyticsLink {
 
   async #stay(): Promise<IncomingMessage> {
     const deadlineMs = performance.now() + START_TIMEOUT_MS;
+    let own: Promise<EndedProcess> | null = null;
     for (;;) {
       try {
         const staying = await this.#send('/stay', '', this.#closing.signal);
@@ -173,16 +182,30 @@ export class AnalyticsLink {
         this.#staying = staying;
         return staying;
       } catch (error) {
-        if (performance.now() > deadlineMs || this.#closing.signal.aborted) throw error;
-        this.#started ??= this.#start().finally(() => {
-          this.#started = null;
-        });
-        const ended = await Promise.race([this.#started, sleep(TRY_AGAIN_MS)]);
+        if (this.#closing.signal.aborted) throw error;
+        const nowMs = performance.now();
+        if (nowMs > deadlineMs) throw new Error(`it did not start within ${START_TIMEOUT_MS / 1000} s`);
+        if (own === null && this.#started === null) {
+          if (nowMs < (this.#failedStart?.untilMs ?? 0)) throw this.#failedStart!.error;
+          own = this.#start().finally(() => {
+            this.#started = null;
+          });
+          this.#started = own;
+        }
+        // An earlier process, which has served queries, may end just now. That is not a failed start.
+        const ended = await Promise.race([own ?? this.#started!, sleep(TRY_AGAIN_MS)]);
         // The code is 0 if another process runs already.
-        if (ended?.code) throw new Error(ended.lastLine);
+        if (own !== null && ended !== undefined && ended.code !== 0) throw this.#failStart(ended);
+        if (ended !== undefined) own = null;
         await sleep(TRY_AGAIN_MS);
       }
     }
+  }
+
+  #failStart({ lastLine }: EndedProcess): Error {
+    const error = new Error(lastLine || 'it ended when it was started');
+    this.#failedStart = { error, untilMs: performance.now() + START_AGAIN_AFTER_MS };
+    return error;
   }
 
   /** Starts the process. Resolves when it has ended, which it does at once if another one runs. */

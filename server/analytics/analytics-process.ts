@@ -23,6 +23,7 @@ import {
   socketPath,
 } from './analytics-orders.ts';
 import { CrashSuspects } from './crash-suspects.ts';
+import { failToLoad } from './load-failure.ts';
 import { takeProcessLock } from './process-lock.ts';
 import { withPromptReads } from './prompt-reads.ts';
 import { CATCH_UP_MS, storeSilent } from './replica-use.ts';
@@ -50,6 +51,7 @@ const failToStart = (error: Error): void => {
   report(error.message);
   process.exit(1);
 };
+process.off('uncaughtException', failToLoad);
 process.once('uncaughtException', failToStart);
 
 mkdirSync(setup.folder, { recursive: true });
