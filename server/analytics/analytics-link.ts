@@ -13,12 +13,12 @@ import {
   type EvaluationOutcome,
   type ExplanationOrder,
   isTooLongForSocket,
+  type OrderRefusal,
   type PreviewOrder,
   REFUSED_STATUS,
   type ReportOrder,
   SETUP_VARIABLE,
   type SqlOrder,
-  type SqlRefusal,
   socketPath,
 } from './analytics-orders.ts';
 import type { AnsweredExplanation } from './segments/answer-segments.ts';
@@ -32,9 +32,9 @@ const MOST_SENDS = 5;
 /** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
 const POOL_THREADS = 24;
 
-export type SqlAnswer =
+export type OrderAnswer =
   | { readonly kind: 'result'; readonly body: IncomingMessage }
-  | { readonly kind: 'refused'; readonly refusal: SqlRefusal };
+  | { readonly kind: 'refused'; readonly refusal: OrderRefusal };
 
 interface EndedProcess {
   /** Null if a signal ended the process. */
@@ -69,22 +69,22 @@ export class AnalyticsLink {
   }
 
   /** Runs a query. The signal ends it, for example because the client has left. */
-  sql(order: SqlOrder, signal: AbortSignal): Promise<SqlAnswer> {
+  sql(order: SqlOrder, signal: AbortSignal): Promise<OrderAnswer> {
     return this.#order('/sql', order, signal);
   }
 
   /** Computes a recommendation report, as JSON. */
-  report(order: ReportOrder, signal: AbortSignal): Promise<SqlAnswer> {
+  report(order: ReportOrder, signal: AbortSignal): Promise<OrderAnswer> {
     return this.#order('/report', order, signal);
   }
 
   /** Counts the members of a condition, as JSON. */
-  preview(order: PreviewOrder, signal: AbortSignal): Promise<SqlAnswer> {
+  preview(order: PreviewOrder, signal: AbortSignal): Promise<OrderAnswer> {
     return this.#order('/preview', order, signal);
   }
 
   /** Explains why a segment contains a customer or not. */
-  explain(order: ExplanationOrder, signal: AbortSignal): Promise<AnsweredExplanation | SqlRefusal> {
+  explain(order: ExplanationOrder, signal: AbortSignal): Promise<AnsweredExplanation | OrderRefusal> {
     return this.#ask('/explanation', order, signal);
   }
 
@@ -92,11 +92,11 @@ export class AnalyticsLink {
   evaluate(
     order: EvaluationOrder,
     signal: AbortSignal = this.#closing.signal,
-  ): Promise<EvaluationOutcome | SqlRefusal> {
+  ): Promise<EvaluationOutcome | OrderRefusal> {
     return this.#ask('/evaluation', order, signal);
   }
 
-  async #ask<Answer>(path: string, order: object, signal: AbortSignal): Promise<Answer | SqlRefusal> {
+  async #ask<Answer>(path: string, order: object, signal: AbortSignal): Promise<Answer | OrderRefusal> {
     const answer = await this.#order(path, order, signal);
     if (answer.kind === 'refused') return answer.refusal;
     try {
@@ -106,18 +106,18 @@ export class AnalyticsLink {
     }
   }
 
-  async #order(path: string, order: object, signal: AbortSignal): Promise<SqlAnswer> {
+  async #order(path: string, order: object, signal: AbortSignal): Promise<OrderAnswer> {
     try {
       const body = await this.#sendAgainIfGone(path, JSON.stringify(order), signal);
       if (body.statusCode !== REFUSED_STATUS) return { kind: 'result', body };
-      const refusal = (await json(body)) as SqlRefusal;
+      const refusal = (await json(body)) as OrderRefusal;
       return { kind: 'refused', refusal: { ...refusal, message: this.#withoutPaths(refusal.message) } };
     } catch (error) {
       return { kind: 'refused', refusal: this.#refusalOf(error) };
     }
   }
 
-  #refusalOf(error: unknown): SqlRefusal {
+  #refusalOf(error: unknown): OrderRefusal {
     const { code, message: reason } = error as NodeJS.ErrnoException;
     const message = goneCodes.has(code)
       ? 'The process that runs queries ended unexpectedly; it may have needed too much memory. It is started again.'

@@ -93,8 +93,8 @@ export interface EvaluationOutcome {
   readonly running: readonly string[];
 }
 
-/** Why a query has no result. */
-export interface SqlRefusal {
+/** Why an order has no result. */
+export interface OrderRefusal {
   readonly kind: 'invalid' | 'too_slow' | 'too_large' | 'unavailable';
   readonly message: string;
   /** The number of characters before the error in the query's text, or null if it has no place. */

@@ -14,12 +14,12 @@ import {
   type EvaluationOrder,
   type ExplanationOrder,
   type Order,
+  type OrderRefusal,
   type PreviewOrder,
   REFUSED_STATUS,
   type ReportOrder,
   SETUP_VARIABLE,
   type SqlOrder,
-  type SqlRefusal,
   socketPath,
 } from './analytics-orders.ts';
 import { CrashSuspects } from './crash-suspects.ts';
@@ -171,11 +171,11 @@ const sendJson = async (
   answer: (order: never, signal: AbortSignal) => Promise<object>,
   order: never,
   response: ServerResponse,
-): Promise<SqlRefusal | null> => {
+): Promise<OrderRefusal | null> => {
   const left = new AbortController();
   response.on('close', () => left.abort());
   const answered = await answer(order, left.signal);
-  if ('kind' in answered) return answered as SqlRefusal;
+  if ('kind' in answered) return answered as OrderRefusal;
   response.end(JSON.stringify(answered));
   return null;
 };
@@ -201,13 +201,13 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
   if (refusal !== null) refuse(response, refusal);
 };
 
-const refuse = (response: ServerResponse, refusal: SqlRefusal): void => {
+const refuse = (response: ServerResponse, refusal: OrderRefusal): void => {
   if (response.headersSent) response.destroy();
   else response.writeHead(REFUSED_STATUS).end(JSON.stringify(refusal));
 };
 
 /** If an order fails unexpectedly, it is refused, because servers send it again if they get no response. */
-const failed: SqlRefusal = {
+const failed: OrderRefusal = {
   kind: 'unavailable',
   message: 'The query failed unexpectedly; the operator can find the reason in the log.',
   position: null,

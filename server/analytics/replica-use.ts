@@ -2,7 +2,7 @@
 
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { StoreUnavailable } from '../store/store.ts';
-import type { Order, SqlRefusal } from './analytics-orders.ts';
+import type { Order, OrderRefusal } from './analytics-orders.ts';
 import { AnalyticsPaused } from './crash-suspects.ts';
 import type { AsOf, Replica } from './replica.ts';
 import { type Replicas, ReplicasBusy } from './replicas.ts';
@@ -20,7 +20,7 @@ export function isDamage(message: string): boolean {
   return /corrupt|checksum|database has been invalidated/i.test(message);
 }
 
-function unavailable(message: string): SqlRefusal {
+function unavailable(message: string): OrderRefusal {
   return { kind: 'unavailable', message, position: null };
 }
 
@@ -34,7 +34,7 @@ export async function withReplica<Result>(
   replicas: Replicas,
   { organisation, orgId }: Order,
   use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
-): Promise<Result | SqlRefusal> {
+): Promise<Result | OrderRefusal> {
   try {
     return await replicas.with(organisation, orgId, async (replica, wanted) => {
       try {
@@ -77,8 +77,8 @@ export function readReplica<Result>(
   order: Order,
   /** `subject` begins the sentence for the client if it fails, for example `The report`. */
   { signal, subject }: { readonly signal: AbortSignal; readonly subject: string },
-  use: (reading: Reading) => Promise<Result | SqlRefusal>,
-): Promise<Result | SqlRefusal> {
+  use: (reading: Reading) => Promise<Result | OrderRefusal>,
+): Promise<Result | OrderRefusal> {
   const { timeoutMs } = order;
   return withReplica(replicas, order, async (replica) => {
     const wanted = await replica.catchUp(CATCH_UP_MS);
@@ -100,7 +100,7 @@ export function readReplica<Result>(
 }
 
 /** The messages of `failure` advise on the SQL, which the client did not write. */
-function refusalOf({ kind, message }: QueryFailure, subject: string, timeoutMs: number): SqlRefusal {
+function refusalOf({ kind, message }: QueryFailure, subject: string, timeoutMs: number): OrderRefusal {
   const position = null;
   switch (kind) {
     case 'too_slow':

@@ -3,12 +3,12 @@
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { SqlAnswer } from '../analytics/analytics-link.ts';
+import type { OrderAnswer } from '../analytics/analytics-link.ts';
 import {
   AS_OF_HEADER,
+  type OrderRefusal,
   reportGroupings,
   type SqlFormat,
-  type SqlRefusal,
 } from '../analytics/analytics-orders.ts';
 import { Failure } from '../failure.ts';
 import { usagePeriod } from '../ledger/usage.ts';
@@ -91,7 +91,7 @@ export function passOn(
   request: FastifyRequest,
   reply: FastifyReply,
   contentType: string,
-  ask: (signal: AbortSignal) => Promise<SqlAnswer>,
+  ask: (signal: AbortSignal) => Promise<OrderAnswer>,
 ): Promise<FastifyReply> {
   return inTurn(slots, tooManyQueries, request, reply, async () => {
     const left = leftSignal(request);
@@ -107,7 +107,7 @@ export function passOn(
   });
 }
 
-export function refusalOf({ kind, message, position, retryAfterS = 1 }: SqlRefusal): Refusal {
+export function refusalOf({ kind, message, position, retryAfterS = 1 }: OrderRefusal): Refusal {
   if (kind === 'unavailable') {
     return { refusal: 'service_unavailable', message, headers: { 'Retry-After': String(retryAfterS) } };
   }
