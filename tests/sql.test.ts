@@ -308,6 +308,27 @@ describe('analytics on SQLite', () => {
       }
     });
 
+    test('says at once that DuckDB cannot be loaded, and does not log it for every query', async () => {
+      const { database, remove } = await store.newDatabase();
+      const headgate = await startHeadgate(database, { NODE_OPTIONS: '--no-addons' });
+      try {
+        const api = apiOf(headgate.url, (await headgate.newKey()).key);
+        for (let n = 0; n < 20; n++) {
+          const startedAtMs = performance.now();
+          const { status, message } = await refused(api, { sql: 'SELECT 1' });
+          assert.ok(performance.now() - startedAtMs < 3000);
+          assert.equal(status, 503);
+          assert.equal(message, 'Analytics is not available: DuckDB cannot be loaded');
+        }
+        const logged = headgate.output().match(/"message":"analytics: .*?"/g);
+        assert.ok(logged !== null && logged.length <= 6, logged?.join('\n'));
+        assert.match(logged[0]!, /Cannot load native addon/);
+      } finally {
+        await headgate.kill();
+        await remove();
+      }
+    });
+
     test('can be switched off', async () => {
       const { status, message } = await refused(await off.newApi(), { sql: 'SELECT 1' });
       assert.equal(status, 404);

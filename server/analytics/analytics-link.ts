@@ -13,29 +13,38 @@ import {
   type EvaluationOutcome,
   type ExplanationOrder,
   isTooLongForSocket,
+  type OrderRefusal,
   type PreviewOrder,
   REFUSED_STATUS,
   type ReportOrder,
   SETUP_VARIABLE,
   type SqlOrder,
-  type SqlRefusal,
   socketPath,
 } from './analytics-orders.ts';
 import type { AnsweredExplanation } from './segments/answer-segments.ts';
 
-const START_TIMEOUT_MS = 15_000;
+const START_TIMEOUT_MS = 10_000;
 const TRY_AGAIN_MS = 20;
+/** After a failed start, all queries fail for this time with its reason, so that the log does not grow with every query. */
+const START_AGAIN_AFTER_MS = 5000;
+/** The queries of another organisation can end the process several times before its analytics is paused. */
+const MOST_SENDS = 5;
 /** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
 const POOL_THREADS = 24;
 
-export type SqlAnswer =
+export type OrderAnswer =
   | { readonly kind: 'result'; readonly body: IncomingMessage }
-  | { readonly kind: 'refused'; readonly refusal: SqlRefusal };
+  | { readonly kind: 'refused'; readonly refusal: OrderRefusal };
 
 interface EndedProcess {
   /** Null if a signal ended the process. */
   readonly code: number | null;
   readonly lastLine: string;
+}
+
+interface FailedStart {
+  readonly error: Error;
+  readonly untilMs: number;
 }
 
 /** The errors of a connection to a process that has ended, or whose folder was deleted. */
@@ -48,8 +57,10 @@ export class AnalyticsLink {
   readonly #closing = new AbortController();
   /** Settles when the process that was started has ended. */
   #started: Promise<EndedProcess> | null = null;
+  #failedStart: FailedStart | null = null;
+  #reaching: Promise<IncomingMessage> | null = null;
   /** The connection that keeps the process alive. */
-  #staying: Promise<IncomingMessage> | null = null;
+  #staying: IncomingMessage | null = null;
 
   /** `log` gets the lines that the process prints. */
   constructor(setup: AnalyticsSetup, log: (message: string) => void) {
@@ -58,22 +69,22 @@ export class AnalyticsLink {
   }
 
   /** Runs a query. The signal ends it, for example because the client has left. */
-  sql(order: SqlOrder, signal: AbortSignal): Promise<SqlAnswer> {
+  sql(order: SqlOrder, signal: AbortSignal): Promise<OrderAnswer> {
     return this.#order('/sql', order, signal);
   }
 
   /** Computes a recommendation report, as JSON. */
-  report(order: ReportOrder, signal: AbortSignal): Promise<SqlAnswer> {
+  report(order: ReportOrder, signal: AbortSignal): Promise<OrderAnswer> {
     return this.#order('/report', order, signal);
   }
 
   /** Counts the members of a condition, as JSON. */
-  preview(order: PreviewOrder, signal: AbortSignal): Promise<SqlAnswer> {
+  preview(order: PreviewOrder, signal: AbortSignal): Promise<OrderAnswer> {
     return this.#order('/preview', order, signal);
   }
 
   /** Explains why a segment contains a customer or not. */
-  explain(order: ExplanationOrder, signal: AbortSignal): Promise<AnsweredExplanation | SqlRefusal> {
+  explain(order: ExplanationOrder, signal: AbortSignal): Promise<AnsweredExplanation | OrderRefusal> {
     return this.#ask('/explanation', order, signal);
   }
 
@@ -81,11 +92,11 @@ export class AnalyticsLink {
   evaluate(
     order: EvaluationOrder,
     signal: AbortSignal = this.#closing.signal,
-  ): Promise<EvaluationOutcome | SqlRefusal> {
+  ): Promise<EvaluationOutcome | OrderRefusal> {
     return this.#ask('/evaluation', order, signal);
   }
 
-  async #ask<Answer>(path: string, order: object, signal: AbortSignal): Promise<Answer | SqlRefusal> {
+  async #ask<Answer>(path: string, order: object, signal: AbortSignal): Promise<Answer | OrderRefusal> {
     const answer = await this.#order(path, order, signal);
     if (answer.kind === 'refused') return answer.refusal;
     try {
@@ -95,18 +106,18 @@ export class AnalyticsLink {
     }
   }
 
-  async #order(path: string, order: object, signal: AbortSignal): Promise<SqlAnswer> {
+  async #order(path: string, order: object, signal: AbortSignal): Promise<OrderAnswer> {
     try {
       const body = await this.#sendAgainIfGone(path, JSON.stringify(order), signal);
       if (body.statusCode !== REFUSED_STATUS) return { kind: 'result', body };
-      const refusal = (await json(body)) as SqlRefusal;
+      const refusal = (await json(body)) as OrderRefusal;
       return { kind: 'refused', refusal: { ...refusal, message: this.#withoutPaths(refusal.message) } };
     } catch (error) {
       return { kind: 'refused', refusal: this.#refusalOf(error) };
     }
   }
 
-  #refusalOf(error: unknown): SqlRefusal {
+  #refusalOf(error: unknown): OrderRefusal {
     const { code, message: reason } = error as NodeJS.ErrnoException;
     const message = goneCodes.has(code)
       ? 'The process that runs queries ended unexpectedly; it may have needed too much memory. It is started again.'
@@ -114,16 +125,16 @@ export class AnalyticsLink {
     return { kind: 'unavailable', message, position: null };
   }
 
-  /** The query of another organisation may have ended the process, so each query is sent a second time. */
+  /** The query of another organisation may have ended the process, so the order is sent again. */
   async #sendAgainIfGone(path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
-    for (let isAgain = false; ; isAgain = true) {
-      await this.#reach();
+    for (let sends = 1; ; sends++) {
+      const staying = await this.#reach();
       try {
         return await this.#send(path, body, signal);
       } catch (error) {
-        if (isAgain || signal.aborted || !goneCodes.has((error as NodeJS.ErrnoException).code)) throw error;
-        (await this.#staying)?.destroy();
-        this.#staying = null;
+        const isGone = goneCodes.has((error as NodeJS.ErrnoException).code);
+        if (sends === MOST_SENDS || signal.aborted || !isGone) throw error;
+        this.#leave(staying);
       }
     }
   }
@@ -141,43 +152,60 @@ export class AnalyticsLink {
   }
 
   /** Resolves when the process runs and knows that this server needs it. */
-  async #reach(): Promise<void> {
+  async #reach(): Promise<IncomingMessage> {
     if (isTooLongForSocket(this.#setup)) {
       throw new Error(
         `the path of ${this.#setup.folder} is too long; set HEADGATE_ANALYTICS_DIR to a shorter one`,
       );
     }
-    this.#staying ??= this.#stay();
-    try {
-      await this.#staying;
-    } catch (error) {
-      this.#staying = null;
-      throw error;
-    }
+    if (this.#staying !== null) return this.#staying;
+    this.#reaching ??= this.#stay().finally(() => {
+      this.#reaching = null;
+    });
+    return this.#reaching;
+  }
+
+  #leave(staying: IncomingMessage): void {
+    if (this.#staying === staying) this.#staying = null;
+    staying.destroy();
   }
 
   async #stay(): Promise<IncomingMessage> {
     const deadlineMs = performance.now() + START_TIMEOUT_MS;
+    let own: Promise<EndedProcess> | null = null;
     for (;;) {
       try {
         const staying = await this.#send('/stay', '', this.#closing.signal);
-        const forget = (): void => {
-          this.#staying = null;
-        };
-        staying.on('close', forget).on('error', forget).resume();
+        const leave = (): void => this.#leave(staying);
+        staying.on('close', leave).on('error', leave).resume();
         staying.socket.unref();
+        this.#staying = staying;
         return staying;
       } catch (error) {
-        if (performance.now() > deadlineMs || this.#closing.signal.aborted) throw error;
-        this.#started ??= this.#start().finally(() => {
-          this.#started = null;
-        });
-        const ended = await Promise.race([this.#started, sleep(TRY_AGAIN_MS)]);
+        if (this.#closing.signal.aborted) throw error;
+        const nowMs = performance.now();
+        if (nowMs > deadlineMs) throw new Error(`it did not start within ${START_TIMEOUT_MS / 1000} s`);
+        if (own === null && this.#started === null) {
+          if (nowMs < (this.#failedStart?.untilMs ?? 0)) throw this.#failedStart!.error;
+          own = this.#start().finally(() => {
+            this.#started = null;
+          });
+          this.#started = own;
+        }
+        // An earlier process, which has served queries, may end just now. That is not a failed start.
+        const ended = await Promise.race([own ?? this.#started!, sleep(TRY_AGAIN_MS)]);
         // The code is 0 if another process runs already.
-        if (ended?.code) throw new Error(ended.lastLine);
+        if (own !== null && ended !== undefined && ended.code !== 0) throw this.#failStart(ended);
+        if (ended !== undefined) own = null;
         await sleep(TRY_AGAIN_MS);
       }
     }
+  }
+
+  #failStart({ lastLine }: EndedProcess): Error {
+    const error = new Error(lastLine || 'it ended when it was started');
+    this.#failedStart = { error, untilMs: performance.now() + START_AGAIN_AFTER_MS };
+    return error;
   }
 
   /** Starts the process. Resolves when it has ended, which it does at once if another one runs. */

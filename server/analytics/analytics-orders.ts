@@ -93,12 +93,14 @@ export interface EvaluationOutcome {
   readonly running: readonly string[];
 }
 
-/** Why a query has no result. */
-export interface SqlRefusal {
+/** Why an order has no result. */
+export interface OrderRefusal {
   readonly kind: 'invalid' | 'too_slow' | 'too_large' | 'unavailable';
   readonly message: string;
   /** The number of characters before the error in the query's text, or null if it has no place. */
   readonly position: number | null;
+  /** When the order can be sent again, if that is known. */
+  readonly retryAfterS?: number;
 }
 
 /** The header that says what a query has seen, as JSON. */

@@ -8,19 +8,25 @@ import { availableParallelism } from 'node:os';
 import { json } from 'node:stream/consumers';
 import { keepNewFilesPrivate } from '../private-files.ts';
 import { openStore } from '../store/open-store.ts';
+import { StoreUnavailable } from '../store/store.ts';
 import {
   type AnalyticsSetup,
   type EvaluationOrder,
   type ExplanationOrder,
+  type Order,
+  type OrderRefusal,
   type PreviewOrder,
   REFUSED_STATUS,
   type ReportOrder,
   SETUP_VARIABLE,
   type SqlOrder,
-  type SqlRefusal,
   socketPath,
 } from './analytics-orders.ts';
+import { CrashSuspects } from './crash-suspects.ts';
+import { failToLoad } from './load-failure.ts';
 import { takeProcessLock } from './process-lock.ts';
+import { withPromptReads } from './prompt-reads.ts';
+import { CATCH_UP_MS, storeSilent } from './replica-use.ts';
 import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
 import { answerReport } from './reports/answer-report.ts';
 import { answerExplanation, answerPreview } from './segments/answer-segments.ts';
@@ -46,6 +52,7 @@ const failToStart = (error: Error): void => {
   report(error.message);
   process.exit(1);
 };
+process.off('uncaughtException', failToLoad);
 process.once('uncaughtException', failToStart);
 
 mkdirSync(setup.folder, { recursive: true });
@@ -60,7 +67,12 @@ for (const folder of [temporaryFolder, exportFolder]) {
   mkdirSync(folder);
 }
 rmSync(socket, { force: true });
-const store = await openStore(setup.database, report);
+const opened = await openStore(setup.database, report).catch((error: Error) => {
+  report(error.message);
+  // Organisations see the last line, but the address of the database is not for them.
+  throw new Error('the store cannot be opened');
+});
+const store = withPromptReads(opened, CATCH_UP_MS);
 // The disk may also have the database, which must not run out of space.
 const { bavail, bsize } = statfsSync(setup.folder);
 const temporaryMb = Math.min(MOST_TEMPORARY_MB, (bavail * bsize) / MEBIBYTE / 2);
@@ -71,7 +83,9 @@ const options = {
   temporaryFolder,
   exportFolder,
 };
-const replicas = new Replicas(store, setup.folder, options, report);
+const suspects = new CrashSuspects(socket, report);
+const parser = new QueryParser();
+const replicas = new Replicas(store, setup.folder, options, suspects, report);
 
 /**
  * Ends the process, which only a new one can make good: all its queries fail, and servers start another. An exit would
@@ -82,13 +96,18 @@ const giveUp = (reason: string): void => {
   process.kill(process.pid, 'SIGKILL');
 };
 
-const service = {
-  parser: new QueryParser(),
+/** What an order needs. */
+const serviceFor = ({ orgId }: Order) => ({
+  parser,
   replicas,
   exportFolder,
-  // The refusal is sent before.
-  onStuck: () => void setTimeout(giveUp, GIVE_UP_AFTER_MS, 'a query could not be stopped'),
-};
+  onStuck(): void {
+    suspects.blame(orgId);
+    suspects.removeMarks();
+    // The refusal is sent before.
+    setTimeout(giveUp, GIVE_UP_AFTER_MS, 'a query could not be stopped');
+  },
+});
 
 // DuckDB's memory limit does not include single values, which a query can make as large as it likes.
 const lookAtMemory = (): void => {
@@ -132,6 +151,7 @@ const countOrder = (response: ServerResponse): void => {
 
 const stop = async (): Promise<void> => {
   clearInterval(looking);
+  suspects.removeMarks();
   // From here on, a server that looks for this process finds none and starts another.
   rmSync(socket, { force: true });
   server.close();
@@ -142,21 +162,23 @@ const stop = async (): Promise<void> => {
 
 /** The orders whose answer is JSON, by their paths. */
 const jsonOrders: Readonly<Record<string, (order: never, signal: AbortSignal) => Promise<object>>> = {
-  '/report': (order: ReportOrder, signal) => answerReport(service, order, signal),
-  '/preview': (order: PreviewOrder, signal) => answerPreview(service, store, order, signal),
-  '/explanation': (order: ExplanationOrder, signal) => answerExplanation(service, store, order, signal),
-  '/evaluation': (order: EvaluationOrder, signal) => evaluateSegments(service, store, order, signal),
+  '/report': (order: ReportOrder, signal) => answerReport(serviceFor(order), order, signal),
+  '/preview': (order: PreviewOrder, signal) => answerPreview(serviceFor(order), store, order, signal),
+  '/explanation': (order: ExplanationOrder, signal) =>
+    answerExplanation(serviceFor(order), store, order, signal),
+  '/evaluation': (order: EvaluationOrder, signal) =>
+    evaluateSegments(serviceFor(order), store, order, signal),
 };
 
 const sendJson = async (
   answer: (order: never, signal: AbortSignal) => Promise<object>,
   order: never,
   response: ServerResponse,
-): Promise<SqlRefusal | null> => {
+): Promise<OrderRefusal | null> => {
   const left = new AbortController();
   response.on('close', () => left.abort());
   const answered = await answer(order, left.signal);
-  if ('kind' in answered) return answered as SqlRefusal;
+  if ('kind' in answered) return answered as OrderRefusal;
   response.end(JSON.stringify(answered));
   return null;
 };
@@ -177,17 +199,28 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
   const answer = jsonOrders[request.url!];
   const refusal =
     answer === undefined
-      ? await answerSql(service, order as SqlOrder, response)
+      ? await answerSql(serviceFor(order as Order), order as SqlOrder, response)
       : await sendJson(answer, order as never, response);
-  if (refusal === null) return;
+  if (refusal !== null) refuse(response, refusal);
+};
+
+const refuse = (response: ServerResponse, refusal: OrderRefusal): void => {
   if (response.headersSent) response.destroy();
   else response.writeHead(REFUSED_STATUS).end(JSON.stringify(refusal));
 };
 
+/** If an order fails unexpectedly, it is refused, because servers send it again if they get no response. */
+const failed: OrderRefusal = {
+  kind: 'unavailable',
+  message: 'The query failed unexpectedly; the operator can find the reason in the log.',
+  position: null,
+};
+
 const server = createServer((request, response) => {
   serve(request, response).catch((error: Error) => {
-    report(error.stack ?? error.message);
-    response.destroy();
+    const isStoreSilent = error instanceof StoreUnavailable;
+    report(isStoreSilent ? error.message : (error.stack ?? error.message));
+    refuse(response, isStoreSilent ? storeSilent : failed);
   });
 });
 server.requestTimeout = 0;

@@ -4,13 +4,19 @@
 import { DatabaseSync } from 'node:sqlite';
 
 const SQLITE_BUSY = 5;
+/** Node closes a database that nothing refers to. */
+const locked = new Set<DatabaseSync>();
 
 /** Returns a function that releases the lock, or null if another process has it. */
 export function takeProcessLock(path: string): (() => void) | null {
   const database = new DatabaseSync(path);
   try {
     database.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
-    return () => database.close();
+    locked.add(database);
+    return () => {
+      locked.delete(database);
+      database.close();
+    };
   } catch (error) {
     database.close();
     if ((error as { readonly errcode?: number }).errcode !== SQLITE_BUSY) throw error;

@@ -1,7 +1,9 @@
 // How queries, reports and segments use a replica: what they wait for, and what happens if it cannot be used.
 
 import type { DuckDBConnection } from '@duckdb/node-api';
-import type { Order, SqlRefusal } from './analytics-orders.ts';
+import { StoreUnavailable } from '../store/store.ts';
+import type { Order, OrderRefusal } from './analytics-orders.ts';
+import { AnalyticsPaused } from './crash-suspects.ts';
 import type { AsOf, Replica } from './replica.ts';
 import { type Replicas, ReplicasBusy } from './replicas.ts';
 import { QueryClock } from './sql/query-clock.ts';
@@ -18,13 +20,21 @@ export function isDamage(message: string): boolean {
   return /corrupt|checksum|database has been invalidated/i.test(message);
 }
 
+function unavailable(message: string): OrderRefusal {
+  return { kind: 'unavailable', message, position: null };
+}
+
+/** The message has no reason, because that could contain the address of the database. */
+export const storeSilent = unavailable(
+  "The copy of the organisation's data cannot be brought up to date, because the store does not respond at the moment; try again shortly.",
+);
+
 /** Calls `use` with the organisation's replica. If the replica cannot be used, returns a refusal that says why. */
 export async function withReplica<Result>(
   replicas: Replicas,
   { organisation, orgId }: Order,
   use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
-): Promise<Result | SqlRefusal> {
-  const unavailable = (message: string): SqlRefusal => ({ kind: 'unavailable', message, position: null });
+): Promise<Result | OrderRefusal> {
   try {
     return await replicas.with(organisation, orgId, async (replica, wanted) => {
       try {
@@ -37,6 +47,9 @@ export async function withReplica<Result>(
       }
     });
   } catch (error) {
+    if (error instanceof AnalyticsPaused)
+      return { ...unavailable(error.message), retryAfterS: error.retryAfterS };
+    if (error instanceof StoreUnavailable) return storeSilent;
     if (error instanceof ReplicasBusy) return unavailable(error.message);
     const { message } = readQueryError(error, '');
     return unavailable(`The copy of the organisation's data cannot be used at the moment: ${message}`);
@@ -64,8 +77,8 @@ export function readReplica<Result>(
   order: Order,
   /** `subject` begins the sentence for the client if it fails, for example `The report`. */
   { signal, subject }: { readonly signal: AbortSignal; readonly subject: string },
-  use: (reading: Reading) => Promise<Result | SqlRefusal>,
-): Promise<Result | SqlRefusal> {
+  use: (reading: Reading) => Promise<Result | OrderRefusal>,
+): Promise<Result | OrderRefusal> {
   const { timeoutMs } = order;
   return withReplica(replicas, order, async (replica) => {
     const wanted = await replica.catchUp(CATCH_UP_MS);
@@ -85,7 +98,7 @@ export function readReplica<Result>(
 }
 
 /** The messages of `failure` advise on the SQL, which the client did not write. */
-function refusalOf({ kind, message }: QueryFailure, subject: string, timeoutMs: number): SqlRefusal {
+function refusalOf({ kind, message }: QueryFailure, subject: string, timeoutMs: number): OrderRefusal {
   const position = null;
   switch (kind) {
     case 'too_slow':

@@ -5,13 +5,19 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Store } from '../store/store.ts';
+import type { CrashSuspects } from './crash-suspects.ts';
 import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
 
 const options = { memoryMb: 1, temporaryMb: 1, threads: 1, temporaryFolder: '', exportFolder: '' };
 
+function suspecting(...orgIds: readonly string[]): CrashSuspects {
+  const isSuspect = (orgId: string): boolean => orgIds.includes(orgId);
+  return { isSuspect, refusePaused() {}, mark() {}, unmark() {} } as unknown as CrashSuspects;
+}
+
 /** Uses replicas, without opening them, until told to end. */
-function replicasInUse() {
-  const replicas = new Replicas({} as Store, '/nowhere', options, () => {});
+function replicasInUse(suspects = suspecting()) {
+  const replicas = new Replicas({} as Store, '/nowhere', options, suspects, () => {});
   return {
     close: () => replicas.close(),
     async use(orgId: string) {
@@ -66,6 +72,25 @@ test('an organisation has at most four queries at once, from all servers togethe
   await replicas.close();
 });
 
+test('the suspects of a crash never run at once, and nobody else waits for them', async () => {
+  const replicas = replicasInUse(suspecting('a', 'b'));
+  const first = await replicas.use('a');
+  const innocent = await replicas.use('c');
+  const second = await replicas.use('b');
+  const again = await replicas.use('a');
+  assert.deepEqual(
+    [first, innocent, second, again].map(({ isRunning }) => isRunning),
+    [true, true, false, false],
+  );
+  first.end();
+  await first.ended;
+  await nextTurn();
+  assert.deepEqual([second.isRunning, again.isRunning], [true, false]);
+  for (const used of [second, innocent, again]) used.end();
+  await again.ended;
+  await replicas.close();
+});
+
 test('two organisations can write to the disk at once what does not fit into memory', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-replicas-'));
   const empty = { latestEntry: async () => 0, entries: async () => ({ entries: [], next: null }) };
@@ -76,7 +101,7 @@ test('two organisations can write to the disk at once what does not fit into mem
     temporaryFolder: folder,
     exportFolder: folder,
   };
-  const replicas = new Replicas(empty as unknown as Store, folder, spilling, () => {});
+  const replicas = new Replicas(empty as unknown as Store, folder, spilling, suspecting(), () => {});
   const sorted = (orgId: string) =>
     replicas.with(1, orgId, async (replica) => {
       const connection = await replica.connect();

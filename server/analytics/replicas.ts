@@ -1,10 +1,12 @@
 // The open replicas of all organisations. Few are open at once, because each may use its share of the memory. One that
 // nobody uses is closed after a while, or as soon as another organisation needs its place. If all are used, the one that
-// was opened first gets no further queries, so that another organisation gets its place when its queries have ended.
+// was opened first gets no further queries, so that another organisation gets its place when its queries have ended. All
+// suspects of a crash share one place, so that never two of them run queries at once.
 
 import { join } from 'node:path';
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { Store } from '../store/store.ts';
+import type { CrashSuspects } from './crash-suspects.ts';
 import type { ReplicaDatabaseOptions } from './duckdb.ts';
 import { Replica } from './replica.ts';
 
@@ -31,6 +33,7 @@ export class Replicas {
   readonly #store: Store;
   readonly #folder: string;
   readonly #options: ReplicaDatabaseOptions;
+  readonly #suspects: CrashSuspects;
   readonly #report: (message: string) => void;
   readonly #places = new Set<Place>();
   readonly #waiting = new Set<() => void>();
@@ -40,29 +43,37 @@ export class Replicas {
     store: Store,
     folder: string,
     options: ReplicaDatabaseOptions,
+    suspects: CrashSuspects,
     report: (message: string) => void,
   ) {
     this.#store = store;
     this.#folder = folder;
     this.#options = options;
+    this.#suspects = suspects;
     this.#report = report;
-    this.#timer = setInterval(() => this.#closeUnused(CLOSED_AFTER_MS), CLOSED_AFTER_MS / 4).unref();
+    this.#timer = setInterval(
+      () => this.#closeUnused(this.#places, CLOSED_AFTER_MS),
+      CLOSED_AFTER_MS / 4,
+    ).unref();
   }
 
   /**
    * Calls `use` with the organisation's replica, which stays open until `use` has finished. The signal says that another
-   * organisation waits for that.
+   * organisation waits for that. Throws an AnalyticsPaused if the organisation's queries have ended the process.
    */
   async with<Result>(
     organisation: OrganisationNumber,
     orgId: string,
     use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
+    this.#suspects.refusePaused(orgId);
     const place = await this.#enter(organisation, orgId);
+    this.#suspects.mark(orgId);
     try {
       return await use(place.replica, place.wanted.signal);
     } finally {
       place.users--;
+      if (place.users === 0) this.#suspects.unmark(orgId);
       place.usedAtMs = performance.now();
       if (place.users === 0 && place.wanted.signal.aborted) this.#close(place);
       for (const retry of this.#waiting) retry();
@@ -77,7 +88,8 @@ export class Replicas {
         found.users++;
         return found;
       }
-      if (found === undefined && this.#places.size < MOST_OPEN_REPLICAS) {
+      const rivals = this.#rivalsOf(orgId);
+      if (found === undefined && rivals.length === 0) {
         const report = (message: string): void => this.#report(`organisation ${orgId}: ${message}`);
         const path = join(this.#folder, `${orgId}.duckdb`);
         // DuckDB's temporary files have the same names in every database, so each needs its own folder.
@@ -92,23 +104,32 @@ export class Replicas {
       }
       const leftMs = deadlineMs - performance.now();
       if (leftMs <= 0) throw new ReplicasBusy('Too many queries are running; try again later.');
-      if (found === undefined) this.#makeRoom();
+      if (found === undefined) this.#makeRoom(rivals);
       await this.#somethingChanged(leftMs);
     }
   }
 
-  /** Closes an unused replica. If all are used, wants the place of the one that was opened first. */
-  #makeRoom(): void {
-    this.#closeUnused(0, 1);
+  /** Returns the places of which one must become free for the organisation, or none if there is room. */
+  #rivalsOf(orgId: string): readonly Place[] {
     const places = [...this.#places];
+    if (this.#suspects.isSuspect(orgId)) {
+      const suspects = places.filter((place) => this.#suspects.isSuspect(place.orgId));
+      if (suspects.length > 0) return suspects;
+    }
+    return places.length < MOST_OPEN_REPLICAS ? [] : places;
+  }
+
+  /** Closes an unused replica. If all are used, wants the place of the one that was opened first. */
+  #makeRoom(places: readonly Place[]): void {
+    this.#closeUnused(places, 0, 1);
     const isMade = places.some(({ closed, wanted }) => closed !== null || wanted.signal.aborted);
     if (!isMade) places[0]!.wanted.abort();
   }
 
   /** Closes up to `most` replicas that nobody has used for the time, the longest unused first. */
-  #closeUnused(unusedMs: number, most = Number.POSITIVE_INFINITY): void {
+  #closeUnused(places: Iterable<Place>, unusedMs: number, most = Number.POSITIVE_INFINITY): void {
     const usedBeforeMs = performance.now() - unusedMs;
-    const unused = [...this.#places]
+    const unused = [...places]
       .filter(({ users, closed, usedAtMs }) => users === 0 && closed === null && usedAtMs <= usedBeforeMs)
       .sort((a, b) => a.usedAtMs - b.usedAtMs);
     for (const place of unused.slice(0, most)) this.#close(place);

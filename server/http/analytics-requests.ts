@@ -2,8 +2,8 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Action } from '../access/scopes.ts';
-import type { AnalyticsLink, SqlAnswer } from '../analytics/analytics-link.ts';
-import { AS_OF_HEADER, type SqlRefusal } from '../analytics/analytics-orders.ts';
+import type { AnalyticsLink, OrderAnswer } from '../analytics/analytics-link.ts';
+import { AS_OF_HEADER, type OrderRefusal } from '../analytics/analytics-orders.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { analyticsOff, tooManyQueries } from './fixed-refusals.ts';
 import { lacksScope } from './gate.ts';
@@ -52,7 +52,7 @@ export function passOn(
   request: FastifyRequest,
   reply: FastifyReply,
   contentType: string,
-  ask: (signal: AbortSignal) => Promise<SqlAnswer>,
+  ask: (signal: AbortSignal) => Promise<OrderAnswer>,
 ): Promise<FastifyReply> {
   return inTurn(slots, tooManyQueries, request, reply, async () => {
     const left = leftSignal(request);
@@ -68,9 +68,9 @@ export function passOn(
   });
 }
 
-export function refusalOf({ kind, message, position }: SqlRefusal): Refusal {
+export function refusalOf({ kind, message, position, retryAfterS = 1 }: OrderRefusal): Refusal {
   if (kind === 'unavailable') {
-    return { refusal: 'service_unavailable', message, headers: { 'Retry-After': '1' } };
+    return { refusal: 'service_unavailable', message, headers: { 'Retry-After': String(retryAfterS) } };
   }
   return { refusal: 'bad_request', message, ...(position === null ? {} : { position }) };
 }

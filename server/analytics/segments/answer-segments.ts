@@ -4,7 +4,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { Failure } from '../../failure.ts';
 import type { SegmentStore } from '../../store/segments.ts';
-import type { ExplanationOrder, PreviewOrder, SqlRefusal } from '../analytics-orders.ts';
+import type { ExplanationOrder, OrderRefusal, PreviewOrder } from '../analytics-orders.ts';
 import type { AsOf } from '../replica.ts';
 import { type ReplicaService, readReplica } from '../replica-use.ts';
 import type { Evaluation } from './compile-condition.ts';
@@ -38,7 +38,7 @@ export async function answerPreview(
   store: SegmentStore,
   order: PreviewOrder,
   signal: AbortSignal,
-): Promise<AnsweredPreview | SqlRefusal> {
+): Promise<AnsweredPreview | OrderRefusal> {
   const { organisation } = order;
   const { segments } = await store.segments(organisation);
   const condition = parseCondition(
@@ -67,7 +67,7 @@ export async function answerExplanation(
   store: SegmentStore,
   order: ExplanationOrder,
   signal: AbortSignal,
-): Promise<AnsweredExplanation | SqlRefusal> {
+): Promise<AnsweredExplanation | OrderRefusal> {
   const { organisation } = order;
   const { segments } = await store.segments(organisation);
   const others = await readConditions(store, organisation, segments, [order.segment]);
@@ -98,6 +98,6 @@ async function firstRow(
   return reader.getRowsJson()[0];
 }
 
-function invalid(reason: string): SqlRefusal {
+function invalid(reason: string): OrderRefusal {
   return { kind: 'invalid', message: `${reason}.`, position: null };
 }

@@ -9,6 +9,7 @@ import { type TestContext, test } from 'node:test';
 import { type OpenedStore, openStore } from '../../store/open-store.ts';
 import { KEPT_MEMBER_CHANGES } from '../../store/segments.ts';
 import type { EvaluationOrder } from '../analytics-orders.ts';
+import { CrashSuspects } from '../crash-suspects.ts';
 import { Replicas } from '../replicas.ts';
 import { evaluateSegments } from './evaluate-segments.ts';
 
@@ -52,7 +53,13 @@ function replicasOf(t: TestContext, store: OpenedStore, folder: string): Replica
     temporaryFolder: join(folder, 'tmp'),
     exportFolder: join(folder, 'export'),
   };
-  const replicas = new Replicas(store, folder, options, () => {});
+  const replicas = new Replicas(
+    store,
+    folder,
+    options,
+    new CrashSuspects(join(folder, 'process'), assert.fail),
+    assert.fail,
+  );
   t.after(() => replicas.close());
   return replicas;
 }

@@ -14,7 +14,7 @@ import {
   type SegmentEvaluation,
   type SegmentStore,
 } from '../../store/segments.ts';
-import type { EvaluationOrder, EvaluationOutcome, SqlRefusal } from '../analytics-orders.ts';
+import type { EvaluationOrder, EvaluationOutcome, OrderRefusal } from '../analytics-orders.ts';
 import { type Reading, type ReplicaService, readReplica } from '../replica-use.ts';
 import { membersSql } from './compile-condition.ts';
 import { readConditions } from './segment-conditions.ts';
@@ -97,7 +97,7 @@ async function evaluate(
   store: SegmentStore,
   key: EvaluationKey,
   begun: Segment,
-): Promise<SegmentEvaluation | SqlRefusal> {
+): Promise<SegmentEvaluation | OrderRefusal> {
   const { replica, connection, asOf } = reading;
   const startedAtMs = performance.now();
   if ((await replica.membersSeq(connection, key.segment)) !== begun.lastSeq) return notBuilt;
@@ -108,14 +108,14 @@ async function evaluate(
   return { atMs: Date.parse(asOf.at), ms: Math.round(performance.now() - startedAtMs), ...counts };
 }
 
-const notBuilt: SqlRefusal = {
+const notBuilt: OrderRefusal = {
   kind: 'unavailable',
   message:
     "The copy of the organisation's data is still being made. The segment is evaluated again in a minute.",
   position: null,
 };
 
-const ended: SqlRefusal = {
+const ended: OrderRefusal = {
   kind: 'unavailable',
   message: 'The segment was saved or deleted during its evaluation.',
   position: null,

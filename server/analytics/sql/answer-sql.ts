@@ -7,7 +7,7 @@ import type { ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { AS_OF_HEADER, type SqlFormat, type SqlOrder, type SqlRefusal } from '../analytics-orders.ts';
+import { AS_OF_HEADER, type OrderRefusal, type SqlFormat, type SqlOrder } from '../analytics-orders.ts';
 import type { AsOf, ReadTransaction, Replica } from '../replica.ts';
 import { replicaTables } from '../replica-tables.ts';
 import { CATCH_UP_MS, DamagedReplica, isDamage, withReplica } from '../replica-use.ts';
@@ -37,7 +37,7 @@ export async function answerSql(
   service: SqlService,
   order: SqlOrder,
   response: ServerResponse,
-): Promise<SqlRefusal | null> {
+): Promise<OrderRefusal | null> {
   const left = new AbortController();
   response.on('close', () => left.abort());
   const exported = order.format === 'parquet' ? join(service.exportFolder, `${randomUUID()}.parquet`) : null;
@@ -57,7 +57,7 @@ function runOnReplica(
   exported: string | null,
   response: ServerResponse,
   signal: AbortSignal,
-): Promise<SqlRefusal | null> {
+): Promise<OrderRefusal | null> {
   return withReplica(service.replicas, order, async (replica, placeWanted) => {
     // A mistake is reported at once, even while the replica is still catching up.
     const catchingUp = replica.catchUp(CATCH_UP_MS);
@@ -202,7 +202,7 @@ function isTooLarge(path: string): boolean {
   return size > Math.min(MOST_EXPORT_BYTES, bavail * bsize);
 }
 
-function refusalOf(failure: QueryFailure): SqlRefusal {
+function refusalOf(failure: QueryFailure): OrderRefusal {
   const { kind, message } = failure;
   if (kind === 'cancelled') return { kind: 'unavailable', message, position: null };
   return { kind, message, position: kind === 'invalid' ? failure.position : null };

@@ -25,8 +25,11 @@ export interface Claim {
 
 /** Each has its own owner, so that none waits behind thousands of look-ups of keys that do not exist. */
 export const pings: Claim = { lane: 'vital', owner: 'pings' };
-export const knownKeys: Claim = { lane: 'vital', owner: 'known keys' };
+/** Every request waits for a look-up of its key, so that one which hangs is aborted early. */
+const LOOK_UP_LIMIT_MS = 8000;
+export const knownKeys: Claim = { lane: 'vital', owner: 'known keys', limitMs: LOOK_UP_LIMIT_MS };
 export const otherKeys: Claim = { lane: 'vital', owner: 'other keys' };
+export const unknownKeys: Claim = { ...otherKeys, limitMs: LOOK_UP_LIMIT_MS };
 export const upkeep: Claim = { lane: 'ordinary', owner: 'upkeep' };
 /**
  * For calls for several organisations at once. Such a call is aborted early, because nobody can tell which organisation

@@ -2,20 +2,21 @@
 
 import { insertKeySql, keySql, keyValues } from '../key-table.ts';
 import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
-import { knownKeys, otherKeys, upkeep } from './connection-slots.ts';
+import { knownKeys, otherKeys, unknownKeys, upkeep } from './connection-slots.ts';
 import type { Connections, Run, TextRow } from './connections.ts';
 
 export function keyStore(connections: Connections): KeyStore {
   const { run, transaction } = connections.for(otherKeys);
-  const { run: runForKnown } = connections.for(knownKeys);
+  const { run: findKnown } = connections.for(knownKeys);
+  const { run: findUnknown } = connections.for(unknownKeys);
   const forUpkeep = connections.for(upkeep);
   return {
     addKey: (key) => insertKey(run, key),
 
     async findKey(keyId, isKnown = false) {
       const text = `${keySql} WHERE key_id = $1`;
-      const runFor = isKnown ? runForKnown : run;
-      const [row] = await runFor({ name: 'find key', text, values: [keyId] });
+      const find = isKnown ? findKnown : findUnknown;
+      const [row] = await find({ name: 'find key', text, values: [keyId] });
       return row === undefined ? null : apiKeyOf(row);
     },
 

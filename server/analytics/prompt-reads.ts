@@ -1,0 +1,28 @@
+// Limits how long a query waits for the store. Its own limit for a call is longer, because uploads may need it.
+
+import { type Store, StoreUnavailable } from '../store/store.ts';
+
+/** The small reads that are needed before a query can run. */
+const limited = ['latestEntry', 'entries', 'segments', 'segmentConditions'] as const;
+
+type LimitedReads = Pick<Store, (typeof limited)[number]>;
+
+/** Returns the store, except that its small reads reject with a StoreUnavailable after the time. */
+export function withPromptReads<Reads extends LimitedReads>(store: Reads, withinMs: number): Reads {
+  const reads = limited.map((name) => {
+    const read = store[name] as (...given: unknown[]) => Promise<unknown>;
+    return [name, (...given: unknown[]) => settledOrSilent(read(...given), withinMs)];
+  });
+  return { ...store, ...(Object.fromEntries(reads) as LimitedReads) };
+}
+
+async function settledOrSilent<Value>(read: Promise<Value>, withinMs: number): Promise<Value> {
+  const { promise: silence, reject } = Promise.withResolvers<never>();
+  const error = new StoreUnavailable(`the store has not responded for ${withinMs / 1000} s`);
+  const timer = setTimeout(reject, withinMs, error);
+  try {
+    return await Promise.race([read, silence]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
