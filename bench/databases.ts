@@ -11,7 +11,7 @@ import { createOrganisation } from '../server/access/organisations.ts';
 import { defaultScopes } from '../server/access/scopes.ts';
 import { openStore } from '../server/store/open-store.ts';
 import { startTestServer, type TestServer } from '../server/store/postgres/test-server.ts';
-import type { Row } from '../server/store/rows.ts';
+import type { OrganisationNumber, Row } from '../server/store/rows.ts';
 import { openForWriting } from '../server/store/sqlite/writing-connection.ts';
 import { catalogueTables, quoted, quotedList, tableOf } from '../server/store/tables.ts';
 import { copyInto } from './copy.ts';
@@ -36,18 +36,27 @@ export interface BenchDatabases {
 }
 
 export async function furnish(database: string): Promise<string> {
+  const { organisation, key } = await addOrganisation(database, 'benchmark');
+  if (organisation !== ORGANISATION) throw new Error(`the first organisation is number ${organisation}`);
+  return key;
+}
+
+/** Adds an organisation with the shops that uploads refer to, and returns a key. */
+export async function addOrganisation(
+  database: string,
+  name: string,
+): Promise<{ readonly organisation: OrganisationNumber; readonly key: string }> {
   const store = await openStore(database);
   try {
     const nowMs = Date.now();
-    const created = await createOrganisation(store, 'benchmark', nowMs);
-    if (created.kind !== 'created') throw new Error(`${database} is not new`);
+    const created = await createOrganisation(store, name, nowMs);
+    if (created.kind !== 'created') throw new Error(`${database} has an organisation ${name}`);
     const { organisation, orgId } = created.organisation;
-    if (organisation !== ORGANISATION) throw new Error(`the first organisation is number ${organisation}`);
     const wish = { organisation, orgId, scopes: defaultScopes, name: 'benchmark', expiresAtMs: null, nowMs };
     const { apiKey } = await issueKey(store, wish);
     const batches = [rowsOf('shops', referencedShops)];
     await store.write({ organisation, type: 'shops', batches, idempotencyRecord: null, entry: null });
-    return apiKey;
+    return { organisation, key: apiKey };
   } finally {
     await store.close();
   }

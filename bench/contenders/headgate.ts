@@ -13,8 +13,11 @@ import { type Contender, prepareUploadOverHttp, type RunningContender, uploadOve
 export interface RunningHeadgate extends RunningContender {
   readonly headgate: Headgate;
   readonly key: string;
-  /** With `durationMs`, the bodies are sent repeatedly for that time, with different values each time. */
-  prepareUpload(order: UploadOrder, durationMs?: number): Promise<PreparedChild<Timed>>;
+  /**
+   * With `durationMs`, the bodies are sent repeatedly for that time, with different values each time. With `otherKey`,
+   * another organisation uploads.
+   */
+  prepareUpload(order: UploadOrder, durationMs?: number, otherKey?: string): Promise<PreparedChild<Timed>>;
 }
 
 export interface HeadgateContender extends Contender {
@@ -49,9 +52,9 @@ export function headgate(store: string, databases: BenchDatabases): HeadgateCont
     async start(rowsPresent) {
       const { database, key, remove } = await databases.newDatabase(rowsPresent);
       const running = await startHeadgate(database, environment, logFile);
-      const target = (workload: WorkloadName, query = ''): UploadTarget => ({
+      const target = (workload: WorkloadName, query = '', ownKey = key): UploadTarget => ({
         url: `${running.url}/v1/data/${workloads[workload].type}${query}`,
-        headers: { Authorization: `Bearer ${key}` },
+        headers: { Authorization: `Bearer ${ownKey}` },
         opening: '{"records":[',
         closing: ']}',
       });
@@ -71,8 +74,8 @@ export function headgate(store: string, databases: BenchDatabases): HeadgateCont
       return {
         headgate: running,
         key,
-        prepareUpload: (order, durationMs) =>
-          prepareUploadOverHttp(target(order.workload), order, durationMs),
+        prepareUpload: (order, durationMs, otherKey) =>
+          prepareUploadOverHttp(target(order.workload, '', otherKey), order, durationMs),
         upload: (order) => uploadOverHttp(target(order.workload), order),
         stop,
       };

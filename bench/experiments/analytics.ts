@@ -18,7 +18,7 @@ import {
 } from '../analytics/segment.ts';
 import { Students } from '../analytics/students.ts';
 import { headgate, type RunningHeadgate } from '../contenders/headgate.ts';
-import type { BenchDatabase } from '../databases.ts';
+import { addOrganisation, type BenchDatabase } from '../databases.ts';
 import type { Comparison, Figure, Series } from '../report/results.ts';
 import { ratioPerRound } from '../report/statistics.ts';
 import { inRounds, type Turn } from '../rounds.ts';
@@ -56,6 +56,7 @@ export const analytics: Experiment = async (bench) => {
   const replicaFolder = join(dirname(database.database), 'analytics');
   const bare = await openCopy(replicaFolder, join(sqlite.folder, 'bare-duckdb'));
   cleanUp.defer(async () => bare.close());
+  const other = await addOrganisation(database.database, 'another');
   const running = await serverOn(database).start(0);
   cleanUp.defer(running.stop);
   // The first queries start the analytics process and read the file, and Node compiles what they run.
@@ -68,7 +69,7 @@ export const analytics: Experiment = async (bench) => {
     await queries(running, bare, bench),
     // Before anybody uploads, because it includes the server's peak memory.
     await besideQueries(running, bench),
-    await segment(running, bare, students, bench),
+    await segment(running, other.key, bare, students, bench),
     await uploadsBesideReplica(bench),
   ];
   return {
@@ -141,6 +142,7 @@ function repeated(contender: string, work: () => Promise<unknown>, times = REPEA
 
 async function segment(
   running: RunningHeadgate,
+  otherKey: string,
   bare: BareDuckdb,
   students: Students,
   bench: Bench,
@@ -178,7 +180,7 @@ async function segment(
   };
   if (!isServed) return { comparisons: [comparison], figures: [] };
   const ours = series.at(-1)!;
-  const beside = await segmentBesideUploads(running, bench);
+  const beside = await segmentBesideUploads(running, otherKey, bench);
   return {
     comparisons: [comparison, ...beside.comparisons],
     figures: [
@@ -215,29 +217,35 @@ function assertCount(where: string, count: number, wanted: number): void {
   }
 }
 
-async function segmentBesideUploads(running: RunningHeadgate, { plan, say }: Bench): Promise<Findings> {
+async function segmentBesideUploads(
+  running: RunningHeadgate,
+  otherKey: string,
+  { plan, say }: Bench,
+): Promise<Findings> {
   const preview = (): Promise<unknown> => previewSegment(running, condition);
+  const beside = (contender: string, key: string): Turn => ({
+    contender,
+    unit: 'ms',
+    async measure() {
+      const load = await running.prepareUpload(orderOf(plan, 'transactions'), UPLOADS_MS, key);
+      const uploading = load.run();
+      await preview();
+      const elapsedMs = await averageMs(REPEATED, preview);
+      await uploading;
+      await replicated(running);
+      return elapsedMs;
+    },
+  });
   const series = await inRounds(
     plan.rounds,
     [
       repeated('nobody uploads', preview),
-      {
-        contender: `${CLIENTS} clients upload`,
-        unit: 'ms',
-        async measure() {
-          const load = await running.prepareUpload(orderOf(plan, 'transactions'), UPLOADS_MS);
-          const uploading = load.run();
-          await preview();
-          const elapsedMs = await averageMs(REPEATED, preview);
-          await uploading;
-          await replicated(running);
-          return elapsedMs;
-        },
-      },
+      beside(`${CLIENTS} clients of the organisation upload`, running.key),
+      beside(`${CLIENTS} clients of another organisation upload`, otherKey),
     ],
     say,
   );
-  const [idle, busy] = series as [Series, Series];
+  const [idle, busy, busyOther] = series as [Series, Series, Series];
   return {
     comparisons: [
       {
@@ -247,7 +255,10 @@ async function segmentBesideUploads(running: RunningHeadgate, { plan, say }: Ben
         series,
       },
     ],
-    figures: [figure('segmentBesideUploads', ratioPerRound(busy, idle))],
+    figures: [
+      figure('segmentBesideUploads', ratioPerRound(busy, idle)),
+      figure('segmentBesideOthers', ratioPerRound(busyOther, idle)),
+    ],
   };
 }
 
