@@ -1,5 +1,6 @@
 // Limits how long a query waits for the store. Its own limit for a call is longer, because uploads may need it.
 
+import { settledWithin } from '../settled-within.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
 
 /** The small reads that are needed before a query can run. */
@@ -11,18 +12,12 @@ type LimitedReads = Pick<Store, (typeof limited)[number]>;
 export function withPromptReads<Reads extends LimitedReads>(store: Reads, withinMs: number): Reads {
   const reads = limited.map((name) => {
     const read = store[name] as (...given: unknown[]) => Promise<unknown>;
-    return [name, (...given: unknown[]) => settledOrSilent(read(...given), withinMs)];
+    return [name, (...given: unknown[]) => promptly(read(...given), withinMs)];
   });
   return { ...store, ...(Object.fromEntries(reads) as LimitedReads) };
 }
 
-async function settledOrSilent<Value>(read: Promise<Value>, withinMs: number): Promise<Value> {
-  const { promise: silence, reject } = Promise.withResolvers<never>();
-  const error = new StoreUnavailable(`the store has not responded for ${withinMs / 1000} s`);
-  const timer = setTimeout(reject, withinMs, error);
-  try {
-    return await Promise.race([read, silence]);
-  } finally {
-    clearTimeout(timer);
-  }
+async function promptly<Value>(read: Promise<Value>, withinMs: number): Promise<Value> {
+  if (await settledWithin(read, withinMs)) return read;
+  throw new StoreUnavailable(`the store has not responded for ${withinMs / 1000} s`);
 }
