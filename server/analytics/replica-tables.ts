@@ -90,3 +90,13 @@ export function createReplicaTableSql({ name, key, columns }: ReplicaTable): str
   });
   return `CREATE TABLE "${name}" (${definitions.join(', ')})`;
 }
+
+/**
+ * Returns a query for rows that are given column by column, each column as a JSON array. The values come from a table,
+ * because DuckDB would compute an expression of constants with a slow interpreter first.
+ */
+export function rowsSql(columns: readonly { readonly type: string }[]): string {
+  const values = columns.map(({ type }, at) => `unnest(from_json_strict(column${at}, '["${type}"]'))`);
+  const names = columns.map((_, at) => `column${at}`);
+  return `SELECT ${values.join(', ')} FROM (VALUES (${columns.map(() => '?').join(', ')})) AS given(${names.join(', ')})`;
+}

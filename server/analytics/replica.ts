@@ -5,17 +5,12 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
 import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
 import { settledWithin } from '../settled-within.ts';
-import {
-  type ChangePosition,
-  type ColumnarRows,
-  type LedgerEntry,
-  type LedgerStore,
-  uploadStatusOf,
-} from '../store/ledger.ts';
+import type { ColumnarRows, LedgerStore } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { SegmentStore } from '../store/segments.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { BEGIN_READING, openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
+import { changeParts, entryAt, type Part, type Source, snapshotParts, uploadParts } from './replica-parts.ts';
 import {
   copyMembers,
   hasLaterChanges,
@@ -24,7 +19,14 @@ import {
   removeMembers,
   type SegmentState,
 } from './replica-segments.ts';
-import { createReplicaTableSql, recordTables, replicaTables, uploadsTable } from './replica-tables.ts';
+import { type ReplicaState, seqOf, stateIn, Unusable } from './replica-state.ts';
+import {
+  createReplicaTableSql,
+  recordTables,
+  replicaTables,
+  rowsSql,
+  uploadsTable,
+} from './replica-tables.ts';
 import { UploadPauses } from './upload-pauses.ts';
 
 /** What a query has seen. */
@@ -49,29 +51,8 @@ export interface ReadTransaction {
   readonly asOf: AsOf;
 }
 
-/** How far the replica has been built. */
-interface ReplicaState {
-  /** The type whose records are read first, or null once all types have been read and the changes are followed. */
-  readonly type: UploadTypeName | null;
-  readonly afterId: string | null;
-  readonly position: ChangePosition;
-  /** The request of the entry at the position, to recognise another ledger. Null at the beginning. */
-  readonly requestId: string | null;
-  /** The ledger's entries up to this one are in the table `uploads`. */
-  readonly uploadsSeq: number;
-  readonly segments: readonly SegmentState[];
-}
-
-/** Rows that are written together with the change of the state. */
-interface Part {
-  readonly rows: readonly ColumnarRows[];
-  readonly change: Partial<ReplicaState>;
-}
-
 type ReplicatedStore = LedgerStore & Pick<SegmentStore, 'segments' | 'memberships' | 'memberChanges'>;
 
-const CHANGES_AT_ONCE = 10_000;
-const ENTRIES_AT_ONCE = 1000;
 /** How many parts a transaction has at most. DuckDB takes a fifth less time for few large transactions. */
 const PARTS_PER_TRANSACTION = 5;
 /** How many parts are read while others are written. While DuckDB commits, the store would otherwise wait. */
@@ -83,20 +64,13 @@ const COPYING_THREADS = 1;
 /** A replica with other tables than these is built anew. */
 const tablesSql = replicaTables.map(createReplicaTableSql).join(';\n');
 
-/**
- * Thrown if the replica cannot be continued: its file is damaged, or it does not fit the ledger, for example because the
- * store was restored from a backup.
- */
-class Unusable extends Error {}
-
 /** Matches the errors of DuckDB after which the file is still good. */
 const passing = /out of memory|no space left|interrupt/i;
 
 export class Replica {
   readonly #path: string;
   readonly #options: ReplicaDatabaseOptions;
-  readonly #store: ReplicatedStore;
-  readonly #organisation: OrganisationNumber;
+  readonly #source: Source & { readonly store: ReplicatedStore };
   readonly #report: (message: string) => void;
   #instance: DuckDBInstance | null = null;
   #writer: DuckDBConnection | null = null;
@@ -121,8 +95,7 @@ export class Replica {
   ) {
     this.#path = path;
     this.#options = options;
-    this.#store = store;
-    this.#organisation = organisation;
+    this.#source = { store, organisation };
     this.#report = report;
   }
 
@@ -133,8 +106,8 @@ export class Replica {
   async catchUp(patienceMs: number): Promise<Wanted> {
     const at = new Date();
     const deadlineMs = performance.now() + patienceMs;
-    const seq = await this.#store.latestEntry(this.#organisation);
-    const { revision, segments } = await this.#store.segments(this.#organisation);
+    const seq = await this.#source.store.latestEntry(this.#source.organisation);
+    const { revision, segments } = await this.#source.store.segments(this.#source.organisation);
     const isBehind = (): boolean =>
       !this.#isFollowing ||
       this.#state?.type !== null ||
@@ -314,8 +287,8 @@ export class Replica {
   }
 
   async #createTables(): Promise<void> {
-    const latest = await this.#store.latestEntry(this.#organisation);
-    const entry = await this.#entryAt(latest);
+    const latest = await this.#source.store.latestEntry(this.#source.organisation);
+    const entry = await entryAt(this.#source, latest);
     await this.#inTransaction(async () => {
       await this.#run(tablesSql);
       await this.#run('INSERT INTO replica_state VALUES (?, ?)', [tablesSql, '{}']);
@@ -334,52 +307,24 @@ export class Replica {
   async #refuseOtherLedger(): Promise<void> {
     const { position, requestId } = this.#state!;
     if (requestId === null || position.ids !== null) return;
-    const entry = await this.#entryAt(position.seq);
+    const entry = await entryAt(this.#source, position.seq);
     if (entry?.requestId !== requestId) throw new Unusable(`the ledger has another entry ${position.seq}`);
-  }
-
-  async #entryAt(seq: number): Promise<LedgerEntry | null> {
-    const page = { ...everyEntry, before: seq + 1, limit: 1 };
-    const { entries } = await this.#store.entries(this.#organisation, page);
-    return entries[0]?.seq === seq ? entries[0] : null;
   }
 
   /** Copies the records of a type. */
   async #copyRecords(type: UploadTypeName): Promise<void> {
-    await this.#writeParts(this.#snapshotParts(type, this.#state!.afterId), {
+    await this.#writeParts(snapshotParts(this.#source, type, this.#state!.afterId), {
       undisturbedMs: 0,
       write: (rows) => this.#insert(rows),
     });
   }
 
-  async *#snapshotParts(type: UploadTypeName, firstAfterId: string | null): AsyncGenerator<Part> {
-    const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
-    for (let afterId = firstAfterId, isLast = false; !isLast; ) {
-      const { rows, next } = await this.#store.snapshot(this.#organisation, type, afterId);
-      isLast = next === null;
-      afterId = next;
-      yield { rows, change: { type: isLast ? nextType : type, afterId } };
-    }
-  }
-
   /** Writes the changes up to an entry. */
   async #followChanges(wantedSeq: number): Promise<void> {
-    await this.#writeParts(this.#changeParts(wantedSeq, this.#state!.position), {
+    await this.#writeParts(changeParts(this.#source, wantedSeq, this.#state!.position), {
       undisturbedMs: UNDISTURBED_MS,
       write: (rows) => this.#replace(rows),
     });
-  }
-
-  async *#changeParts(wantedSeq: number, firstAfter: ChangePosition): AsyncGenerator<Part> {
-    for (let after = firstAfter, isLast = false; !isLast; ) {
-      const page = { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE };
-      const read = await this.#store.changedRows(this.#organisation, page);
-      if (read.kind === 'gone') throw new Unusable('the changes after it are not in the ledger');
-      after = read.next;
-      isLast = after.ids === null && after.seq >= Math.min(wantedSeq, read.latest);
-      const entry = after.ids === null ? await this.#entryAt(after.seq) : null;
-      yield { rows: read.rows, change: { position: after, requestId: entry?.requestId ?? null } };
-    }
   }
 
   /** Writes one part after the other, several in a transaction. The next ones are read meanwhile. */
@@ -390,7 +335,7 @@ export class Replica {
       write,
     }: { readonly undisturbedMs: number; readonly write: (rows: ColumnarRows) => Promise<void> },
   ): Promise<void> {
-    const pauses = new UploadPauses(this.#store, undisturbedMs, this.#closing.signal);
+    const pauses = new UploadPauses(this.#source.store, undisturbedMs, this.#closing.signal);
     const reading = Array.from({ length: PARTS_READ_AHEAD }, () => awaitedLater(parts.next()));
     for (let isDone = false; !isDone && !this.#isClosed; ) {
       await pauses.around(() =>
@@ -416,40 +361,17 @@ export class Replica {
     const lastSeq = position.ids === null ? position.seq : position.seq - 1;
     if (lastSeq <= uploadsSeq) return;
     await this.#inTransaction(async () => {
-      for (let before: number | null = lastSeq + 1; before !== null && before > uploadsSeq + 1; ) {
-        const page = { ...everyEntry, before, limit: ENTRIES_AT_ONCE };
-        const { entries, next } = await this.#store.entries(this.#organisation, page);
-        const added = entries.filter(({ seq }) => seq > uploadsSeq);
-        await this.#insertUploads(added);
-        before = added.length < entries.length ? null : next;
+      for await (const columnsJson of uploadParts(this.#source, uploadsSeq, lastSeq)) {
+        await this.#run(`INSERT INTO uploads ${rowsSql(uploadsTable.columns)}`, columnsJson);
       }
       return { ...this.#state!, uploadsSeq: lastSeq };
     });
   }
 
-  async #insertUploads(entries: readonly LedgerEntry[]): Promise<void> {
-    if (entries.length === 0) return;
-    const rows = entries.map((entry) => ({
-      ...entry,
-      request_id: entry.requestId,
-      key_id: entry.keyId,
-      received_at: new Date(entry.receivedAtMs).toISOString(),
-      status: uploadStatusOf(entry),
-    }));
-    const columnsJson = uploadsTable.columns.map(({ name }) =>
-      JSON.stringify(rows.map((row) => row[name as keyof typeof row])),
-    );
-    await this.#run(`INSERT INTO uploads ${rowsSql(uploadsTable.columns)}`, columnsJson);
-  }
-
   /** Brings the members of all segments up to date, each segment in a transaction. */
   async #followSegments(): Promise<void> {
-    const { revision, segments } = await this.#store.segments(this.#organisation);
-    const copy: MembersCopy = {
-      store: this.#store,
-      organisation: this.#organisation,
-      run: (sql, values) => this.#run(sql, values),
-    };
+    const { revision, segments } = await this.#source.store.segments(this.#source.organisation);
+    const copy: MembersCopy = { ...this.#source, run: (sql, values) => this.#run(sql, values) };
     const others = (segment: number): readonly SegmentState[] =>
       this.#state!.segments.filter((known) => known.segment !== segment);
     for (const state of this.#state!.segments) {
@@ -521,37 +443,6 @@ export class Replica {
   #delete(): void {
     for (const suffix of ['', '.wal', '.opening']) rmSync(`${this.#path}${suffix}`, { force: true });
   }
-}
-
-/** Returns the number of the last entry that is included completely, or 0 while the records are copied. */
-function seqOf({ type, position, uploadsSeq }: ReplicaState): number {
-  const { seq, ids } = position;
-  return type === null ? Math.min(ids === null ? seq : seq - 1, uploadsSeq) : 0;
-}
-
-/** Returns the state that the connection's current transaction sees. */
-async function stateIn(connection: DuckDBConnection): Promise<ReplicaState> {
-  const found = await connection.runAndReadAll('SELECT state FROM replica_state');
-  const [row] = found.getRows() as [string][];
-  return JSON.parse(row![0]) as ReplicaState;
-}
-
-const everyEntry = {
-  types: uploadTypeNames,
-  status: null,
-  keyId: null,
-  fromMs: null,
-  toMs: null,
-};
-
-/**
- * Returns a query for rows that are given column by column, each column as a JSON array. The values come from a table,
- * because DuckDB would compute an expression of constants with a slow interpreter first.
- */
-function rowsSql(columns: readonly { readonly type: string }[]): string {
-  const values = columns.map(({ type }, at) => `unnest(from_json_strict(column${at}, '["${type}"]'))`);
-  const names = columns.map((_, at) => `column${at}`);
-  return `SELECT ${values.join(', ')} FROM (VALUES (${columns.map(() => '?').join(', ')})) AS given(${names.join(', ')})`;
 }
 
 /** Returns the promise. If it is rejected before anybody awaits it, the process does not end. */

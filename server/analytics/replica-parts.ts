@@ -1,0 +1,106 @@
+// Reads what a replica copies from the store, part by part: all records, then the changes, and the ledger's entries.
+
+import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
+import {
+  type ChangePosition,
+  type ColumnarRows,
+  type LedgerEntry,
+  type LedgerStore,
+  uploadStatusOf,
+} from '../store/ledger.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
+import { type ReplicaState, Unusable } from './replica-state.ts';
+import { uploadsTable } from './replica-tables.ts';
+
+const CHANGES_AT_ONCE = 10_000;
+const ENTRIES_AT_ONCE = 1000;
+
+/** Where a replica copies from. */
+export interface Source {
+  readonly store: LedgerStore;
+  readonly organisation: OrganisationNumber;
+}
+
+/** Rows that are written together with the change of the state. */
+export interface Part {
+  readonly rows: readonly ColumnarRows[];
+  readonly change: Partial<ReplicaState>;
+}
+
+/** Returns the records of a type. */
+export async function* snapshotParts(
+  source: Source,
+  type: UploadTypeName,
+  firstAfterId: string | null,
+): AsyncGenerator<Part> {
+  const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
+  for (let afterId = firstAfterId, isLast = false; !isLast; ) {
+    const { rows, next } = await source.store.snapshot(source.organisation, type, afterId);
+    isLast = next === null;
+    afterId = next;
+    yield { rows, change: { type: isLast ? nextType : type, afterId } };
+  }
+}
+
+/** Returns the changes up to an entry. */
+export async function* changeParts(
+  source: Source,
+  wantedSeq: number,
+  firstAfter: ChangePosition,
+): AsyncGenerator<Part> {
+  for (let after = firstAfter, isLast = false; !isLast; ) {
+    const page = { after, types: uploadTypeNames, limit: CHANGES_AT_ONCE };
+    const read = await source.store.changedRows(source.organisation, page);
+    if (read.kind === 'gone') throw new Unusable('the changes after it are not in the ledger');
+    after = read.next;
+    isLast = after.ids === null && after.seq >= Math.min(wantedSeq, read.latest);
+    const entry = after.ids === null ? await entryAt(source, after.seq) : null;
+    yield { rows: read.rows, change: { position: after, requestId: entry?.requestId ?? null } };
+  }
+}
+
+/** Returns the entries after one up to another, as the columns of the table `uploads`. */
+export async function* uploadParts(
+  { store, organisation }: Source,
+  afterSeq: number,
+  lastSeq: number,
+): AsyncGenerator<string[]> {
+  for (let before: number | null = lastSeq + 1; before !== null && before > afterSeq + 1; ) {
+    const { entries, next } = await store.entries(organisation, {
+      ...everyEntry,
+      before,
+      limit: ENTRIES_AT_ONCE,
+    });
+    const added = entries.filter(({ seq }) => seq > afterSeq);
+    if (added.length > 0) yield columnsOf(added);
+    before = added.length < entries.length ? null : next;
+  }
+}
+
+function columnsOf(entries: readonly LedgerEntry[]): string[] {
+  const rows = entries.map((entry) => ({
+    ...entry,
+    request_id: entry.requestId,
+    key_id: entry.keyId,
+    received_at: new Date(entry.receivedAtMs).toISOString(),
+    status: uploadStatusOf(entry),
+  }));
+  return uploadsTable.columns.map(({ name }) =>
+    JSON.stringify(rows.map((row) => row[name as keyof typeof row])),
+  );
+}
+
+/** Returns the ledger's entry with this number, or null if there is none. */
+export async function entryAt(source: Source, seq: number): Promise<LedgerEntry | null> {
+  const page = { ...everyEntry, before: seq + 1, limit: 1 };
+  const { entries } = await source.store.entries(source.organisation, page);
+  return entries[0]?.seq === seq ? entries[0] : null;
+}
+
+const everyEntry = {
+  types: uploadTypeNames,
+  status: null,
+  keyId: null,
+  fromMs: null,
+  toMs: null,
+};
