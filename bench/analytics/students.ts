@@ -183,5 +183,5 @@ function* batchesOf(database: DatabaseSync, type: UploadTypeName): Generator<Row
     yield batch;
     batch = [];
   }
-  yield batch;
+  if (batch.length > 0) yield batch;
 }
