@@ -123,10 +123,13 @@ export function sqlReader<Row extends readonly unknown[]>(): Reader<SqlResult<Ro
   };
 }
 
-/** Returns what a query has seen, or null if the header is missing. */
+/** Returns what a query has seen, or null if a proxy has removed or changed the header. */
 export function readAsOf(headers: Headers): AsOf | null {
-  const json = headers.get('Headgate-As-Of');
-  return json === null ? null : (JSON.parse(json) as AsOf);
+  try {
+    return JSON.parse(headers.get('Headgate-As-Of') ?? 'null') as AsOf | null;
+  } catch {
+    return null;
+  }
 }
 
 export function readRecommendations(status: number, body: unknown): RecommendationsReport | undefined {

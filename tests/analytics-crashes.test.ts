@@ -2,6 +2,7 @@
 // others succeed.
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +27,7 @@ const PAUSED = /^A query of this organisation ended the process .* paused for th
 
 forEachStore((store) => {
   const workers: Record<string, string> = store.name === 'SQLite' ? {} : { HEADGATE_WORKERS: '2' };
-  const folder = join(tmpdir(), `hg-crashes-${process.pid}-${store.name.length}`);
+  const folder = join(tmpdir(), `hg-crashes-${randomUUID().slice(0, 8)}`);
   const server = runningHeadgate(store, {
     HEADGATE_ANALYTICS_MEMORY: '256MiB',
     HEADGATE_ANALYTICS_DIR: folder,

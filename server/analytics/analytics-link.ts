@@ -27,12 +27,12 @@ const START_TIMEOUT_MS = 10_000;
 const TRY_AGAIN_MS = 20;
 /** After a failed start, all queries fail for this time with its reason, so that the log does not grow with every query. */
 const START_AGAIN_AFTER_MS = 5000;
-/** The queries of another organisation can end the process several times before its analytics is paused. */
+/** An organisation can end the process several times before its analytics is paused. */
 const MOST_SENDS = 5;
 /** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
 const POOL_THREADS = 24;
 
-export type OrderAnswer =
+export type OrderResult =
   | { readonly kind: 'result'; readonly body: IncomingMessage }
   | { readonly kind: 'refused'; readonly refusal: OrderRefusal };
 
@@ -69,17 +69,17 @@ export class AnalyticsLink {
   }
 
   /** Runs a query. The signal ends it, for example because the client has left. */
-  sql(order: SqlOrder, signal: AbortSignal): Promise<OrderAnswer> {
+  sql(order: SqlOrder, signal: AbortSignal): Promise<OrderResult> {
     return this.#order('/sql', order, signal);
   }
 
   /** Computes a recommendation report, as JSON. */
-  report(order: ReportOrder, signal: AbortSignal): Promise<OrderAnswer> {
+  report(order: ReportOrder, signal: AbortSignal): Promise<OrderResult> {
     return this.#order('/report', order, signal);
   }
 
   /** Counts the members of a condition, as JSON. */
-  preview(order: PreviewOrder, signal: AbortSignal): Promise<OrderAnswer> {
+  preview(order: PreviewOrder, signal: AbortSignal): Promise<OrderResult> {
     return this.#order('/preview', order, signal);
   }
 
@@ -106,7 +106,7 @@ export class AnalyticsLink {
     }
   }
 
-  async #order(path: string, order: object, signal: AbortSignal): Promise<OrderAnswer> {
+  async #order(path: string, order: object, signal: AbortSignal): Promise<OrderResult> {
     try {
       const body = await this.#sendAgainIfGone(path, JSON.stringify(order), signal);
       if (body.statusCode !== REFUSED_STATUS) return { kind: 'result', body };
@@ -175,7 +175,7 @@ export class AnalyticsLink {
     let own: Promise<EndedProcess> | null = null;
     for (;;) {
       try {
-        const staying = await this.#send('/stay', '', this.#closing.signal);
+        const staying = await this.#send('/stay', '', this.#closing.signal, deadlineMs - performance.now());
         const leave = (): void => this.#leave(staying);
         staying.on('close', leave).on('error', leave).resume();
         staying.socket.unref();
@@ -239,18 +239,21 @@ export class AnalyticsLink {
     });
   }
 
-  #send(path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      const options = {
-        socketPath: socketPath(this.#setup),
-        path,
-        method: 'POST',
-        agent: this.#agent,
-        signal,
-      };
-      const sent = request(options, resolve);
-      sent.on('error', reject);
-      sent.end(body);
-    });
+  /** Rejects if there is no response within the time. A response that has begun can take longer. */
+  #send(path: string, body: string, signal: AbortSignal, withinMs?: number): Promise<IncomingMessage> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const options = {
+      socketPath: socketPath(this.#setup),
+      path,
+      method: 'POST',
+      agent: this.#agent,
+      signal,
+    };
+    const sent = request(options, resolve);
+    sent.on('error', reject);
+    sent.end(body);
+    if (withinMs === undefined) return promise;
+    const timer = setTimeout(() => sent.destroy(new Error('it does not respond')), withinMs);
+    return promise.finally(() => clearTimeout(timer));
   }
 }

@@ -26,7 +26,7 @@ import { CrashSuspects } from './crash-suspects.ts';
 import { failToLoad } from './load-failure.ts';
 import { takeProcessLock } from './process-lock.ts';
 import { withPromptReads } from './prompt-reads.ts';
-import { CATCH_UP_MS, storeSilent } from './replica-use.ts';
+import { CATCH_UP_MS, storeUnresponsive } from './replica-use.ts';
 import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
 import { answerReport } from './reports/answer-report.ts';
 import { answerExplanation, answerPreview } from './segments/answer-segments.ts';
@@ -96,12 +96,17 @@ const giveUp = (reason: string): void => {
   process.kill(process.pid, 'SIGKILL');
 };
 
+let isStuck = false;
+
 /** What an order needs. */
 const serviceFor = ({ orgId }: Order) => ({
   parser,
   replicas,
   exportFolder,
   onStuck(): void {
+    // All queries of the organisation may be stuck, but it has ended the process once.
+    if (isStuck) return;
+    isStuck = true;
     suspects.blame(orgId);
     suspects.removeMarks();
     // The refusal is sent before.
@@ -218,9 +223,9 @@ const failed: OrderRefusal = {
 
 const server = createServer((request, response) => {
   serve(request, response).catch((error: Error) => {
-    const isStoreSilent = error instanceof StoreUnavailable;
-    report(isStoreSilent ? error.message : (error.stack ?? error.message));
-    refuse(response, isStoreSilent ? storeSilent : failed);
+    const isUnresponsive = error instanceof StoreUnavailable;
+    report(isUnresponsive ? error.message : (error.stack ?? error.message));
+    refuse(response, isUnresponsive ? storeUnresponsive : failed);
   });
 });
 server.requestTimeout = 0;

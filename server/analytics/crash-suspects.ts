@@ -1,5 +1,5 @@
-// Finds out which organisation's queries end the analytics process, and pauses its analytics for a while. An
-// organisation is marked while it uses its replica, so the next process knows who did when this one ended.
+// Finds out which organisation's queries end the analytics process, and pauses its analytics for a while. A file marks
+// each organisation while it uses its replica. If the process ends, the next one finds the files.
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Limits how long a query waits for the store. Its own limit for a call is longer, because uploads may need it.
+// Limits how long a query waits for the store. The store's own limit for a call is longer, because uploads may need it.
 
 import { settledWithin } from '../settled-within.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';

@@ -25,7 +25,7 @@ function unavailable(message: string): OrderRefusal {
 }
 
 /** The message has no reason, because that could contain the address of the database. */
-export const storeSilent = unavailable(
+export const storeUnresponsive = unavailable(
   "The copy of the organisation's data cannot be brought up to date, because the store does not respond at the moment; try again shortly.",
 );
 
@@ -49,7 +49,7 @@ export async function withReplica<Result>(
   } catch (error) {
     if (error instanceof AnalyticsPaused)
       return { ...unavailable(error.message), retryAfterS: error.retryAfterS };
-    if (error instanceof StoreUnavailable) return storeSilent;
+    if (error instanceof StoreUnavailable) return storeUnresponsive;
     if (error instanceof ReplicasBusy) return unavailable(error.message);
     const { message } = readQueryError(error, '');
     return unavailable(`The copy of the organisation's data cannot be used at the moment: ${message}`);

@@ -328,6 +328,14 @@ for (const databases of testDatabases) {
       await replica.close();
     });
 
+    test('is read in transactions that cannot write', async () => {
+      await begin();
+      const { connection } = await replica.begin(await replica.catchUp(PATIENCE_MS));
+      await assert.rejects(connection.run('DELETE FROM tags'), /read-only/);
+      replica.disconnect(connection);
+      await replica.close();
+    });
+
     test('is built with one thread, and has all of them when no query of that time is left', async () => {
       await begin();
       await upload('tags', [recordRow('tags')]);
@@ -342,7 +350,6 @@ for (const databases of testDatabases) {
       const queries = Array.from({ length: 5 }, () => replicated('SELECT count(*)::INTEGER FROM tags'));
       await assertSame();
       assert.equal((await Promise.all(queries)).length, 5);
-      await upload('tags', [recordRow('tags')]);
       await assertSame();
       assert.equal(await threads(), optionsIn(folder).threads);
       await replica.close();

@@ -106,10 +106,14 @@ export class Replica {
   async catchUp(patienceMs: number): Promise<Wanted> {
     const at = new Date();
     const deadlineMs = performance.now() + patienceMs;
-    const seq = await this.#source.store.latestEntry(this.#source.organisation);
-    const { revision, segments } = await this.#source.store.segments(this.#source.organisation);
+    const { store, organisation } = this.#source;
+    const [seq, { revision, segments }] = await Promise.all([
+      store.latestEntry(organisation),
+      store.segments(organisation),
+    ]);
     const isBehind = (): boolean =>
       !this.#isFollowing ||
+      this.#lacksThreads ||
       this.#state?.type !== null ||
       seqOf(this.#state) < seq ||
       this.#segmentsRevision < revision ||
@@ -175,9 +179,14 @@ export class Replica {
     this.#connections--;
   }
 
+  /** Resolves when nothing is being copied. */
+  async settled(): Promise<void> {
+    await this.#syncing?.catch(() => {});
+  }
+
   /** Deletes the file, so that the replica is built anew. Running queries fail. */
   async discard(): Promise<void> {
-    await this.#syncing?.catch(() => {});
+    await this.settled();
     this.#disconnect();
     this.#delete();
   }
@@ -188,7 +197,7 @@ export class Replica {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#syncing?.catch(() => {});
+    await this.settled();
     this.#disconnect();
   }
 
@@ -276,9 +285,14 @@ export class Replica {
     this.#instance = null;
   }
 
+  /** Whether the replica is still open with the threads for copying, and nobody uses it. */
+  get #lacksThreads(): boolean {
+    return this.#threads !== this.#options.threads && this.#connections === 0;
+  }
+
   /** Gives queries all threads again when the records are copied. If a query is running, they are given to later ones. */
   async #useAllThreads(): Promise<void> {
-    if (this.#threads === this.#options.threads || this.#connections > 0) return;
+    if (!this.#lacksThreads) return;
     this.#opening = this.#reopenInstance(this.#options.threads).catch((error: unknown) => {
       this.#disconnect();
       throw error;

@@ -1,7 +1,7 @@
 // The open replicas of all organisations. Few are open at once, because each may use its share of the memory. One that
 // nobody uses is closed after a while, or as soon as another organisation needs its place. If all are used, the one that
 // was opened first gets no further queries, so that another organisation gets its place when its queries have ended. All
-// suspects of a crash share one place, so that never two of them run queries at once.
+// suspects of a crash share one place, so that no two of them ever run queries at once.
 
 import { join } from 'node:path';
 import type { OrganisationNumber } from '../store/rows.ts';
@@ -73,11 +73,17 @@ export class Replicas {
       return await use(place.replica, place.wanted.signal);
     } finally {
       place.users--;
-      if (place.users === 0) this.#suspects.unmark(orgId);
+      if (place.users === 0) void this.#unmarkOnceSettled(place);
       place.usedAtMs = performance.now();
       if (place.users === 0 && place.wanted.signal.aborted) this.#close(place);
       for (const retry of this.#waiting) retry();
     }
+  }
+
+  /** A replica that is still being built can end the process, too. */
+  async #unmarkOnceSettled(place: Place): Promise<void> {
+    await place.replica.settled();
+    if (place.users === 0) this.#suspects.unmark(place.orgId);
   }
 
   async #enter(organisation: OrganisationNumber, orgId: string): Promise<Place> {

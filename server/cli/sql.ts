@@ -3,6 +3,7 @@
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
   AbortedError,
+  type AsOf,
   RefusedError,
   type SqlFormat,
   type SqlParam,
@@ -143,13 +144,17 @@ function showTable(io: Io, result: SqlResult): void {
   const { lines, leftOut, isCut } = resultTable(result, io.outWidthCharacters);
   for (const line of lines) io.out(line);
   const { row_count: count, truncated, as_of } = result;
-  const late = as_of.complete ? '' : '; later uploads are not included yet';
-  io.err(`${shown(count)} ${count === 1 ? 'row' : 'rows'}, as of entry ${as_of.seq}${late}`);
+  io.err(`${shown(count)} ${count === 1 ? 'row' : 'rows'}, as of entry ${as_of.seq}`);
+  warnIfIncomplete(io, as_of);
   if (truncated) {
     io.err('there are more rows than the server sends as a table; --format csv has all of them');
   }
   if (leftOut.length > 0) io.err(`there is no room for ${leftOut.join(', ')}; select fewer columns`);
   else if (isCut) io.err('values that end in … are cut; --format csv has them in full');
+}
+
+function warnIfIncomplete(io: Io, asOf: AsOf | null): void {
+  if (asOf?.complete === false) io.err('later uploads are not included yet');
 }
 
 async function passOn(
@@ -159,7 +164,7 @@ async function passOn(
   { format, destination, isPacked, mayReplace }: Exclude<Choices, { format: 'table' }>,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const { stream: result } = await client.sqlStream(sql, params, format, { signal });
+  const { stream: result, as_of } = await client.sqlStream(sql, params, format, { signal });
   if (destination === null) await writeToOutput(result);
   else if (destination.isStream) await writeTo(destination.path, 'a', result, isPacked);
   else {
@@ -167,6 +172,7 @@ async function passOn(
     if (taken !== null) return failed(io, taken);
     io.err(`the result is in ${destination.out}`);
   }
+  warnIfIncomplete(io, as_of);
   return exitCodes.done;
 }
 

@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Action } from '../access/scopes.ts';
-import type { AnalyticsLink, OrderAnswer } from '../analytics/analytics-link.ts';
+import type { AnalyticsLink, OrderResult } from '../analytics/analytics-link.ts';
 import { AS_OF_HEADER, type OrderRefusal } from '../analytics/analytics-orders.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { analyticsOff, tooManyQueries } from './fixed-refusals.ts';
@@ -52,7 +52,7 @@ export function passOn(
   request: FastifyRequest,
   reply: FastifyReply,
   contentType: string,
-  ask: (signal: AbortSignal) => Promise<OrderAnswer>,
+  ask: (signal: AbortSignal) => Promise<OrderResult>,
 ): Promise<FastifyReply> {
   return inTurn(slots, tooManyQueries, request, reply, async () => {
     const left = leftSignal(request);

@@ -10,8 +10,7 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { AS_OF_HEADER, type OrderRefusal, type SqlFormat, type SqlOrder } from '../analytics-orders.ts';
 import type { AsOf, ReadTransaction, Replica } from '../replica.ts';
 import { replicaTables } from '../replica-tables.ts';
-import { CATCH_UP_MS, DamagedReplica, isDamage, withReplica } from '../replica-use.ts';
-import type { Replicas } from '../replicas.ts';
+import { CATCH_UP_MS, DamagedReplica, isDamage, type ReplicaService, withReplica } from '../replica-use.ts';
 import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
 import { QueryFailed, type QueryFailure } from './query-errors.ts';
@@ -24,12 +23,9 @@ const WATCH_EVERY_MS = 100;
 const WRITTEN_CHARACTERS = 64 * 1024;
 const tableNames = replicaTables.map(({ name }) => name);
 
-export interface SqlService {
+export interface SqlService extends ReplicaService {
   readonly parser: QueryParser;
-  readonly replicas: Replicas;
   readonly exportFolder: string;
-  /** Called if DuckDB does not stop a query. Only the end of the process will. */
-  onStuck(): void;
 }
 
 /** Writes the result to the response and resolves to null, or resolves to the reason why there is none. */
@@ -59,12 +55,9 @@ function runOnReplica(
   signal: AbortSignal,
 ): Promise<OrderRefusal | null> {
   return withReplica(service.replicas, order, async (replica, placeWanted) => {
-    // A mistake is reported at once, even while the replica is still catching up.
-    const catchingUp = replica.catchUp(CATCH_UP_MS);
-    catchingUp.catch(() => {});
     const refusal = await checkQuery(service.parser, order.sql, tableNames);
     if (refusal !== null) return refusal;
-    const transaction = await replica.begin(await catchingUp);
+    const transaction = await replica.begin(await replica.catchUp(CATCH_UP_MS));
     const forget = destroyOnceWanted(response, placeWanted, order.timeoutMs);
     const failure = await send(replica, exported, order, transaction, response, signal).finally(forget);
     if (failure === null) return null;

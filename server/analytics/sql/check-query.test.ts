@@ -453,3 +453,14 @@ test('no text makes the check throw, and no table of the system gets through', a
     { numRuns: 400 },
   );
 });
+
+test('a query that takes long to parse does not delay others', async () => {
+  const slow = parser.syntaxTree(`SELECT 1 WHERE ${'a AND '.repeat(16_000)}a`);
+  let isSlowDone = false;
+  void slow.then(() => {
+    isSlowDone = true;
+  });
+  await parser.syntaxTree('SELECT 1');
+  assert.equal(isSlowDone, false);
+  await slow;
+});

@@ -152,15 +152,13 @@ test('an error in a late row is thrown while the rows are read', async () => {
   });
 });
 
-test('a query runs in a transaction that can only read, and sees one snapshot', async () => {
+test('a query sees what its transaction saw first', async () => {
   await onConnection(async (connection) => {
     assert.equal((await connection.runAndReadAll('SELECT count(*) FROM tags')).getRowsJS()[0]![0], 0n);
     await replica.connection.run("INSERT INTO tags (name) VALUES ('b')");
     const query = await runQuery(connection, 'SELECT count(*) FROM tags', [], { withinMs: 10_000 });
     assert.ok(query.kind === 'running');
     for await (const { chunk } of query.rows) assert.equal(chunk.getRows()[0]![0], 0n);
-    await connection.run(BEGIN_READING);
-    await assert.rejects(connection.run("INSERT INTO tags (name) VALUES ('c')"), /read-only/);
   });
   assert.deepEqual(await rowsOf('SELECT name FROM tags'), [['b']]);
   await replica.connection.run('DELETE FROM tags');

@@ -25,7 +25,7 @@ export interface Claim {
 
 /** Each has its own owner, so that none waits behind thousands of look-ups of keys that do not exist. */
 export const pings: Claim = { lane: 'vital', owner: 'pings' };
-/** Every request waits for a look-up of its key, so that one which hangs is aborted early. */
+/** A look-up that hangs is aborted early, because every request waits for one. */
 const LOOK_UP_LIMIT_MS = 8000;
 export const knownKeys: Claim = { lane: 'vital', owner: 'known keys', limitMs: LOOK_UP_LIMIT_MS };
 export const otherKeys: Claim = { lane: 'vital', owner: 'other keys' };
