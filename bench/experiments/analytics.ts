@@ -223,11 +223,14 @@ async function segmentBesideUploads(
   { plan, say }: Bench,
 ): Promise<Findings> {
   const preview = (): Promise<unknown> => previewSegment(running, condition);
+  // Other records each time: records that are there already change nothing, so the replica would have nothing to do.
+  let seed = 2000;
   const beside = (contender: string, key: string): Turn => ({
     contender,
     unit: 'ms',
     async measure() {
-      const load = await running.prepareUpload(orderOf(plan, 'transactions'), UPLOADS_MS, key);
+      const order = { ...orderOf(plan, 'transactions'), seed: seed++ };
+      const load = await running.prepareUpload(order, UPLOADS_MS, key);
       const uploading = load.run();
       await preview();
       const elapsedMs = await averageMs(REPEATED, preview);
