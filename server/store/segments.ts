@@ -138,8 +138,8 @@ export interface SegmentStore {
   /** Returns the segments of all organisations that have to be evaluated, the one that was tried longest ago first. */
   dueSegments(due: DueTimes): Promise<readonly DueSegment[]>;
   /**
-   * Begins an evaluation. Returns the segment as it is now, or null if it does not exist or another evaluation of it is
-   * running.
+   * Begins an evaluation, after undoing what an interrupted one has written. Returns the segment as it is now, or null
+   * if it does not exist, another evaluation of it is running, or this one has been ended already.
    */
   beginEvaluation(key: EvaluationKey, nowMs: number): Promise<Segment | null>;
   /**
