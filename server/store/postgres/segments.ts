@@ -123,6 +123,7 @@ export function segmentStore(connections: Connections): SegmentStore {
       of(key.organisation).transaction(async ({ run }) => {
         const [kept] = await run({ text: keepTokenSql, values: [...valuesOf(key), nowMs] });
         if (kept === undefined) return false;
+        if (changes.length === 0) return true;
         const numbered = changes.map((change, position) => ({ ...change, seq: firstSeq + position }));
         const valuesOfAll = (some: typeof numbered) => [
           key.organisation,
