@@ -174,9 +174,12 @@ export interface SegmentStore {
   ): Promise<MemberChangesRead>;
   /** Deletes memberships that ended before the time, and all memberships of deleted segments. */
   expireMemberships(leftBeforeMs: number): Promise<void>;
-  /** Deletes the memberships of a segment that ended up to a number. The changes up to the last of them are not kept. */
+  /**
+   * Deletes the memberships of a segment that ended up to a number. Changes up to the last of these are then no longer
+   * available.
+   */
   expireMembershipsUpTo(organisation: OrganisationNumber, segment: number, seq: number): Promise<void>;
-  /** Deletes the memberships of a segment that is deleted, or of which only memberships were copied. */
+  /** Deletes the memberships of a deleted segment, or of one that an interrupted copy has not created yet. */
   removeMemberships(organisation: OrganisationNumber, segment: number): Promise<void>;
   /** Adds a segment of another store, with its number and its evaluation. */
   copySegment(
