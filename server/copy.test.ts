@@ -151,6 +151,23 @@ for (const from of directStores) {
         assert.deepEqual(await contentOf(target.store, 'acme'), content);
       });
 
+      test('replaces the segments of the target also if somebody saves one meanwhile', async () => {
+        const number = await newOrganisation(source.store, 'acme');
+        await writeSegment(source.store, number, 'a');
+        await evaluateSegment(source.store, number, 'a');
+        await copy();
+        const numberThere = await numberOf(target.store, 'acme');
+        let deletions = 0;
+        const changing: Store = Object.assign(Object.create(target.store) as Store, {
+          async deleteSegment(...args: Parameters<Store['deleteSegment']>) {
+            if (++deletions === 1) await writeSegment(target.store, numberThere, 'saved meanwhile');
+            return target.store.deleteSegment(...args);
+          },
+        });
+        assertAllEqual(await completeCopy(source.store, changing));
+        assert.deepEqual(await contentOf(target.store, 'acme'), await contentOf(source.store, 'acme'));
+      });
+
       test('replaces the members that an interrupted copy has left', async () => {
         const number = await newOrganisation(source.store, 'acme');
         await writeSegment(source.store, number, 'a');

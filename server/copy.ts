@@ -200,8 +200,12 @@ async function copySegments(
   const { revision, segments } = await from.segments(pair.from);
   const members = segments.reduce((sum, segment) => sum + segment.members, 0);
   const onMembers = progressOf('copying', pair, 'segments', members, onProgress);
-  for (const { name } of (await to.segments(pair.to)).segments) {
-    await to.deleteSegment(pair.to, (await to.segments(pair.to)).revision, name);
+  // A segment that is saved meanwhile is deleted, too.
+  for (;;) {
+    const present = await to.segments(pair.to);
+    const [first] = present.segments;
+    if (first === undefined) break;
+    await to.deleteSegment(pair.to, present.revision, first.name);
   }
   for (const segment of segments) {
     const conditions = await from.segmentConditions(pair.from, [segment.name]);

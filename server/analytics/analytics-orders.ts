@@ -84,6 +84,8 @@ export interface ExplanationOrder extends Order {
 /** Segments that the analytics process evaluates. */
 export interface EvaluationOrder extends Order {
   readonly segments: readonly string[];
+  /** Identifies the evaluation, so that an order that is sent again does not wait for itself. */
+  readonly token: string;
   /** How long to wait for the end of another evaluation of the same segment. */
   readonly patienceMs: number;
 }

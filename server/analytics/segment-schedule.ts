@@ -1,6 +1,7 @@
 // Evaluates the segments of all organisations regularly. Several servers may do so at once: the one that begins first
 // evaluates a segment, which is then not due for the others.
 
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OrganisationStore } from '../store/organisations.ts';
 import type { DueSegment, SegmentStore } from '../store/segments.ts';
@@ -49,8 +50,8 @@ export function evaluateRegularly(
   /** Evaluates the first of an organisation's due segments. */
   const evaluateFirst = async (due: readonly DueSegment[], orgId: string): Promise<void> => {
     const { organisation, name } = due[0]!;
-    const order = { organisation, orgId, segments: [name], patienceMs: 0, timeoutMs: sqlTimeoutMs };
-    const outcome = await analytics.evaluate(order, signal);
+    const order = { organisation, orgId, segments: [name], token: randomUUID(), patienceMs: 0 };
+    const outcome = await analytics.evaluate({ ...order, timeoutMs: sqlTimeoutMs }, signal);
     const isRefused = 'kind' in outcome;
     if (isRefused && !signal.aborted) onError(new Error(outcome.message));
     // A refusal concerns all segments of the organisation.

@@ -1,5 +1,6 @@
 // Handles the requests for segments: their conditions and evaluations. The analytics process evaluates them.
 
+import { randomUUID } from 'node:crypto';
 import { dateTime, dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -141,7 +142,14 @@ async function evaluateAndSend(
   const { organisation, orgId } = request.caller!;
   return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
     const timeoutMs = service.sqlLimits.sqlTimeoutMs;
-    const order = { organisation, orgId, segments: [name], patienceMs: EVALUATION_PATIENCE_MS, timeoutMs };
+    const order = {
+      organisation,
+      orgId,
+      segments: [name],
+      token: randomUUID(),
+      patienceMs: EVALUATION_PATIENCE_MS,
+      timeoutMs,
+    };
     // If the client leaves, the evaluation goes on, because its result is stored.
     const outcome = await analytics.evaluate(order);
     if ('kind' in outcome) return refuse(reply, refusalOf(outcome));

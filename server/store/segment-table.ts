@@ -130,9 +130,13 @@ export function dueSegmentOf([organisation, name]: readonly unknown[]): DueSegme
   return { organisation: Number(organisation), name: name as string };
 }
 
-/** Parameters: organisation, segment, token, time, and the time before which an evaluation counts as abandoned. */
+/**
+ * Parameters: organisation, segment, token, time, and the time before which an evaluation counts as abandoned. An
+ * evaluation can begin again, because the process that began it may have ended.
+ */
 export const beginSql = `UPDATE segments SET token = $3, token_at_ms = $4
-  WHERE organisation = $1 AND segment = $2 AND name IS NOT NULL AND (token IS NULL OR token_at_ms < $5)
+  WHERE organisation = $1 AND segment = $2 AND name IS NOT NULL
+    AND (token IS NULL OR token = $3 OR token_at_ms < $5)
   RETURNING ${columns}`;
 
 /** Parameters: organisation, segment, token, time. Returns no row if the evaluation has been ended. */
@@ -239,7 +243,7 @@ export const endedSql = `SELECT left_seq, left_at_ms FROM segment_memberships
   WHERE organisation = $1 AND segment = $2 AND left_seq IS NOT NULL AND ${isVisible('left_seq')}
   ORDER BY left_seq LIMIT $3`;
 
-/** Which memberships that ended are deleted: those before the time, and those up to the number. */
+/** Selects the ended memberships to delete: those that ended before the time or up to the number. */
 export interface EndedBounds {
   readonly leftBeforeMs: number;
   readonly upToSeq: number;

@@ -218,6 +218,9 @@ for (const { name, open } of testStores) {
       await assertAsBefore();
       const second = { ...running, token: randomUUID() };
       assert.equal(await store.beginEvaluation(second, NOW_MS + EVALUATION_ABANDONED_MS), null);
+      assert.ok(await store.beginEvaluation(running, NOW_MS), 'the same evaluation begins again');
+      await assertAsBefore();
+      assert.ok(await store.writeMemberChanges(running, before.lastSeq + 1, changes, NOW_MS));
 
       await store.failEvaluation(running, NOW_MS + 2, 'the disk is full');
       await assertAsBefore();
@@ -357,7 +360,6 @@ for (const { name, open } of testStores) {
       const organisation = await newOrganisation();
       const { segment } = await save(organisation, 'a');
       const many = Array.from({ length: 500 }, () => randomUUID());
-      let answers = 0;
       for (let round = 0; round < 10; round++) {
         const { lastSeq } = await evaluate(organisation, 'a', entering(...many), NOW_MS + round);
         await evaluate(organisation, 'a', leaving(...many), NOW_MS + round);
@@ -369,11 +371,9 @@ for (const { name, open } of testStores) {
           const read = await store.memberChanges(organisation, segment, lastSeq, 1000);
           if (read.kind === 'changes') assert.equal(read.changes.length, many.length);
           else assert.equal(read.kind, 'gone');
-          answers++;
         }
         await expired;
       }
-      assert.ok(answers >= 10);
     });
 
     test('leave nothing behind when they are deleted, and do not use their numbers again', async () => {

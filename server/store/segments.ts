@@ -138,8 +138,8 @@ export interface SegmentStore {
   /** Returns the segments of all organisations that have to be evaluated, the one that was tried longest ago first. */
   dueSegments(due: DueTimes): Promise<readonly DueSegment[]>;
   /**
-   * Begins an evaluation. Returns the segment as it is now, or null if it does not exist or another evaluation of it is
-   * running.
+   * Begins an evaluation, after undoing what an interrupted one has written. Returns the segment as it is now, or null
+   * if it does not exist, another evaluation of it is running, or this one has been ended already.
    */
   beginEvaluation(key: EvaluationKey, nowMs: number): Promise<Segment | null>;
   /**
@@ -174,9 +174,12 @@ export interface SegmentStore {
   ): Promise<MemberChangesRead>;
   /** Deletes memberships that ended before the time, and all memberships of deleted segments. */
   expireMemberships(leftBeforeMs: number): Promise<void>;
-  /** Deletes the memberships of a segment that ended up to a number. The changes up to the last of them are not kept. */
+  /**
+   * Deletes the memberships of a segment that ended up to a number. Changes up to the last of these are then no longer
+   * available.
+   */
   expireMembershipsUpTo(organisation: OrganisationNumber, segment: number, seq: number): Promise<void>;
-  /** Deletes the memberships of a segment that is deleted, or of which only memberships were copied. */
+  /** Deletes the memberships of a deleted segment, or of one that an interrupted copy has not created yet. */
   removeMemberships(organisation: OrganisationNumber, segment: number): Promise<void>;
   /** Adds a segment of another store, with its number and its evaluation. */
   copySegment(

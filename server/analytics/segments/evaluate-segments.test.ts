@@ -1,4 +1,5 @@
-// Tests evaluations of segments that are deleted meanwhile, or have many changes. tests/segments.test.ts tests the others.
+// Tests evaluations that are ended, sent again or fail, and those of segments with many changes. tests/segments.test.ts
+// tests the others.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -6,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type OpenedStore, openStore } from '../../store/open-store.ts';
 import { KEPT_MEMBER_CHANGES } from '../../store/segments.ts';
 import type { EvaluationOrder } from '../analytics-orders.ts';
@@ -35,7 +37,14 @@ async function segmentIn(t: TestContext): Promise<{
   return {
     folder,
     store,
-    order: { organisation, orgId, segments: ['a'], patienceMs: 10_000, timeoutMs: 10_000 },
+    order: {
+      organisation,
+      orgId,
+      segments: ['a'],
+      token: randomUUID(),
+      patienceMs: 10_000,
+      timeoutMs: 10_000,
+    },
     async assertEndsWhenDeleted(evaluation) {
       const deletedAtMs = performance.now();
       assert.ok(await store.deleteSegment(organisation, 1, 'a'));
@@ -76,29 +85,67 @@ test('an evaluation that waits for another one ends when its segment is deleted'
   await assertEndsWhenDeleted(evaluateSegments(service, store, order, signal));
 });
 
-test('an evaluation ends when its segment is deleted while it runs', async (t) => {
-  const { folder, store, order, assertEndsWhenDeleted } = await segmentIn(t);
+test('an order that is sent again does not wait for the evaluation that ended with its process', async (t) => {
+  const { folder, store, order } = await segmentIn(t);
+  const { segments } = await store.segments(order.organisation);
+  const key = { ...order, segment: segments[0]!.segment };
+  assert.ok(await store.beginEvaluation(key, Date.now()));
+  const service = { replicas: replicasOf(t, store, folder), onStuck };
+  const impatient = { ...order, patienceMs: 0 };
+  assert.deepEqual(await evaluateSegments(service, store, impatient, signal), { running: [] });
+  const [evaluated] = (await store.segments(order.organisation)).segments;
+  assert.notEqual(evaluated!.evaluation, null);
+});
+
+/** Returns a service whose replica waits for its store until it is released. */
+function waitingService(t: TestContext, store: OpenedStore, folder: string) {
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
-  const slow = Object.assign(Object.create(store) as OpenedStore, {
-    async latestEntry(organisation: number) {
+  const slow = changed(store, {
+    async latestEntry(organisation) {
       reached.resolve();
       await released.promise;
       return store.latestEntry(organisation);
     },
   });
-  const service = { replicas: replicasOf(t, slow, folder), onStuck };
+  return { service: { replicas: replicasOf(t, slow, folder), onStuck }, reached, released };
+}
+
+function changed(store: OpenedStore, methods: Partial<OpenedStore>): OpenedStore {
+  return Object.assign(Object.create(store) as OpenedStore, methods);
+}
+
+test('an evaluation ends when its segment is deleted while it runs', async (t) => {
+  const { folder, store, order, assertEndsWhenDeleted } = await segmentIn(t);
+  const { service, reached, released } = waitingService(t, store, folder);
   const evaluation = evaluateSegments(service, store, order, signal);
   await reached.promise;
   await assertEndsWhenDeleted(evaluation).finally(released.resolve);
 });
 
-test('an evaluation deletes departures if a segment has too many changes', async (t) => {
+test('an evaluation renews its token again only when the store has answered', async (t) => {
   const { folder, store, order } = await segmentIn(t);
-  const { organisation } = order;
+  const { service, released } = waitingService(t, store, folder);
+  let renewals = 0;
+  const slow = changed(store, {
+    async writeMemberChanges(...args) {
+      renewals++;
+      await released.promise;
+      return store.writeMemberChanges(...args);
+    },
+  });
+  const evaluation = evaluateSegments(service, slow, order, signal);
+  await sleep(3500);
+  released.resolve();
+  assert.equal(renewals, 1);
+  assert.deepEqual(await evaluation, { running: [] });
+});
+
+/** Gives the segment more changes than are kept. The departures have the given numbers after its first change. */
+async function addManyChanges(store: OpenedStore, organisation: number, leftAfter: readonly number[]) {
   const [known] = (await store.segments(organisation)).segments;
   const lastSeq = known!.lastSeq + KEPT_MEMBER_CHANGES + 100;
-  const departures = [20, 40, 100, 101, 500].map((seq) => ({
+  const departures = leftAfter.map((seq) => ({
     customerId: randomUUID(),
     enteredSeq: known!.lastSeq + 1,
     sinceMs: 1,
@@ -109,11 +156,30 @@ test('an evaluation deletes departures if a segment has too many changes', async
   await store.removeMemberships(organisation, known!.segment);
   await store.copyMemberships(organisation, known!.segment, departures);
   await store.copySegment(organisation, 1, { ...known!, lastSeq }, '{"customer":"region","is":"DE"}');
+  return known!;
+}
+
+test('an evaluation deletes departures if a segment has too many changes', async (t) => {
+  const { folder, store, order } = await segmentIn(t);
+  const { organisation } = order;
+  const known = await addManyChanges(store, organisation, [20, 40, 100, 101, 500]);
   const service = { replicas: replicasOf(t, store, folder), onStuck };
   assert.deepEqual(await evaluateSegments(service, store, order, signal), { running: [] });
   const [evaluated] = (await store.segments(organisation)).segments;
   assert.equal(evaluated!.failure, null);
-  assert.equal(evaluated!.keptAfterSeq, known!.lastSeq + 100);
-  const kept = await store.memberships(organisation, known!.segment, null, 10);
-  assert.deepEqual(kept.map(({ leftSeq }) => leftSeq! - known!.lastSeq).toSorted(), [101, 500]);
+  assert.equal(evaluated!.keptAfterSeq, known.lastSeq + 100);
+  const kept = await store.memberships(organisation, known.segment, null, 10);
+  assert.deepEqual(kept.map(({ leftSeq }) => leftSeq! - known.lastSeq).toSorted(), [101, 500]);
+});
+
+test('an evaluation that cannot delete departures ends, and says why', async (t) => {
+  const { folder, store, order } = await segmentIn(t);
+  await addManyChanges(store, order.organisation, []);
+  const failing = changed(store, {
+    expireMembershipsUpTo: () => Promise.reject(new Error('the disk is full')),
+  });
+  const service = { replicas: replicasOf(t, store, folder), onStuck };
+  assert.deepEqual(await evaluateSegments(service, failing, order, signal), { running: [] });
+  const [failed] = (await store.segments(order.organisation)).segments;
+  assert.match(failed!.failure!.reason, /the disk is full/);
 });

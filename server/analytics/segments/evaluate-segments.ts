@@ -1,7 +1,6 @@
 // Evaluates segments: compares the customers for whom a condition holds with the members in the store, and stores who
 // entered and who left.
 
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../../failure.ts';
 import type { OrganisationNumber } from '../../store/rows.ts';
@@ -31,23 +30,24 @@ export async function evaluateSegments(
   order: EvaluationOrder,
   signal: AbortSignal,
 ): Promise<EvaluationOutcome> {
-  const { organisation } = order;
+  const { organisation, token } = order;
   const { segments } = await store.segments(organisation);
   const running: string[] = [];
   for (const { name, segment } of segments.filter((each) => order.segments.includes(each.name))) {
     if (signal.aborted) break;
-    const key = { organisation, segment, token: randomUUID() };
+    const key = { organisation, segment, token };
     const begun = await begin(store, key, order.patienceMs, signal);
     if (begun === 'running') running.push(name);
     if (typeof begun === 'string') continue;
-    const { lastSeq, keptAfterSeq } = begun;
-    if (lastSeq - keptAfterSeq > KEPT_MEMBER_CHANGES)
-      await store.expireMembershipsUpTo(organisation, segment, lastSeq - KEPT_MEMBER_CHANGES);
-    const token = renewToken(store, key);
-    const options = { signal: AbortSignal.any([signal, token.lost]), subject: 'The evaluation' };
-    const reading = readReplica(service, order, options, (read) => evaluate(read, store, key, begun));
-    // The replica may still be waited for when the evaluation is ended.
-    const evaluated = await Promise.race([reading, whenAborted(token.lost, ended)]).finally(token.stop);
+    const renewal = renewToken(store, key);
+    const options = { signal: AbortSignal.any([signal, renewal.lost]), subject: 'The evaluation' };
+    const reading = readReplica(service, order, options, async (read) => {
+      await expireChanges(store, key, begun);
+      return evaluate(read, store, key, begun);
+    });
+    // The evaluation can be ended while it still waits for the replica.
+    const evaluated = await Promise.race([reading, whenAborted(renewal.lost)]).finally(renewal.stop);
+    if (evaluated === null) continue;
     if ('kind' in evaluated) await store.failEvaluation(key, Date.now(), evaluated.message);
     else await store.finishEvaluation(key, evaluated);
   }
@@ -71,40 +71,61 @@ async function begin(
   }
 }
 
-interface RenewedToken {
+interface Renewal {
   /** Aborted if the evaluation has been ended, because the segment was saved or deleted. */
   readonly lost: AbortSignal;
   stop(): void;
 }
 
 /** Renews the token until it is stopped, so that no other process regards the evaluation as abandoned. */
-function renewToken(store: SegmentStore, key: EvaluationKey): RenewedToken {
+function renewToken(store: SegmentStore, key: EvaluationKey): Renewal {
   const lost = new AbortController();
+  const stopped = new AbortController();
+  const { signal } = stopped;
   const renew = async (): Promise<void> => {
     if (!(await store.writeMemberChanges(key, 0, [], Date.now()))) lost.abort();
   };
-  // If the store fails, the evaluation's next write reports it.
-  const timer = setInterval(() => renew().catch(() => {}), RENEW_EVERY_MS);
-  return { lost: lost.signal, stop: () => clearInterval(timer) };
+  const repeat = async (): Promise<void> => {
+    for (;;) {
+      await sleep(RENEW_EVERY_MS, undefined, { signal });
+      // If the store fails, the evaluation's next write reports it.
+      await renew().catch(() => {});
+    }
+  };
+  // Stopping rejects the sleep.
+  repeat().catch(() => {});
+  return { lost: lost.signal, stop: () => stopped.abort() };
 }
 
-function whenAborted<Value>(signal: AbortSignal, value: Value): Promise<Value> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(value), { once: true }));
+/** Resolves to null when the signal is aborted. */
+function whenAborted(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(null), { once: true }));
 }
 
+/** Deletes departures if the segment has more changes than are kept. */
+async function expireChanges(
+  store: SegmentStore,
+  { organisation, segment }: EvaluationKey,
+  { lastSeq, keptAfterSeq }: Segment,
+): Promise<void> {
+  if (lastSeq - keptAfterSeq > KEPT_MEMBER_CHANGES)
+    await store.expireMembershipsUpTo(organisation, segment, lastSeq - KEPT_MEMBER_CHANGES);
+}
+
+/** Resolves to null if the evaluation has been ended. */
 async function evaluate(
   reading: Reading,
   store: SegmentStore,
   key: EvaluationKey,
   begun: Segment,
-): Promise<SegmentEvaluation | OrderRefusal> {
+): Promise<SegmentEvaluation | OrderRefusal | null> {
   const { replica, connection, asOf } = reading;
   const startedAtMs = performance.now();
   if ((await replica.membersSeq(connection, key.segment)) !== begun.lastSeq) return notBuilt;
   const members = await statementOf(store, key.organisation, begun.name, new Date(asOf.at));
   if (members instanceof Failure) return { kind: 'invalid', message: members.reason, position: null };
   const counts = await writeChanges(reading, store, key, begun, members);
-  if (counts === null) return ended;
+  if (counts === null) return null;
   return { atMs: Date.parse(asOf.at), ms: Math.round(performance.now() - startedAtMs), ...counts };
 }
 
@@ -112,12 +133,6 @@ const notBuilt: OrderRefusal = {
   kind: 'unavailable',
   message:
     "The copy of the organisation's data is still being made. The segment is evaluated again in a minute.",
-  position: null,
-};
-
-const ended: OrderRefusal = {
-  kind: 'unavailable',
-  message: 'The segment was saved or deleted during its evaluation.',
   position: null,
 };
 

@@ -1,4 +1,4 @@
-// Tests that PostgreSQL deletes many memberships in steps. Segments of every store are tested in ../segments.test.ts.
+// Tests that PostgreSQL deletes many memberships in steps, and only as long as it may. Segments of every store are tested in ../segments.test.ts.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -82,4 +82,18 @@ test('what an interrupted evaluation has written is deleted in steps', { timeout
   await assertInSteps(evaluation, () =>
     store.beginEvaluation({ ...key, token: randomUUID() }, EVALUATION_ABANDONED_MS + 2),
   );
+});
+
+test('an evaluation that is ended while it begins undoes nothing more', { timeout: 30_000 }, async (t) => {
+  const { store, key, lockLast, count } = await unfinishedEvaluation(t);
+  const release = await lockLast();
+  const beginning = store.beginEvaluation({ ...key, token: randomUUID() }, EVALUATION_ABANDONED_MS + 2);
+  while ((await count()) > MEMBERSHIPS_AT_ONCE) await sleep(10);
+  const definition = { name: 'a', note: null, conditionJson: '{}', uses: [] };
+  const saving = store.saveSegment(key.organisation, 1, definition, 1);
+  // The segment is saved now, or when the step that waits for the lock has ended.
+  await Promise.race([saving, sleep(500)]);
+  await release();
+  assert.equal(await beginning, null);
+  assert.ok(await saving);
 });

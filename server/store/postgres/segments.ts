@@ -39,6 +39,7 @@ import {
   setRevisionSql,
   undoLeavingSql,
 } from '../segment-table.ts';
+import { type UndoStep, undoAll } from '../segment-undo.ts';
 import {
   EVALUATION_ABANDONED_MS,
   type EvaluationKey,
@@ -104,16 +105,25 @@ export function segmentStore(connections: Connections): SegmentStore {
       const [row] = await sessions.run({ text: beginSql, values });
       if (row === undefined) return null;
       const begun = segmentOf(row);
-      const unfinished = [organisation, segment, begun.lastSeq];
-      await changeAll(sessions, enteredAfterSql, deleteEnteredSql, unfinished);
-      await changeAll(sessions, leftAfterSql, undoLeavingSql, unfinished);
-      return begun;
+      // Renewing the token locks the segment, so a step and the changes of a newer evaluation cannot overlap.
+      const undoSome = (stepAtMs: number): Promise<UndoStep> =>
+        sessions.transaction(async ({ run }) => {
+          const [kept] = await run({ text: keepTokenSql, values: [...valuesOf(key), stepAtMs] });
+          if (kept === undefined) return 'ended';
+          const unfinished = [organisation, segment, begun.lastSeq];
+          const hasUndone =
+            (await changeSome(run, enteredAfterSql, deleteEnteredSql, unfinished)) ||
+            (await changeSome(run, leftAfterSql, undoLeavingSql, unfinished));
+          return hasUndone ? 'some' : 'none';
+        });
+      return (await undoAll(nowMs, undoSome)) ? begun : null;
     },
 
     writeMemberChanges: (key, firstSeq, changes, nowMs) =>
       of(key.organisation).transaction(async ({ run }) => {
         const [kept] = await run({ text: keepTokenSql, values: [...valuesOf(key), nowMs] });
         if (kept === undefined) return false;
+        if (changes.length === 0) return true;
         const numbered = changes.map((change, position) => ({ ...change, seq: firstSeq + position }));
         const valuesOfAll = (some: typeof numbered) => [
           key.organisation,
@@ -246,20 +256,18 @@ async function removeMemberships(
   organisation: OrganisationNumber,
   segment: number,
 ): Promise<void> {
-  await changeAll(sessions, enteredAfterSql, deleteEnteredSql, [organisation, segment, 0]);
+  while (await changeSome(sessions.run, enteredAfterSql, deleteEnteredSql, [organisation, segment, 0]));
   await sessions.run({ text: deleteSegmentSql, values: [organisation, segment] });
 }
 
-/** Changes memberships in steps. `seqsSql` selects the numbers of those that are left. */
-async function changeAll(
-  { run }: Sessions,
+/** Returns false if no memberships were left. `seqsSql` selects the numbers of those that are left. */
+async function changeSome(
+  run: Run,
   seqsSql: string,
   changeSql: string,
   values: readonly number[],
-): Promise<void> {
-  let seqs: readonly TextRow[];
-  do {
-    seqs = await run({ text: seqsSql, values: [...values, MEMBERSHIPS_AT_ONCE] });
-    if (seqs.length > 0) await run({ text: changeSql, values: [...values, seqs.at(-1)![0]] });
-  } while (seqs.length === MEMBERSHIPS_AT_ONCE);
+): Promise<boolean> {
+  const seqs = await run({ text: seqsSql, values: [...values, MEMBERSHIPS_AT_ONCE] });
+  if (seqs.length > 0) await run({ text: changeSql, values: [...values, seqs.at(-1)![0]] });
+  return seqs.length > 0;
 }

@@ -40,6 +40,7 @@ import {
   setRevisionSql,
   undoLeavingSql,
 } from '../segment-table.ts';
+import { type UndoStep, undoAll } from '../segment-undo.ts';
 import {
   type DueSegment,
   type DueTimes,
@@ -139,11 +140,11 @@ export function segmentLists(prepare: Prepare) {
 export function segmentWrites(prepare: Prepare) {
   const run = (sql: string, values: readonly SQLInputValue[]): readonly SQLOutputValue[][] =>
     rowsOf(prepare, sql, values);
-  /** Returns true if more rows may be left. `seqsSql` selects the numbers of the rows. */
+  /** Returns false if no rows were left. `seqsSql` selects the numbers of the rows. */
   const changeSome = (seqsSql: string, changeSql: string, values: readonly SQLInputValue[]): boolean => {
     const seqs = run(seqsSql, [...values, MEMBERSHIPS_AT_ONCE]);
     if (seqs.length > 0) run(changeSql, [...values, seqs.at(-1)![0]!]);
-    return seqs.length === MEMBERSHIPS_AT_ONCE;
+    return seqs.length > 0;
   };
   const valuesOf = ({ organisation, segment, token }: EvaluationKey): SQLInputValue[] => [
     organisation,
@@ -177,14 +178,19 @@ export function segmentWrites(prepare: Prepare) {
       return row === undefined ? null : segmentOf(row);
     },
 
-    /** Deletes some of those who entered after a number. Returns true if more may be left. */
-    deleteEnteredAfter(organisation: OrganisationNumber, segment: number, afterSeq: number): boolean {
-      return changeSome(enteredAfterSql, deleteEnteredSql, [organisation, segment, afterSeq]);
+    /** Undoes some of the changes after a number that an interrupted evaluation has written. */
+    undoSome(key: EvaluationKey, afterSeq: number, nowMs: number): UndoStep {
+      if (run(keepTokenSql, [...valuesOf(key), nowMs]).length === 0) return 'ended';
+      const values = [key.organisation, key.segment, afterSeq];
+      const hasUndone =
+        changeSome(enteredAfterSql, deleteEnteredSql, values) ||
+        changeSome(leftAfterSql, undoLeavingSql, values);
+      return hasUndone ? 'some' : 'none';
     },
 
-    /** Makes some of those who left after a number members again. Returns true if more may be left. */
-    undoLeavingAfter(organisation: OrganisationNumber, segment: number, afterSeq: number): boolean {
-      return changeSome(leftAfterSql, undoLeavingSql, [organisation, segment, afterSeq]);
+    /** Returns false if there were none. */
+    removeSomeMemberships(organisation: OrganisationNumber, segment: number): boolean {
+      return changeSome(enteredAfterSql, deleteEnteredSql, [organisation, segment, 0]);
     },
 
     deleteMarkedSegment(organisation: OrganisationNumber, segment: number): void {
@@ -259,7 +265,7 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
     bytes: rows * STORED_BYTES,
   });
   const removeMemberships = async (organisation: OrganisationNumber, segment: number): Promise<void> => {
-    while (await writer.call('deleteEnteredAfter', [organisation, segment, 0], someRows(organisation)));
+    while (await writer.call('removeSomeMemberships', [organisation, segment], someRows(organisation)));
     await writer.call('deleteMarkedSegment', [organisation, segment], { organisation });
   };
   const expire = async (
@@ -279,13 +285,13 @@ export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
       writer.call('markSegmentDeleted', [organisation, ...args], { organisation }),
     dueSegments: (due) => reader.call('dueSegments', [due], nobodys),
     async beginEvaluation(key, nowMs) {
-      const { organisation, segment } = key;
+      const { organisation } = key;
       const begun = await writer.call('beginEvaluation', [key, nowMs], { organisation });
       if (begun === null) return null;
-      const unfinished = [organisation, segment, begun.lastSeq] as const;
-      while (await writer.call('deleteEnteredAfter', [...unfinished], someRows(organisation)));
-      while (await writer.call('undoLeavingAfter', [...unfinished], someRows(organisation)));
-      return begun;
+      const isUndone = await undoAll(nowMs, (stepAtMs) =>
+        writer.call('undoSome', [key, begun.lastSeq, stepAtMs], someRows(organisation)),
+      );
+      return isUndone ? begun : null;
     },
     writeMemberChanges: (key, firstSeq, changes, nowMs) =>
       writer.call(
