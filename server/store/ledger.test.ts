@@ -444,6 +444,21 @@ for (const { name, open } of testStores) {
         assert.equal(await store.latestEntry(organisation), 0);
       });
 
+      test('contains no single interaction that is stored already', async () => {
+        await begin();
+        const [stored, twice, other] = [interactionRow(), interactionRow(), interactionRow()];
+        await ledger.interact(stored);
+        const written = await Promise.all([stored, twice, twice, other].map((row) => ledger.interact(row)));
+        const created = written.map((one) => (one.kind === 'written' ? one.tallies[0]!.created : null));
+        assert.deepEqual(created.toSorted(), [0, 0, 1, 1]);
+        const entries = await ledger.entries();
+        assert.equal(
+          entries.reduce((sum, entry) => sum + entry.created, 0),
+          3,
+        );
+        assert.equal(await store.latestEntry(ledger.organisation), entries.length);
+      });
+
       test('contains all single interactions of a key that are committed together', async () => {
         await begin();
         const rows = Array.from({ length: 60 }, () => interactionRow());

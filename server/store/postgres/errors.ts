@@ -22,6 +22,9 @@ export class RefusedCopy extends Error {
   }
 }
 
+/** Thrown by an insertion if one of its rows exists. */
+export class RowExists extends Error {}
+
 /** Serialization failure and deadlock. The server has rolled back the transaction. */
 const conflictStates: ReadonlySet<string> = new Set(['40001', '40P01']);
 /** The states of errors that affect every statement, not only the one that was sent. */
@@ -43,8 +46,9 @@ const unavailableStates: ReadonlySet<string> = new Set(['40003', '42501', '55P03
  * internal errors. Citus also reports a worker that is lost during a transaction as an internal error.
  */
 const unavailableClasses: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
+const UNIQUE_VIOLATION = '23505';
 /** The states of a unique violation, and of every failure of a copy on a Citus worker. */
-const refusedCopyStates: ReadonlySet<string> = new Set(['23505', 'XX000']);
+const refusedCopyStates: ReadonlySet<string> = new Set([UNIQUE_VIOLATION, 'XX000']);
 const STATEMENT_TIMED_OUT = '57014';
 
 function sqlStateOf(error: unknown): string | null {
@@ -96,7 +100,8 @@ export function asStoreError(error: unknown): Error {
     unavailableClasses.has(state.slice(0, 2)) ||
     isMovedShard(state, messageOf(error));
   if (isUnavailable) return unavailable(message, error);
-  return new Error(`PostgreSQL refused a statement: ${message}`);
+  const refusal = `PostgreSQL refused a statement: ${message}`;
+  return state === UNIQUE_VIOLATION ? new RowExists(refusal) : new Error(refusal);
 }
 
 /**

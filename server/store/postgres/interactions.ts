@@ -6,27 +6,27 @@ import { interactionListing, interactionPosition } from '../listing.ts';
 import { catalogueTables } from '../tables.ts';
 import { callsOf, listsOf, mixedGroups } from './connection-slots.ts';
 import type { Connections, Run } from './connections.ts';
+import { RowExists } from './errors.ts';
 import { writeOnce } from './idempotency-records.ts';
 import { groupWrites, type SentInteraction } from './interaction-groups.ts';
 import { type AppendedEntry, appendEntries } from './ledger.ts';
 import { countOf, pageOf, rowByKey } from './pages.ts';
-import { type RowOutcome, tallyOf, upsert } from './upserts.ts';
+import { insertion, type RowOutcome, tallyOf, upsert } from './upserts.ts';
 
 const table = catalogueTables.interactions;
 
 const idPosition = table.columns.findIndex(({ name }) => name === table.key);
 
 export function interactionStore(connections: Connections): InteractionStore {
-  const writeAll = async (run: Run, group: readonly SentInteraction[]): Promise<readonly RowOutcome[]> => {
-    const outcomes = await upsert(run, table, group);
-    await appendEntries(run, entriesOf(group, outcomes));
-    return outcomes;
-  };
-  const writeGrouped = groupWrites((group, owner) =>
-    connections
-      .for(owner === null ? mixedGroups : callsOf(owner))
-      .transaction(({ run }) => writeAll(run, group)),
-  );
+  const writeGrouped = groupWrites(async (group, owner) => {
+    const { transaction } = connections.for(owner === null ? mixedGroups : callsOf(owner));
+    try {
+      return await transaction(({ run }) => insertAll(run, group));
+    } catch (error) {
+      if (error instanceof RowExists) return transaction(({ run }) => mergeAll(run, group));
+      throw error;
+    }
+  });
   return {
     async writeInteraction({ organisation, row, idempotencyRecord, entry }) {
       const sent = row === null ? [] : [{ organisation, row, entry }];
@@ -58,6 +58,24 @@ export function interactionStore(connections: Connections): InteractionStore {
     countInteractions: (organisation) =>
       countOf(connections.for(listsOf(organisation)).run, table, organisation),
   };
+}
+
+/**
+ * Inserts the interactions and adds their entries in one statement. Throws a RowExists if one of them is stored, which
+ * is rare: an id is stored only if its group is written again.
+ */
+async function insertAll(run: Run, group: readonly SentInteraction[]): Promise<readonly RowOutcome[]> {
+  const outcomes = group.map((): RowOutcome => 'created');
+  const entries = entriesOf(group, outcomes);
+  if (entries.length === 0) return mergeAll(run, group);
+  await appendEntries(run, entries, await insertion(table, group));
+  return outcomes;
+}
+
+async function mergeAll(run: Run, group: readonly SentInteraction[]): Promise<readonly RowOutcome[]> {
+  const outcomes = await upsert(run, table, group);
+  await appendEntries(run, entriesOf(group, outcomes));
+  return outcomes;
 }
 
 /** Returns one entry for the stored interactions of each key. */

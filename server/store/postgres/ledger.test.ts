@@ -10,7 +10,7 @@ import { USAGE_GROUP_ENTRIES } from '../ledger-table.ts';
 import { openStore } from '../open-store.ts';
 import type { OrganisationNumber } from '../rows.ts';
 import type { Store } from '../store.ts';
-import { recordRow } from '../test-rows.ts';
+import { interactionRow, recordRow } from '../test-rows.ts';
 import { type TestDatabase, testServer } from './test-server.ts';
 
 const STEP_MS = 10;
@@ -98,4 +98,40 @@ test('an entry that completes a group while entries expire is counted once', asy
   await expiring;
   assert.equal(await uploads(), USAGE_GROUP_ENTRIES);
   assert.deepEqual(await store.ledgerSize(), { entries: 0, ids: 0 });
+});
+
+test('interactions that wait for a row do not keep the number of an upload from being taken', async (t) => {
+  const { database, store, organisation, ask } = await emptyStore(t);
+  const interaction = { organisation, row: interactionRow(), idempotencyRecord: null, entry: origin() };
+  const createdBy = async (): Promise<number> => {
+    const written = await store.writeInteraction(interaction);
+    assert.ok(written.kind === 'written');
+    return written.tallies[0]!.created;
+  };
+  assert.equal(await createdBy(), 1);
+  const holder = new pg.Client(database.url);
+  await holder.connect();
+  for (const [ending, created] of [
+    ['ROLLBACK', 0],
+    ['COMMIT', 1],
+  ] as const) {
+    await holder.query('BEGIN; DELETE FROM interactions');
+    const writing = createdBy();
+    const sql = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '${database.name}'`;
+    while ((await ask(sql)).length === 0) await sleep(STEP_MS);
+    const latest = await store.latestEntry(organisation);
+    const uploaded = await store.write({
+      organisation,
+      type: 'tags',
+      batches: [[recordRow('tags')]],
+      idempotencyRecord: null,
+      entry: { ...origin(), received: 1 },
+    });
+    assert.ok(uploaded.kind === 'written');
+    assert.equal(uploaded.seq, latest + 1);
+    await holder.query(ending);
+    assert.equal(await writing, created);
+    assert.equal(await store.latestEntry(organisation), latest + 1 + created);
+  }
+  await holder.end();
 });

@@ -4,7 +4,7 @@
 import type { OrganisationNumber, Row, Tally } from '../rows.ts';
 import { quoted, quotedList, type Table } from '../tables.ts';
 import { codecs } from './codecs.ts';
-import type { Run, Session } from './connections.ts';
+import type { Run, Session, Statement } from './connections.ts';
 import { arrayOf, copyTextOf } from './row-text.ts';
 import { ORGANISATION_TYPE } from './schema.ts';
 
@@ -33,20 +33,8 @@ export async function upsert(
 ): Promise<readonly RowOutcome[]> {
   if (owned.length === 0) return [];
   const keyPosition = table.columns.findIndex(({ name }) => name === table.key);
-  // Rows are locked in the order of the statement. If all statements use the same order, they cannot deadlock.
-  const sorted = owned.toSorted(
-    (a, b) => a.organisation - b.organisation || (a.row[keyPosition]! < b.row[keyPosition]! ? -1 : 1),
-  );
-  const rows = sorted.map(({ row }) => row);
-  checkWidths(table, rows);
-  const returned = await run({
-    name: `upsert ${table.name}`,
-    text: upsertSql(table),
-    values: [
-      `{${sorted.map(({ organisation }) => organisation).join(',')}}`,
-      ...(await arraysOf(table, rows)),
-    ],
-  });
+  const values = await sentValues(table, owned);
+  const returned = await run({ name: `upsert ${table.name}`, text: upsertSql(table), values });
   const outcomes = new Map<string, RowOutcome>();
   for (const [organisation, key, isNew] of returned) {
     outcomes.set(`${organisation} ${key}`, isNew === 't' ? 'created' : 'updated');
@@ -58,6 +46,30 @@ export async function upsert(
     outcomes.delete(key);
     return outcome;
   });
+}
+
+/**
+ * Returns a statement that inserts the rows and returns 1 for each. It fails with a RowExists if one of them is stored.
+ * If all of them are new, it takes less time than an upsert.
+ */
+export async function insertion(table: Table, owned: readonly OwnedRow[]): Promise<Statement> {
+  return {
+    name: `insert ${table.name}`,
+    text: `${insertSql(table)} RETURNING 1`,
+    values: await sentValues(table, owned),
+  };
+}
+
+/** Returns the values of the parameters of `insertSql`. */
+async function sentValues(table: Table, owned: readonly OwnedRow[]): Promise<readonly string[]> {
+  const keyPosition = table.columns.findIndex(({ name }) => name === table.key);
+  // Rows are locked in the order of the statement. If all statements use the same order, they cannot deadlock.
+  const sorted = owned.toSorted(
+    (a, b) => a.organisation - b.organisation || (a.row[keyPosition]! < b.row[keyPosition]! ? -1 : 1),
+  );
+  const rows = sorted.map(({ row }) => row);
+  checkWidths(table, rows);
+  return [`{${sorted.map(({ organisation }) => organisation).join(',')}}`, ...(await arraysOf(table, rows))];
 }
 
 function checkWidths({ name, columns }: Table, rows: readonly Row[]): void {
@@ -113,17 +125,22 @@ function upsertSql(table: Table): string {
  * supports all of this for distributed tables.
  */
 function buildUpsertSql(table: Table): string {
-  const { name, key, columns } = table;
+  const { key, columns } = table;
   const names = columns.map((column) => column.name);
   const values = names.filter((column) => column !== key);
-  const all = quotedList(['organisation', ...names]);
   const update = `UPDATE
       SET ${values.map((column) => `${quoted(column)} = excluded.${quoted(column)}`).join(', ')}
       WHERE ${isReplacedSql(table)}`;
-  return `INSERT INTO ${quoted(name)} AS stored (${all})
-    SELECT ${all} FROM unnest($1::${ORGANISATION_TYPE}[], ${arraysSql(table)}) AS sent (${all})
+  return `${insertSql(table)}
     ON CONFLICT ("organisation", ${quoted(key)}) DO ${table.isInsertOnly ? 'NOTHING' : update}
     RETURNING "organisation", ${quoted(key)}, xmax = 0`;
+}
+
+/** Returns the statement that inserts rows. Its first parameter is an array with their organisations. */
+function insertSql(table: Table): string {
+  const all = quotedList(['organisation', ...table.columns.map(({ name }) => name)]);
+  return `INSERT INTO ${quoted(table.name)} AS stored (${all})
+    SELECT ${all} FROM unnest($1::${ORGANISATION_TYPE}[], ${arraysSql(table)}) AS sent (${all})`;
 }
 
 /** Returns the SQL of the parameters from $2 on. Each parameter is an array with the values of one column. */
