@@ -13,7 +13,7 @@ import { replicaTables } from '../replica-tables.ts';
 import { CATCH_UP_MS, DamagedReplica, isDamage, type ReplicaService, withReplica } from '../replica-use.ts';
 import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
-import { QueryFailed, type QueryFailure } from './query-errors.ts';
+import { isStuck, QueryFailed, type QueryFailure } from './query-errors.ts';
 import type { QueryParser } from './query-parser.ts';
 import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
@@ -148,10 +148,6 @@ async function writePieces(
     waiting = '';
   }
   response.end(waiting);
-}
-
-function isStuck(failure: object | null): boolean {
-  return failure !== null && 'isStuck' in failure && failure.isStuck === true;
 }
 
 function rendered(

@@ -7,6 +7,11 @@ export type QueryFailure =
   | { readonly kind: 'too_large'; readonly message: string }
   | { readonly kind: 'cancelled'; readonly message: string; readonly isStuck: boolean };
 
+/** Returns whether DuckDB did not stop the query. Anything else than such a failure is not stuck. */
+export function isStuck(result: object | null): boolean {
+  return result !== null && 'isStuck' in result && result.isStuck === true;
+}
+
 /** Thrown while the rows are read, when it is too late to return the failure. */
 export class QueryFailed extends Error {
   readonly failure: QueryFailure;

@@ -11,7 +11,7 @@ import {
 } from '@duckdb/node-api';
 import { BEGIN_READING } from '../duckdb.ts';
 import { QueryClock } from './query-clock.ts';
-import { QueryFailed, type QueryFailure } from './query-errors.ts';
+import { isStuck, QueryFailed, type QueryFailure } from './query-errors.ts';
 
 /** A value for a parameter of a query. */
 export type QueryParameter = string | number | boolean | null;
@@ -73,7 +73,7 @@ export async function runQuery(
 async function failureOf(error: unknown, connection: DuckDBConnection): Promise<QueryFailure> {
   const failure = error instanceof QueryFailed ? error.failure : null;
   // A stuck query would delay the end of its transaction too.
-  if (failure === null || !('isStuck' in failure && failure.isStuck)) await connection.run('ROLLBACK');
+  if (!isStuck(failure)) await connection.run('ROLLBACK');
   if (failure === null) throw error;
   return failure;
 }
