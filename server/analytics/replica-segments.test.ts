@@ -71,7 +71,7 @@ const evaluate = async (
 };
 
 const membersIn = async (replica: Replica): Promise<unknown[][]> => {
-  await replica.catchUp(PATIENCE_MS);
+  await replica.catchUp(await replica.wanted(), PATIENCE_MS);
   const connection = await replica.connect();
   try {
     const found = await connection.runAndReadAll(
@@ -116,7 +116,7 @@ test('a segment that is saved or deleted while the replica catches up is not wai
       },
     });
     const replica = openReplica(`${change}.duckdb`, changing);
-    await replica.catchUp(PATIENCE_MS);
+    await replica.catchUp(await replica.wanted(), PATIENCE_MS);
     assert.equal(calls, 2);
     await replica.close();
   }

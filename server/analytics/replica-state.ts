@@ -3,6 +3,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import type { ChangePosition } from '../store/ledger.ts';
+import { BEGIN_READING } from './duckdb.ts';
 import type { SegmentState } from './replica-segments.ts';
 
 export interface ReplicaState {
@@ -17,6 +18,8 @@ export interface ReplicaState {
   readonly segments: readonly SegmentState[];
 }
 
+const STATE_SQL = 'SELECT state FROM replica_state';
+
 /**
  * Thrown if the replica cannot be continued: its file is damaged, or it does not fit the ledger, for example because the
  * store was restored from a backup.
@@ -29,9 +32,18 @@ export function seqOf({ type, position, uploadsSeq }: ReplicaState): number {
   return type === null ? Math.min(ids === null ? seq : seq - 1, uploadsSeq) : 0;
 }
 
+/** Begins a transaction that can only read. Returns the state that it sees. */
+export function beginReading(connection: DuckDBConnection): Promise<ReplicaState> {
+  return stateFrom(connection, `${BEGIN_READING}; ${STATE_SQL}`);
+}
+
 /** Returns the state that the connection's current transaction sees. */
-export async function stateIn(connection: DuckDBConnection): Promise<ReplicaState> {
-  const found = await connection.runAndReadAll('SELECT state FROM replica_state');
+export function stateIn(connection: DuckDBConnection): Promise<ReplicaState> {
+  return stateFrom(connection, STATE_SQL);
+}
+
+async function stateFrom(connection: DuckDBConnection, sql: string): Promise<ReplicaState> {
+  const found = await connection.runAndReadAll(sql);
   const [row] = found.getRows() as [string][];
   return JSON.parse(row![0]) as ReplicaState;
 }

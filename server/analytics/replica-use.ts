@@ -81,7 +81,8 @@ export function readReplica<Result>(
 ): Promise<Result | OrderRefusal> {
   const { timeoutMs } = order;
   return withReplica(replicas, order, async (replica) => {
-    const wanted = await replica.catchUp(CATCH_UP_MS);
+    const wanted = await replica.wanted();
+    await replica.catchUp(wanted, CATCH_UP_MS);
     const { connection, asOf } = await replica.begin(wanted);
     const clock = new QueryClock(connection, '', { withinMs: timeoutMs, signal });
     try {

@@ -30,7 +30,7 @@ import { type Store, StoreUnavailable } from '../store/store.ts';
 import { type TestDatabases, testDatabases } from '../store/test-databases.ts';
 import { everyInteraction, everyRecord } from '../store/test-lists.ts';
 import { anyRow, interactionRow, recordRow } from '../store/test-rows.ts';
-import { type AsOf, Replica } from './replica.ts';
+import { type AsOf, Replica, type Wanted } from './replica.ts';
 import { recordTables } from './replica-tables.ts';
 import type { ReplicaOrder } from './test-replica-process.ts';
 
@@ -52,6 +52,12 @@ function storedFormSql({ name, type }: { readonly name: string; readonly type: s
   const column = `"${name}"`;
   if (type === 'TIMESTAMPTZ') return `strftime(${column} AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ')`;
   return type === 'UUID' || type === 'DATE' ? `${column}::VARCHAR` : column;
+}
+
+async function broughtUpToDate(replica: Replica): Promise<Wanted> {
+  const wanted = await replica.wanted();
+  await replica.catchUp(wanted, PATIENCE_MS);
+  return wanted;
 }
 
 for (const databases of testDatabases) {
@@ -116,7 +122,8 @@ for (const databases of testDatabases) {
     };
 
     const caughtUp = async (patienceMs: number): Promise<AsOf> => {
-      const wanted = await replica.catchUp(patienceMs);
+      const wanted = await replica.wanted();
+      await replica.catchUp(wanted, patienceMs);
       const { connection, asOf } = await replica.begin(wanted);
       replica.disconnect(connection);
       return asOf;
@@ -184,7 +191,7 @@ for (const databases of testDatabases) {
           await begin();
           for (const step of taken) {
             if (step === 'interact') await interact();
-            else if (step === 'catch up') await replica.catchUp(PATIENCE_MS);
+            else if (step === 'catch up') await broughtUpToDate(replica);
             else if (step === 'reopen') {
               await replica.close();
               replica = openReplica();
@@ -281,12 +288,12 @@ for (const databases of testDatabases) {
       replica = new Replica(fileOf(organisation), optionsIn(folder), failing, organisation, (report) =>
         reports.push(report),
       );
-      await assert.rejects(replica.catchUp(PATIENCE_MS), StoreUnavailable);
+      await assert.rejects(broughtUpToDate(replica), StoreUnavailable);
       isDown = false;
       await assertSame();
       await upload('tags', [recordRow('tags')]);
       isDown = true;
-      await assert.rejects(replica.catchUp(PATIENCE_MS), StoreUnavailable);
+      await assert.rejects(broughtUpToDate(replica), StoreUnavailable);
       isDown = false;
       await assertSame();
       await replica.close();
@@ -330,7 +337,7 @@ for (const databases of testDatabases) {
 
     test('is read in transactions that cannot write', async () => {
       await begin();
-      const { connection } = await replica.begin(await replica.catchUp(PATIENCE_MS));
+      const { connection } = await replica.begin(await broughtUpToDate(replica));
       await assert.rejects(connection.run('DELETE FROM tags'), /read-only/);
       replica.disconnect(connection);
       await replica.close();

@@ -7,9 +7,9 @@ import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record
 import { settledWithin } from '../settled-within.ts';
 import type { ColumnarRows, LedgerStore } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
-import type { SegmentStore } from '../store/segments.ts';
+import type { SegmentSet, SegmentStore } from '../store/segments.ts';
 import { StoreUnavailable } from '../store/store.ts';
-import { BEGIN_READING, openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
+import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
 import { changeParts, entryAt, type Part, type Source, snapshotParts, uploadParts } from './replica-parts.ts';
 import {
   copyMembers,
@@ -19,7 +19,7 @@ import {
   removeMembers,
   type SegmentState,
 } from './replica-segments.ts';
-import { type ReplicaState, seqOf, stateIn, Unusable } from './replica-state.ts';
+import { beginReading, type ReplicaState, seqOf, stateIn, Unusable } from './replica-state.ts';
 import {
   createReplicaTableSql,
   recordTables,
@@ -39,10 +39,12 @@ export interface AsOf {
   readonly complete: boolean;
 }
 
-/** What a query should see: everything that the ledger has when the query arrives. */
+/** What a query should see: everything that the store has when the query arrives. */
 export interface Wanted {
+  /** The last entry of the ledger. */
   readonly seq: number;
   readonly at: Date;
+  readonly segments: SegmentSet;
 }
 
 /** A transaction that can only read, and what it sees. */
@@ -99,18 +101,23 @@ export class Replica {
     this.#report = report;
   }
 
-  /**
-   * Resolves when the replica contains everything that is in the ledger now, or after `patienceMs`. The replica
-   * continues to catch up after that. The members of segments are brought up to date, too.
-   */
-  async catchUp(patienceMs: number): Promise<Wanted> {
+  /** Reads what the store has now. */
+  async wanted(): Promise<Wanted> {
     const at = new Date();
-    const deadlineMs = performance.now() + patienceMs;
     const { store, organisation } = this.#source;
-    const [seq, { revision, segments }] = await Promise.all([
+    const [seq, segments] = await Promise.all([
       store.latestEntry(organisation),
       store.segments(organisation),
     ]);
+    return { seq, at, segments };
+  }
+
+  /**
+   * Resolves when the replica contains everything that is wanted, or after `patienceMs`. The replica continues to catch up
+   * after that. The members of segments are brought up to date, too.
+   */
+  async catchUp({ seq, segments: { revision, segments } }: Wanted, patienceMs: number): Promise<void> {
+    const deadlineMs = performance.now() + patienceMs;
     const isBehind = (): boolean =>
       !this.#isFollowing ||
       this.#lacksThreads ||
@@ -127,21 +134,19 @@ export class Replica {
       const leftMs = deadlineMs - performance.now();
       if (!(await settledWithin(this.#syncing, Math.max(0, leftMs)))) break;
     }
-    return { seq, at };
   }
 
   /**
-   * Begins a transaction that can only read, on a connection of its own that the caller gives back to `disconnect`.
-   * `wanted` is the result of `catchUp`.
+   * Begins a transaction that can only read, on a connection of its own that the caller gives back to `disconnect`. Says
+   * whether it sees everything that is wanted.
    */
-  async begin(wanted: Wanted): Promise<ReadTransaction> {
+  async begin({ seq: wantedSeq, at }: Wanted): Promise<ReadTransaction> {
     const connection = await this.connect();
     try {
-      await connection.run(BEGIN_READING);
-      const state = await stateIn(connection);
+      const state = await beginReading(connection);
       const seq = seqOf(state);
-      const complete = state.type === null && seq >= wanted.seq;
-      return { connection, asOf: { seq, at: wanted.at.toISOString(), complete } };
+      const complete = state.type === null && seq >= wantedSeq;
+      return { connection, asOf: { seq, at: at.toISOString(), complete } };
     } catch (error) {
       this.disconnect(connection);
       throw error;

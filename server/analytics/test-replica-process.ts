@@ -15,5 +15,5 @@ const { database, organisation, path, options } = JSON.parse(process.argv[2]!) a
 const store = await openStore(database);
 const replica = new Replica(path, options, store, organisation, () => {});
 process.stdout.write('begins\n');
-await replica.catchUp(60_000);
+await replica.catchUp(await replica.wanted(), 60_000);
 setInterval(() => {}, 1000);

@@ -55,9 +55,13 @@ function runOnReplica(
   signal: AbortSignal,
 ): Promise<OrderRefusal | null> {
   return withReplica(service.replicas, order, async (replica, placeWanted) => {
-    const refusal = await checkQuery(service.parser, order.sql, tableNames);
+    const [refusal, wanted] = await Promise.all([
+      checkQuery(service.parser, order.sql, tableNames),
+      replica.wanted(),
+    ]);
     if (refusal !== null) return refusal;
-    const transaction = await replica.begin(await replica.catchUp(CATCH_UP_MS));
+    await replica.catchUp(wanted, CATCH_UP_MS);
+    const transaction = await replica.begin(wanted);
     const forget = destroyOnceWanted(response, placeWanted, order.timeoutMs);
     const failure = await send(replica, exported, order, transaction, response, signal).finally(forget);
     if (failure === null) return null;

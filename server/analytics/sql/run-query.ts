@@ -231,6 +231,7 @@ class ResultStream implements RunningQuery {
     { statement, result, first }: StartedQuery,
     maxRows: number,
   ): AsyncGenerator<QueryRows> {
+    let isEnded = false;
     try {
       let chunk = first;
       while (chunk !== null && chunk.rowCount > 0) {
@@ -242,11 +243,12 @@ class ResultStream implements RunningQuery {
         if (this.#isTruncated) return;
         chunk = await clock.wait(() => result.fetchChunk());
       }
-      if (await isAborted(connection)) await this.#failAgain(connection, clock, statement);
+      isEnded = await endIfComplete(connection);
+      if (!isEnded) await this.#failAgain(connection, clock, statement);
     } finally {
       if (!clock.isStuck) {
         // This also ends a query of which not all rows have been read.
-        await connection.run('ROLLBACK');
+        if (!isEnded) await connection.run('ROLLBACK');
         statement.destroySync();
       }
     }
@@ -266,15 +268,15 @@ class ResultStream implements RunningQuery {
 }
 
 /**
- * Returns whether the query has failed after its first rows. DuckDB's library then ends the rows as if they were complete,
- * but the transaction is aborted.
+ * Ends the transaction. Returns false if the query has failed after its first rows: DuckDB's library then ends the rows as
+ * if they were complete, but the transaction runs no further query.
  */
-async function isAborted(connection: DuckDBConnection): Promise<boolean> {
+async function endIfComplete(connection: DuckDBConnection): Promise<boolean> {
   try {
-    await connection.run('SELECT 1');
-    return false;
-  } catch {
+    await connection.run('SELECT 1; ROLLBACK');
     return true;
+  } catch {
+    return false;
   }
 }
 
