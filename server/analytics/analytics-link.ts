@@ -1,12 +1,8 @@
 // A server's link to the analytics process. It starts the process when it is needed first, and again if it has ended.
 
-import { spawn } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
-import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import {
   type AnalyticsSetup,
   type EvaluationOrder,
@@ -17,11 +13,11 @@ import {
   type PreviewOrder,
   REFUSED_STATUS,
   type ReportOrder,
-  SETUP_VARIABLE,
   type SqlOrder,
   socketPath,
 } from './analytics-orders.ts';
 import type { AnsweredExplanation } from './segments/answer-segments.ts';
+import { startAnalytics } from './start-analytics.ts';
 
 const START_TIMEOUT_MS = 10_000;
 const TRY_AGAIN_MS = 20;
@@ -29,21 +25,19 @@ const TRY_AGAIN_MS = 20;
 const START_AGAIN_AFTER_MS = 5000;
 /** An organisation can end the process several times before its analytics is paused. */
 const MOST_SENDS = 5;
-/** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
-const POOL_THREADS = 24;
 
 export type OrderResult =
   | { readonly kind: 'result'; readonly body: IncomingMessage }
   | { readonly kind: 'refused'; readonly refusal: OrderRefusal };
 
-interface EndedProcess {
-  /** Null if a signal ended the process. */
-  readonly code: number | null;
-  readonly lastLine: string;
+interface StartedProcess {
+  /** Whether this server has connected to the process. If not, its end is a failed start. */
+  hasServed: boolean;
+  readonly ended: Promise<void>;
 }
 
 interface FailedStart {
-  readonly error: Error;
+  readonly reason: string;
   readonly untilMs: number;
 }
 
@@ -55,8 +49,7 @@ export class AnalyticsLink {
   readonly #log: (message: string) => void;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #closing = new AbortController();
-  /** Settles when the process that was started has ended. */
-  #started: Promise<EndedProcess> | null = null;
+  #started: StartedProcess | null = null;
   #failedStart: FailedStart | null = null;
   #reaching: Promise<IncomingMessage> | null = null;
   /** The connection that keeps the process alive. */
@@ -170,73 +163,45 @@ export class AnalyticsLink {
     staying.destroy();
   }
 
+  /** Starts the process if none runs, and connects to it. */
   async #stay(): Promise<IncomingMessage> {
     const deadlineMs = performance.now() + START_TIMEOUT_MS;
-    let own: Promise<EndedProcess> | null = null;
     for (;;) {
-      try {
-        const staying = await this.#send('/stay', '', this.#closing.signal, deadlineMs - performance.now());
-        const leave = (): void => this.#leave(staying);
-        staying.on('close', leave).on('error', leave).resume();
-        staying.socket.unref();
-        this.#staying = staying;
-        return staying;
-      } catch (error) {
-        if (this.#closing.signal.aborted) throw error;
-        const nowMs = performance.now();
-        if (nowMs > deadlineMs) throw new Error(`it did not start within ${START_TIMEOUT_MS / 1000} s`);
-        if (own === null && this.#started === null) {
-          if (nowMs < (this.#failedStart?.untilMs ?? 0)) throw this.#failedStart!.error;
-          own = this.#start().finally(() => {
-            this.#started = null;
-          });
-          this.#started = own;
-        }
-        // An earlier process, which has served queries, may end just now. That is not a failed start.
-        const ended = await Promise.race([own ?? this.#started!, sleep(TRY_AGAIN_MS)]);
-        // The code is 0 if another process runs already.
-        if (own !== null && ended !== undefined && ended.code !== 0) throw this.#failStart(ended);
-        if (ended !== undefined) own = null;
-        await sleep(TRY_AGAIN_MS);
-      }
+      const staying = await this.#join(deadlineMs - performance.now());
+      if (staying !== null) return staying;
+      const nowMs = performance.now();
+      if (nowMs > deadlineMs) throw new Error(`it did not start within ${START_TIMEOUT_MS / 1000} s`);
+      if (nowMs < (this.#failedStart?.untilMs ?? 0)) throw new Error(this.#failedStart!.reason);
+      this.#started ??= this.#start();
+      await Promise.race([this.#started.ended, sleep(TRY_AGAIN_MS)]);
     }
   }
 
-  #failStart({ lastLine }: EndedProcess): Error {
-    const error = new Error(lastLine || 'it ended when it was started');
-    this.#failedStart = { error, untilMs: performance.now() + START_AGAIN_AFTER_MS };
-    return error;
+  /** Connects to the process. Resolves to null if none runs. */
+  async #join(withinMs: number): Promise<IncomingMessage | null> {
+    try {
+      const staying = await this.#send('/stay', '', this.#closing.signal, withinMs);
+      const leave = (): void => this.#leave(staying);
+      staying.on('close', leave).on('error', leave).resume();
+      staying.socket.unref();
+      this.#staying = staying;
+      if (this.#started !== null) this.#started.hasServed = true;
+      return staying;
+    } catch (error) {
+      if (this.#closing.signal.aborted) throw error;
+      return null;
+    }
   }
 
-  /** Starts the process. Resolves when it has ended, which it does at once if another one runs. */
-  async #start(): Promise<EndedProcess> {
-    mkdirSync(this.#setup.folder, { recursive: true, mode: 0o700 });
-    const program = fileURLToPath(new URL('./analytics-process.ts', import.meta.url));
-    const env = {
-      ...process.env,
-      [SETUP_VARIABLE]: JSON.stringify(this.#setup),
-      UV_THREADPOOL_SIZE: String(POOL_THREADS),
-    };
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
-      env,
-      detached: true,
-      stdio: ['ignore', 'ignore', 'pipe'],
+  #start(): StartedProcess {
+    const started = { hasServed: false };
+    const ended = startAnalytics(this.#setup, this.#log).then(({ code, lastLine }) => {
+      this.#started = null;
+      // The code is 0 if another process runs already.
+      if (code === 0 || started.hasServed) return;
+      this.#failedStart = { reason: lastLine, untilMs: performance.now() + START_AGAIN_AFTER_MS };
     });
-    child.unref();
-    let lastLine = '';
-    createInterface(child.stderr!).on('line', (line) => {
-      lastLine = line;
-      this.#log(line);
-    });
-    (child.stderr as unknown as { unref(): void }).unref();
-    return new Promise((resolve, reject) => {
-      child.once('error', reject);
-      child.once('close', (code, signal) => {
-        if (code !== 0)
-          this.#log(`the analytics process ended unexpectedly (${signal ?? `exit code ${code}`})`);
-        resolve({ code, lastLine });
-      });
-    });
+    return Object.assign(started, { ended });
   }
 
   /** Rejects if there is no response within the time. A response that has begun can take longer. */

@@ -1,0 +1,47 @@
+// Starts the analytics process.
+
+import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { type AnalyticsSetup, SETUP_VARIABLE } from './analytics-orders.ts';
+
+/** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
+const POOL_THREADS = 24;
+
+export interface EndedProcess {
+  /** Null if a signal ended the process, or if it could not be started. */
+  readonly code: number | null;
+  /** The last line that it printed, which says why it could not start. */
+  readonly lastLine: string;
+}
+
+/** Starts the process. Resolves when it has ended, which it does at once if another one runs. */
+export function startAnalytics(setup: AnalyticsSetup, log: (message: string) => void): Promise<EndedProcess> {
+  mkdirSync(setup.folder, { recursive: true, mode: 0o700 });
+  const program = fileURLToPath(new URL('./analytics-process.ts', import.meta.url));
+  const env = {
+    ...process.env,
+    [SETUP_VARIABLE]: JSON.stringify(setup),
+    UV_THREADPOOL_SIZE: String(POOL_THREADS),
+  };
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
+    env,
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  child.unref();
+  let lastLine = 'it ended when it was started';
+  createInterface(child.stderr!).on('line', (line) => {
+    lastLine = line;
+    log(line);
+  });
+  (child.stderr as unknown as { unref(): void }).unref();
+  return new Promise((resolve) => {
+    child.once('error', ({ message }) => resolve({ code: null, lastLine: message }));
+    child.once('close', (code, signal) => {
+      if (code !== 0) log(`the analytics process ended unexpectedly (${signal ?? `exit code ${code}`})`);
+      resolve({ code, lastLine });
+    });
+  });
+}
