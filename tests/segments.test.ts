@@ -74,6 +74,8 @@ forEachStore((store) => {
     const api = await server.newApi();
     const [de, at] = await uploadCustomers(api, ['DE', 'AT', 'GB']);
     const condition = { all: [isIn('DE', 'AT'), { not: { did: 'transactions', within: '30d' } }] };
+    // This starts the analytics process. A segment that is not evaluated soon after it was saved would be due.
+    await ok(api.request('/v1/segments/preview', { body: { condition } }));
     const saved = await ok(save(api, 'near', condition, 'Neighbours'));
     assert.deepEqual(
       { ...saved, evaluation: null, latest: null, created_at: null, saved_at: null },

@@ -7,8 +7,7 @@ import type { OrganisationStore } from '../store/organisations.ts';
 import type { DueSegment, SegmentStore } from '../store/segments.ts';
 import type { AnalyticsLink } from './analytics-link.ts';
 
-/** How soon a failed evaluation is tried again. */
-const TRY_AGAIN_MS = 60_000;
+/** How soon a failed evaluation is tried again, and a segment evaluated if the request that saved it has not done so. */
 const LONGEST_PAUSE_MS = 60_000;
 
 export interface SegmentSchedule {
@@ -42,7 +41,7 @@ export function evaluateRegularly(
     const nowMs = Date.now();
     const due = await store.dueSegments({
       evaluatedBeforeMs: nowMs - segmentsEveryMs,
-      attemptedBeforeMs: nowMs - TRY_AGAIN_MS,
+      attemptedBeforeMs: nowMs - pauseMs,
     });
     return due.filter((segment) => !triedAtMs.has(keyOf(segment)));
   };

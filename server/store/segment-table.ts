@@ -123,7 +123,7 @@ export const markDeletedSql = `UPDATE segments SET name = NULL, token = NULL
 export const dueSql = `SELECT organisation, name FROM segments
   WHERE name IS NOT NULL
     AND (evaluated_at_ms IS NULL OR evaluated_at_ms < $1 OR evaluated_at_ms < saved_at_ms)
-    AND (failure IS NULL OR attempted_at_ms < $2 OR attempted_at_ms < saved_at_ms)
+    AND saved_at_ms < $2 AND (failure IS NULL OR attempted_at_ms < $2)
   ORDER BY attempted_at_ms NULLS FIRST`;
 
 export function dueSegmentOf([organisation, name]: readonly unknown[]): DueSegment {

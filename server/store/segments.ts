@@ -52,7 +52,10 @@ export interface SegmentDefinition {
 export interface DueTimes {
   /** A segment is due if its last evaluation was before this time, or before it was saved. */
   readonly evaluatedBeforeMs: number;
-  /** A failed evaluation is retried only if it was before this time. */
+  /**
+   * A segment that was saved after this time, or whose evaluation failed after it, is not due. The request that saves a
+   * segment evaluates it.
+   */
   readonly attemptedBeforeMs: number;
 }
 
