@@ -43,6 +43,12 @@ describe('a database that cannot be opened is refused in one sentence', () => {
   test('because no password is given', async () => {
     const message = await reasonOf(database.url.replace(`:${server.password}`, ''), StoreUnusable);
     assert.match(message, /the server asks for a password; give one$/);
+    const othersSql = 'SELECT pid FROM pg_stat_activity WHERE client_port > 0 AND pid <> pg_backend_pid()';
+    const deadlineMs = performance.now() + 5000;
+    while ((await server.ask('postgres', othersSql)).length > 0) {
+      assert.ok(performance.now() < deadlineMs, 'a connection is left, which waits for the password');
+      await sleep(20);
+    }
   });
 
   test('because the database does not exist', async () => {

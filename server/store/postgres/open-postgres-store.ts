@@ -111,12 +111,13 @@ async function connectTo(address: Address, host: Host): Promise<pg.Client> {
   const client = new pg.Client(clientConfig(address, host));
   // Ignores the error if the connection is lost between two statements, because the next statement reports it.
   client.on('error', () => {});
-  await client.connect();
   try {
+    await client.connect();
     const { isPooled } = await setUpSession(client, address);
     if (isPooled) await checkPooler(client, address);
     return client;
   } catch (error) {
+    // Also if the client has no password: the connection would wait for it.
     await client.end();
     throw error;
   }
