@@ -56,6 +56,7 @@ export async function sql(call: Call): Promise<ExitCode> {
   if (server instanceof Failure) return misused(io, server);
   const statement = await readStatement(call);
   if (statement instanceof Failure) return misused(io, statement);
+  if (statement.trim() === '') return misused(io, 'the query is empty');
   const reason = await server.whyNotServing();
   if (reason !== null) return failed(io, reason);
   const query = { sql: statement, params: call.optionAll('param').map(paramOf) };
