@@ -328,6 +328,11 @@ forEachStore((store) => {
     assert.ok(p);
     const unknown = await api.request<RefusalBody>('/v1/reports/recommendations?holdout=nobody');
     assert.equal(unknown.status, 400);
-    assert.match(unknown.body.message, /holdout must be the name of a segment; there is none named "nobody"/);
+    assert.match(
+      unknown.body.message,
+      /^holdout must be the name of a segment; there is none named "nobody"\.$/,
+    );
+    const mistyped = await api.request<RefusalBody>('/v1/reports/recommendations?holdout=contro');
+    assert.match(mistyped.body.message, /there is none named "contro"; did you mean control\?$/);
   });
 });
