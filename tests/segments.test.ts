@@ -262,7 +262,10 @@ forEachStore((store) => {
     const remove = (name: string) => api.request<RefusalBody>(`/v1/segments/${name}`, { method: 'DELETE' });
     const used = await remove('near');
     assert.equal(used.status, 409);
-    assert.match(used.body.message, /^The segment "near" is used by the segment "only-at"\.$/);
+    assert.match(
+      used.body.message,
+      /^The segment "near" cannot be deleted, because the segment "only-at" uses it\.$/,
+    );
     assert.equal((await remove('only-at')).status, 204);
     assert.equal((await remove('near')).status, 204);
     assert.equal((await remove('near')).status, 404);
