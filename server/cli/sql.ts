@@ -15,6 +15,7 @@ import { connect, type Server } from './connect.ts';
 import { readInput } from './input-file.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { shown } from './load/display.ts';
+import { missingData } from './missing-data.ts';
 import {
   type Destination,
   destinationOf,
@@ -155,7 +156,8 @@ function showTable(io: Io, result: SqlResult): void {
 }
 
 function warnIfIncomplete(io: Io, asOf: AsOf | null): void {
-  if (asOf?.complete === false) io.err('later uploads are not included yet');
+  const missing = asOf === null ? null : missingData(asOf);
+  if (missing !== null) io.err(missing);
 }
 
 async function passOn(
