@@ -99,11 +99,12 @@ export async function startServer(
   opened.defer(() => ingest.close());
   const inFlight = new InFlight(settings.maxInFlightBytes, maxBodyBytes);
   const followers = new Followers(store);
-  const forgetting = deleteExpiredRegularly(store, settings, (err) => {
-    metrics?.storeFailed('upkeep');
-    warn({ err }, 'expired idempotency records or ledger entries could not be deleted');
-  });
-  opened.defer(() => clearInterval(forgetting));
+  opened.defer(
+    deleteExpiredRegularly(store, settings, (err) => {
+      metrics?.storeFailed('upkeep');
+      warn({ err }, 'expired idempotency records, ledger entries or members could not be deleted');
+    }),
+  );
   if (metrics !== null) {
     metrics.watch('requestsInProgress', () => observer.requestsInProgress);
     metrics.watch('bodiesWaiting', () => inFlight.turns.waiting);
@@ -200,19 +201,29 @@ async function openMetrics({ database }: Settings, version: string): Promise<Met
   return new Metrics(shown, { version, store: isPostgres(database) ? 'postgres' : 'sqlite' });
 }
 
+/** Deletes what has expired, now and regularly. Returns a function that ends this. */
 function deleteExpiredRegularly(
   store: OpenedStore,
   { changesKeepMs, uploadsKeepMs }: Settings,
   onError: (error: unknown) => void,
-): NodeJS.Timeout {
+): () => void {
+  let isStopped = false;
+  // What the closing of the store interrupts is done after the next start.
+  const failed = (error: unknown): void => {
+    if (!isStopped) onError(error);
+  };
   const forget = (): void => {
     const nowMs = Date.now();
-    store.deleteExpiredResponses(nowMs).catch(onError);
-    store.expireLedgers(nowMs - changesKeepMs, nowMs - uploadsKeepMs).catch(onError);
-    store.expireMemberships(nowMs - changesKeepMs).catch(onError);
+    store.deleteExpiredResponses(nowMs).catch(failed);
+    store.expireLedgers(nowMs - changesKeepMs, nowMs - uploadsKeepMs).catch(failed);
+    store.expireMemberships(nowMs - changesKeepMs).catch(failed);
   };
   forget();
-  return setInterval(forget, DELETE_EXPIRED_EVERY_MS).unref();
+  const timer = setInterval(forget, DELETE_EXPIRED_EVERY_MS).unref();
+  return () => {
+    isStopped = true;
+    clearInterval(timer);
+  };
 }
 
 /** Reads the size of the ledgers from time to time, so that a scrape does not wait for the store. */

@@ -98,7 +98,7 @@ describe('the client has segments', () => {
     const error = await rejected(client.deleteSegment('german'), RefusedError);
     assert.deepEqual(
       [error.status, error.message],
-      [409, 'The segment "german" is used by the segment "others".'],
+      [409, 'The segment "german" cannot be deleted, because the segment "others" uses it.'],
     );
   });
 

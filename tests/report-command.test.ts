@@ -149,7 +149,10 @@ describe('headgate report recommendations', () => {
     const { report, folder, client } = await newSetting(t);
     for (const [args, sentence] of [
       [['--from', 'March'], /--from must be a calendar date, YYYY-MM-DD, not "March"/],
-      [['--from', '2026-03-02', '--to', '2026-03-01'], /--from and --to must span 1 to 400 days, not 0/],
+      [
+        ['--from', '2026-03-02', '--to', '2026-03-01'],
+        /--from and --to must be in order: 2026-03-02 is later than 2026-03-01$/m,
+      ],
       [['--by', 'week'], /--by must be one of item_type, day, platform, interaction_type, not "week"/],
       [['--hold', 'control'], /there is no option --hold/],
     ] as const) {

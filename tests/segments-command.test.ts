@@ -212,7 +212,7 @@ describe('headgate segments', () => {
     const used = await segments('delete', 'german');
     assert.deepEqual(
       [used.exitCode, used.err],
-      [1, 'headgate: The segment "german" is used by the segment "others".\n'],
+      [1, 'headgate: The segment "german" cannot be deleted, because the segment "others" uses it.\n'],
     );
     const { folder, segments: reading } = await newSetting(t, ['analytics:read']);
     await folder.write('german.json', JSON.stringify(german));

@@ -264,7 +264,10 @@ forEachStore((store) => {
     const remove = (name: string) => api.request<RefusalBody>(`/v1/segments/${name}`, { method: 'DELETE' });
     const used = await remove('near');
     assert.equal(used.status, 409);
-    assert.match(used.body.message, /^The segment "near" is used by the segment "only-at"\.$/);
+    assert.match(
+      used.body.message,
+      /^The segment "near" cannot be deleted, because the segment "only-at" uses it\.$/,
+    );
     assert.equal((await remove('only-at')).status, 204);
     assert.equal((await remove('near')).status, 204);
     assert.equal((await remove('near')).status, 404);
@@ -330,6 +333,11 @@ forEachStore((store) => {
     assert.ok(p);
     const unknown = await api.request<RefusalBody>('/v1/reports/recommendations?holdout=nobody');
     assert.equal(unknown.status, 400);
-    assert.match(unknown.body.message, /holdout must be the name of a segment; there is none named "nobody"/);
+    assert.match(
+      unknown.body.message,
+      /^holdout must be the name of a segment; there is none named "nobody"\.$/,
+    );
+    const mistyped = await api.request<RefusalBody>('/v1/reports/recommendations?holdout=contro');
+    assert.match(mistyped.body.message, /there is none named "contro"; did you mean control\?$/);
   });
 });

@@ -171,6 +171,7 @@ describe('headgate sql', () => {
 
   test('reads the query from a file or from standard input', async (t) => {
     const { sql, folder } = await newSetting(t);
+    await folder.write('empty.sql', '\n');
     await folder.write('query.sql', '-- A comment\nSELECT ? AS n;\n');
     const { out } = await sql('--file', 'query.sql', '--format', 'csv', '--param', '7');
     assert.equal(out, 'n\r\n7\r\n');
@@ -180,6 +181,8 @@ describe('headgate sql', () => {
     assert.equal((await started).stdout, 'n\r\n8\r\n');
     for (const [args, sentence] of [
       [[], /sql needs QUERY, or --file FILE/],
+      [[' '], /^headgate: the query is empty$/m],
+      [['--file', 'empty.sql'], /^headgate: the query is empty$/m],
       [['SELECT 1', '--file', 'query.sql'], /QUERY or --file FILE, not both/],
       [['--file', 'no.sql'], /"no\.sql" cannot be read/],
       [['SELECT 1', 'SELECT 2'], /does not take the argument "SELECT 2"/],

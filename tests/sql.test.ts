@@ -104,6 +104,10 @@ forEachStore((store) => {
     const infinite = await api.request('/v1/sql', { body: '{"sql": "SELECT ?", "params": [1e999]}' });
     assert.equal(infinite.status, 400, infinite.text);
     assert.match((await refused(api, { sql: 'SELECT 1', parms: [] })).message, /did you mean params/);
+    assert.match(
+      (await refused(api, { query: 'SELECT 1' })).message,
+      /^The field "query" is not known; the body takes sql and params\.$/,
+    );
   });
 
   test('a key without the scope is refused', async () => {

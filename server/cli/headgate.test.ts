@@ -229,6 +229,27 @@ test('a port that is taken is reported with one sentence, exit code 1', async (t
   );
 });
 
+test('a server that cannot start does not warn of the work that it leaves', async (t) => {
+  const { env, run } = await place(t);
+  env.HEADGATE_LOG_LEVEL = 'warn';
+  await run('orgs', 'create', 'acme');
+  const database = new DatabaseSync(env.HEADGATE_DATABASE!);
+  const insert = database.prepare(
+    `INSERT INTO segments (organisation, segment, condition, uses, created_at_ms, saved_at_ms, members, last_seq,
+      kept_after_seq) VALUES (1, ?, '{}', '[]', 1, 1, 0, 0, 0)`,
+  );
+  // The server deletes them one after another, which takes longer than finding out that the port is taken.
+  for (let segment = 1; segment <= 100; segment++) insert.run(segment);
+  database.close();
+  const other = createServer().listen(0, '127.0.0.1');
+  t.after(() => other.close());
+  await once(other, 'listening');
+  const { port } = other.address() as { port: number };
+  const { exitCode, err } = await run('serve', '--port', String(port));
+  assert.equal(exitCode, 1);
+  assert.match(err, /^headgate: port \d+ on 127\.0\.0\.1 is taken by another program; [^\n]+\n$/);
+});
+
 const withoutProc = existsSync('/proc/self') ? false : 'there is no /proc here';
 test('a database whose folder cannot be created is reported with one sentence, exit code 1', {
   skip: withoutProc,

@@ -9,7 +9,7 @@ export function overview(): string[] {
   return [
     ...wrap(
       'Headgate receives the records and interactions that organisations upload, checks them, and stores them ' +
-        'in a database.',
+        'in a database. Organisations query them with SQL, and divide their customers into segments.',
     ),
     '',
     'Usage: headgate COMMAND [OPTIONS]',
@@ -25,7 +25,10 @@ export function overview(): string[] {
       [
         ['headgate serve', 'start the service; with a new database it creates a key to try it with'],
         ['headgate orgs create acme', 'create an organisation'],
-        ['headgate keys issue --org acme', 'issue a key for its uploads'],
+        ['headgate keys issue --org acme', 'issue a key to it; set HEADGATE_KEY to this key'],
+        ['headgate sample ./sample', 'write sample data'],
+        ['headgate load ./sample', 'upload it'],
+        ['headgate sql "FROM shops LIMIT 5"', 'query it'],
       ],
       '  ',
     ),

@@ -15,6 +15,7 @@ import type {
 import { printable } from '../printable.ts';
 import { columns, wrap } from './columns.ts';
 import { shown } from './load/display.ts';
+import { missingData } from './missing-data.ts';
 import { progressBar } from './progress.ts';
 
 /** The figures of a row: those of one group, either recommended or organic. */
@@ -85,9 +86,10 @@ export function recommendationsText(report: RecommendationsReport, widthCharacte
   const labels = by === null ? ['INTERACTIONS'] : [by.toUpperCase().replaceAll('_', ' '), 'INTERACTIONS'];
   const rates = lines.flatMap(({ figures }) => windows_days.map((days) => figures.windows[days].rate ?? 0));
   const largestRate = Math.max(0, ...rates);
-  const isComplete = as_of.complete ? '' : ', which is not complete';
+  const missing = missingData(as_of);
+  const late = missing === null ? '' : `; ${missing}`;
   const text = [
-    ...wrap(`From ${from} to ${to}, in UTC. State of the data: ${as_of.at}${isComplete}.`, widthCharacters),
+    ...wrap(`From ${from} to ${to}, in UTC. State of the data: ${as_of.at}${late}.`, widthCharacters),
     '',
     ...coverageLines(report, widthCharacters),
   ];

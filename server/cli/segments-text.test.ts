@@ -64,6 +64,12 @@ test('a preview says what it has not seen, and shows a few of many customers', (
     '  a',
     '  b',
   ]);
+  const early = { ...preview, as_of: { ...as_of, seq: 0 } };
+  assert.equal(
+    previewText(segment.condition, early, 80)[3],
+    '2,000 customers, in 5 ms, as of entry 0; the copy of the data is still being made, so a part of the data is ' +
+      'missing; try again later',
+  );
   const empty = { ...preview, count: 0, nodes: [{ path: '', count: 0 }], sample: [] };
   assert.equal(previewText(segment.condition, empty, 80)[1], '        0  ░░░░░░░░░░░░  segment others');
 });

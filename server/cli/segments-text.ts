@@ -5,6 +5,7 @@ import { printable } from '../printable.ts';
 import { columns, wrap } from './columns.ts';
 import { type TreeNode, treeLines, treeOf } from './condition-tree.ts';
 import { shown } from './load/display.ts';
+import { missingData } from './missing-data.ts';
 import { progressBar } from './progress.ts';
 import { cutTo } from './shown-width.ts';
 
@@ -60,7 +61,8 @@ export function previewText(
     const holds = counts.get(path) ?? 0;
     return [shown(holds).padStart(digits), progressBar(holds / largest, BAR_CHARACTERS)];
   };
-  const late = as_of.complete ? '' : '; later uploads are not included yet';
+  const missing = missingData(as_of);
+  const late = missing === null ? '' : `; ${missing}`;
   return [
     ...treeLines(treeOf(condition), ['CUSTOMERS', ''], cellsOf, widthCharacters),
     '',
@@ -81,7 +83,8 @@ export function explanationText(
     const { holds = false, saw = null } = found.get(path) ?? {};
     return [holds ? 'yes' : 'no', isTest ? shownValue(saw) : ''];
   };
-  const late = as_of.complete ? '' : ' Later uploads are not included yet.';
+  const missing = missingData(as_of);
+  const late = missing === null ? '' : ` Note: ${missing}.`;
   return [
     ...wrap(membershipText(printable(name), member, since) + late, widthCharacters),
     '',

@@ -15,6 +15,7 @@ import { connect, type Server } from './connect.ts';
 import { readInput } from './input-file.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { shown } from './load/display.ts';
+import { missingData } from './missing-data.ts';
 import {
   type Destination,
   destinationOf,
@@ -56,6 +57,7 @@ export async function sql(call: Call): Promise<ExitCode> {
   if (server instanceof Failure) return misused(io, server);
   const statement = await readStatement(call);
   if (statement instanceof Failure) return misused(io, statement);
+  if (statement.trim() === '') return misused(io, 'the query is empty');
   const reason = await server.whyNotServing();
   if (reason !== null) return failed(io, reason);
   const query = { sql: statement, params: call.optionAll('param').map(paramOf) };
@@ -154,7 +156,8 @@ function showTable(io: Io, result: SqlResult): void {
 }
 
 function warnIfIncomplete(io: Io, asOf: AsOf | null): void {
-  if (asOf?.complete === false) io.err('later uploads are not included yet');
+  const missing = asOf === null ? null : missingData(asOf);
+  if (missing !== null) io.err(missing);
 }
 
 async function passOn(

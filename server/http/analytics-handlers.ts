@@ -5,6 +5,7 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { reportGroupings, type SqlFormat } from '../analytics/analytics-orders.ts';
 import { Failure } from '../failure.ts';
 import { usagePeriod } from '../ledger/usage.ts';
+import { nearName } from '../near-name.ts';
 import { analyticsHandler, passOn } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { badBody, readJsonBody } from './body/read-json-body.ts';
@@ -57,15 +58,18 @@ export function getRecommendationReport(service: AppDependencies): Handler {
     const { holdout = null } = query;
     if (holdout !== null) {
       const { segments } = await store.segments(organisation);
-      if (!segments.some(({ name }) => name === holdout)) return refuse(reply, noHoldout(holdout));
+      const names = segments.map(({ name }) => name);
+      if (!names.includes(holdout)) return refuse(reply, noHoldout(holdout, names));
     }
     const order = { organisation, orgId, ...period, by, holdout, timeoutMs: sqlLimits.sqlTimeoutMs };
     return passOn(sqlSlots, request, reply, JSON_TYPE, (signal) => analytics.report(order, signal));
   });
 }
 
-function noHoldout(name: string): Refusal {
-  return badQuery(`holdout must be the name of a segment; there is none named ${quote(name)}.`);
+function noHoldout(given: string, names: readonly string[]): Refusal {
+  const near = nearName(given, names);
+  const hint = near === null ? '.' : `; did you mean ${near}?`;
+  return badQuery(`holdout must be the name of a segment; there is none named ${quote(given)}${hint}`);
 }
 
 /** Returns the first known format in the Accept header, or JSON. */

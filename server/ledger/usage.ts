@@ -32,8 +32,9 @@ export function usagePeriod(
   const last = to ?? dayOf(nowMs);
   const first = from ?? dayOf(Date.parse(last) - (DEFAULT_USAGE_DAYS - 1) * DAY_MS);
   const days = (Date.parse(last) - Date.parse(first)) / DAY_MS + 1;
-  if (days < 1 || days > LONGEST_USAGE_DAYS) {
-    return new Failure(`from and to must span 1 to ${LONGEST_USAGE_DAYS} days, not ${days}`);
+  if (days < 1) return new Failure(`from and to must be in order: ${first} is later than ${last}`);
+  if (days > LONGEST_USAGE_DAYS) {
+    return new Failure(`from and to must span at most ${LONGEST_USAGE_DAYS} days, not ${days}`);
   }
   return { from: first, to: last };
 }

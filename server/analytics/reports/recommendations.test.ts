@@ -525,6 +525,15 @@ describe('the recommendation report', () => {
     ]);
   });
 
+  it('says in its notes that there is nothing in the period', async () => {
+    const note = 'There are no interactions in this period. Another one can be chosen with from and to.';
+    const notesOf = async (from: string, to: string): Promise<readonly string[]> =>
+      (await report({ from, to }, '2026-05-01T00:00:00Z')).notes;
+    await fill({ interactions: [view('2026-03-02T12:00:00.000Z')], transactions: [] });
+    assert.equal((await notesOf('2025-03-01', '2025-03-03'))[0], note);
+    assert.ok(!(await notesOf('2026-03-01', '2026-03-03')).includes(note));
+  });
+
   it('says in its notes what it does not measure', async () => {
     const notes = (await report({}, '2026-05-01T00:00:00Z')).notes.join('\n');
     assert.match(notes, /no click-through rate/);

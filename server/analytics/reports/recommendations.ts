@@ -38,6 +38,7 @@ export async function recommendationsReport(
   const values = recommendationsValues(period, Date.parse(asOf.at));
   const reader = await connection.runAndReadAll(recommendationsSql(by), values);
   const rows: readonly Figures[] = reader.getRowObjects();
+  const coverage = coverageOf(rows);
   const compared = holdout === null ? null : await compareWithHoldout(connection, period, holdout);
   return {
     from,
@@ -45,10 +46,10 @@ export async function recommendationsReport(
     by,
     as_of: asOf,
     windows_days: windowsDays,
-    coverage: coverageOf(rows),
+    coverage,
     groups: groupsOf(rows, by),
     holdout: compared,
-    notes: notesOn(period, Date.parse(asOf.at), compared),
+    notes: [...notesOnData(coverage), ...notesOn(period, Date.parse(asOf.at), compared)],
   };
 }
 
@@ -145,6 +146,11 @@ function organicWindowFigures(row: Figures, days: WindowDays): OrganicWindowFigu
 
 function figure(row: Figures, name: string): number {
   return Number(row[name] ?? 0);
+}
+
+function notesOnData({ interactions }: RecommendationsCoverage): readonly string[] {
+  if (interactions.total > 0) return [];
+  return ['There are no interactions in this period. Another one can be chosen with from and to.'];
 }
 
 function notesOn(period: ReportPeriod, asOfMs: number, holdout: HoldoutComparison | null): readonly string[] {

@@ -92,6 +92,8 @@ suite('an invalid condition', () => {
     [[], '', /must be an object, not an array/],
     [{}, '', /all, any, not, customer, did, segment, or sample/],
     [{ al: [] }, '', /did you mean "all"\?/],
+    [{ and: [] }, '', /not "and"; did you mean "all"\?/],
+    [{ or: [] }, '', /not "or"; did you mean "any"\?/],
     [{ all: [], any: [] }, '', /either "all" or "any"/],
     [{ all: [] }, 'all', /at least one/],
     [{ all: {} }, 'all', /must be a list of conditions, not an object/],

@@ -51,6 +51,11 @@ const parsers: Readonly<Record<string, NodeParser>> = {
   sample: parseSample,
 };
 const forms = Object.keys(parsers);
+/** What many languages call a form. Without this, "and" would be taken for a mistyped "any". */
+const usualNames: ReadonlyMap<string, string> = new Map([
+  ['and', 'all'],
+  ['or', 'any'],
+]);
 
 /** Checks a condition. The names of the existing segments are those that it can use. */
 export function parseCondition(
@@ -77,7 +82,8 @@ function parseNode(
   const [form, other] = names.filter((name) => Object.hasOwn(parsers, name));
   if (form === undefined) {
     const [first] = names;
-    const hint = first === undefined ? `: ${listed(forms)}` : suggestion(first, forms);
+    const hint =
+      first === undefined ? `: ${listed(forms)}` : suggestion(usualNames.get(first) ?? first, forms);
     const what = first === undefined ? '' : `, not ${quote(first)}`;
     return new ConditionProblem(at, `a condition must have one of the known forms${what}${hint}`);
   }

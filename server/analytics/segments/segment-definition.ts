@@ -101,6 +101,7 @@ async function checkSize(
 export function whyNotDeleted(name: string, segments: Uses): Failure | null {
   const users = usersOf(name, segments);
   if (users.length === 0) return null;
-  const which = users.length === 1 ? 'the segment' : 'the segments';
-  return new Failure(`the segment ${quote(name)} is used by ${which} ${users.map(quote).join(', ')}`);
+  const [which, use] = users.length === 1 ? ['segment', 'uses'] : ['segments', 'use'];
+  const them = users.map(quote).join(', ');
+  return new Failure(`the segment ${quote(name)} cannot be deleted, because the ${which} ${them} ${use} it`);
 }

@@ -49,9 +49,8 @@ export function parseFields<const Name extends string>(
   const unknown = Object.keys(sent).find((name) => !(names as readonly string[]).includes(name));
   if (unknown === undefined) return sent as Fields<Name>;
   const near = nearName(unknown, names);
-  return badBody(
-    `The field ${quote(unknown)} is not known${near === null ? '.' : `; did you mean ${near}?`}`,
-  );
+  const hint = near === null ? `the body takes ${names.join(' and ')}.` : `did you mean ${near}?`;
+  return badBody(`The field ${quote(unknown)} is not known; ${hint}`);
 }
 
 export function badBody(message: string): Refusal {

@@ -319,7 +319,7 @@ function deleteSegment(): Operation {
       404: missing,
       409: refused({
         refusal: 'conflict',
-        message: `The segment "${NAME}" is used by the segment "newsletter".`,
+        message: `The segment "${NAME}" cannot be deleted, because the segment "newsletter" uses it.`,
       }),
     },
     path: PATH,
