@@ -148,6 +148,8 @@ suite('an invalid condition', () => {
     [did({ within: '9999999w' }), 'any[0].within', /at most 100 years/],
     [did({ within: '30d', since: '2026-01-01' }), 'any[0].since', /cannot be combined/],
     [did({ within: '30d', until: '2026-01-01' }), 'any[0].until', /cannot be combined/],
+    [did({ since: '2026-02-01', until: '2026-01-31' }), 'any[0].since', /^must not be after "until"$/],
+    [did({ since: '7d ago', until: '2w ago' }), 'any[0].since', /^must not be after "until"$/],
     [did({ since: '2026-13-01' }), 'any[0].since', /must be a date/],
     [did({ until: 5 }), 'any[0].until', /not a number/],
     [did({ until: '5x ago' }), 'any[0].until', /not "5x ago"/],

@@ -10,6 +10,7 @@ import {
   MOST_DEPTH,
   MOST_NODES,
   type Test,
+  type Time,
   type Window,
 } from './condition-node.ts';
 import { ConditionProblem, didYouMean, listed, pathTo, suggestion } from './condition-problem.ts';
@@ -228,7 +229,15 @@ function parseWindow(given: JsonObject, at: string): Window | ConditionProblem {
   if (from instanceof Flaw) return new ConditionProblem(pathTo(at, 'since'), from.message);
   const to = until === undefined ? null : checkTime(until);
   if (to instanceof Flaw) return new ConditionProblem(pathTo(at, 'until'), to.message);
+  if (isAfter(from, to)) return new ConditionProblem(pathTo(at, 'since'), 'must not be after "until"');
   return { kind: 'between', since: from, until: to };
+}
+
+/** Returns false if it depends on when the condition is evaluated. */
+function isAfter(time: Time | null, other: Time | null): boolean {
+  if (time === null || other === null) return false;
+  if (typeof time === 'string') return typeof other === 'string' && time > other;
+  return typeof other !== 'string' && time.agoMs < other.agoMs;
 }
 
 function parseMeasure(

@@ -46,11 +46,17 @@ export function readQueryError(error: unknown, sql: string): QueryError {
     readonly exception_type: string;
     readonly exception_message: string;
   };
-  return {
-    type: parsed.exception_type,
-    message: parsed.exception_message.trim(),
-    position: positionOfError(sql, parsed),
-  };
+  const position = positionOfError(sql, parsed);
+  const message = withHint(parsed.exception_message.trim(), sql, position);
+  return { type: parsed.exception_type, message, position };
+}
+
+/** Many people write a text in double quotes, in which SQL has the names of columns. */
+function withHint(message: string, sql: string, position: number | null): string {
+  if (!message.startsWith('Referenced column') || position === null) return message;
+  const [, name] = /^"([^"]+)"/.exec(sql.slice(position)) ?? [];
+  if (name === undefined) return message;
+  return `${message}\nTexts are in single quotes: '${name.replaceAll("'", "''")}'`;
 }
 
 /** Translates the position of an error. DuckDB counts code points in syntax errors, and bytes in all others. */

@@ -45,6 +45,7 @@ function timeText(micros: bigint): string {
 }
 
 const durations = fc.constantFrom('12h', '30d', '1w');
+const longestFirst = ['30d ago', '1w ago', '12h ago'];
 
 function timesGiven(asOf: Date): Arbitrary<string> {
   return fc.oneof(
@@ -318,8 +319,16 @@ function window(asOf: Date): Arbitrary<Json> {
   return fc.oneof(
     { weight: 2, arbitrary: fc.constant({}) },
     { weight: 3, arbitrary: fc.record({ within: durations }) },
-    { weight: 2, arbitrary: fc.record({ since: time, until: time }, { requiredKeys: [] }) },
+    { weight: 2, arbitrary: fc.record({ since: time, until: time }, { requiredKeys: [] }).map(inOrder) },
   );
+}
+
+/** Exchanges the times if `since` is after `until`, which is refused. */
+function inOrder({ since, until }: { since?: string; until?: string }): Json {
+  if (since === undefined || until === undefined) return { since, until };
+  const [a, b] = [since, until].map((text) => longestFirst.indexOf(text)) as [number, number];
+  const isReversed = a < 0 && b < 0 ? since > until : a >= 0 && b >= 0 && a > b;
+  return isReversed ? { since: until, until: since } : { since, until };
 }
 
 function measure(did: Did, asOf: Date): Arbitrary<Json> {
