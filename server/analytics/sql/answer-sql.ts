@@ -55,7 +55,7 @@ function runOnReplica(
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<OrderRefusal | null> {
-  return withReplica(service.replicas, order, async (replica, placeWanted) => {
+  return withReplica(service.replicas, order, signal, async (replica, placeWanted) => {
     const refusal = await checkQuery(service.parser, order.sql, tableNames);
     if (refusal !== null) return refusal;
     const transaction = await replica.begin(await replica.catchUp(CATCH_UP_MS));
