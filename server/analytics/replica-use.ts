@@ -17,7 +17,7 @@ export class DamagedReplica extends Error {}
 
 /** Returns whether DuckDB's message says that the file is damaged, or that the database can no longer be used. */
 export function isDamage(message: string): boolean {
-  return /corrupt|checksum|database has been invalidated/i.test(message);
+  return /corrupt|checksum|could not read enough bytes|database has been invalidated/i.test(message);
 }
 
 function unavailable(message: string): OrderRefusal {

@@ -96,8 +96,8 @@ export class QueryClock {
           'The query needs more memory than it may use. Read fewer rows or columns, or aggregate earlier.',
       };
     }
-    // An internal error of DuckDB makes the database unusable, so it is not the fault of the query alone.
-    if (type === '' || type === 'FATAL' || type === 'INTERNAL') throw error;
+    // A query has no files of its own, and an internal error of DuckDB makes the database unusable.
+    if (['', 'FATAL', 'INTERNAL', 'IO'].includes(type)) throw error;
     return { kind: 'invalid', message, position };
   }
 }
