@@ -1,6 +1,6 @@
 // A server's link to the analytics process. It starts the process when it is needed first, and again if it has ended.
 
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
@@ -29,6 +29,8 @@ const TRY_AGAIN_MS = 20;
 const START_AGAIN_AFTER_MS = 5000;
 /** An organisation can end the process several times before its analytics is paused. */
 const MOST_SENDS = 5;
+/** A process that does not respond at all for this time hangs. It may take seconds to close a large replica. */
+const HANGS_AFTER_MS = 30_000;
 /** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
 const POOL_THREADS = 24;
 
@@ -50,22 +52,29 @@ interface FailedStart {
 /** The errors of a connection to a process that has ended, or whose folder was deleted. */
 const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE']);
 
+/** The process did not respond in time. */
+class Unresponsive extends Error {}
+
 export class AnalyticsLink {
   readonly #setup: AnalyticsSetup;
   readonly #log: (message: string) => void;
+  readonly #hangsAfterMs: number;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #closing = new AbortController();
   /** Settles when the process that was started has ended. */
   #started: Promise<EndedProcess> | null = null;
   #failedStart: FailedStart | null = null;
+  /** The process, if this server has started it. */
+  #child: ChildProcess | null = null;
   #reaching: Promise<IncomingMessage> | null = null;
   /** The connection that keeps the process alive. */
   #staying: IncomingMessage | null = null;
 
   /** `log` gets the lines that the process prints. */
-  constructor(setup: AnalyticsSetup, log: (message: string) => void) {
+  constructor(setup: AnalyticsSetup, log: (message: string) => void, hangsAfterMs = HANGS_AFTER_MS) {
     this.#setup = setup;
     this.#log = log;
+    this.#hangsAfterMs = hangsAfterMs;
   }
 
   /** Runs a query. The signal ends it, for example because the client has left. */
@@ -129,13 +138,29 @@ export class AnalyticsLink {
   async #sendAgainIfGone(path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
     for (let sends = 1; ; sends++) {
       const staying = await this.#reach();
+      const watching = setInterval(() => void this.#endIfItHangs(), this.#hangsAfterMs).unref();
       try {
         return await this.#send(path, body, signal);
       } catch (error) {
         const isGone = goneCodes.has((error as NodeJS.ErrnoException).code);
         if (sends === MOST_SENDS || signal.aborted || !isGone) throw error;
         this.#leave(staying);
+      } finally {
+        clearInterval(watching);
       }
+    }
+  }
+
+  /** Ends the process if it does not respond. All queries are then sent again, to the next one. */
+  async #endIfItHangs(): Promise<void> {
+    try {
+      (await this.#send('/alive', '', this.#closing.signal, this.#hangsAfterMs)).resume();
+    } catch (error) {
+      if (!(error instanceof Unresponsive)) return;
+      this.#log(`the analytics process has not responded for ${this.#hangsAfterMs / 1000} s`);
+      // If another server has started it, that one ends it.
+      this.#child?.kill('SIGKILL');
+      this.#agent.destroy();
     }
   }
 
@@ -223,6 +248,7 @@ export class AnalyticsLink {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     child.unref();
+    this.#child = child;
     let lastLine = '';
     createInterface(child.stderr!).on('line', (line) => {
       lastLine = line;
@@ -232,6 +258,7 @@ export class AnalyticsLink {
     return new Promise((resolve, reject) => {
       child.once('error', reject);
       child.once('close', (code, signal) => {
+        if (this.#child === child) this.#child = null;
         if (code !== 0)
           this.#log(`the analytics process ended unexpectedly (${signal ?? `exit code ${code}`})`);
         resolve({ code, lastLine });
@@ -253,7 +280,7 @@ export class AnalyticsLink {
     sent.on('error', reject);
     sent.end(body);
     if (withinMs === undefined) return promise;
-    const timer = setTimeout(() => sent.destroy(new Error('it does not respond')), withinMs);
+    const timer = setTimeout(() => sent.destroy(new Unresponsive('it does not respond')), withinMs);
     return promise.finally(() => clearTimeout(timer));
   }
 }

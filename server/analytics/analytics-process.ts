@@ -205,6 +205,10 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
     response.flushHeaders();
     return;
   }
+  if (request.url === '/alive') {
+    response.end();
+    return;
+  }
   countOrder(response);
   const order = await json(request);
   const answer = jsonOrders[request.url!];
