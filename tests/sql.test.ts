@@ -3,7 +3,15 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
@@ -371,6 +379,41 @@ describe('analytics on SQLite', () => {
         assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[n]]);
         await waitUntil('the process without a folder has ended', async () => !isRunning(analytics!));
       }
+    });
+
+    test('the folders for temporary files and exports may be deleted while the process runs', async () => {
+      const api = await on.newApi();
+      const folder = join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics');
+      for (const suffix of ['.exports', '.temporary']) {
+        await query(api, 'SELECT 1');
+        const [analytics] = await childrenOf(on.headgate.process.pid!);
+        const [deleted] = readdirSync(folder).filter((name) => name.endsWith(suffix));
+        rmSync(join(folder, deleted!), { recursive: true });
+        await waitUntil('the process has ended', async () => !isRunning(analytics!));
+        const headers = { accept: 'application/vnd.apache.parquet' };
+        const { status, text } = await api.request('/v1/sql', { body: { sql: 'SELECT 1' }, headers });
+        assert.equal(status, 200, text);
+      }
+    });
+
+    test('a copy that is cut off while it is open is made again', async () => {
+      const { key, org_id } = await on.headgate.newKey();
+      const api = apiOf(on.headgate.url, key);
+      const tags = Array.from({ length: 5000 }, () => leastRecord('tags', { name: randomUUID() }));
+      await api.upload('tags', tags);
+      const sql = 'SELECT count(DISTINCT name) FROM tags';
+      assert.deepEqual((await query(api, sql)).rows, [[5000]]);
+      // The next process has read nothing of the file yet.
+      const [analytics] = await childrenOf(on.headgate.process.pid!);
+      process.kill(analytics!, 'SIGTERM');
+      await waitUntil('it has ended', async () => !isRunning(analytics!));
+      await query(api, 'SELECT 1');
+      const folder = join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics');
+      truncateSync(join(folder, `${org_id}.duckdb`), 3 * 4096);
+      const damaged = await api.request<RefusalBody>('/v1/sql', { body: { sql } });
+      assert.equal(damaged.status, 503, damaged.text);
+      assert.match(damaged.body.message, /was damaged and is made again/);
+      assert.deepEqual((await query(api, sql)).rows, [[5000]]);
     });
   });
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,22 +11,32 @@ import { openStore } from '../store/open-store.ts';
 import { AnalyticsLink } from './analytics-link.ts';
 import { socketPath } from './analytics-orders.ts';
 
-test('the analytics process ends when it is idle, and is started again by the next query', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'headgate-link-'));
-  const database = join(folder, 'headgate.db');
+async function newOrganisation(database: string) {
   const store = await openStore(database);
   const orgId = randomUUID();
   const { organisation } = (await store.createOrganisation('an organisation', orgId, 1))!;
   await store.close();
+  return { organisation, orgId };
+}
+
+async function ask(link: AnalyticsLink, of: Awaited<ReturnType<typeof newOrganisation>>): Promise<string> {
+  const order = { ...of, sql: 'SELECT 42', params: [], mostRows: null, timeoutMs: 5000 };
+  const answer = await link.sql({ ...order, format: 'csv' }, new AbortController().signal);
+  assert.ok(answer.kind === 'result', answer.kind === 'result' ? '' : answer.refusal.message);
+  return text(answer.body);
+}
+
+test('the analytics process ends when it is idle, and is started again by the next query', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-link-'));
+  const database = join(folder, 'headgate.db');
+  const of = await newOrganisation(database);
+  const { orgId } = of;
   const setup = { database, folder: join(folder, 'analytics'), memoryMb: 400, idleMs: 500 };
   const logged: string[] = [];
   const link = new AnalyticsLink(setup, (line) => logged.push(line));
   try {
     for (let time = 0; time < 2; time++) {
-      const order = { organisation, orgId, sql: 'SELECT 42', params: [], mostRows: null, timeoutMs: 5000 };
-      const answer = await link.sql({ ...order, format: 'csv' }, new AbortController().signal);
-      assert.ok(answer.kind === 'result');
-      assert.equal(await text(answer.body), '42\r\n42\r\n');
+      assert.equal(await ask(link, of), '42\r\n42\r\n');
       for (const name of [setup.folder, socketPath(setup), join(setup.folder, `${orgId}.duckdb`)]) {
         assert.equal(statSync(name).mode & 0o077, 0, name);
       }
@@ -36,6 +47,27 @@ test('the analytics process ends when it is idle, and is started again by the ne
     assert.deepEqual(logged, []);
   } finally {
     link.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('an analytics process that hangs is ended, and its queries run in the next one', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-link-'));
+  const database = join(folder, 'headgate.db');
+  const of = await newOrganisation(database);
+  const setup = { database, folder: join(folder, 'analytics'), memoryMb: 400, idleMs: 60_000 };
+  const logged: string[] = [];
+  const link = new AnalyticsLink(setup, (line) => logged.push(line), 1000);
+  let hanging: number | null = null;
+  try {
+    await ask(link, of);
+    hanging = Number(execFileSync('pgrep', ['-P', String(process.pid), '-f', 'analytics-process']));
+    process.kill(hanging, 'SIGSTOP');
+    assert.deepEqual(await Promise.all([ask(link, of), ask(link, of)]), Array(2).fill('42\r\n42\r\n'));
+    assert.equal(logged[0], 'the analytics process has not responded for 1 s');
+  } finally {
+    link.close();
+    if (logged.length === 0 && hanging !== null) process.kill(hanging, 'SIGKILL');
     rmSync(folder, { recursive: true, force: true });
   }
 });

@@ -25,6 +25,8 @@ const TRY_AGAIN_MS = 20;
 const START_AGAIN_AFTER_MS = 5000;
 /** An organisation can end the process several times before its analytics is paused. */
 const MOST_SENDS = 5;
+/** A process that does not respond at all for this time hangs. It may take seconds to close a large replica. */
+const HANGS_AFTER_MS = 30_000;
 
 export type OrderResult =
   | { readonly kind: 'result'; readonly body: IncomingMessage }
@@ -34,6 +36,7 @@ interface StartedProcess {
   /** Whether this server has connected to the process. If not, its end is a failed start. */
   hasServed: boolean;
   readonly ended: Promise<void>;
+  kill(): void;
 }
 
 interface FailedStart {
@@ -44,11 +47,16 @@ interface FailedStart {
 /** The errors of a connection to a process that has ended, or whose folder was deleted. */
 const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE']);
 
+/** The process did not respond in time. */
+class Unresponsive extends Error {}
+
 export class AnalyticsLink {
   readonly #setup: AnalyticsSetup;
   readonly #log: (message: string) => void;
+  readonly #hangsAfterMs: number;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #closing = new AbortController();
+  /** The process, if this server has started it. */
   #started: StartedProcess | null = null;
   #failedStart: FailedStart | null = null;
   #reaching: Promise<IncomingMessage> | null = null;
@@ -56,9 +64,10 @@ export class AnalyticsLink {
   #staying: IncomingMessage | null = null;
 
   /** `log` gets the lines that the process prints. */
-  constructor(setup: AnalyticsSetup, log: (message: string) => void) {
+  constructor(setup: AnalyticsSetup, log: (message: string) => void, hangsAfterMs = HANGS_AFTER_MS) {
     this.#setup = setup;
     this.#log = log;
+    this.#hangsAfterMs = hangsAfterMs;
   }
 
   /** Runs a query. The signal ends it, for example because the client has left. */
@@ -122,13 +131,29 @@ export class AnalyticsLink {
   async #sendAgainIfGone(path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
     for (let sends = 1; ; sends++) {
       const staying = await this.#reach();
+      const watching = setInterval(() => void this.#endIfItHangs(), this.#hangsAfterMs).unref();
       try {
         return await this.#send(path, body, signal);
       } catch (error) {
         const isGone = goneCodes.has((error as NodeJS.ErrnoException).code);
         if (sends === MOST_SENDS || signal.aborted || !isGone) throw error;
         this.#leave(staying);
+      } finally {
+        clearInterval(watching);
       }
+    }
+  }
+
+  /** Ends the process if it does not respond. All queries are then sent again, to the next one. */
+  async #endIfItHangs(): Promise<void> {
+    try {
+      (await this.#send('/alive', '', this.#closing.signal, this.#hangsAfterMs)).resume();
+    } catch (error) {
+      if (!(error instanceof Unresponsive)) return;
+      this.#log(`the analytics process has not responded for ${this.#hangsAfterMs / 1000} s`);
+      // If another server has started it, that one ends it.
+      this.#started?.kill();
+      this.#agent.destroy();
     }
   }
 
@@ -195,13 +220,14 @@ export class AnalyticsLink {
 
   #start(): StartedProcess {
     const started = { hasServed: false };
-    const ended = startAnalytics(this.#setup, this.#log).then(({ code, lastLine }) => {
+    const { kill, ended: exited } = startAnalytics(this.#setup, this.#log);
+    const ended = exited.then(({ code, lastLine }) => {
       this.#started = null;
       // The code is 0 if another process runs already.
       if (code === 0 || started.hasServed) return;
       this.#failedStart = { reason: lastLine, untilMs: performance.now() + START_AGAIN_AFTER_MS };
     });
-    return Object.assign(started, { ended });
+    return Object.assign(started, { kill, ended });
   }
 
   /** Rejects if there is no response within the time. A response that has begun can take longer. */
@@ -218,7 +244,7 @@ export class AnalyticsLink {
     sent.on('error', reject);
     sent.end(body);
     if (withinMs === undefined) return promise;
-    const timer = setTimeout(() => sent.destroy(new Error('it does not respond')), withinMs);
+    const timer = setTimeout(() => sent.destroy(new Unresponsive('it does not respond')), withinMs);
     return promise.finally(() => clearTimeout(timer));
   }
 }

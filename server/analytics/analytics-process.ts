@@ -2,7 +2,7 @@
 // same database. So a query can fail, or end this process, without harm to uploads. It ends when no server needs it, or
 // none has used it for a while.
 
-import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { json } from 'node:stream/consumers';
@@ -128,7 +128,13 @@ const socketFile = (): string | undefined => {
 
 /** If the folder was deleted, another process may write files with the same names. So this one must not close its own. */
 const lookAtFolder = (ownSocketFile: string | undefined): void => {
-  if (socketFile() !== ownSocketFile) giveUp('the folder was deleted');
+  if (socketFile() !== ownSocketFile) {
+    giveUp('the folder was deleted');
+  } else if (!existsSync(temporaryFolder) || !existsSync(exportFolder)) {
+    // DuckDB does not make its folder again.
+    suspects.removeMarks();
+    giveUp('a folder for temporary files was deleted');
+  }
 };
 
 /** The connections by which servers show that they still exist. */
@@ -197,6 +203,10 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
       leaveIfUnused();
     });
     response.flushHeaders();
+    return;
+  }
+  if (request.url === '/alive') {
+    response.end();
     return;
   }
   countOrder(response);

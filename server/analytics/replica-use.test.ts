@@ -15,10 +15,16 @@ async function after(error: Error): Promise<{ isDiscarded: boolean; message: str
     },
   } as Replica;
   const replicas = {
-    with: (_organisation: number, _orgId: string, use: (replica: Replica, wanted: AbortSignal) => unknown) =>
-      use(replica, new AbortController().signal),
+    with: (
+      _organisation: number,
+      _orgId: string,
+      _left: AbortSignal,
+      use: (replica: Replica, wanted: AbortSignal) => unknown,
+    ) => use(replica, new AbortController().signal),
   } as Replicas;
-  const refusal = await withReplica(replicas, order, () => Promise.reject(error));
+  const refusal = await withReplica(replicas, order, new AbortController().signal, () =>
+    Promise.reject(error),
+  );
   return { isDiscarded, message: refusal.message };
 }
 

@@ -17,7 +17,7 @@ export class DamagedReplica extends Error {}
 
 /** Returns whether DuckDB's message says that the file is damaged, or that the database can no longer be used. */
 export function isDamage(message: string): boolean {
-  return /corrupt|checksum|database has been invalidated/i.test(message);
+  return /corrupt|checksum|could not read enough bytes|database has been invalidated/i.test(message);
 }
 
 function unavailable(message: string): OrderRefusal {
@@ -33,10 +33,11 @@ export const storeUnresponsive = unavailable(
 export async function withReplica<Result>(
   replicas: Replicas,
   { organisation, orgId }: Order,
+  left: AbortSignal,
   use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
 ): Promise<Result | OrderRefusal> {
   try {
-    return await replicas.with(organisation, orgId, async (replica, wanted) => {
+    return await replicas.with(organisation, orgId, left, async (replica, wanted) => {
       try {
         return await use(replica, wanted);
       } catch (error) {
@@ -80,7 +81,7 @@ export function readReplica<Result>(
   use: (reading: Reading) => Promise<Result | OrderRefusal>,
 ): Promise<Result | OrderRefusal> {
   const { timeoutMs } = order;
-  return withReplica(replicas, order, async (replica) => {
+  return withReplica(replicas, order, signal, async (replica) => {
     const wanted = await replica.wanted();
     await replica.catchUp(wanted, CATCH_UP_MS);
     const { connection, asOf } = await replica.begin(wanted);

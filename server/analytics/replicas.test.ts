@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Store } from '../store/store.ts';
 import type { CrashSuspects } from './crash-suspects.ts';
-import { MOST_OPEN_REPLICAS, Replicas } from './replicas.ts';
+import { MOST_OPEN_REPLICAS, Replicas, ReplicasBusy } from './replicas.ts';
 
 const options = { memoryMb: 1, temporaryMb: 1, threads: 1, temporaryFolder: '', exportFolder: '' };
 
@@ -20,10 +20,10 @@ function replicasInUse(suspects = suspecting()) {
   const replicas = new Replicas({} as Store, '/nowhere', options, suspects, () => {});
   return {
     close: () => replicas.close(),
-    async use(orgId: string) {
+    async use(orgId: string, left: AbortSignal = new AbortController().signal) {
       const { promise, resolve: end } = Promise.withResolvers<void>();
       const used = { isRunning: false, wanted: new AbortController().signal, end, ended: promise };
-      used.ended = replicas.with(1, orgId, (_replica, wanted) => {
+      used.ended = replicas.with(1, orgId, left, (_replica, wanted) => {
         Object.assign(used, { isRunning: true, wanted });
         return promise;
       });
@@ -72,6 +72,21 @@ test('an organisation has at most four queries at once, from all servers togethe
   await replicas.close();
 });
 
+test('a query whose client leaves no longer waits for a place', async () => {
+  const replicas = replicasInUse();
+  const uses = [];
+  for (let n = 0; n < 4; n++) uses.push(await replicas.use('0'));
+  const left = new AbortController();
+  const waiting = await replicas.use('0', left.signal);
+  const leftAtMs = performance.now();
+  left.abort();
+  await assert.rejects(waiting.ended, ReplicasBusy);
+  assert.ok(performance.now() - leftAtMs < 5000);
+  for (const used of uses) used.end();
+  await Promise.all(uses.map(({ ended }) => ended));
+  await replicas.close();
+});
+
 test('the suspects of a crash never run at once, and nobody else waits for them', async () => {
   const replicas = replicasInUse(suspecting('a', 'b'));
   const first = await replicas.use('a');
@@ -103,7 +118,7 @@ test('two organisations can write to the disk at once what does not fit into mem
   };
   const replicas = new Replicas(empty as unknown as Store, folder, spilling, suspecting(), () => {});
   const sorted = (orgId: string) =>
-    replicas.with(1, orgId, async (replica) => {
+    replicas.with(1, orgId, new AbortController().signal, async (replica) => {
       const connection = await replica.connect();
       const numbers = `SELECT range AS n, md5(range::VARCHAR || '${orgId}') AS text FROM range(1000000)`;
       const sql = `SELECT count(*), count(*) FILTER (WHERE text = md5(n::VARCHAR || '${orgId}'))

@@ -59,15 +59,17 @@ export class Replicas {
 
   /**
    * Calls `use` with the organisation's replica, which stays open until `use` has finished. The signal says that another
-   * organisation waits for that. Throws an AnalyticsPaused if the organisation's queries have ended the process.
+   * organisation waits for that. Throws an AnalyticsPaused if the organisation's queries have ended the process, and a
+   * ReplicasBusy if all places are taken for too long or the client leaves meanwhile.
    */
   async with<Result>(
     organisation: OrganisationNumber,
     orgId: string,
+    left: AbortSignal,
     use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     this.#suspects.refusePaused(orgId);
-    const place = await this.#enter(organisation, orgId);
+    const place = await this.#enter(organisation, orgId, left);
     this.#suspects.mark(orgId);
     try {
       return await use(place.replica, place.wanted.signal);
@@ -86,7 +88,7 @@ export class Replicas {
     if (place.users === 0) this.#suspects.unmark(place.orgId);
   }
 
-  async #enter(organisation: OrganisationNumber, orgId: string): Promise<Place> {
+  async #enter(organisation: OrganisationNumber, orgId: string, left: AbortSignal): Promise<Place> {
     const deadlineMs = performance.now() + LONGEST_WAIT_MS;
     for (;;) {
       const found = [...this.#places].find((place) => place.orgId === orgId);
@@ -109,9 +111,10 @@ export class Replicas {
         return place;
       }
       const leftMs = deadlineMs - performance.now();
-      if (leftMs <= 0) throw new ReplicasBusy('Too many queries are running; try again later.');
+      if (leftMs <= 0 || left.aborted)
+        throw new ReplicasBusy('Too many queries are running; try again later.');
       if (found === undefined) this.#makeRoom(rivals);
-      await this.#somethingChanged(leftMs);
+      await this.#somethingChanged(leftMs, left);
     }
   }
 
@@ -148,15 +151,17 @@ export class Replicas {
     });
   }
 
-  #somethingChanged(withinMs: number): Promise<void> {
+  #somethingChanged(withinMs: number, left: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const retry = (): void => {
         clearTimeout(timer);
         this.#waiting.delete(retry);
+        left.removeEventListener('abort', retry);
         resolve();
       };
       const timer = setTimeout(retry, withinMs);
       this.#waiting.add(retry);
+      left.addEventListener('abort', retry);
     });
   }
 

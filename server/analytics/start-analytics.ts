@@ -16,8 +16,11 @@ export interface EndedProcess {
   readonly lastLine: string;
 }
 
-/** Starts the process. Resolves when it has ended, which it does at once if another one runs. */
-export function startAnalytics(setup: AnalyticsSetup, log: (message: string) => void): Promise<EndedProcess> {
+/** Starts the process, which ends at once if another one runs. */
+export function startAnalytics(
+  setup: AnalyticsSetup,
+  log: (message: string) => void,
+): { readonly ended: Promise<EndedProcess>; kill(): void } {
   mkdirSync(setup.folder, { recursive: true, mode: 0o700 });
   const program = fileURLToPath(new URL('./analytics-process.ts', import.meta.url));
   const env = {
@@ -37,11 +40,11 @@ export function startAnalytics(setup: AnalyticsSetup, log: (message: string) => 
     log(line);
   });
   (child.stderr as unknown as { unref(): void }).unref();
-  return new Promise((resolve) => {
-    child.once('error', ({ message }) => resolve({ code: null, lastLine: message }));
-    child.once('close', (code, signal) => {
-      if (code !== 0) log(`the analytics process ended unexpectedly (${signal ?? `exit code ${code}`})`);
-      resolve({ code, lastLine });
-    });
+  const { promise: ended, resolve } = Promise.withResolvers<EndedProcess>();
+  child.once('error', ({ message }) => resolve({ code: null, lastLine: message }));
+  child.once('close', (code, signal) => {
+    if (code !== 0) log(`the analytics process ended unexpectedly (${signal ?? `exit code ${code}`})`);
+    resolve({ code, lastLine });
   });
+  return { ended, kill: () => void child.kill('SIGKILL') };
 }

@@ -6,6 +6,7 @@ import { createReadStream, rmSync, statfsSync, statSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { setImmediate } from 'node:timers/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { AS_OF_HEADER, type OrderRefusal, type SqlFormat, type SqlOrder } from '../analytics-orders.ts';
 import type { AsOf, ReadTransaction, Replica } from '../replica.ts';
@@ -54,7 +55,7 @@ function runOnReplica(
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<OrderRefusal | null> {
-  return withReplica(service.replicas, order, async (replica, placeWanted) => {
+  return withReplica(service.replicas, order, signal, async (replica, placeWanted) => {
     const [refusal, wanted] = await Promise.all([
       checkQuery(service.parser, order.sql, tableNames),
       replica.wanted(),
@@ -149,6 +150,8 @@ async function writePieces(
     waiting += piece;
     if (waiting.length < WRITTEN_CHARACTERS) continue;
     if (!response.write(waiting)) await once(response, 'drain', { signal }).catch(() => {});
+    // If the client reads fast, the response drains at once, and other queries would have to wait.
+    await setImmediate();
     waiting = '';
   }
   response.end(waiting);

@@ -28,7 +28,7 @@ import {
   DuckDBVariantValue,
 } from '@duckdb/node-api';
 import duckdb from '@duckdb/node-bindings';
-import { QueryFailed } from './query-errors.ts';
+import { validityOf } from './row-sizes.ts';
 import { dateText, intervalText, timestampText, timeText, zoneText } from './time-texts.ts';
 
 /**
@@ -42,53 +42,64 @@ export interface ColumnTexts {
   readonly texts: readonly (string | null)[];
 }
 
-/** Returns the first `count` values of a column of a chunk. */
-export function columnTexts(
+/** Some rows of a chunk, from `first` up to, but not including, `end`. */
+export interface RowRange {
+  readonly first: number;
+  readonly end: number;
+}
+
+/** Reads the values of a column in some rows. */
+export type ColumnReader = (rows: RowRange) => ColumnTexts;
+
+/** Returns a reader of a column, for the first `count` rows of a chunk. */
+export function openColumn(
   chunk: DuckDBDataChunk,
   column: number,
   type: DuckDBType,
   count: number,
-): ColumnTexts {
+): ColumnReader {
   switch (type.typeId) {
     case DuckDBTypeId.UUID:
-      return { form: 'plain', texts: uuidTexts(chunk, column, count) };
+      return reader('plain', uuidTexts(chunk, column, count));
     case DuckDBTypeId.VARCHAR:
-      return { form: 'text', texts: varcharTexts(chunk, column, count) };
+      return reader('text', varcharTexts(chunk, column, count));
     case DuckDBTypeId.ENUM:
-      return { form: 'text', texts: eachText(chunk, column, count, String) };
+      return reader('text', eachText(chunk, column, String));
     case DuckDBTypeId.TIMESTAMP_TZ:
-      return {
-        form: 'plain',
-        texts: eachText(chunk, column, count, (value) =>
-          timestampText((value as DuckDBTimestampTZValue).micros, 'Z'),
-        ),
-      };
+      return reader(
+        'plain',
+        eachText(chunk, column, (value) => timestampText((value as DuckDBTimestampTZValue).micros, 'Z')),
+      );
     case DuckDBTypeId.TIMESTAMP:
     case DuckDBTypeId.DATE:
-      return { form: 'plain', texts: eachText(chunk, column, count, scalarText) };
+      return reader('plain', eachText(chunk, column, scalarText));
     case DuckDBTypeId.FLOAT:
-      return {
-        form: 'json',
-        texts: eachText(chunk, column, count, (value) => valueJson(shortest(value as number))),
-      };
+      return reader(
+        'json',
+        eachText(chunk, column, (value) => valueJson(shortest(value as number))),
+      );
     default:
-      return { form: 'json', texts: eachText(chunk, column, count, valueJson) };
+      return reader('json', eachText(chunk, column, valueJson));
   }
 }
 
-function eachText(
-  chunk: DuckDBDataChunk,
-  column: number,
-  count: number,
-  textOf: (value: DuckDBValue) => string,
-): (string | null)[] {
+/** Returns the texts of some rows. */
+type TextsOf = (rows: RowRange) => readonly (string | null)[];
+
+function reader(form: ColumnTexts['form'], textsOf: TextsOf): ColumnReader {
+  return (rows) => ({ form, texts: textsOf(rows) });
+}
+
+function eachText(chunk: DuckDBDataChunk, column: number, textOf: (value: DuckDBValue) => string): TextsOf {
   const vector = chunk.getColumnVector(column);
-  const texts = new Array<string | null>(count);
-  for (let row = 0; row < count; row++) {
-    const value = vector.getItem(row);
-    texts[row] = value === null ? null : textOf(value);
-  }
-  return texts;
+  return ({ first, end }) => {
+    const texts = new Array<string | null>(end - first);
+    for (let row = first; row < end; row++) {
+      const value = vector.getItem(row);
+      texts[row - first] = value === null ? null : textOf(value);
+    }
+    return texts;
+  };
 }
 
 /** DuckDB stores a UUID and the header of a text in this many bytes. */
@@ -99,89 +110,80 @@ const hexOfByte: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
 );
 
 /** Reads the bytes directly, because this is ten times as fast as reading the values one by one. */
-function uuidTexts(chunk: DuckDBDataChunk, column: number, count: number): (string | null)[] {
+function uuidTexts(chunk: DuckDBDataChunk, column: number, count: number): TextsOf {
   const vector = duckdb.data_chunk_get_vector(chunk.chunk, column);
   const bytes = duckdb.vector_get_data(vector, count * WIDE_BYTES);
   const isValid = validityOf(vector, count);
-  const texts = new Array<string | null>(count);
   // The bytes are in reverse order.
   const hex = (at: number) => hexOfByte[bytes[at]!]!;
-  for (let row = 0; row < count; row++) {
-    const at = row * WIDE_BYTES;
-    texts[row] = isValid(row)
-      ? `${
-          // The highest bit is inverted, so that UUIDs are sorted as numbers are.
-          hexOfByte[bytes[at + 15]! ^ 0x80]!
-        }${hex(at + 14)}${hex(at + 13)}${hex(at + 12)}-${hex(at + 11)}${hex(at + 10)}-${hex(at + 9)}${hex(at + 8)}-${hex(at + 7)}${hex(at + 6)}-${hex(at + 5)}${hex(at + 4)}${hex(at + 3)}${hex(at + 2)}${hex(at + 1)}${hex(at)}`
-      : null;
-  }
-  return texts;
+  return ({ first, end }) => {
+    const texts = new Array<string | null>(end - first);
+    for (let row = first; row < end; row++) {
+      const at = row * WIDE_BYTES;
+      texts[row - first] = isValid(row)
+        ? `${
+            // The highest bit is inverted, so that UUIDs are sorted as numbers are.
+            hexOfByte[bytes[at + 15]! ^ 0x80]!
+          }${hex(at + 14)}${hex(at + 13)}${hex(at + 12)}-${hex(at + 11)}${hex(at + 10)}-${hex(at + 9)}${hex(at + 8)}-${hex(at + 7)}${hex(at + 6)}-${hex(at + 5)}${hex(at + 4)}${hex(at + 3)}${hex(at + 2)}${hex(at + 1)}${hex(at)}`
+        : null;
+    }
+    return texts;
+  };
 }
 
 /** A text of up to this many bytes is in its header; a longer one is elsewhere, and the header points to it. */
 const SHORT_TEXT_BYTES = 12;
-/** The longest text. A longer one could exceed the length of a string in JavaScript. */
-const TEXT_BYTES = 16 * 1024 * 1024;
-const tooLong = new QueryFailed({
-  kind: 'too_large',
-  message: 'The query returns a text of more than 16 MiB.',
-});
 /** Texts that are next to each other are copied together, but not more than this at once. */
 const RUN_BYTES = 1024 * 1024;
 /** Texts that are next to each other can be this far apart, because they begin at multiples of 8. */
 const GAP_BYTES = 7;
 
 /** Reads texts that are next to each other together, because this is seven times as fast as reading them one by one. */
-function varcharTexts(chunk: DuckDBDataChunk, column: number, count: number): (string | null)[] {
+function varcharTexts(chunk: DuckDBDataChunk, column: number, count: number): TextsOf {
   const vector = duckdb.data_chunk_get_vector(chunk.chunk, column);
   const data = duckdb.vector_get_data(vector, count * WIDE_BYTES);
   const headers = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   const isValid = validityOf(vector, count);
-  const texts = new Array<string | null>(count).fill(null);
-  const longRows: number[] = [];
-  for (let row = 0; row < count; row++) {
-    if (!isValid(row)) continue;
-    const at = row * WIDE_BYTES;
-    const length = headers.readUInt32LE(at);
-    if (length > TEXT_BYTES) throw tooLong;
-    if (length > SHORT_TEXT_BYTES) longRows.push(row);
-    else texts[row] = headers.toString('utf8', at + 4, at + 4 + length);
-  }
   const lengthOf = (row: number) => headers.readUInt32LE(row * WIDE_BYTES);
   const addressOf = (row: number) => headers.readBigUInt64LE(row * WIDE_BYTES + 8);
-  for (let first = 0; first < longRows.length; ) {
-    const firstRow = longRows[first]!;
-    const start = addressOf(firstRow);
-    const offsets = [0];
-    let endOffset = lengthOf(firstRow);
-    let next = first + 1;
-    for (; next < longRows.length; next++) {
-      const row = longRows[next]!;
-      const offset = Number(addressOf(row) - start);
-      const end = offset + lengthOf(row);
-      if (offset < endOffset || offset - endOffset > GAP_BYTES || end > RUN_BYTES) break;
-      offsets.push(offset);
-      endOffset = end;
+  return (rows) => {
+    const texts = new Array<string | null>(rows.end - rows.first).fill(null);
+    const longRows: number[] = [];
+    for (let row = rows.first; row < rows.end; row++) {
+      if (!isValid(row)) continue;
+      const at = row * WIDE_BYTES;
+      const length = lengthOf(row);
+      if (length > SHORT_TEXT_BYTES) longRows.push(row);
+      else texts[row - rows.first] = headers.toString('utf8', at + 4, at + 4 + length);
     }
-    const bytes = duckdb.get_data_from_pointer(
-      headers.buffer as ArrayBuffer,
-      headers.byteOffset + firstRow * WIDE_BYTES + 8,
-      endOffset,
-    );
-    const run = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    offsets.forEach((offset, index) => {
-      const row = longRows[first + index]!;
-      texts[row] = run.toString('utf8', offset, offset + lengthOf(row));
-    });
-    first = next;
-  }
-  return texts;
-}
-
-function validityOf(vector: duckdb.Vector, count: number): (row: number) => boolean {
-  // There are no bytes if no value is null.
-  const bits = duckdb.vector_get_validity(vector, Math.ceil(count / 64) * 8) as Uint8Array | null;
-  return bits === null ? () => true : (row) => (bits[row >> 3]! & (1 << (row & 7))) !== 0;
+    for (let first = 0; first < longRows.length; ) {
+      const firstRow = longRows[first]!;
+      const start = addressOf(firstRow);
+      const offsets = [0];
+      let endOffset = lengthOf(firstRow);
+      let next = first + 1;
+      for (; next < longRows.length; next++) {
+        const row = longRows[next]!;
+        const offset = Number(addressOf(row) - start);
+        const end = offset + lengthOf(row);
+        if (offset < endOffset || offset - endOffset > GAP_BYTES || end > RUN_BYTES) break;
+        offsets.push(offset);
+        endOffset = end;
+      }
+      const bytes = duckdb.get_data_from_pointer(
+        headers.buffer as ArrayBuffer,
+        headers.byteOffset + firstRow * WIDE_BYTES + 8,
+        endOffset,
+      );
+      const run = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      offsets.forEach((offset, index) => {
+        const row = longRows[first + index]!;
+        texts[row - rows.first] = run.toString('utf8', offset, offset + lengthOf(row));
+      });
+      first = next;
+    }
+    return texts;
+  };
 }
 
 /** Returns the number with the fewest digits that is the same FLOAT. */

@@ -242,11 +242,52 @@ test('dates and timestamps are those of JavaScript', () => {
   );
 });
 
-test('a text that is too long is too large', async () => {
-  await assert.rejects(
-    render("SELECT string_agg(md5(i::VARCHAR), '') FROM range(600000) t(i)", renderNdjson),
-    (error) => error instanceof QueryFailed && error.failure.kind === 'too_large',
-  );
+test('a row that is too large is refused before its text is made', async () => {
+  const text = "(SELECT string_agg(md5(i::VARCHAR), '') AS s FROM range(40000) t(i))";
+  const rows = [
+    "SELECT string_agg(md5(i::VARCHAR), '') FROM range(600000) t(i)",
+    'SELECT list((i % 2)::UTINYINT) FROM range(1000000) t(i)',
+    `SELECT ${Array(20).fill('s').join(', ')} FROM ${text}`,
+    `SELECT [${Array(20).fill('s').join(', ')}] FROM ${text}`,
+    `SELECT [${Array(20).fill('s').join(', ')}]::VARCHAR[20] FROM ${text}`,
+    `SELECT [[${Array(20).fill('{a: s}').join(', ')}]] FROM ${text}`,
+    `SELECT map([${Array(20).keys().toArray().join(', ')}], [${Array(20).fill('s').join(', ')}]) FROM ${text}`,
+    `SELECT union_value(u := [${Array(20).fill('s').join(', ')}]) FROM ${text}`,
+    `SELECT [${Array(20).fill('s').join(', ')}]::VARIANT FROM ${text}`,
+  ];
+  for (const sql of rows) {
+    await assert.rejects(
+      render(sql, renderNdjson),
+      (error) => error instanceof QueryFailed && error.failure.kind === 'too_large',
+      sql,
+    );
+  }
+});
+
+test('rows of any width and length are rendered in short steps', async () => {
+  const wide = Array.from({ length: 200 }, (_, column) => `now() AS c${column}`).join(', ');
+  for (const sql of [
+    `SELECT ${wide} FROM range(2048)`,
+    'SELECT l FROM (SELECT list(i) AS l FROM range(1000) t(i)), range(2048)',
+    "SELECT s FROM (SELECT string_agg('x', '') AS s FROM range(50000)), range(2048)",
+  ]) {
+    const connection = await replica.instance.connect();
+    await connection.run(BEGIN_READING);
+    const query = await runQuery(connection, sql, [], { withinMs: 20_000 });
+    assert.ok(query.kind === 'running');
+    const startedAtMs = performance.now();
+    let longestMs = 0;
+    for (let lastAtMs = startedAtMs, pieces = renderNdjson(query); ; ) {
+      const { done } = await pieces.next();
+      const nowMs = performance.now();
+      longestMs = Math.max(longestMs, nowMs - lastAtMs);
+      lastAtMs = nowMs;
+      if (done) break;
+    }
+    const totalMs = performance.now() - startedAtMs;
+    connection.disconnectSync();
+    assert.ok(longestMs < totalMs / 3, `${sql}: a step took ${longestMs} of ${totalMs} ms`);
+  }
 });
 
 test('a large result is rendered in small pieces, and quickly', async () => {

@@ -5,11 +5,15 @@
 // are objects, and values of the type JSON are texts. CSV is RFC 4180: null is empty, an empty text is "", and lists,
 // structs and maps are JSON.
 
-import { type ColumnTexts, columnTexts } from './column-texts.ts';
+import { DuckDBDataChunk } from '@duckdb/node-api';
+import { type ColumnReader, type ColumnTexts, openColumn } from './column-texts.ts';
+import { stepsOf } from './row-sizes.ts';
 import type { QueryRows, RunningQuery } from './run-query.ts';
 
 /** A piece is passed on when it has about this many characters. */
 const PIECE_CHARACTERS = 64 * 1024;
+/** DuckDB's library keeps the values that were read from a chunk, so the chunk is opened again after this many characters. */
+const KEPT_CHARACTERS = 16 * 1024 * 1024;
 
 /** Yields the object with columns and rows. The fields of `last` come at the end. */
 export async function* renderJson(
@@ -68,15 +72,30 @@ function* renderChunk(
   renderColumn: (values: ColumnTexts) => readonly string[],
   renderRow: (columns: readonly (readonly string[])[], row: number) => string,
 ): Generator<string> {
-  const columns = types.map((type, column) => renderColumn(columnTexts(chunk, column, type, count)));
-  let piece = '';
-  for (let row = 0; row < count; row++) {
-    piece += renderRow(columns, row);
-    if (piece.length < PIECE_CHARACTERS) continue;
-    yield piece;
-    piece = '';
+  const endOfStep = stepsOf(chunk, types, count);
+  const open = (): readonly ColumnReader[] => {
+    const fresh = new DuckDBDataChunk(chunk.chunk);
+    return types.map((type, column) => openColumn(fresh, column, type, count));
+  };
+  let readers = open();
+  let readCharacters = 0;
+  for (let first = 0, end = 0; first < count; first = end) {
+    end = endOfStep(first);
+    const columns = readers.map((read) => renderColumn(read({ first, end })));
+    let piece = '';
+    for (let row = 0; row < end - first; row++) {
+      piece += renderRow(columns, row);
+      if (piece.length < PIECE_CHARACTERS) continue;
+      yield piece;
+      readCharacters += piece.length;
+      piece = '';
+    }
+    if (piece !== '') yield piece;
+    readCharacters += piece.length;
+    if (readCharacters < KEPT_CHARACTERS) continue;
+    readers = open();
+    readCharacters = 0;
   }
-  if (piece !== '') yield piece;
 }
 
 function jsonColumn({ form, texts }: ColumnTexts): readonly string[] {

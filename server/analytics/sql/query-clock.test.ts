@@ -34,6 +34,24 @@ test('a call that does not stop when it is told to is stuck', async () => {
   assert.ok(late.isStuck && unwanted.isStuck);
 });
 
+test('a call that has stopped is not stuck, even if another query kept the process busy meanwhile', async () => {
+  const connection = await replica.instance.connect();
+  const unwanted = new AbortController();
+  const clock = new QueryClock(connection, '', { withinMs: 60_000, signal: unwanted.signal });
+  const waiting = clock.wait(() => connection.run('SELECT sum(sqrt(range)) FROM range(100000000000)'));
+  const beBusy = (): void => {
+    unwanted.abort();
+    for (const untilMs = performance.now() + 2500; performance.now() < untilMs; );
+  };
+  setTimeout(() => setImmediate(beBusy), 100);
+  await assert.rejects(
+    waiting,
+    (error) => error instanceof QueryFailed && error.failure.kind === 'cancelled' && !error.failure.isStuck,
+  );
+  assert.ok(!clock.isStuck);
+  connection.disconnectSync();
+});
+
 test('the time of all calls is limited together', async () => {
   const clock = new QueryClock(replica.connection, '', { withinMs: 150 });
   const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 100));

@@ -42,6 +42,7 @@ export class QueryClock {
     let reason: 'too_slow' | 'cancelled' | null = null;
     let repeat: NodeJS.Timeout | undefined;
     let giveUp: NodeJS.Timeout | undefined;
+    let beStuck: NodeJS.Immediate | undefined;
     const { promise: stuck, reject } = Promise.withResolvers<never>();
     const stop = (why: 'too_slow' | 'cancelled') => {
       if (reason !== null) return;
@@ -49,8 +50,11 @@ export class QueryClock {
       this.#connection.interrupt();
       repeat = setInterval(() => this.#connection.interrupt(), INTERRUPT_EVERY_MS);
       giveUp = setTimeout(() => {
-        this.#isStuck = true;
-        reject(new QueryFailed(this.#stopped(why, true)));
+        // If the process was busy, the result of the call may be there, but is read only after the timers.
+        beStuck = setImmediate(() => {
+          this.#isStuck = true;
+          reject(new QueryFailed(this.#stopped(why, true)));
+        });
       }, STOP_WITHIN_MS);
     };
     const cancel = () => stop('cancelled');
@@ -68,6 +72,7 @@ export class QueryClock {
       this.#leftMs -= performance.now() - startedMs;
       clearTimeout(timer);
       clearTimeout(giveUp);
+      clearImmediate(beStuck);
       clearInterval(repeat);
       signal?.removeEventListener('abort', cancel);
     }
@@ -91,8 +96,8 @@ export class QueryClock {
           'The query needs more memory than it may use. Read fewer rows or columns, or aggregate earlier.',
       };
     }
-    // An internal error of DuckDB makes the database unusable, so it is not the fault of the query alone.
-    if (type === '' || type === 'FATAL' || type === 'INTERNAL') throw error;
+    // A query has no files of its own, and an internal error of DuckDB makes the database unusable.
+    if (['', 'FATAL', 'INTERNAL', 'IO'].includes(type)) throw error;
     return { kind: 'invalid', message, position };
   }
 }
