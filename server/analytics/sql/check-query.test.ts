@@ -386,6 +386,7 @@ test('a refusal has a helpful message and the position in the text', async () =>
     [`SELECT '${'x'.repeat(QUERY_CHARACTERS)}'`, /at most 100000 characters/, QUERY_CHARACTERS],
     ['SELECT \0', /U\+0000/, 7],
     ["SELECT '\ud800'", /not valid Unicode/, null],
+    ['SELECT 1e999', /^The query has a number that is too large\.$/, null],
   ];
   for (const [sql, message, position] of cases) {
     const refusal = await check(sql);

@@ -56,10 +56,17 @@ async function parse(parser: QueryParser, sql: string): Promise<TreeNode | Query
     readonly position?: string;
     readonly statements?: readonly TreeNode[];
   };
+  let tree: string;
   try {
-    parsed = JSON.parse(await parser.syntaxTree(sql));
+    tree = await parser.syntaxTree(sql);
   } catch (error) {
     return new QueryRefusal(readQueryError(error, sql).message, null);
+  }
+  try {
+    parsed = JSON.parse(tree);
+  } catch {
+    // DuckDB writes Infinity for such a number, which is not JSON.
+    return new QueryRefusal('The query has a number that is too large.', null);
   }
   if (parsed.error) {
     if (parsed.error_type === 'not implemented') return new QueryRefusal(onlySelect(sql), null);
