@@ -6,12 +6,12 @@ import { readDatabaseLocation } from './database-location.ts';
 import { openStore } from './open-store.ts';
 import { keyWrites } from './sqlite/keys.ts';
 import { retryWhileLocked } from './sqlite/lock-waiting.ts';
-import { organisationWrites } from './sqlite/organisations.ts';
+import { organisationLookUps, organisationWrites } from './sqlite/organisations.ts';
 import { preparer } from './sqlite/statements.ts';
 import { openForWriting } from './sqlite/writing-connection.ts';
 import type { Store } from './store.ts';
 
-export type Keys = Pick<Store, 'createOrganisation' | 'addKey' | 'close'>;
+export type Keys = Pick<Store, 'createOrganisation' | 'organisations' | 'addKey' | 'close'>;
 
 export async function openKeys(database: string): Promise<Keys> {
   const place = readDatabaseLocation(database);
@@ -19,9 +19,11 @@ export async function openKeys(database: string): Promise<Keys> {
   const connection = openForWriting(place.path);
   const prepare = preparer(connection);
   const { createOrganisation } = organisationWrites(prepare);
+  const { organisations } = organisationLookUps(prepare);
   const { addKey } = keyWrites(prepare);
   return {
     createOrganisation: async (...args) => retryWhileLocked(() => createOrganisation(...args)),
+    organisations: async () => organisations(),
     addKey: async (...args) => retryWhileLocked(() => addKey(...args)),
     close: async () => connection.close(),
   };
