@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { times } from '../server/store/test-thoroughness.ts';
 import { SqliteDatabases } from './databases.ts';
 
 test('a new database holds the requested number of transactions, each with a unique key', async () => {
   const databases = await SqliteDatabases.create();
-  for (const rowsPresent of [0, 1000, 50_000, 300_001]) {
+  for (const rowsPresent of [0, 1000, 50_000, times(300_001, 100_001)]) {
     const { database, remove } = await databases.newDatabase(rowsPresent);
     const reader = new DatabaseSync(database, { readOnly: true });
     const counts = reader

@@ -1,17 +1,16 @@
 // The reference graph: the types that each type refers to, and the resulting order of upload.
 
+import { alternatives } from './alternatives.ts';
 import type { Catalogue, Fields, Reference } from './declaration.ts';
 
 export function referencedTypes(reference: Reference): readonly string[] {
   return typeof reference === 'string' ? [reference] : Object.values(reference.types);
 }
 
-const alternatives = new Intl.ListFormat('en', { type: 'disjunction' });
-
 /** Returns what a reference requires, for documentation. Returns '' for a field that is not a reference. */
 export function requirementOf(reference: Reference | undefined): string {
   if (reference === undefined) return '';
-  return `must be the id of an uploaded record of type ${alternatives.format(referencedTypes(reference))}`;
+  return `must be the id of an uploaded record of type ${alternatives(referencedTypes(reference))}`;
 }
 
 /** Returns the types that the fields refer to, without duplicates, in the order of the fields. */

@@ -164,7 +164,7 @@ forEachStore((store) => {
       });
 
       test('another API key of the organisation gets the first response, too', async () => {
-        const colleague = await headgate.command<IssuedKey>('keys', 'issue', '--org', key.org_id);
+        const colleague = await headgate.anotherKey(key.org_id, []);
         const [body, id] = [newBody(), randomUUID()];
         const first = await post(body, id);
         const again = await apiOf(headgate.url, colleague.key).request(path, { body, headers: withKey(id) });
@@ -212,9 +212,7 @@ forEachStore((store) => {
 
       test('a request without permission neither replays nor uses the key', async () => {
         const [body, id] = [newBody(), randomUUID()];
-        const reader = await headgate.command<IssuedKey>(
-          ...['keys', 'issue', '--org', key.org_id, '--scope', 'data:read'],
-        );
+        const reader = await headgate.anotherKey(key.org_id, ['data:read']);
         const asReader = apiOf(headgate.url, reader.key);
         assertFirst(await asReader.request(path, { body, headers: withKey(id) }), 403);
         const first = await post(body, id);

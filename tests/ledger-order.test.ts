@@ -33,10 +33,10 @@ import { idOf, leastRecord } from './harness/records.ts';
 
 const SERVERS = 2;
 const WRITERS = 8;
-const KILLS = times(12, 4);
+const KILLS = times(12, 2);
 const LONGEST_LIFE_MS = 700;
 const OUTAGE_MS = 300;
-const HELD_MS = 3000;
+const HELD_MS = times(3000, 1500);
 const RETRY_AFTER_MS = 20;
 const MOST_INTERACTIONS = 6;
 /** From 100 new records on, PostgreSQL copies them. */

@@ -286,15 +286,11 @@ forEachStore((store) => {
       await api.upload('shops', [leastRecord('shops')]);
       const typesOf = ({ changes }: ChangesBody) => changes.map(({ type }) => type);
       assert.deepEqual(typesOf(await changesOf(api, '?type=shops')), ['shops']);
-      const issued = await running.headgate.command<{ key: string }>(
-        ...['keys', 'issue', '--org', org_id, '--scope', 'data:read:tags'],
-      );
+      const issued = await running.headgate.anotherKey(org_id, ['data:read:tags']);
       const narrow = apiOf(running.headgate.url, issued.key);
       assert.deepEqual(typesOf(await changesOf(narrow)), ['tags']);
       assert.equal((await narrow.request('/v1/changes?type=shops')).status, 403);
-      const writer = await running.headgate.command<{ key: string }>(
-        ...['keys', 'issue', '--org', org_id, '--scope', 'data:write:tags'],
-      );
+      const writer = await running.headgate.anotherKey(org_id, ['data:write:tags']);
       const writing = apiOf(running.headgate.url, writer.key);
       assert.equal((await writing.request('/v1/changes')).status, 403);
       const { uploads } = await uploadsOf(writing);
@@ -388,7 +384,7 @@ forEachStore((store) => {
     test('whose key is revoked during the wait gets no changes', async () => {
       const { key, key_id, org_id } = await running.headgate.newKey();
       const api = apiOf(running.headgate.url, key);
-      const issued = await running.headgate.command<{ key: string }>(...['keys', 'issue', '--org', org_id]);
+      const issued = await running.headgate.anotherKey(org_id, []);
       const waiting = api.request('/v1/changes?wait=30');
       await sleep(300);
       await running.headgate.command('keys', 'revoke', key_id);

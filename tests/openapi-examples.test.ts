@@ -25,7 +25,6 @@ import {
   withoutGiven,
 } from './harness/described-api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
-import type { IssuedKey } from './harness/headgate.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 import { hasProgram } from './harness/waiting.ts';
 
@@ -503,8 +502,7 @@ describe('the refusals of the API description', () => {
     const scopes = new Set(kinds.flatMap((id) => scopesOf(api.operation(id))));
     const { org_id } = await running.headgate.newKey();
     for (const scope of scopes) {
-      const issue = ['keys', 'issue', '--org', org_id, '--scope', scope];
-      const { key: narrow } = await running.headgate.command<IssuedKey>(...issue);
+      const { key: narrow } = await running.headgate.anotherKey(org_id, [scope]);
       for (const described of kinds.map((id) => api.operation(id))) {
         const got = await exchange(url, sentTo(described, narrow));
         api.assertDescribed(described, got);

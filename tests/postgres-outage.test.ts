@@ -26,7 +26,7 @@ import { assertRefusal } from './harness/refusal.ts';
 import { waitUntil } from './harness/waiting.ts';
 import { type Judge, WatchedLoad } from './harness/watched-load.ts';
 
-const KILLS = times(10, 3);
+const KILLS = times(10, 2);
 const LONGEST_LIFE_MS = 250;
 const LONGEST_OUTAGE_MS = 300;
 const BATCH_SIZE = 40;

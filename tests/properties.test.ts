@@ -20,6 +20,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import fc, { type Arbitrary } from 'fast-check';
 import { sentSchema } from '../server/http/openapi/schemas.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, problemsOf, type RefusalBody, totals } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Items, itemKinds, uploadItems } from './harness/interactions.ts';
@@ -27,9 +28,9 @@ import { uploadReferenced } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 
 const MOST_RECORDS = 25;
-const RUNS = 12;
-const INTERACTION_RUNS = 80;
-const SCHEMA_RUNS = 150;
+const RUNS = times(12, 5);
+const INTERACTION_RUNS = times(80, 30);
+const SCHEMA_RUNS = times(150, 60);
 
 interface Drawn {
   readonly good: SampleObject;

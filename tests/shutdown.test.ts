@@ -10,12 +10,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { openForWriting } from '../server/store/sqlite/writing-connection.ts';
 import { type Api, apiOf, type RefusalBody, type UploadBody } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Environment, type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
 import { bearer, connectRaw } from './harness/raw-connection.ts';
-import { readAllRecords } from './harness/read-all.ts';
 import { leastRecord, type TestRecord } from './harness/records.ts';
 import { exitCodeOf, hasProgram, takesConnections, waitUntil } from './harness/waiting.ts';
 
@@ -41,10 +41,11 @@ forEachStore((store) => {
     body: JSON.stringify({ records }),
   });
   const nameCounts = async (): Promise<Map<unknown, number>> => {
-    const counts = new Map<unknown, number>();
-    for (const { name } of await readAllRecords(api, 'courses'))
-      counts.set(name, (counts.get(name) ?? 0) + 1);
-    return counts;
+    const counted = await store.ask(
+      database.database,
+      'SELECT name, CAST(count(*) AS integer) AS number FROM courses GROUP BY name',
+    );
+    return new Map(counted.map(({ name, number }) => [name, number as number]));
   };
 
   describe('a stop', () => {
@@ -84,7 +85,6 @@ forEachStore((store) => {
         assert.equal(await exitCodeOf(headgate.process), 0);
         await Promise.all([received.ended, halfSent.ended]);
 
-        await start(patient);
         const counts = await nameCounts();
         assert.equal(counts.get(`${signal} received`), LARGE_UPLOAD_RECORDS);
         assert.equal(counts.get(`${signal} half sent`), 3);
@@ -113,7 +113,6 @@ forEachStore((store) => {
         isOver = true;
         await clients;
 
-        await start(patient);
         const counts = await nameCounts();
         for (const name of acknowledged) assert.equal(counts.get(name), perUpload, name);
         for (const name of sent)
@@ -191,7 +190,6 @@ forEachStore((store) => {
       assert.doesNotMatch(headgate.output(), /did not end within/);
       await Promise.all([halfBody.ended, halfHead.ended]);
 
-      await start({});
       const counts = await nameCounts();
       assert.equal(counts.get('half body'), undefined);
       assert.equal(counts.get('slow'), 3);
@@ -294,8 +292,7 @@ describe('a start is refused on a SQLite file', () => {
   };
   const newHeadgateFile = async (name: string, change: string): Promise<string> => {
     const path = join(folder.folder, name);
-    await (await startHeadgate(path)).stop();
-    const database = new DatabaseSync(path);
+    const database = openForWriting(path);
     database.exec(change);
     database.close();
     return path;

@@ -45,7 +45,7 @@ forEachStore((store) => {
   const issue = <Key = IssuedKey>(...options: string[]): Promise<Key> =>
     running.headgate.command('keys', 'issue', '--org', organisation, ...options);
   const withScopes = async (...scopes: string[]): Promise<Api> =>
-    as((await issue(...scopes.flatMap((scope) => ['--scope', scope]))).key);
+    as((await running.headgate.anotherKey(organisation, scopes)).key);
   const as = (key: string): Api => apiOf(running.headgate.url, key);
   const statusWith = async (key: string): Promise<number> => (await as(key).request('/v1/data/shops')).status;
 
@@ -320,7 +320,7 @@ forEachStore((store) => {
 
     before(async () => {
       const first = await limited.headgate.newKey();
-      const second = await limited.headgate.command<IssuedKey>('keys', 'issue', '--org', first.org_id);
+      const second = await limited.headgate.anotherKey(first.org_id, []);
       [api, other] = [first, second].map(({ key }) => apiOf(limited.headgate.url, key)) as [Api, Api];
     });
 

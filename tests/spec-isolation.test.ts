@@ -5,7 +5,6 @@ import { randomUUID } from 'node:crypto';
 import { before, describe, it } from 'node:test';
 import { type Api, apiOf, type Counts, problemsOf, totals } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
-import type { IssuedKey } from './harness/headgate.ts';
 import {
   fullInteraction,
   type Items,
@@ -45,7 +44,7 @@ forEachStore((store) => {
 
   before(async () => {
     const [own, other] = await Promise.all([running.headgate.newKey(), running.headgate.newKey()]);
-    const again = await running.headgate.command<IssuedKey>('keys', 'issue', '--org', own.org_id);
+    const again = await running.headgate.anotherKey(own.org_id, []);
     [first, second, firstAgain] = [own, other, again].map(({ key }) => apiOf(running.headgate.url, key)) as [
       Api,
       Api,

@@ -159,15 +159,6 @@ forEachStore((store) => {
     assert.deepEqual([rows.length, row_count, truncated], [10_000, 10_000, true]);
   });
 
-  test('a query that takes too long ends with an error, and others run on', async () => {
-    const api = await server.newApi();
-    const slow = refused(api, { sql: ENDLESS });
-    assert.deepEqual((await query(api, 'SELECT 1')).rows, [[1]]);
-    const { status, message } = await slow;
-    assert.equal(status, 400);
-    assert.match(message, /8 s/);
-  });
-
   test('a client that leaves ends its query', async () => {
     const { key } = await server.headgate.newKey();
     const api = apiOf(server.headgate.url, key);
@@ -347,6 +338,16 @@ describe('analytics on SQLite', () => {
       assert.match(message, /HEADGATE_ANALYTICS/);
     });
 
+    test('a query that takes too long ends with an error, and others run on', async () => {
+      const api = await hurried.newApi();
+      await query(api, 'SELECT 1');
+      const slow = refused(api, { sql: ENDLESS });
+      assert.deepEqual((await query(api, 'SELECT 1')).rows, [[1]]);
+      const { status, message } = await slow;
+      assert.equal(status, 400);
+      assert.match(message, /1 s/);
+    });
+
     test('a query that DuckDB does not stop ends with the process, and others run in a new one', async () => {
       const [api, other] = [await hurried.newApi(), await hurried.newApi()];
       await query(other, 'SELECT 1');
@@ -362,9 +363,9 @@ describe('analytics on SQLite', () => {
       const api = await on.newApi();
       await query(api, 'SELECT 1');
       const [analytics] = await childrenOf(on.headgate.process.pid!);
-      const running = query(api, 'SELECT count(*) FROM range(400000000) WHERE sqrt(range) > 3');
+      const running = query(api, 'SELECT count(*) FROM range(200000000) WHERE sqrt(range) > 3');
       setTimeout(() => process.kill(analytics!, 'SIGKILL'), 300);
-      assert.deepEqual((await running).rows, [[399_999_990]]);
+      assert.deepEqual((await running).rows, [[199_999_990]]);
       assert.equal(isRunning(analytics!), false);
     });
 

@@ -30,10 +30,13 @@ import { type Store, StoreUnavailable } from '../store/store.ts';
 import { type TestDatabases, testDatabases } from '../store/test-databases.ts';
 import { everyInteraction, everyRecord } from '../store/test-lists.ts';
 import { anyRow, interactionRow, recordRow } from '../store/test-rows.ts';
+import { times } from '../store/test-thoroughness.ts';
 import { type AsOf, Replica, type Wanted } from './replica.ts';
 import { recordTables } from './replica-tables.ts';
 import type { ReplicaOrder } from './test-replica-process.ts';
 
+const KILLS = times(6, 3);
+const LATEST_KILL_MS = 240;
 const PATIENCE_MS = 60_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -208,7 +211,7 @@ for (const databases of testDatabases) {
           await replica.close();
           assert.deepEqual(reports, []);
         }),
-        { numRuns: 15 },
+        { numRuns: times(15, 6) },
       );
     });
 
@@ -368,7 +371,7 @@ for (const databases of testDatabases) {
         'tags',
         Array.from({ length: 4000 }, () => recordRow('tags')),
       );
-      for (let kill = 0; kill < 6; kill++) {
+      for (let kill = 0; kill < KILLS; kill++) {
         await upload(
           'shops',
           Array.from({ length: 2000 }, () => recordRow('shops')),
@@ -385,7 +388,7 @@ for (const databases of testDatabases) {
         const ended = once(child, 'exit');
         await Promise.race([once(child.stdout!, 'data'), ended]);
         assert.equal(child.exitCode, null);
-        await sleep(kill * 40);
+        await sleep((kill / KILLS) * LATEST_KILL_MS);
         child.kill('SIGKILL');
         await ended;
       }

@@ -22,6 +22,7 @@ import { StoreUnavailable } from './store.ts';
 import { everyInteraction, everyRecord } from './test-lists.ts';
 import { anyRow, interactionRow, recordRow, type Values } from './test-rows.ts';
 import { type TestStore, testStores } from './test-stores.ts';
+import { times } from './test-thoroughness.ts';
 
 const EARLIER = '2024-05-01T09:30:00.000000Z';
 const LATER = '2024-05-01T09:30:00.000001Z';
@@ -509,7 +510,7 @@ for (const { name, open } of testStores) {
                 assert.deepEqual(await upload(organisation, type, [rows]), written(tally(0, 0, rows.length)));
               },
             ),
-            { numRuns: 10 },
+            { numRuns: times(10, 5) },
           );
         });
       }
@@ -611,7 +612,7 @@ for (const { name, open } of testStores) {
             await store.writeInteraction({ organisation, row, idempotencyRecord: null, entry: null });
             assert.deepEqual(await store.interaction(organisation, interactionIdOf(row)), row);
           }),
-          { numRuns: 50 },
+          { numRuns: times(50, 20) },
         );
       });
     });

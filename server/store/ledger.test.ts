@@ -40,6 +40,7 @@ import { type TestDatabases, testDatabases } from './test-databases.ts';
 import { everyInteraction, everyRecord } from './test-lists.ts';
 import { anyRow, interactionRow, recordRow, type Values } from './test-rows.ts';
 import { directStores, type TestStore, testStores } from './test-stores.ts';
+import { times } from './test-thoroughness.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const NOON_MS = Date.parse('2024-05-01T12:00:00Z');
@@ -795,7 +796,7 @@ for (const { name, open } of testStores) {
             }
             assert.deepEqual(seen, stored);
           }),
-          { numRuns: 30 },
+          { numRuns: times(30, 10) },
         );
       });
     });

@@ -17,6 +17,7 @@ import {
 } from './segments.ts';
 import type { Store } from './store.ts';
 import { type TestStore, testStores } from './test-stores.ts';
+import { times } from './test-thoroughness.ts';
 
 const NOW_MS = 1_714_555_800_000;
 const customers = Array.from({ length: 8 }, (_, n) => `00000000-0000-4000-8000-00000000000${n}`);
@@ -419,7 +420,7 @@ for (const { name, open } of testStores) {
           }
           assert.deepEqual([...followed].toSorted(), current.toSorted());
         }),
-        { numRuns: 15 },
+        { numRuns: times(15, 6) },
       );
     });
   });

@@ -11,7 +11,8 @@ import { issueKey } from '../../server/access/keys.ts';
 import { createOrganisation } from '../../server/access/organisations.ts';
 import { parseScopes } from '../../server/access/scopes.ts';
 import { Failure } from '../../server/failure.ts';
-import { openStore } from '../../server/store/open-store.ts';
+import type { Organisation } from '../../server/store/organisations.ts';
+import { type Keys, openKeys } from '../../server/store/test-keys.ts';
 
 const executable = new URL('../../server/bin/headgate.js', import.meta.url).pathname;
 /** The flags of its first line, for use with the Node that runs the tests instead of the first one in PATH. */
@@ -38,6 +39,8 @@ export interface Headgate {
   command<Result = unknown>(...args: string[]): Promise<Result>;
   /** Creates an organisation and a key with all scopes, or with the given ones. */
   newKey(name?: string, scopes?: readonly string[]): Promise<IssuedKey>;
+  /** Issues another key, with the given scopes, to an organisation. */
+  anotherKey(orgId: string, scopes: readonly string[]): Promise<IssuedKey>;
   /** Sends SIGTERM and resolves to the exit code. */
   stop(): Promise<number | null>;
   /** Sends SIGKILL, which leaves no time to finish anything. */
@@ -108,6 +111,7 @@ export async function startHeadgate(
     command,
     newKey: (name = `organisation ${process.pid}-${++organisations}`, scopes = []) =>
       newKeyIn(database, name, scopes),
+    anotherKey: (orgId, scopes) => anotherKeyIn(database, orgId, scopes),
     stop: () => end('SIGTERM'),
     async kill() {
       await end('SIGKILL');
@@ -115,22 +119,38 @@ export async function startHeadgate(
   };
 }
 
-/** Does the same as `orgs create` and `keys issue` in a fifth of their time, because hundreds of tests need a key. */
+/** Does the same as `orgs create` and `keys issue`, but at once, because hundreds of tests need a key. */
 async function newKeyIn(database: string, name: string, scopes: readonly string[]): Promise<IssuedKey> {
-  const store = await openStore(database);
+  const keys = await openKeys(database);
   try {
-    const nowMs = Date.now();
-    const made = await createOrganisation(store, name, nowMs);
-    const parsed = parseScopes(scopes);
-    if (made.kind !== 'created' || parsed instanceof Failure)
-      throw new Error(`no key of ${name} with ${scopes}`);
-    const { organisation, orgId } = made.organisation;
-    const wish = { organisation, orgId, scopes: parsed, name: null, expiresAtMs: null, nowMs };
-    const { apiKey, key } = await issueKey(store, wish);
-    return { key_id: key.keyId, key: apiKey, org_id: orgId };
+    const made = await createOrganisation(keys, name, Date.now());
+    if (made.kind !== 'created') throw new Error(`no organisation ${name}`);
+    return await issueIn(keys, made.organisation, scopes);
   } finally {
-    await store.close();
+    await keys.close();
   }
+}
+
+async function anotherKeyIn(database: string, orgId: string, scopes: readonly string[]): Promise<IssuedKey> {
+  const keys = await openKeys(database);
+  try {
+    const found = (await keys.organisations()).find((organisation) => organisation.orgId === orgId);
+    return await issueIn(keys, found!, scopes);
+  } finally {
+    await keys.close();
+  }
+}
+
+async function issueIn(
+  keys: Keys,
+  { organisation, orgId }: Organisation,
+  scopes: readonly string[],
+): Promise<IssuedKey> {
+  const parsed = parseScopes(scopes);
+  if (parsed instanceof Failure) throw new Error(`no key with ${scopes}`);
+  const wish = { organisation, orgId, scopes: parsed, name: null, expiresAtMs: null, nowMs: Date.now() };
+  const { apiKey, key } = await issueKey(keys, wish);
+  return { key_id: key.keyId, key: apiKey, org_id: orgId };
 }
 
 /** Runs the executable once. Rejects, with its exit code and what it printed, if it fails. */

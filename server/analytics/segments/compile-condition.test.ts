@@ -3,6 +3,7 @@ import { after, before, suite, test } from 'node:test';
 import type { Condition } from '@headgate/client/condition.ts';
 import fc from 'fast-check';
 import { Failure } from '../../failure.ts';
+import { times } from '../../store/test-thoroughness.ts';
 import { membersSql } from './compile-condition.ts';
 import type { ConditionNode } from './condition-node.ts';
 import { ConditionProblem } from './condition-problem.ts';
@@ -63,7 +64,7 @@ suite('conditions on a replica', () => {
           await assertExplanations(condition, node, evaluation, plain);
         }
       }),
-      { numRuns: 25 },
+      { numRuns: times(25, 10) },
     );
   });
 

@@ -1,5 +1,6 @@
 // Why a condition is not valid, and the words of such messages.
 
+import { alternatives } from '@headgate/catalogue/alternatives.ts';
 import { quote, shortened } from '@headgate/catalogue/kinds/kind.ts';
 import { nearName } from '../../near-name.ts';
 
@@ -29,17 +30,11 @@ function isShort(names: readonly string[]): boolean {
 
 /** Returns the end of a message about an unknown name: the name that was probably meant, or else all known names. */
 export function suggestion(given: string, known: readonly string[]): string {
-  return didYouMean(given, known) ?? (isShort(known) ? `; it can be ${listed(known)}` : '');
+  return didYouMean(given, known) ?? (isShort(known) ? `; it can be ${alternatives(known)}` : '');
 }
 
 /** Returns null if no known name is near. */
 export function didYouMean(given: string, known: readonly string[]): string | null {
   const near = nearName(given, known);
   return near === null ? null : `; did you mean ${quote(near)}?`;
-}
-
-const alternatives = new Intl.ListFormat('en', { type: 'disjunction' });
-
-export function listed(names: readonly string[]): string {
-  return alternatives.format(names);
 }

@@ -1,5 +1,6 @@
 // Checks a condition that was given as JSON, and returns it as nodes, or the first problem with its path.
 
+import { alternatives } from '@headgate/catalogue/alternatives.ts';
 import { Flaw, quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { text } from '@headgate/catalogue/kinds/text.ts';
 import {
@@ -13,7 +14,7 @@ import {
   type Time,
   type Window,
 } from './condition-node.ts';
-import { ConditionProblem, didYouMean, listed, pathTo, suggestion } from './condition-problem.ts';
+import { ConditionProblem, didYouMean, pathTo, suggestion } from './condition-problem.ts';
 import { eventTypes, type FieldPath, fieldPaths, isEventType } from './field-paths.ts';
 import {
   checkTime,
@@ -84,7 +85,7 @@ function parseNode(
   if (form === undefined) {
     const [first] = names;
     const hint =
-      first === undefined ? `: ${listed(forms)}` : suggestion(usualNames.get(first) ?? first, forms);
+      first === undefined ? `: ${alternatives(forms)}` : suggestion(usualNames.get(first) ?? first, forms);
     const what = first === undefined ? '' : `, not ${quote(first)}`;
     return new ConditionProblem(at, `a condition must have one of the known forms${what}${hint}`);
   }
@@ -170,7 +171,7 @@ function parseDid(
   const type = given.did;
   if (typeof type !== 'string' || !isEventType(type)) {
     const hint =
-      typeof type === 'string' ? suggestion(type, eventTypes) : `; it can be ${listed(eventTypes)}`;
+      typeof type === 'string' ? suggestion(type, eventTypes) : `; it can be ${alternatives(eventTypes)}`;
     const what = typeof type === 'string' ? quote(type) : typeNameOf(type);
     return new ConditionProblem(pathTo(at, 'did'), `${what} is nothing that a customer does${hint}`);
   }
@@ -336,7 +337,7 @@ function parseSample(given: JsonObject, at: string): ConditionNode | ConditionPr
 function unknownField(type: string, name: string, at: string, known: Iterable<string>): ConditionProblem {
   const names = [...known];
   const own = names.filter((each) => !each.includes('.'));
-  const all = `; it can be ${listed(own)}, or a path such as ${pathIn(names)}`;
+  const all = `; it can be ${alternatives(own)}, or a path such as ${pathIn(names)}`;
   return new ConditionProblem(at, `${type} have no field ${quote(name)}${didYouMean(name, names) ?? all}`);
 }
 

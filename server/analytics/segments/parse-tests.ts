@@ -1,11 +1,12 @@
 // Checks the tests of a condition: which tests a kind of value allows, and the values they compare with.
 
+import { alternatives } from '@headgate/catalogue/alternatives.ts';
 import { date } from '@headgate/catalogue/kinds/date.ts';
 import { parseDateTime } from '@headgate/catalogue/kinds/date-time.ts';
 import { Flaw, type Kind, type KindName, quote, typeNameOf } from '@headgate/catalogue/kinds/kind.ts';
 import { number } from '@headgate/catalogue/kinds/number.ts';
 import { MOST_LIST_VALUES, type Test, type TestValue, type Time } from './condition-node.ts';
-import { ConditionProblem, listed, pathTo, suggestion } from './condition-problem.ts';
+import { ConditionProblem, pathTo, suggestion } from './condition-problem.ts';
 
 export type TestName =
   | 'is'
@@ -111,7 +112,7 @@ export function parseTests(
   tested: Tested,
 ): readonly Test[] | ConditionProblem {
   const names = Object.keys(given);
-  if (names.length === 0) return new ConditionProblem(at, `must have a test: ${listed(tested.tests)}`);
+  if (names.length === 0) return new ConditionProblem(at, `must have a test: ${alternatives(tested.tests)}`);
   const tests: Test[] = [];
   for (const name of names) {
     const test = parseTest(name, given[name], pathTo(at, name), tested);
@@ -129,7 +130,7 @@ function parseTest(name: string, given: unknown, at: string, tested: Tested): Te
   if (!tests.includes(name as TestName)) {
     return new ConditionProblem(
       at,
-      `${what} cannot be tested with ${quote(name)}, only with ${listed(tests)}`,
+      `${what} cannot be tested with ${quote(name)}, only with ${alternatives(tests)}`,
     );
   }
   switch (name as TestName) {

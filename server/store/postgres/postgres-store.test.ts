@@ -11,6 +11,7 @@ import type { Row } from '../rows.ts';
 import { StoreUnavailable } from '../store.ts';
 import { everyInteraction } from '../test-lists.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
+import { times } from '../test-thoroughness.ts';
 import { readAddress, withSslMode } from './address.ts';
 import { callsOf, slotLimits } from './connection-slots.ts';
 import { openConnections, type Sessions } from './connections.ts';
@@ -169,7 +170,7 @@ describe('connections that the server ends', () => {
 
 describe('a server', () => {
   test('that is killed and restarted under load loses no acknowledged write', async () => {
-    const KILLS = 10;
+    const KILLS = times(10, 4);
     const acknowledged: string[] = [];
     const interactions: Row[] = [];
     let failures = 0;

@@ -19,7 +19,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** A server that the tests of a process share. */
+/** A server that the tests of a process, or of a whole run, share. */
 export interface TestServer {
   readonly port: number;
   readonly password: string;
@@ -45,7 +45,7 @@ const SUPERUSER = 'postgres';
 const ownSettings: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  max_connections: '200',
+  max_connections: '600',
   log_min_messages: 'fatal',
 };
 
@@ -59,10 +59,16 @@ const testSettings: Readonly<Record<string, string>> = {
 
 let started: Promise<TestServer> | null = null;
 
-/** Returns the server that the tests of this process share. */
+/** Returns the server that the tests of the run share, or of this process if no server was started for the run. */
 export function testServer(): Promise<TestServer> {
-  started ??= startTestServer();
+  const { HEADGATE_TEST_POSTGRES: shared } = process.env;
+  started ??= shared === undefined ? startTestServer() : Promise.resolve(connectTo(JSON.parse(shared)));
   return started;
+}
+
+/** Makes the server the one that the processes that are started from now on share. */
+export function shareTestServer({ port, password }: TestServer): void {
+  process.env.HEADGATE_TEST_POSTGRES = JSON.stringify({ port, password });
 }
 
 /** Runs statements on a connection of their own. */
@@ -85,6 +91,7 @@ function connectTo({ port, password }: Pick<TestServer, 'port' | 'password'>): T
     askOn({ host: '127.0.0.1', port, user: SUPERUSER, password, database }, sql);
   const urlOf = (database: string): string =>
     `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
+  const prefix = `headgate_${randomBytes(6).toString('hex')}`;
   let databases = 0;
   return {
     port,
@@ -92,7 +99,7 @@ function connectTo({ port, password }: Pick<TestServer, 'port' | 'password'>): T
     ask,
     urlOf,
     async newDatabase(template) {
-      const name = `headgate_${process.pid}_${++databases}`;
+      const name = `${prefix}_${++databases}`;
       const copied = template === undefined ? '' : ` TEMPLATE ${template}`;
       await ask('postgres', `CREATE DATABASE ${name}${copied}`);
       return {
