@@ -187,12 +187,14 @@ export async function startTestServer(
     ...server,
     start,
     async kill() {
-      const [postmaster] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');
-      process.kill(Number(postmaster), 'SIGKILL');
+      const postmaster = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]);
+      const children = await server.ask('postgres', 'SELECT pid FROM pg_stat_activity').catch(() => []);
+      process.kill(postmaster, 'SIGKILL');
       watcher?.kill('SIGKILL');
       watcher?.stdin?.destroy();
-      // Its child processes end by themselves, and hold the shared memory until then.
-      while (isAlive(Number(postmaster)) || (await takesConnections(port))) await sleep(STEP_MS);
+      // Its child processes end by themselves. Until then they hold the shared memory, and no server starts on the data.
+      const pids = [postmaster, ...children.map(({ pid }) => Number(pid))];
+      while (pids.some(isAlive) || (await takesConnections(port))) await sleep(STEP_MS);
     },
   };
 }
