@@ -34,7 +34,13 @@ interface Place {
 async function place(t: TestContext): Promise<Place> {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-executable-'));
   t.after(() => rm(folder, { recursive: true }));
-  const env = { PATH, HEADGATE_DATABASE: join(folder, 'headgate.db'), HEADGATE_LOG_LEVEL: 'silent' };
+  const env = {
+    PATH,
+    // With the cache of compiled modules, a server starts in half the time.
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
+    HEADGATE_DATABASE: join(folder, 'headgate.db'),
+    HEADGATE_LOG_LEVEL: 'silent',
+  };
   const run = (...args: string[]): Promise<Ran> =>
     new Promise((resolve) => {
       const deadline = { timeout: COMMAND_TIMEOUT_MS, killSignal: 'SIGKILL' } as const;
