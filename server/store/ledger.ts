@@ -160,8 +160,8 @@ export interface LedgerStore {
   /** Returns the same as `changes`, column by column. */
   changedRows(organisation: OrganisationNumber, page: ChangesPage): Promise<ChangedRowsRead>;
   /**
-   * Returns the rows of a type, sorted by their ids. Whoever reads all parts and then follows the changes after the entry
-   * that was the last one before, has everything.
+   * Returns the rows with the next ids of a type, in any order. Whoever reads all parts and then follows the changes
+   * after the entry that was the last one before, has everything.
    */
   snapshot(
     organisation: OrganisationNumber,
