@@ -740,6 +740,25 @@ for (const { name, open } of testStores) {
         assert.deepEqual(rowsIn(rows!), []);
       });
 
+      test('have the records of the organisation, even if another one stores the same ids in between', async () => {
+        await begin();
+        const other = await newLedger(store);
+        const [first, second] = newIds(2) as [string, string];
+        const tag = (id: string, value: string): Row => recordWith('tags', id, { name: value });
+        await ledger.upload('tags', [tag(first, 'old')]);
+        await other.upload('tags', [tag(second, 'of another organisation')]);
+        await ledger.upload('tags', [tag(second, 'old')]);
+        const rows = [tag(first, 'new'), tag(second, 'new')];
+        await ledger.upload('tags', rows);
+        const read = await ledger.changes(START);
+        const changes = changesIn(read);
+        assert.deepEqual(
+          changes,
+          rows.map((row) => changeOf(3, 'tags', row)),
+        );
+        await assertSameRows(ledger, START, 1000, read as ChangesRead & { kind: 'changes' }, changes);
+      });
+
       test('let a follower have the same records as the store, whatever is uploaded', async () => {
         const ids = newIds(6);
         const anyUpload = fc.record({

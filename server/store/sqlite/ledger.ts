@@ -246,11 +246,30 @@ function partSql({ name, key, columns }: Table): string {
       ORDER BY ${quoted(key)} LIMIT ${ROWS_AT_ONCE}) AS stored`;
 }
 
+/**
+ * Returns the condition that joins the stored row of each wanted id. Rows that were created together have consecutive
+ * rowids, so the id is expected as far behind the row of the first id as it is in the list. That takes half the time of
+ * looking the id up by its key, which happens if another row is there.
+ */
+function isWantedSql({ name, key }: Table): string {
+  const rowidSql = (alias: string, conditions: string): string =>
+    `(SELECT ${alias}.rowid FROM ${quoted(name)} AS ${alias} WHERE ${conditions})`;
+  const hasId = (alias: string, id: string): string =>
+    `${alias}.organisation = ?1 AND ${alias}.${quoted(key)} = ${id}`;
+  const first = rowidSql('first', hasId('first', '?2 ->> 0'));
+  const expected = rowidSql(
+    'expected',
+    `expected.rowid = ${first} + wanted.key AND ${hasId('expected', 'wanted.value')}`,
+  );
+  const found = rowidSql('found', hasId('found', 'wanted.value'));
+  return `stored.rowid = coalesce(${expected}, ${found})`;
+}
+
 /** Returns the statement that reads rows column by column. Its parameters are the organisation and the ids. */
-function columnsSql({ name, key, columns }: Table): string {
+function columnsSql(table: Table): string {
   // CROSS JOIN makes SQLite look the ids up, instead of searching among them for every stored row.
-  return `SELECT ${columnArraysSql(columns)} FROM json_each(?2) AS wanted
-    CROSS JOIN ${quoted(name)} AS stored ON stored.organisation = ?1 AND stored.${quoted(key)} = wanted.value`;
+  return `SELECT ${columnArraysSql(table.columns)} FROM json_each(?2) AS wanted
+    CROSS JOIN ${quoted(table.name)} AS stored ON ${isWantedSql(table)}`;
 }
 
 const columnStatements = new Map(
@@ -281,15 +300,15 @@ function* columnarRows(
   return { rows: collector.rows(), cutAfter: null };
 }
 
-/** Returns the statement that writes the lines of changes. Its parameters are `lineStart`, the ids, and the organisation. */
-function linesSql({ name, key, columns }: Table): string {
-  const members = columns.map(
+/** Returns the statement that writes the lines of changes. Its parameters are the organisation, the ids, and `lineStart`. */
+function linesSql(table: Table): string {
+  const members = table.columns.map(
     (column) => `'${column.name}', ${codecs[column.kind].shownJsonSql(`stored.${quoted(column.name)}`)}`,
   );
-  return `SELECT CAST(group_concat(?1 || wanted.value || '${LINE_MIDDLE}' ||
-        iif(stored.${quoted(key)} IS NULL, 'null', json_object(${members.join(', ')})) || '${LINE_END}', '') AS BLOB)
+  return `SELECT CAST(group_concat(?3 || wanted.value || '${LINE_MIDDLE}' ||
+        iif(stored.rowid IS NULL, 'null', json_object(${members.join(', ')})) || '${LINE_END}', '') AS BLOB)
       FROM json_each(?2) AS wanted
-      LEFT JOIN ${quoted(name)} AS stored ON stored.organisation = ?3 AND stored.${quoted(key)} = wanted.value`;
+      LEFT JOIN ${quoted(table.name)} AS stored ON ${isWantedSql(table)}`;
 }
 
 const lineStatements = new Map(
@@ -317,7 +336,7 @@ function* linesOf(
     const ids = JSON.stringify(run.map(({ id }) => id));
     const select = prepare(lineStatements.get(first.type)!);
     select.setReturnArrays(true);
-    const [written] = select.get(lineStart(first), ids, organisation) as unknown as [Uint8Array];
+    const [written] = select.get(organisation, ids, lineStart(first)) as unknown as [Uint8Array];
     if (!lines.add(written, run)) return { lines: lines.bytes(), cutAfter: lines.last };
   }
   return { lines: lines.bytes(), cutAfter: null };
