@@ -44,6 +44,12 @@ function shop(random: Random, shopId: string): BenchRecord {
   };
 }
 
+/** Returns a UUIDv7. */
+function uuidAt(atMs: number, random: Random): string {
+  const time = atMs.toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUuid(random).slice(15)}`;
+}
+
 /** The shops that transactions and interactions refer to. They are stored before the measurement. */
 export const referencedShops: readonly BenchRecord[] = (() => {
   const random = new Random(SHOPS_SEED);
@@ -74,8 +80,11 @@ function transaction(random: Random): BenchRecord {
 /**
  * Returns an interaction with all fields that an upload may contain, except for the time of recording. Interactions come
  * from logs, so each one is a little later than the one before, and each upload begins a little later than the previous.
+ * The ids increase with the time, as those that the client, `load` and the server assign.
  */
 function interaction(random: Random, upload: number, position: number): BenchRecord {
+  const atMs =
+    FIRST_EVENT_MS + upload * UPLOAD_SPAN_MS + position * EVENT_SPAN_MS + random.integer(0, EVENT_SPAN_MS);
   return {
     interaction_type: 'PAGE_VIEW',
     user_id: `user-${random.integer(1, 99_999)}`,
@@ -84,11 +93,10 @@ function interaction(random: Random, upload: number, position: number): BenchRec
     city: 'Cambridge',
     country: 'GB',
     platform: 'WEB',
-    event_timestamp:
-      FIRST_EVENT_MS + upload * UPLOAD_SPAN_MS + position * EVENT_SPAN_MS + random.integer(0, EVENT_SPAN_MS),
+    event_timestamp: atMs,
     source: 'SERVICE',
     recommendation_id: randomUuid(random),
-    interaction_id: randomUuid(random),
+    interaction_id: uuidAt(atMs, random),
   };
 }
 

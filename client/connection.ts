@@ -326,16 +326,21 @@ export function randomKey(): string {
   return hexOf(crypto.getRandomValues(new Uint8Array(16)));
 }
 
-export function randomUuid(): string {
-  return uuidOf(crypto.getRandomValues(new Uint8Array(16)), 4);
+/** Returns a new UUIDv7. */
+export function newUuid(): string {
+  return orderedUuid(Date.now(), crypto.getRandomValues(new Uint8Array(10)), 7);
 }
 
-/** Returns the UUID that consists of the first 16 bytes, except for its version and variant. */
-export function uuidOf(given: Uint8Array, version: number): string {
-  const bytes = given.slice(0, 16);
-  bytes[6] = (bytes[6]! & 0x0f) | (version << 4);
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  return hexOf(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+/**
+ * Returns a UUID that begins with a number of up to 48 bits, so that larger numbers have larger ids. Databases store rows
+ * faster if their ids increase. The rest consists of the first ten bytes, except for its version and variant.
+ */
+export function orderedUuid(number: number, given: Uint8Array, version: number): string {
+  const bytes = given.slice(0, 10);
+  bytes[0] = (bytes[0]! & 0x0f) | (version << 4);
+  bytes[2] = (bytes[2]! & 0x3f) | 0x80;
+  const digits = number.toString(16).padStart(12, '0') + hexOf(bytes);
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
 function hexOf(bytes: Uint8Array): string {

@@ -1,7 +1,7 @@
 // Uploads an input of any length: cuts the input into slices, sends a few slices at the same time, and reports their
 // results in the order of the input.
 
-import { type Connection, type Control, randomKey, randomUuid } from './connection.ts';
+import { type Connection, type Control, newUuid, randomKey } from './connection.ts';
 import { AbortedError, HeadgateError, RefusedError, UploadInterruptedError } from './errors.ts';
 import type { Patience, RetryNotice } from './patience.ts';
 import { keyFields, type SentUpload, type UploadTypeName } from './records.ts';
@@ -415,7 +415,7 @@ function identifiedTextOf(interaction: unknown): string {
   const id = (interaction as Readonly<Record<string, unknown>> | null | undefined)?.interaction_id ?? null;
   if (id !== null || !text.startsWith('{')) return text;
   const value = JSON.parse(text) as Record<string, unknown>;
-  return JSON.stringify({ ...value, interaction_id: value.interaction_id ?? randomUuid() });
+  return JSON.stringify({ ...value, interaction_id: value.interaction_id ?? newUuid() });
 }
 
 /** Returns the rejected records of a slice with their errors, which are sorted by index. */

@@ -87,6 +87,28 @@ describe('interactions', () => {
   });
 });
 
+describe('the ids of interactions', () => {
+  test('increase from line to line', async (t) => {
+    const { folder, api } = await setUp(t);
+    const record = leastRecord('shops');
+    assert.equal((await api.upload('shops', [record])).status, 200);
+    const line = (at: number): string =>
+      `${JSON.stringify({
+        interaction_type: 'SHARE',
+        item_type: 'SHOP',
+        item_id: record.shop_id,
+        event_timestamp: 1_700_000_000 + at,
+      })}\n`;
+    await folder.write('user-interactions.ndjson', Array.from({ length: 30 }, (_, at) => line(at)).join(''));
+    assert.equal((await folder.json('load', 'user-interactions.ndjson')).total.created, 30);
+    const ids = (await readAllInteractions(api))
+      .reverse()
+      .map(({ interaction_id }) => interaction_id as string);
+    assert.deepEqual(ids, ids.toSorted());
+    assert.equal(new Set(ids).size, 30);
+  });
+});
+
 describe('a server that limits requests', () => {
   const limited = runningHeadgate(testDatabases[0]!, {
     HEADGATE_RATE_LIMIT: '2',

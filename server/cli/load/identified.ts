@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
-import { uuidOf } from '@headgate/client/connection.ts';
+import { orderedUuid } from '@headgate/client/connection.ts';
 import { jsonText, jsonTextOf } from '@headgate/client/slices.ts';
 import type { Feed } from './feed.ts';
 
@@ -34,7 +34,7 @@ class Identified {
   constructor(interaction: object, path: string, line: number | null) {
     this.#interaction = interaction;
     const origin = JSON.stringify([basename(path), line, jsonTextOf(interaction)]);
-    this.interaction_id = uuidOf(createHash('sha256').update(origin).digest(), 8);
+    this.interaction_id = orderedUuid(line ?? 0, createHash('sha256').update(origin).digest(), 8);
   }
 
   [jsonText](): string {
