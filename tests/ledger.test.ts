@@ -270,6 +270,8 @@ forEachStore((store) => {
         headers: { Authorization: `Bearer ${key}`, Accept: 'text/html, application/x-ndjson; q=0.9' },
       });
       assert.equal(ndjson.headers.get('content-type'), 'application/x-ndjson; charset=utf-8');
+      const unknown = await api.request('/v1/changes', { headers: { Accept: 'text/csv' } });
+      assert.equal(unknown.status, 406);
       assert.deepEqual(
         (await ndjson.text())
           .trimEnd()

@@ -146,6 +146,7 @@ forEachStore((store) => {
       ['a', undefined, /condition: a condition must be an object/],
       ['a', isIn('Germany'), /condition\.in\[0\]/],
       ['Not-A-Name', isIn('DE'), /^The name of a segment must be up to 64 lower-case letters/],
+      ['preview', isIn('DE'), /^The name of a segment must not be preview/],
       ['a', { segment: 'b' }, /there is no segment "b"/],
     ];
     for (const [name, given, reason] of refusals) {
@@ -242,6 +243,8 @@ forEachStore((store) => {
       lines.map((line) => JSON.parse(line).customer_id),
       ids,
     );
+    const unknown = await get(api, '/all-of-them/members', { Accept: 'application/vnd.ms-excel' });
+    assert.equal(unknown.status, 406);
     const csv = await get(api, '/all-of-them/members', { Accept: 'text/csv' });
     const [header, ...rows] = csv.text.trim().split('\n');
     assert.equal(header, 'customer_id,since');

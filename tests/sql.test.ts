@@ -125,6 +125,14 @@ forEachStore((store) => {
     assert.match(message, /analytics:read/);
   });
 
+  test('a format that there is not is refused, with those that there are', async () => {
+    const api = await server.newApi();
+    const headers = { Accept: 'application/parquet' };
+    const { status, body } = await api.request('/v1/sql', { headers, body: { sql: 'SELECT 1' } });
+    assert.deepEqual([status, body.error], [406, 'Not Acceptable']);
+    assert.match(body.message, /application\/vnd\.apache\.parquet/);
+  });
+
   test('a result is sent as CSV, NDJSON or Parquet if the client accepts it', async () => {
     const api = await server.newApi();
     await api.upload('tags', [leastRecord('tags', { name: 'a, "b"' })]);

@@ -2,13 +2,14 @@
 // passed on as it arrives.
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
-import { reportGroupings, type SqlFormat } from '../analytics/analytics-orders.ts';
+import { reportGroupings, type SqlFormat, sqlFormats } from '../analytics/analytics-orders.ts';
 import { Failure } from '../failure.ts';
 import { usagePeriod } from '../ledger/usage.ts';
 import { nearName } from '../near-name.ts';
 import { analyticsHandler, passOn } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { badBody, readJsonBody } from './body/read-json-body.ts';
+import { acceptedType } from './header-values.ts';
 import { badQuery, readChoice } from './query.ts';
 import type { Handler } from './read-handlers.ts';
 import { CSV_TYPE, isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
@@ -37,11 +38,13 @@ export function postSql(service: AppDependencies): Handler {
     if (body === null) return reply.hijack();
     const sent = isRefusal(body) ? body : checkSentQuery(body);
     if (isRefusal(sent)) return refuse(reply, sent);
+    const type = acceptedType(request.headers, Object.values(sqlTypes));
+    if (isRefusal(type)) return refuse(reply, type);
     const { organisation, orgId } = request.caller!;
-    const format = formatOf(request.headers.accept);
+    const format = sqlFormats.find((known) => sqlTypes[known] === type)!;
     const mostRows = format === 'json' ? sqlLimits.sqlMaxRows : null;
     const order = { organisation, orgId, ...sent, format, mostRows, timeoutMs: sqlLimits.sqlTimeoutMs };
-    return passOn(sqlSlots, request, reply, sqlTypes[format], (signal) => analytics.sql(order, signal));
+    return passOn(sqlSlots, request, reply, type, (signal) => analytics.sql(order, signal));
   });
 }
 
@@ -70,16 +73,6 @@ function noHoldout(given: string, names: readonly string[]): Refusal {
   const near = nearName(given, names);
   const hint = near === null ? '.' : `; did you mean ${near}?`;
   return badQuery(`holdout must be the name of a segment; there is none named ${quote(given)}${hint}`);
-}
-
-/** Returns the first known format in the Accept header, or JSON. */
-function formatOf(accept: string | undefined): SqlFormat {
-  for (const part of (accept ?? '').split(',')) {
-    const type = part.split(';', 1)[0]!.trim().toLowerCase();
-    const found = Object.entries(sqlTypes).find(([, contentType]) => contentType.split(';', 1)[0] === type);
-    if (found !== undefined) return found[0] as SqlFormat;
-  }
-  return 'json';
 }
 
 export function checkSentQuery({ sql, params = [] }: Readonly<Record<string, unknown>>): SentQuery | Refusal {

@@ -1,12 +1,11 @@
 // Reads the request headers that change how a request is handled.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import { alternatives } from '@headgate/catalogue/alternatives.ts';
 import type { Handling } from '../ingest/check-fields.ts';
 import type { Refusal } from './refusals.ts';
 
 export const LONGEST_IDEMPOTENCY_KEY_CHARACTERS = 255;
-const NDJSON = 'application/x-ndjson';
-const CSV = 'text/csv';
 const bearer = /^ *bearer +([^ ]+) *$/i;
 const visibleAscii = /^[\x21-\x7e]+$/;
 const lenient = /(?:^|,)\s*handling\s*=\s*"?lenient"?\s*(?:$|[,;])/i;
@@ -17,16 +16,29 @@ export function presentedKey({ authorization }: IncomingHttpHeaders): string | n
   return parts === null ? null : parts[1]!;
 }
 
-export function acceptsNdjson(headers: IncomingHttpHeaders): boolean {
-  return accepts(headers, NDJSON);
+/**
+ * Returns the content type for a response: the first one in the Accept header that is offered, or else the first offered
+ * one that the header allows, such as by a star.
+ */
+export function acceptedType<Type extends string>(
+  { accept }: IncomingHttpHeaders,
+  offered: readonly Type[],
+): Type | Refusal {
+  const ranges = (accept || '*/*').split(',').map(mediaType);
+  const named = ranges.flatMap((range) => offered.filter((type) => mediaType(type) === range));
+  const isAllowed = (type: Type): boolean =>
+    ranges.some((range) => range === '*/*' || range === type.replace(/\/.*/, '/*'));
+  return named[0] ?? offered.find(isAllowed) ?? notAcceptable(offered);
 }
 
-export function acceptsCsv(headers: IncomingHttpHeaders): boolean {
-  return accepts(headers, CSV);
+export function notAcceptable(offered: readonly string[]): Refusal {
+  const known = alternatives(offered.map(mediaType));
+  return { refusal: 'not_acceptable', message: `The header Accept must name ${known}, or be left out.` };
 }
 
-function accepts({ accept }: IncomingHttpHeaders, type: string): boolean {
-  return (accept ?? '').split(',').some((range) => range.split(';', 1)[0]!.trim().toLowerCase() === type);
+/** Returns the media type without its parameters, such as the character set. */
+function mediaType(text: string): string {
+  return text.split(';', 1)[0]!.trim().toLowerCase();
 }
 
 export function preferredHandling({ prefer }: IncomingHttpHeaders): Handling {

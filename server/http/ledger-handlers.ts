@@ -29,7 +29,7 @@ import { StoreBusy } from '../store/store.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { listBusy, tooManyFollowers, tooManyLists, tooManyLookUps } from './fixed-refusals.ts';
 import { unauthorized } from './gate.ts';
-import { acceptsNdjson, presentedKey } from './header-values.ts';
+import { acceptedType, presentedKey } from './header-values.ts';
 import { unknownType } from './path-parameters.ts';
 import {
   badQuery,
@@ -168,6 +168,9 @@ export function shownUpload(entry: LedgerEntry, names: ReadonlyMap<string, strin
   };
 }
 
+export const changesTypes = [JSON_TYPE, NDJSON_TYPE] as const;
+type ChangesType = (typeof changesTypes)[number];
+
 export function getChanges(service: AppDependencies): Handler {
   return async (request, reply) => {
     const query = readQuery(request, ['after', 'type', 'limit', 'wait']);
@@ -180,8 +183,10 @@ export function getChanges(service: AppDependencies): Handler {
     if (isRefusal(limit)) return refuse(reply, limit);
     const waitS = readWhole('wait', query.wait, 0, LONGEST_WAIT_S, 0);
     if (isRefusal(waitS)) return refuse(reply, waitS);
+    const contentType = acceptedType(request.headers, changesTypes);
+    if (isRefusal(contentType)) return refuse(reply, contentType);
     try {
-      return await follow(service, request, reply, { after, types, limit }, waitS * 1000);
+      return await follow(service, request, reply, { after, types, limit }, waitS * 1000, contentType);
     } catch (error) {
       if (!(error instanceof StoreBusy)) throw error;
       service.observer.metrics?.storeFailed('read');
@@ -200,6 +205,7 @@ async function follow(
   reply: FastifyReply,
   page: ChangesPage,
   waitMs: number,
+  contentType: ChangesType,
 ): Promise<FastifyReply> {
   const { organisation } = request.caller!;
   const endsAtMs = performance.now() + waitMs;
@@ -223,7 +229,7 @@ async function follow(
       whenClosed(request, () => listSlots.leave(organisation));
       return read.kind === 'gone'
         ? refuse(reply, gone(read.latest))
-        : sendChanges(inFlight, request, reply, read);
+        : sendChanges(inFlight, request, reply, read, contentType);
     }
     listSlots.leave(organisation);
     after = read.next;
@@ -246,13 +252,13 @@ function sendChanges(
   request: FastifyRequest,
   reply: FastifyReply,
   read: Changes,
+  contentType: ChangesType,
 ): FastifyReply {
   const { organisation } = request.caller!;
-  const isNdjson = acceptsNdjson(request.headers);
-  const body = isNdjson ? ndjsonOf(read) : jsonOf(read);
+  const body = contentType === NDJSON_TYPE ? ndjsonOf(read) : jsonOf(read);
   inFlight.hold(organisation, body.length);
   whenClosed(request, () => inFlight.give(organisation, body.length));
-  return reply.type(isNdjson ? NDJSON_TYPE : JSON_TYPE).send(body);
+  return reply.type(contentType).send(body);
 }
 
 /** Returns whether the client has closed its side of the connection, as a client that was ended does. */

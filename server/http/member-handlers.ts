@@ -7,14 +7,15 @@ import type { Membership, Segment } from '../store/segments.ts';
 import { analyticsHandler, refusalOf } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { tooManyQueries } from './fixed-refusals.ts';
-import { acceptsCsv, acceptsNdjson } from './header-values.ts';
+import { acceptedType } from './header-values.ts';
 import { readCursor, readLimit, readWhole, wholeNumber, writeCursor } from './query.ts';
 import { type Handler, pathId, sendPage } from './read-handlers.ts';
-import { CSV_TYPE, isRefusal, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
+import { CSV_TYPE, isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { leftSignal } from './request-observation.ts';
 import { findSegment, noSegment, shownTime } from './segment-handlers.ts';
 import { inTurn } from './work-slots.ts';
 
+export const memberTypes = [JSON_TYPE, NDJSON_TYPE, CSV_TYPE] as const;
 export const LARGEST_PAGE_MEMBER_CHANGES = 5000;
 const DEFAULT_PAGE_MEMBER_CHANGES = 1000;
 /** How many memberships a step of a stream reads. */
@@ -27,10 +28,12 @@ export function getMembers(service: AppDependencies): Handler {
     if (isRefusal(limit)) return refuse(reply, limit);
     const cursor = query.cursor === undefined ? null : readCursor(query.cursor, [uuid, wholeNumber]);
     if (isRefusal(cursor)) return refuse(reply, cursor);
+    const type = acceptedType(request.headers, memberTypes);
+    if (isRefusal(type)) return refuse(reply, type);
     const segment = await findSegment(service, request, name);
     if (isRefusal(segment)) return refuse(reply, segment);
-    if (acceptsNdjson(request.headers)) return streamMembers(service, request, reply, segment, ndjsonMembers);
-    if (acceptsCsv(request.headers)) return streamMembers(service, request, reply, segment, csvMembers);
+    if (type === NDJSON_TYPE) return streamMembers(service, request, reply, segment, ndjsonMembers);
+    if (type === CSV_TYPE) return streamMembers(service, request, reply, segment, csvMembers);
     const after = cursor && { customerId: cursor[0]!, enteredSeq: Number(cursor[1]) };
     return sendPage(service, request, reply, async () => {
       const { organisation } = request.caller!;

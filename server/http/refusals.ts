@@ -46,6 +46,12 @@ export const refusals = {
     meaning: 'The path does not support this method.',
     remedy: 'Use one of the methods that the header `Allow` lists.',
   },
+  not_acceptable: {
+    status: 406,
+    error: 'Not Acceptable',
+    meaning: 'The response has none of the formats that the header `Accept` names.',
+    remedy: 'Use one of the formats that `message` lists, or leave the header out to get JSON.',
+  },
   request_timeout: {
     status: 408,
     error: 'Request Timeout',

@@ -21,6 +21,9 @@ const namePattern = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 export const NAME_RULE =
   'up to 64 lower-case letters, digits, hyphens and underscores, beginning with a letter or digit';
 
+/** `POST /v1/segments/preview` would look like a request about a segment of this name. */
+const PREVIEW = 'preview';
+
 /** Returns the note, or why it is not valid. */
 export function checkNote(note: unknown): string | null | Failure {
   if (note === undefined || note === null) return null;
@@ -46,6 +49,9 @@ export async function checkSegment(
   given: unknown,
 ): Promise<ValidCondition | ConditionProblem | Failure> {
   if (!namePattern.test(name)) return new Failure(`the name of a segment must be ${NAME_RULE}`);
+  if (name === PREVIEW) {
+    return new Failure(`the name of a segment must not be ${PREVIEW}, which is the path of previews`);
+  }
   const others = segments.filter((segment) => segment.name !== name);
   if (others.length >= MOST_SEGMENTS) {
     return new Failure(

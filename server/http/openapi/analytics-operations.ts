@@ -4,7 +4,8 @@ import { date } from '@headgate/catalogue/kinds/date.ts';
 import { shownDateTimeSchema } from '@headgate/catalogue/kinds/date-time.ts';
 import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import { reportGroupings, windowsDays } from '../../analytics/analytics-orders.ts';
-import { checkSentQuery } from '../analytics-handlers.ts';
+import { checkSentQuery, sqlTypes } from '../analytics-handlers.ts';
+import { notAcceptable } from '../header-values.ts';
 import { apiRoutes } from '../routes.ts';
 import type { Example, Operation } from './document-shape.ts';
 import { refTo } from './document-shape.ts';
@@ -268,6 +269,7 @@ export function runSql(): Operation {
           'The body or the query is not valid, or the query took too long or too much memory. `position` is the number ' +
             'of characters before the error in the text of the query.',
         ),
+        406: refused(notAcceptable(Object.values(sqlTypes))),
       },
       path: apiRoutes.runSql.path,
       anchor: 'sql',

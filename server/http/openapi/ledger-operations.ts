@@ -7,8 +7,10 @@ import type { Action } from '../../access/scopes.ts';
 import { causesOf } from '../../ingest/rejections.ts';
 import { LONGEST_USAGE_DAYS, summedUsage, usageGroups } from '../../ledger/usage.ts';
 import { type LedgerEntry, uploadStatuses } from '../../store/ledger.ts';
+import { notAcceptable } from '../header-values.ts';
 import {
   allowedTypes,
+  changesTypes,
   DEFAULT_PAGE_CHANGES,
   gone,
   LARGEST_PAGE_CHANGES,
@@ -165,6 +167,7 @@ export function listChanges(): Operation {
         latest: EXAMPLE_SEQ,
       }),
       400: refused(refusalFrom(readPosition('yesterday')), keyHeaders, 'bad_position', BAD_QUERY),
+      406: refused(notAcceptable(changesTypes)),
       410: refused(gone(EXAMPLE_SEQ)),
     },
     path: `${apiRoutes.listChanges.path}?after=0`,

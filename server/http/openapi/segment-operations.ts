@@ -7,7 +7,8 @@ import type { ConditionProblem } from '../../analytics/segments/condition-proble
 import { parseCondition } from '../../analytics/segments/parse-condition.ts';
 import { NAME_RULE } from '../../analytics/segments/segment-definition.ts';
 import { KEPT_MEMBER_CHANGES } from '../../store/segments.ts';
-import { changesGone, LARGEST_PAGE_MEMBER_CHANGES, noCustomer } from '../member-handlers.ts';
+import { notAcceptable } from '../header-values.ts';
+import { changesGone, LARGEST_PAGE_MEMBER_CHANGES, memberTypes, noCustomer } from '../member-handlers.ts';
 import { apiRoutes } from '../routes.ts';
 import { beingEvaluated, noSegment, notValid } from '../segment-handlers.ts';
 import { literal } from './code-samples.ts';
@@ -363,6 +364,7 @@ function listMembers(): Operation {
       }),
       400: badLimit,
       404: missing,
+      406: refused(notAcceptable(memberTypes)),
     },
     path: `${PATH}/members`,
     typescript: `for await (const member of client.segmentMembers('${NAME}')) {\n  console.log(member.customer_id, member.since);\n}`,
