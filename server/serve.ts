@@ -27,6 +27,7 @@ import { shellWord } from './shell-word.ts';
 import { isPostgres, readDatabaseLocation } from './store/database-location.ts';
 import type { LedgerSize } from './store/ledger.ts';
 import { type OpenedStore, openStore } from './store/open-store.ts';
+import { withSharedSegmentReads } from './store/shared-segment-reads.ts';
 import { filesOfDatabase } from './store/sqlite/database-files.ts';
 import { prepareThreadMemory } from './thread-memory.ts';
 import type { TlsPair } from './tls.ts';
@@ -133,7 +134,7 @@ export async function startServer(
     );
   }
   const app = buildApp({
-    store,
+    store: withSharedSegmentReads(store),
     gatekeeper,
     rateLimiter: rateLimiter(settings.rateLimitPerSecond),
     ingest,

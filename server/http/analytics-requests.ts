@@ -52,7 +52,7 @@ export function passOn(
   request: FastifyRequest,
   reply: FastifyReply,
   contentType: string,
-  ask: (signal: AbortSignal) => Promise<OrderResult>,
+  ask: (signal: AbortSignal) => Promise<OrderResult | Refusal>,
 ): Promise<FastifyReply> {
   return inTurn(slots, tooManyQueries, request, reply, async () => {
     const left = leftSignal(request);
@@ -61,6 +61,7 @@ export function passOn(
       request.raw.socket.destroy();
       return reply.hijack();
     }
+    if (!('kind' in answer)) return refuse(reply, answer);
     if (answer.kind === 'refused') return refuse(reply, refusalOf(answer.refusal));
     const asOf = answer.body.headers[AS_OF_HEADER.toLowerCase()];
     if (asOf !== undefined) reply.header(AS_OF_HEADER, asOf);

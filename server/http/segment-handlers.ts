@@ -52,11 +52,14 @@ export function postPreview(service: AppDependencies): Handler {
     if (isRefusal(body)) return refuse(reply, body);
     const { condition } = body;
     const { organisation, orgId } = request.caller!;
-    const { segments } = await service.store.segments(organisation);
-    const valid = await checkCondition(service.store, organisation, segments, condition);
-    if (!('uses' in valid)) return refuse(reply, notValid(valid));
-    const order = { organisation, orgId, condition, timeoutMs: service.sqlLimits.sqlTimeoutMs };
-    return passOn(service.sqlSlots, request, reply, JSON_TYPE, (signal) => analytics.preview(order, signal));
+    // A condition is checked only when the request has its slot, because this reads the conditions of all segments it uses.
+    return passOn(service.sqlSlots, request, reply, JSON_TYPE, async (signal) => {
+      const { segments } = await service.store.segments(organisation);
+      const valid = await checkCondition(service.store, organisation, segments, condition);
+      if (!('uses' in valid)) return notValid(valid);
+      const order = { organisation, orgId, condition, timeoutMs: service.sqlLimits.sqlTimeoutMs };
+      return analytics.preview(order, signal);
+    });
   });
 }
 
@@ -68,14 +71,18 @@ export function putSegment(service: AppDependencies): Handler {
     const note = checkNote(body.note);
     if (note instanceof Failure) return refuse(reply, badBody(`${note.reason}.`));
     const { organisation } = request.caller!;
-    const refusal = await changeSegments(service, request, async ({ revision, segments }) => {
-      const valid = await checkSegment(service.store, organisation, segments, name, body.condition);
-      if (!('uses' in valid)) return notValid(valid);
-      const definition = { name, note, conditionJson: JSON.stringify(body.condition), uses: valid.uses };
-      return service.store.saveSegment(organisation, revision, definition, Date.now());
+    const save = (): Promise<Refusal | null> =>
+      changeSegments(service, request, async ({ revision, segments }) => {
+        const valid = await checkSegment(service.store, organisation, segments, name, body.condition);
+        if (!('uses' in valid)) return notValid(valid);
+        const definition = { name, note, conditionJson: JSON.stringify(body.condition), uses: valid.uses };
+        return service.store.saveSegment(organisation, revision, definition, Date.now());
+      });
+    return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
+      const refusal = await save();
+      if (refusal !== null) return refuse(reply, refusal);
+      return evaluateAndSend(service, analytics, request, reply, name);
     });
-    if (refusal !== null) return refuse(reply, refusal);
-    return evaluateAndSend(service, analytics, request, reply, name);
   });
 }
 
@@ -95,7 +102,9 @@ export function postRefresh(service: AppDependencies): Handler {
   return analyticsHandler(service, 'analytics:write', [], async (request, reply, { analytics, name }) => {
     const segment = await findSegment(service, request, name);
     if (isRefusal(segment)) return refuse(reply, segment);
-    return evaluateAndSend(service, analytics, request, reply, name);
+    return inTurn(service.sqlSlots, tooManyQueries, request, reply, () =>
+      evaluateAndSend(service, analytics, request, reply, name),
+    );
   });
 }
 
@@ -131,7 +140,7 @@ export async function findSegment(
   return segments.find((segment) => segment.name === name) ?? noSegment(name, segments);
 }
 
-/** Evaluates a segment and sends it. If the evaluation fails, the segment says why. */
+/** Evaluates a segment and sends it. If the evaluation fails, the segment says why. The request must have a slot. */
 async function evaluateAndSend(
   service: AppDependencies,
   analytics: AnalyticsLink,
@@ -140,22 +149,20 @@ async function evaluateAndSend(
   name: string,
 ): Promise<FastifyReply> {
   const { organisation, orgId } = request.caller!;
-  return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
-    const timeoutMs = service.sqlLimits.sqlTimeoutMs;
-    const order = {
-      organisation,
-      orgId,
-      segments: [name],
-      token: randomUUID(),
-      patienceMs: EVALUATION_PATIENCE_MS,
-      timeoutMs,
-    };
-    // If the client leaves, the evaluation goes on, because its result is stored.
-    const outcome = await analytics.evaluate(order);
-    if ('kind' in outcome) return refuse(reply, refusalOf(outcome));
-    if (outcome.running.includes(name)) return refuse(reply, beingEvaluated);
-    return sendSegment(service, request, reply, name);
-  });
+  const timeoutMs = service.sqlLimits.sqlTimeoutMs;
+  const order = {
+    organisation,
+    orgId,
+    segments: [name],
+    token: randomUUID(),
+    patienceMs: EVALUATION_PATIENCE_MS,
+    timeoutMs,
+  };
+  // If the client leaves, the evaluation goes on, because its result is stored.
+  const outcome = await analytics.evaluate(order);
+  if ('kind' in outcome) return refuse(reply, refusalOf(outcome));
+  if (outcome.running.includes(name)) return refuse(reply, beingEvaluated);
+  return sendSegment(service, request, reply, name);
 }
 
 export const beingEvaluated: Refusal = {

@@ -1,5 +1,6 @@
 // Reads the conditions of segments from the store.
 
+import { setImmediate } from 'node:timers/promises';
 import type { OrganisationNumber } from '../../store/rows.ts';
 import type { Segment, SegmentStore } from '../../store/segments.ts';
 import type { ConditionNode } from './condition-node.ts';
@@ -21,10 +22,12 @@ export async function readConditions(
 ): Promise<ReadonlyMap<string, ConditionNode>> {
   const known = segments.map(({ name }) => name);
   const found = await store.segmentConditions(organisation, withUsed(names, segments));
-  return new Map(
-    [...found].flatMap(([name, json]): [string, ConditionNode][] => {
-      const condition = parseCondition(JSON.parse(json), known);
-      return condition instanceof ConditionProblem ? [] : [[name, condition]];
-    }),
-  );
+  const conditions = new Map<string, ConditionNode>();
+  for (const [name, json] of found) {
+    // Dozens of conditions with a thousand values each take tens of milliseconds, in which nothing else would be done.
+    await setImmediate();
+    const condition = parseCondition(JSON.parse(json), known);
+    if (!(condition instanceof ConditionProblem)) conditions.set(name, condition);
+  }
+  return conditions;
 }

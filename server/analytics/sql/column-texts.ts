@@ -258,6 +258,19 @@ function scalarText(value: DuckDBValue): string {
   if (value instanceof DuckDBBlobValue || value instanceof DuckDBGeometryValue) {
     return Buffer.from(value.bytes).toString('base64');
   }
-  if (value instanceof DuckDBUUIDValue || value instanceof DuckDBBitValue) return value.toString();
+  if (value instanceof DuckDBBitValue) return bitText(value);
+  if (value instanceof DuckDBUUIDValue) return value.toString();
   throw new Error(`DuckDB returned a value of an unknown kind: ${value}`);
+}
+
+const bitsOfByte: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
+  byte.toString(2).padStart(8, '0'),
+);
+
+/** Does the same as DuckDB's library, which takes a second for ten million bits. */
+function bitText(value: DuckDBBitValue): string {
+  let text = '';
+  // The first byte says how many bits of the second are unused.
+  for (let at = 1; at < value.data.length; at++) text += bitsOfByte[value.data[at]!]!;
+  return text.slice(value.padding());
 }

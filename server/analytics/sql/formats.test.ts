@@ -247,6 +247,8 @@ test('a row that is too large is refused before its text is made', async () => {
   const rows = [
     "SELECT string_agg(md5(i::VARCHAR), '') FROM range(600000) t(i)",
     'SELECT list((i % 2)::UTINYINT) FROM range(1000000) t(i)',
+    `SELECT list({'${'n'.repeat(1000)}': i}) FROM range(20000) t(i)`,
+    "SELECT string_agg('1', '')::BIT FROM range(17000000)",
     `SELECT ${Array(20).fill('s').join(', ')} FROM ${text}`,
     `SELECT [${Array(20).fill('s').join(', ')}] FROM ${text}`,
     `SELECT [${Array(20).fill('s').join(', ')}]::VARCHAR[20] FROM ${text}`,
@@ -263,6 +265,22 @@ test('a row that is too large is refused before its text is made', async () => {
     );
   }
 });
+
+test('the names of columns are made distinct without delay, however many are equal', async () => {
+  const columns = Array.from({ length: 40_000 }, (_, at) => ({
+    name: at === 3 ? 'a_2' : 'a',
+    type: 'INTEGER',
+  }));
+  const startedAtMs = performance.now();
+  for await (const _ of renderNdjson({ columns, types: [], rows: noRows() } as unknown as RunningQuery));
+  assert.ok(performance.now() - startedAtMs < 2000);
+  const [row] = (
+    await render('SELECT 1 AS a, 2 AS a_2, 3 AS a, 4 AS a, 5 AS a_2, 6 AS a', renderNdjson)
+  ).split('\n');
+  assert.equal(row, '{"a":1,"a_2":2,"a_3":3,"a_4":4,"a_2_2":5,"a_5":6}');
+});
+
+async function* noRows(): AsyncGenerator<never> {}
 
 test('rows of any width and length are rendered in short steps', async () => {
   const wide = Array.from({ length: 200 }, (_, column) => `now() AS c${column}`).join(', ');

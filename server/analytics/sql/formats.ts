@@ -132,9 +132,13 @@ function csvText(text: string): string {
 /** Returns the names with a number after each one that occurred before. */
 function distinctNames(names: readonly string[]): readonly string[] {
   const taken = new Set<string>();
+  /** The lowest number that may be free, by name. Thousands of columns can have the same name. */
+  const numbers = new Map<string, number>();
   return names.map((name) => {
     let distinct = name;
-    for (let number = 2; taken.has(distinct); number++) distinct = `${name}_${number}`;
+    let number = numbers.get(name) ?? 2;
+    for (; taken.has(distinct); number++) distinct = `${name}_${number}`;
+    numbers.set(name, number);
     taken.add(distinct);
     return distinct;
   });

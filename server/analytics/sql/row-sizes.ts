@@ -23,6 +23,8 @@ const STEP_BYTES = 64 * 1024;
 const SMALL_BYTES = 24;
 /** DuckDB stores the header of a text or list in this many bytes. */
 const HEADER_BYTES = 16;
+/** In the text of a BIT, every bit is a digit. */
+const BITS_PER_BYTE = 8;
 
 /** The size of a value in a row, or one number if all values have the same size. */
 type Sizes = number | ((row: number) => number);
@@ -66,11 +68,18 @@ function sizesIn(vector: duckdb.Vector, type: DuckDBType, count: number): Sizes 
   switch (type.typeId) {
     case DuckDBTypeId.VARCHAR:
     case DuckDBTypeId.BLOB:
-    case DuckDBTypeId.BIT:
     case DuckDBTypeId.BIGNUM:
     case DuckDBTypeId.GEOMETRY: {
       const headers = headersIn(vector, count);
       return ifValid(vector, count, (row) => SMALL_BYTES + headers.getUint32(row * HEADER_BYTES, true));
+    }
+    case DuckDBTypeId.BIT: {
+      const headers = headersIn(vector, count);
+      return ifValid(
+        vector,
+        count,
+        (row) => SMALL_BYTES + BITS_PER_BYTE * headers.getUint32(row * HEADER_BYTES, true),
+      );
     }
     case DuckDBTypeId.ENUM:
       return SMALL_BYTES + Math.max(...type.values.map((value) => value.length));
@@ -84,7 +93,7 @@ function sizesIn(vector: duckdb.Vector, type: DuckDBType, count: number): Sizes 
       return ifValid(vector, count, (row) => rangeSize(items, row * length, length));
     }
     case DuckDBTypeId.STRUCT:
-      return structSizes(vector, type.entryTypes, count);
+      return sum([structSizes(vector, type.entryTypes, count), type.entryNames.join('').length]);
     case DuckDBTypeId.UNION:
       return structSizes(vector, [UTINYINT, ...type.memberTypes], count);
     case DuckDBTypeId.VARIANT:

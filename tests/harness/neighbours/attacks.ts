@@ -269,6 +269,30 @@ async function furnishInteractions(
   }
 }
 
+const MOST_SEGMENTS = 200;
+/** A condition has at most 64 nodes: 63 segments, and the node that combines them. */
+const USED_SEGMENTS = 63;
+const segmentNames = Array.from({ length: MOST_SEGMENTS }, (_, at) => `segment-${at}-`.padEnd(64, 'x'));
+const usedSegments = segmentNames.slice(0, USED_SEGMENTS);
+const conditionOfMostSegments = { all: usedSegments.map((segment) => ({ segment })) };
+
+/** Stores as many segments as may be. Those that the others use have long lists of values. */
+async function furnishSegments(store: Store, organisation: OrganisationNumber): Promise<void> {
+  const long = { customer: 'institute_id', in: Array.from({ length: 1000 }, () => randomUUID()) };
+  for (const [revision, name] of segmentNames.entries()) {
+    const isUsed = revision < USED_SEGMENTS;
+    const definition = {
+      name,
+      note: 'ä'.repeat(1000),
+      conditionJson: JSON.stringify(isUsed ? long : conditionOfMostSegments),
+      uses: isUsed ? [] : usedSegments,
+    };
+    if (!(await store.saveSegment(organisation, revision, definition, Date.now()))) {
+      throw new Error('the segments have another revision');
+    }
+  }
+}
+
 export const attacks: readonly Attack[] = [
   {
     name: 'unknown names of 30 million characters, tags',
@@ -564,6 +588,21 @@ export const attacks: readonly Attack[] = [
       };
       return inTurn(target, [{ path: '/user-interactions', body: JSON.stringify(interaction) }]);
     },
+  },
+  {
+    name: 'one segment of the most that there may be',
+    furnish: furnishSegments,
+    manner: 'reads',
+    requests: (target) => inTurn(target, [{ path: `/v1/segments/${segmentNames.at(-1)!}` }]),
+  },
+  {
+    name: 'previews of the most segments, each with the longest list',
+    furnish: furnishSegments,
+    manner: 'reads',
+    requests: (target) =>
+      inTurn(target, [
+        { path: '/v1/segments/preview', body: JSON.stringify({ condition: conditionOfMostSegments }) },
+      ]),
   },
   {
     name: 'keys that do not exist',
