@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
 import { socketPath } from '../server/analytics/analytics-orders.ts';
 import { type Api, apiOf, type RefusalBody } from './harness/api.ts';
@@ -354,6 +355,20 @@ describe('analytics on SQLite', () => {
       const { status, message } = await slow;
       assert.equal(status, 400);
       assert.match(message, /1 s/);
+    });
+
+    test('the condition of a segment is checked only when one of four queries has ended', async () => {
+      const api = await hurried.newApi();
+      await query(api, 'SELECT 1');
+      const ended: string[] = [];
+      const queries = Array.from({ length: 4 }, () =>
+        refused(api, { sql: ENDLESS }).then(() => ended.push('query')),
+      );
+      await sleep(200);
+      const preview = await api.request('/v1/segments/preview', { body: { condition: { wrong: 1 } } });
+      assert.equal(preview.status, 400);
+      assert.notEqual(ended.length, 0);
+      await Promise.all(queries);
     });
 
     test('a query that DuckDB does not stop ends with the process, and others run in a new one', async () => {

@@ -15,8 +15,8 @@ import {
 import duckdb from '@duckdb/node-bindings';
 import { QueryFailed } from './query-errors.ts';
 
-/** The size of a row, in bytes. A larger one could need more memory than the process has. */
-const MOST_ROW_BYTES = 16 * 1024 * 1024;
+/** The size of a row, in bytes. A row becomes text in one step, during which the queries of others wait. */
+const MOST_ROW_BYTES = 4 * 1024 * 1024;
 /** The rows of a step have about this size together. */
 const STEP_BYTES = 64 * 1024;
 /** What a number, a time, a null or the delimiters of a value count as. */
@@ -31,7 +31,7 @@ type Sizes = number | ((row: number) => number);
 
 const tooLarge = new QueryFailed({
   kind: 'too_large',
-  message: 'The query returns a row of more than 16 MiB.',
+  message: 'The query returns a row of more than 4 MiB.',
 });
 
 /** How DuckDB stores a VARIANT. */
