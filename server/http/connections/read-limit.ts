@@ -103,10 +103,11 @@ export class ReadLimit {
     this.#unread.clear();
     const isAccepting = this.#hasAccepted && this.#acceptedInARow < MOST_ACCEPTED_IN_A_ROW;
     this.#hasAccepted = false;
-    if (!isAccepting) {
-      this.#acceptedInARow = 0;
-      for (let place = 0; place < CONNECTIONS_PER_TURN; place++) this.#resumeNext(place);
-    }
+    if (!isAccepting) this.#acceptedInARow = 0;
+    // Organisations have their place in every turn. Otherwise an open connection would wait for fifty turns for each of
+    // the connections of its organisation, even if those have no data.
+    const places = !isAccepting ? CONNECTIONS_PER_TURN : this.#waiting.size > 0 ? 1 : 0;
+    for (let place = 0; place < places; place++) this.#resumeNext(place);
     if (this.#waiting.size + this.#newWaiting.length + this.#unread.size > 0) this.#beginTurn();
   }
 
