@@ -14,6 +14,8 @@ const BODY_BYTES = 60_000;
 /** Node reads up to 64 KiB at a time. What it has read is parsed. */
 const READ_BYTES = 64 * 1024;
 const TURNS = 50;
+/** The number under which Node's parser has its callback for a piece of a body. */
+const ON_BODY = 3;
 
 describe('one connection', { timeout: 20_000 }, () => {
   const server = createServer();
@@ -103,6 +105,23 @@ describe('one connection', { timeout: 20_000 }, () => {
     });
     await send(inChunks(400), inChunks(400));
     assert.equal(refused, 1);
+  });
+
+  test('whose tiny chunks are refused costs nothing for the chunks that were received with them', async () => {
+    let pieces = 0;
+    server.once(
+      'connection',
+      ({ parser }: Socket & { readonly parser: Record<number, (...args: unknown[]) => unknown> }) => {
+        const onBody = parser[ON_BODY]!;
+        parser[ON_BODY] = (...args) => {
+          pieces++;
+          return onBody.apply(parser, args);
+        };
+      },
+    );
+    await send(inChunks(READ_BYTES / 8));
+    await handledNext(1);
+    assert.ok(pieces > 0 && pieces < 600, `Node has passed on ${pieces} pieces`);
   });
 
   test('may send tiny chunks in requests one after the other', async () => {

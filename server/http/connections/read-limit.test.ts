@@ -200,3 +200,21 @@ test('a used connection is read again and again while others send without pause'
     assert.ok(tookMs < 2000, `it took ${tookMs.toFixed(0)} ms`);
   }
 });
+
+for (const [name, transport] of Object.entries({ http, https })) {
+  test(`a connection that sends only empty lines over ${name} is closed`, {
+    skip: transport.skip,
+  }, async (t) => {
+    const { connected, accepted } = await groundOf(t, transport);
+    const client = await connected();
+    // `once` would reject if the connection is reset.
+    const closed = new Promise((resolve) => client.once('close', resolve));
+    const send = (): void => {
+      while (client.writable && client.write('\r\n'.repeat(32 * 1024)));
+    };
+    client.on('drain', send);
+    send();
+    await closed;
+    assert.ok(accepted[0]!.bytesRead < 32 * 1024 ** 2, `${accepted[0]!.bytesRead} bytes were read`);
+  });
+}

@@ -19,11 +19,21 @@ const MOST_ACCEPTED_IN_A_ROW = 50;
 /** The owner of connections that have had no response yet. It is negative, because organisations have positive numbers. */
 const NO_OWNER_YET = -3;
 
+/**
+ * HTTP allows empty lines before a request. Node's parser skips them and reports nothing, so they would be read without a
+ * limit. A connection that has sent this many bytes without a request or a piece of a body is closed. A head can have 16
+ * KiB, and Node reads 64 KiB at a time.
+ */
+const MOST_BYTES_OF_NOTHING = 128 * 1024;
+const LOOK_FOR_NOTHING_EVERY_MS = 50;
+
 const owner = Symbol('owner');
+const bytesAtData = Symbol('bytes read when data last arrived');
 
 interface HttpSocket extends Socket {
   /** The organisation that has sent the last request. Undefined if the connection was never read. */
   [owner]?: number;
+  [bytesAtData]?: number;
   /** Node's handle. `reading` is false while the connection is paused for another reason. */
   readonly _handle?: { readonly reading: boolean; readStart(): void; readStop(): void } | null;
 }
@@ -53,6 +63,10 @@ export class ReadLimit {
       this.#stop(socket);
       if (!this.#isTurnEndDue) this.#beginTurn();
     });
+    const looking = setInterval(() => {
+      for (const socket of this.#notWaiting) endIfNothing(socket);
+    }, LOOK_FOR_NOTHING_EVERY_MS).unref();
+    server.once('close', () => clearInterval(looking));
   }
 
   /**
@@ -66,6 +80,7 @@ export class ReadLimit {
   /** Call this for every request whose head has arrived, for every piece of a body, and for data that is not HTTP. */
   dataArrived(from: HttpSocket): void {
     from[owner] ??= NO_OWNER_YET;
+    from[bytesAtData] = from.bytesRead;
     this.#unread.delete(from);
     if (!this.#isTurnEndDue) this.#beginTurn();
     if (!this.#isTimeOver && performance.now() - this.#turnStartedAtMs > TURN_MS) {
@@ -84,13 +99,15 @@ export class ReadLimit {
 
   #endTurn(): void {
     this.#isTurnEndDue = false;
+    for (const socket of this.#unread) endIfNothing(socket);
     this.#unread.clear();
     const isAccepting = this.#hasAccepted && this.#acceptedInARow < MOST_ACCEPTED_IN_A_ROW;
     this.#hasAccepted = false;
-    if (!isAccepting) {
-      this.#acceptedInARow = 0;
-      for (let place = 0; place < CONNECTIONS_PER_TURN; place++) this.#resumeNext(place);
-    }
+    if (!isAccepting) this.#acceptedInARow = 0;
+    // Organisations have their place in every turn. Otherwise an open connection would wait for fifty turns for each of
+    // the connections of its organisation, even if those have no data.
+    const places = !isAccepting ? CONNECTIONS_PER_TURN : this.#waiting.size > 0 ? 1 : 0;
+    for (let place = 0; place < places; place++) this.#resumeNext(place);
     if (this.#waiting.size + this.#newWaiting.length + this.#unread.size > 0) this.#beginTurn();
   }
 
@@ -130,4 +147,8 @@ export class ReadLimit {
     this.#unread.add(socket);
     if (socket._handle?.reading) socket._handle.readStart();
   }
+}
+
+function endIfNothing(socket: HttpSocket): void {
+  if (socket.bytesRead - (socket[bytesAtData] ?? 0) > MOST_BYTES_OF_NOTHING) socket.destroy();
 }

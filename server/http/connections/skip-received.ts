@@ -14,6 +14,8 @@ const STOP = 2;
 interface HttpSocket extends Socket {
   /** Node's parser. Its callbacks, such as the one for a complete head, are stored under numbers. */
   readonly parser?: Record<number, unknown> | null;
+  /** Node's handle. `_consumed` is true while the parser reads from it directly. */
+  readonly _handle?: { readonly _consumed?: boolean } | null;
 }
 
 /**
@@ -22,14 +24,24 @@ interface HttpSocket extends Socket {
  * pieces of a body. Neither pausing nor destroying the connection stops the parser before the end of these bytes. The
  * callbacks are restored afterwards, because Node reuses a parser for other connections.
  */
-export function skipReceived({ parser }: HttpSocket): void {
+export function skipReceived({ parser, _handle: handle }: HttpSocket): void {
   if (!parser) return;
   const callbacks = Object.keys(parser)
     .map(Number)
     .filter((event) => event < END_OF_CHUNK)
     .map((event) => [event, parser[event]] as const);
   for (const [event] of callbacks) parser[event] = event === HEAD_COMPLETE ? () => STOP : null;
-  process.nextTick(() => {
+  const restore = (): void => {
     for (const [event, callback] of callbacks) parser[event] = callback;
-  });
+  };
+  const onEnd = parser[END_OF_CHUNK];
+  // If the parser reads from the connection directly, Node runs callbacks of `process.nextTick` after every callback of
+  // the parser, which would be before the end of the bytes.
+  if (handle?._consumed && typeof onEnd === 'function') {
+    parser[END_OF_CHUNK] = (...args: unknown[]): unknown => {
+      parser[END_OF_CHUNK] = onEnd;
+      restore();
+      return onEnd.apply(parser, args);
+    };
+  } else process.nextTick(restore);
 }

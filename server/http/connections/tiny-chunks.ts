@@ -67,8 +67,12 @@ export function limitTinyChunks(
     return isMoreWanted;
   };
   request.push = (chunk: Buffer | null): boolean => {
-    // Returning false makes Node stop reading from the connection.
-    if (refused.has(request)) return false;
+    if (refused.has(request)) {
+      // Over TLS, further records may have been received, which are parsed one by one.
+      skipReceived(socket);
+      // Returning false makes Node stop reading from the connection.
+      return false;
+    }
     if (chunk === null) {
       pushTiny();
       return push(null);

@@ -156,3 +156,14 @@ test('every call is taken once, in order within its organisation, in groups of l
     }),
   );
 });
+
+test('small calls of several organisations that take long do not wait for each other', () => {
+  const shared = queueOf(1000, [item('a', 1, 100), item('b', 2)]);
+  const group = shared.takeGroup();
+  assert.equal(shared.isAwaited(group, 10), false);
+  assert.equal(shared.isAwaited(group, 100), true);
+  const ofOne = queueOf(1000, items(2, 'a', 1, 100));
+  assert.equal(ofOne.isAwaited(ofOne.takeGroup(), 100), false);
+  const large = queueOf(1000, [item('a', 1, 300), item('b', 2, 300)]);
+  assert.equal(large.isAwaited(large.takeGroup(), 100), false);
+});

@@ -15,6 +15,8 @@ export interface Weighed {
 
 /** A call counts as small up to this weight. A group of calls up to this total weight takes a few milliseconds. */
 const LIGHT_WEIGHT = 200;
+/** After this time, a group of small calls of several organisations ends. */
+const LONGEST_SHARED_MS = 50;
 
 export function isLarge({ weight }: Weighed): boolean {
   return weight > LIGHT_WEIGHT;
@@ -92,13 +94,15 @@ export class CallQueue<Item extends Weighed> {
   }
 
   /**
-   * Returns whether a small call is waiting that belongs to no organisation, or to an organisation without calls in the
-   * group.
+   * Returns whether somebody waits for the group to end: a small call that belongs to no organisation, or to an
+   * organisation without calls in the group. If small calls of several organisations have taken longer than their weight
+   * lets expect, those that are done wait for the others.
    */
-  isAwaited(group: readonly Item[]): boolean {
+  isAwaited(group: readonly Item[], tookMs = 0): boolean {
     const organisations = new Set(group.map(({ organisation }) => organisation));
     return (
       this.#ofNobody.length > 0 ||
+      (tookMs > LONGEST_SHARED_MS && organisations.size > 1 && !group.some(isLarge)) ||
       this.#ofOrganisations.someNext(
         (organisation, item) => !isLarge(item) && !organisations.has(organisation),
       )

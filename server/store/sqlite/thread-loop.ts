@@ -139,7 +139,7 @@ function begin(service: ThreadService) {
     });
     const outcomes = service.run(
       begun.map(({ call }) => call),
-      () => isAwaited(begun),
+      () => isAwaited(begun, startedAtMs),
     );
     outcomes.forEach((outcome, position) => {
       if (outcome === null) queue.push(begun[position]!);
@@ -163,7 +163,7 @@ function begin(service: ThreadService) {
    * Returns whether other calls wait for the group to end, including calls that have arrived since it started. Checks
    * only every LOOK_EVERY_MS, and returns false in between.
    */
-  const isAwaited = (group: readonly Taken[]): boolean => {
+  const isAwaited = (group: readonly Taken[], startedAtMs: number): boolean => {
     const nowMs = performance.now();
     if (nowMs - lookedAtMs < LOOK_EVERY_MS) return false;
     lookedAtMs = nowMs;
@@ -172,7 +172,7 @@ function begin(service: ThreadService) {
         receive(next.message as readonly ThreadCall[], port);
       }
     }
-    return queue.isAwaited(group);
+    return queue.isAwaited(group, nowMs - startedAtMs);
   };
 
   return {
