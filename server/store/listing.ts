@@ -5,7 +5,7 @@ import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import type { InteractionPage, InteractionPosition } from './interactions.ts';
 import type { RecordPage } from './records.ts';
 import type { Row } from './rows.ts';
-import { type Index, listingIndex, type Table } from './tables.ts';
+import { type Index, isIndexedInPart, listingIndex, type Table } from './tables.ts';
 
 /** A row's values in the columns by which the list is sorted. */
 export type Position = readonly string[];
@@ -30,7 +30,8 @@ export interface Listing {
    */
   readonly inIndex: readonly Equality[];
   /**
-   * Conditions on other fields, which have to be checked in each row. If there are none, every entry between the bounds
+   * Conditions that have to be checked in each row, because the index does not contain the field, or contains only the
+   * beginning of its texts. If there are none, every entry between the bounds
    * is in the list.
    */
   readonly inRow: readonly Equality[];
@@ -68,7 +69,7 @@ export function interactionListing(table: Table, { equal, from, to, before }: In
     order: ['occurred_at', 'interaction_id'],
     isDescending: true,
     inIndex: equalities.filter(isInIndex),
-    inRow: equalities.filter((equality) => !isInIndex(equality)),
+    inRow: equalities.filter((equality) => !isInIndex(equality) || isIndexedInPart(table, equality[0])),
     begin: to === null ? null : { columns: ['occurred_at'], test: '<', values: [to] },
     end: from === null ? null : { columns: ['occurred_at'], test: '>=', values: [from] },
   };

@@ -123,12 +123,25 @@ export function quotedList(names: readonly string[]): string {
   return names.map(quoted).join(', ');
 }
 
-/** `indexed` returns the SQL of what the index contains of a column. */
+/**
+ * How much of a text an index contains. Long keys make every insert into an index slow, and PostgreSQL refuses an index
+ * entry of more than 2704 bytes.
+ */
+export const INDEXED_CHARACTERS = 256;
+
+/** Returns whether an index contains only the beginning of the column's texts. */
+export function isIndexedInPart({ columns }: Table, column: string): boolean {
+  return columns.some(({ name, kind }) => name === column && kind === 'text');
+}
+
+/** `indexedPart` returns the SQL of the beginning of a text. */
 export function createIndexSql(
   table: Table,
   { name, columns, onlyWith }: Index,
-  indexed: (column: string) => string = quoted,
+  indexedPart: (sql: string) => string,
 ): string {
-  const condition = onlyWith === null ? '' : ` WHERE ${quoted(onlyWith)} IS NOT NULL`;
+  const indexed = (column: string): string =>
+    isIndexedInPart(table, column) ? `(${indexedPart(quoted(column))})` : quoted(column);
+  const condition = onlyWith === null ? '' : ` WHERE ${indexed(onlyWith)} IS NOT NULL`;
   return `CREATE INDEX ${quoted(name)} ON ${quoted(table.name)} (${columns.map(indexed).join(', ')})${condition}`;
 }

@@ -5,7 +5,7 @@
 
 import type { ClientBase } from 'pg';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
-import { type Index, isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
+import { createIndexSql, type Index, isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
 import type { Address } from './address.ts';
 import {
   copiedTables,
@@ -29,7 +29,7 @@ import {
   type Step,
   type StepProgress,
 } from './migrator.ts';
-import { addColumnSql, createIndexSql, createTableSql, dropNotNullSql, ORGANISATION_TYPE } from './schema.ts';
+import { addColumnSql, createTableSql, dropNotNullSql, indexedPart, ORGANISATION_TYPE } from './schema.ts';
 
 const OLDEST_SERVER_VERSION = 140_000;
 const VERSION_TABLE = 'headgate_schema';
@@ -374,7 +374,10 @@ async function missingSteps(
       }
     }
     for (const index of table.indexes.filter(isMissing)) {
-      add(`building the index ${index.name} of the table ${table.name}`, createIndexSql(table, index));
+      add(
+        `building the index ${index.name} of the table ${table.name}`,
+        createIndexSql(table, index, indexedPart),
+      );
     }
   }
   const noting = 'noting the version of the schema';

@@ -4,12 +4,12 @@ import { type Bound, behind, type Listing, type Position, positionOf, upTo } fro
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Page, Row } from '../rows.ts';
 import { StoreBusy } from '../store.ts';
-import { type Column, quoted, quotedList, type Table } from '../tables.ts';
+import { type Column, isIndexedInPart, quoted, quotedList, type Table } from '../tables.ts';
 import { codecs } from './codecs.ts';
 import type { Run, Sessions, Statement } from './connections.ts';
 import { isTimedOut } from './errors.ts';
 import { rowOf, selectedColumn } from './row-text.ts';
-import { indexedPart, isIndexedInPart } from './schema.ts';
+import { indexedPart } from './schema.ts';
 
 /**
  * Up to this many rows are read without measuring them first, because they make at most about one page, however long
@@ -114,19 +114,13 @@ export async function pageOf(
   try {
     return await transaction(async ({ run }) => {
       await run({ name: 'read in order', text: readInOrderSql, values: [] });
-      return pageIn(run, organisation, withWholeTexts(listing), limit);
+      return pageIn(run, organisation, listing, limit);
     });
   } catch (error) {
     if (!isTimedOut(error)) throw error;
     const message = `PostgreSQL took over ${STEP_TIMEOUT_MS / 1000} s for a part of a list: try again later`;
     throw new StoreBusy(message, { cause: error });
   }
-}
-
-/** An index contains only the beginning of a text, so the whole text is compared in the rows. */
-function withWholeTexts(listing: Listing): Listing {
-  const inPart = listing.inIndex.filter(([field]) => isIndexedInPart(listing.table, field));
-  return inPart.length === 0 ? listing : { ...listing, inRow: [...inPart, ...listing.inRow] };
 }
 
 async function pageIn(

@@ -1,13 +1,6 @@
 // The SQL that creates the tables of records and interactions in PostgreSQL.
 
-import {
-  type Column,
-  createIndexSql as createIndexOf,
-  type Index,
-  isNotNull,
-  quoted,
-  type Table,
-} from '../tables.ts';
+import { type Column, INDEXED_CHARACTERS, isNotNull, quoted, type Table } from '../tables.ts';
 import { codecs } from './codecs.ts';
 
 export const ORGANISATION_TYPE = 'integer';
@@ -32,24 +25,9 @@ export function addColumnSql(table: Table, { name, kind, omitted }: Column): str
   return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${codecs[kind].type}${whenOmitted}`;
 }
 
-/**
- * How much of a text an index contains. PostgreSQL refuses an index entry of more than 2704 bytes, and a character takes
- * up to four.
- */
-const INDEXED_CHARACTERS = 256;
-
-export function isIndexedInPart({ columns }: Table, column: string): boolean {
-  return columns.some(({ name, kind }) => name === column && codecs[kind].isLong);
-}
-
+/** Returns the SQL of what an index contains of a text. */
 export function indexedPart(sql: string): string {
   return `left(${sql}, ${INDEXED_CHARACTERS})`;
-}
-
-export function createIndexSql(table: Table, index: Index): string {
-  return createIndexOf(table, index, (column) =>
-    isIndexedInPart(table, column) ? `(${indexedPart(quoted(column))})` : quoted(column),
-  );
 }
 
 /**

@@ -130,6 +130,20 @@ test('NOT NULL columns of an older file become nullable, and its rows are unchan
   assert.deepEqual(schemaOf(database), before);
 });
 
+test('an older index of whole user ids is built anew with their beginnings', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  const before = schemaOf(database);
+  database.exec(`DROP INDEX interactions_by_user;
+    CREATE INDEX interactions_by_user ON interactions (organisation, user_id, occurred_at, interaction_id)
+      WHERE user_id IS NOT NULL;
+    PRAGMA user_version = 3`);
+  prepareDatabase(database, PATH, catalogueTables);
+  assert.deepEqual(schemaOf(database), before);
+  const index = database.prepare("SELECT sql FROM sqlite_schema WHERE name = 'interactions_by_user'").get();
+  assert.match(String(index?.sql), /substr\("user_id", 1, 256\)/);
+});
+
 test('a file that is up to date is not changed', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);

@@ -8,7 +8,13 @@ import { StoreUnusable } from '../store.ts';
 import { createIndexSql, isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
 import { codecs } from './codecs.ts';
 import { retryWhileLocked } from './lock-waiting.ts';
-import { addColumnSql, type ColumnDefinition, createTableSql, redefineTableSql } from './schema.ts';
+import {
+  addColumnSql,
+  type ColumnDefinition,
+  createTableSql,
+  indexedPart,
+  redefineTableSql,
+} from './schema.ts';
 
 /**
  * The number in the file's header, "Hgat" in ASCII, that distinguishes Headgate's files from other SQLite databases.
@@ -131,6 +137,8 @@ const migrations: readonly string[] = [
   CREATE INDEX segment_memberships_by_entry ON segment_memberships (organisation, segment, entered_seq);
   CREATE INDEX segment_memberships_by_departure ON segment_memberships (organisation, segment, left_seq)
     WHERE left_seq IS NOT NULL;`,
+  // The index had the whole user_id. The new one, which has its beginning, is built with the missing indexes.
+  'DROP INDEX IF EXISTS interactions_by_user',
 ];
 
 export const SCHEMA_VERSION = migrations.length;
@@ -141,13 +149,17 @@ export const SCHEMA_VERSION = migrations.length;
  */
 export function prepareDatabase(database: DatabaseSync, path: string, tables: Tables): void {
   const isReady = retryWhileLocked(
-    () => missingSteps(database, path, tables).length === 0 && redefinitions(database, tables).length === 0,
+    () =>
+      missingMigrations(database, path).length === 0 &&
+      missingInTables(database, path, tables).length === 0 &&
+      redefinitions(database, tables).length === 0,
   );
   retryWhileLocked(() => database.exec('PRAGMA journal_mode = WAL'));
   if (isReady) return;
   retryWhileLocked(() => database.exec('BEGIN IMMEDIATE'));
   try {
-    for (const step of missingSteps(database, path, tables)) database.exec(step);
+    for (const step of missingMigrations(database, path)) database.exec(step);
+    for (const step of missingInTables(database, path, tables)) database.exec(step);
     redefine(database, redefinitions(database, tables));
     database.exec('COMMIT');
   } catch (error) {
@@ -156,14 +168,18 @@ export function prepareDatabase(database: DatabaseSync, path: string, tables: Ta
   }
 }
 
-function missingSteps(database: DatabaseSync, path: string, tables: Tables): readonly string[] {
+function missingMigrations(database: DatabaseSync, path: string): readonly string[] {
   const version = knownVersion(database, path);
-  const steps = migrations.slice(version);
-  for (const table of tablesIn(tables)) steps.push(...stepsOfTable(database, path, table));
-  if (version < SCHEMA_VERSION) {
-    steps.push(`PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${SCHEMA_VERSION}`);
-  }
-  return steps;
+  if (version === SCHEMA_VERSION) return [];
+  return [
+    ...migrations.slice(version),
+    `PRAGMA application_id = ${APPLICATION_ID}`,
+    `PRAGMA user_version = ${SCHEMA_VERSION}`,
+  ];
+}
+
+function missingInTables(database: DatabaseSync, path: string, tables: Tables): readonly string[] {
+  return tablesIn(tables).flatMap((table) => stepsOfTable(database, path, table));
 }
 
 /**
@@ -199,7 +215,7 @@ function stepsOfTable(database: DatabaseSync, path: string, table: Table): reado
     steps.push(...added.map((column) => addColumnSql(table, column)));
   }
   const addedIndexes = table.indexes.filter(({ name }) => !indexes.some((index) => index.name === name));
-  return [...steps, ...addedIndexes.map((index) => createIndexSql(table, index))];
+  return [...steps, ...addedIndexes.map((index) => createIndexSql(table, index, indexedPart))];
 }
 
 interface PresentColumn extends ColumnDefinition {

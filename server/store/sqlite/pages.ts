@@ -7,8 +7,9 @@ import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import { type Bound, behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Row } from '../rows.ts';
-import { quoted, quotedList, type Table } from '../tables.ts';
+import { isIndexedInPart, quoted, quotedList, type Table } from '../tables.ts';
 import { codecs, toColumn } from './codecs.ts';
+import { indexedPart } from './schema.ts';
 import type { Prepare } from './statements.ts';
 
 /** How many index entries one step counts. Counting is cheap, because the rows are not read. */
@@ -124,7 +125,12 @@ function selection(selected: string, organisation: OrganisationNumber, listing: 
   const parameters: SQLInputValue[] = [organisation];
   const given = (field: string, value: ColumnValue): SQLInputValue =>
     toColumn(table.columns.find(({ name }) => name === field)!.kind, value);
-  for (const [field, value] of [...inIndex, ...inRow]) {
+  for (const [field, value] of inIndex) {
+    const indexed = isIndexedInPart(table, field) ? indexedPart : (sql: string) => sql;
+    conditions.push(`${indexed(quoted(field))} = ${indexed('?')}`);
+    parameters.push(given(field, value));
+  }
+  for (const [field, value] of inRow) {
     // Uses `=` instead of `IS`, because SQLite can use an index of non-null values only with `=`.
     conditions.push(value === null ? `${quoted(field)} IS NULL` : `${quoted(field)} = ?`);
     if (value !== null) parameters.push(given(field, value));

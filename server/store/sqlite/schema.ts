@@ -1,6 +1,6 @@
 // The SQL that creates the tables of records and interactions, with plain SQL types that any tool can read.
 
-import { type Column, isNotNull, quoted, type Table } from '../tables.ts';
+import { type Column, INDEXED_CHARACTERS, isNotNull, quoted, type Table } from '../tables.ts';
 import { codecs, toColumn } from './codecs.ts';
 
 /** The definition of a column in a database file. */
@@ -36,6 +36,11 @@ function tableSql(table: Table, columns: readonly ColumnDefinition[]): string {
   });
   definitions.push(`PRIMARY KEY ("organisation", ${quoted(table.key)})`);
   return `CREATE TABLE ${quoted(table.name)} (\n  ${definitions.join(',\n  ')}\n) STRICT`;
+}
+
+/** Returns the SQL of what an index contains of a text. */
+export function indexedPart(sql: string): string {
+  return `substr(${sql}, 1, ${INDEXED_CHARACTERS})`;
 }
 
 /**
