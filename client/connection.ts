@@ -332,8 +332,8 @@ export function newUuid(): string {
 }
 
 /**
- * Returns a UUID that begins with a number of up to 48 bits, so that larger numbers have larger ids. Databases store rows
- * faster if their ids increase. The rest consists of the first ten bytes, except for its version and variant.
+ * Returns a UUID that begins with a number of up to 48 bits, so that ids increase with the number, which databases store
+ * faster. The rest is the first ten given bytes, except for the version and the variant.
  */
 export function orderedUuid(number: number, given: Uint8Array, version: number): string {
   const bytes = given.slice(0, 10);

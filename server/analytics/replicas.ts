@@ -12,7 +12,7 @@ import { Replica } from './replica.ts';
 
 export const MOST_OPEN_REPLICAS = 4;
 const CLOSED_AFTER_MS = 60_000;
-/** Longer than a query may take by default, so that whoever waits for a place gets it when the query before has ended. */
+/** Longer than a query may take by default, so that whoever waits gets a place when the running queries have ended. */
 const LONGEST_WAIT_MS = 40_000;
 /** The queries of one organisation that run at once, from all servers together. */
 const MOST_USERS = 4;

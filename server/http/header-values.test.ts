@@ -16,6 +16,11 @@ describe('the format of a response', () => {
     ['text/*', CSV_TYPE],
     ['*/*, Text/CSV; charset=utf-8', CSV_TYPE],
     ['image/png, application/x-ndjson;q=0.5, text/csv', NDJSON_TYPE],
+    ['text/csv;q=0, */*', JSON_TYPE],
+    ['application/json; Q=0.000, */*', NDJSON_TYPE],
+    ['text/csv; charset=utf-8; q=0.001', CSV_TYPE],
+    ['*/*, application/*;q=0', CSV_TYPE],
+    ['*/*;q=0, application/x-ndjson', NDJSON_TYPE],
   ];
   for (const [accept, type] of chosen) {
     test(`for ${accept === undefined ? 'no Accept header' : `Accept: ${accept}`} is ${type}`, () => {
@@ -23,7 +28,7 @@ describe('the format of a response', () => {
     });
   }
 
-  for (const accept of ['application/parquet', 'text', 'text/html, image/*']) {
+  for (const accept of ['application/parquet', 'text', 'text/html, image/*', 'text/csv;q=0', '*/*;q=0.0']) {
     test(`for Accept: ${accept} is refused, with the formats that there are`, () => {
       const refusal = acceptedType({ accept }, offered);
       assert.ok(isRefusal(refusal));

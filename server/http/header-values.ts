@@ -8,6 +8,8 @@ import type { Refusal } from './refusals.ts';
 export const LONGEST_IDEMPOTENCY_KEY_CHARACTERS = 255;
 const bearer = /^ *bearer +([^ ]+) *$/i;
 const visibleAscii = /^[\x21-\x7e]+$/;
+/** Means that the range is not accepted. */
+const zeroWeight = /;\s*q=0(?:\.0*)?\s*(?:;|$)/i;
 const lenient = /(?:^|,)\s*handling\s*=\s*"?lenient"?\s*(?:$|[,;])/i;
 
 /** Returns the key of `Authorization: Bearer <key>`, or null if there is none. */
@@ -17,18 +19,22 @@ export function presentedKey({ authorization }: IncomingHttpHeaders): string | n
 }
 
 /**
- * Returns the content type for a response: the first one in the Accept header that is offered, or else the first offered
- * one that the header allows, such as by a star.
+ * Returns the content type for a response: the first type in the Accept header that is offered, or else the first offered
+ * one that it allows with a star. The narrowest range decides whether a type is allowed. Of the weights, only zero counts.
  */
 export function acceptedType<Type extends string>(
   { accept }: IncomingHttpHeaders,
   offered: readonly Type[],
 ): Type | Refusal {
-  const ranges = (accept || '*/*').split(',').map(mediaType);
-  const named = ranges.flatMap((range) => offered.filter((type) => mediaType(type) === range));
-  const isAllowed = (type: Type): boolean =>
-    ranges.some((range) => range === '*/*' || range === type.replace(/\/.*/, '/*'));
-  return named[0] ?? offered.find(isAllowed) ?? notAcceptable(offered);
+  const ranges = new Map(
+    (accept || '*/*').split(',').map((range) => [mediaType(range), !zeroWeight.test(range)]),
+  );
+  const allowed = offered.filter((type) => {
+    const name = mediaType(type);
+    return ranges.get(name) ?? ranges.get(name.replace(/\/.*/, '/*')) ?? ranges.get('*/*') ?? false;
+  });
+  const named = [...ranges.keys()].flatMap((range) => allowed.filter((type) => mediaType(type) === range));
+  return named[0] ?? allowed[0] ?? notAcceptable(offered);
 }
 
 export function notAcceptable(offered: readonly string[]): Refusal {

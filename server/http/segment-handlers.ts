@@ -52,7 +52,7 @@ export function postPreview(service: AppDependencies): Handler {
     if (isRefusal(body)) return refuse(reply, body);
     const { condition } = body;
     const { organisation, orgId } = request.caller!;
-    // A condition is checked only when the request has its slot, because this reads the conditions of all segments it uses.
+    // The check needs a slot too, because it reads the conditions of all segments that the condition uses.
     return passOn(service.sqlSlots, request, reply, JSON_TYPE, async (signal) => {
       const { segments } = await service.store.segments(organisation);
       const valid = await checkCondition(service.store, organisation, segments, condition);
@@ -71,15 +71,13 @@ export function putSegment(service: AppDependencies): Handler {
     const note = checkNote(body.note);
     if (note instanceof Failure) return refuse(reply, badBody(`${note.reason}.`));
     const { organisation } = request.caller!;
-    const save = (): Promise<Refusal | null> =>
-      changeSegments(service, request, async ({ revision, segments }) => {
+    return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
+      const refusal = await changeSegments(service, request, async ({ revision, segments }) => {
         const valid = await checkSegment(service.store, organisation, segments, name, body.condition);
         if (!('uses' in valid)) return notValid(valid);
         const definition = { name, note, conditionJson: JSON.stringify(body.condition), uses: valid.uses };
         return service.store.saveSegment(organisation, revision, definition, Date.now());
       });
-    return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
-      const refusal = await save();
       if (refusal !== null) return refuse(reply, refusal);
       return evaluateAndSend(service, analytics, request, reply, name);
     });

@@ -24,7 +24,7 @@ export async function readConditions(
   const found = await store.segmentConditions(organisation, withUsed(names, segments));
   const conditions = new Map<string, ConditionNode>();
   for (const [name, json] of found) {
-    // Dozens of conditions with a thousand values each take tens of milliseconds, in which nothing else would be done.
+    // Lets other work go on, because dozens of conditions with a thousand values each take tens of milliseconds.
     await setImmediate();
     const condition = parseCondition(JSON.parse(json), known);
     if (!(condition instanceof ConditionProblem)) conditions.set(name, condition);

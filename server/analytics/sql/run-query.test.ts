@@ -297,3 +297,13 @@ test('a Parquet file that cannot be written is a failure with the position in th
   assert.equal(outside.kind, 'invalid');
   assert.ok(!(await readdir(replica.folder)).includes('outside.parquet'));
 });
+
+test('names and types of columns that are too long together are refused', async () => {
+  const long = 'n'.repeat(20_000);
+  const repeated = `SELECT ${Array(100).fill('t.*').join(', ')} FROM`;
+  for (const sql of [`${repeated} (SELECT 1 AS "${long}") t`, `${repeated} (SELECT {'${long}': 1} AS s) t`]) {
+    const failure = await run(sql);
+    assert.equal(failure.kind, 'too_large');
+  }
+  assert.equal((await run(`SELECT ${Array(10_000).fill('1').join(', ')}`)).kind, 'done');
+});

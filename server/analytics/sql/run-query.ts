@@ -13,6 +13,12 @@ import { BEGIN_READING } from '../duckdb.ts';
 import { QueryClock } from './query-clock.ts';
 import { isStuck, QueryFailed, type QueryFailure } from './query-errors.ts';
 
+/**
+ * The length of the names and types of all columns together. A short query can repeat long names thousands of times, and
+ * the queries of others wait while they are written.
+ */
+const MOST_COLUMNS_CHARACTERS = 1_000_000;
+
 /** A value for a parameter of a query. */
 export type QueryParameter = string | number | boolean | null;
 
@@ -123,6 +129,7 @@ async function withoutSemicolons(connection: DuckDBConnection, sql: string): Pro
 interface StartedQuery {
   readonly statement: DuckDBPreparedStatement;
   readonly result: DuckDBResult;
+  readonly columns: readonly QueryColumn[];
   readonly types: readonly DuckDBType[];
   readonly first: DuckDBDataChunk | null;
 }
@@ -137,19 +144,38 @@ async function startQuery(
   try {
     bind(statement, StatementType.SELECT, parameters);
     const result = await clock.wait(() => statement.stream());
-    const types = result.columnTypes();
-    const unnamed = result.columnNames().find((_, index) => hasUnnamedFields(types[index]!));
-    if (unnamed !== undefined) {
-      throw invalid(`The values of the column "${unnamed}" have fields without names. Use {'name': value}.`);
-    }
+    const described = columnsOf(result);
     // Most errors in the data come to light here, when the failure can still be returned.
     const first = await clock.wait(() => result.fetchChunk());
-    return { statement, result, types, first };
+    return { statement, result, ...described, first };
   } catch (error) {
     // DuckDB still uses the statement of a stuck query.
     if (!clock.isStuck) statement.destroySync();
     throw error;
   }
+}
+
+/** Returns the columns of a result. Throws if they cannot be sent. */
+function columnsOf(result: DuckDBResult): Pick<StartedQuery, 'columns' | 'types'> {
+  const columns: QueryColumn[] = [];
+  const types: DuckDBType[] = [];
+  let characters = 0;
+  for (let index = 0; index < result.columnCount; index++) {
+    const name = result.columnName(index);
+    const type = result.columnType(index);
+    if (hasUnnamedFields(type)) {
+      throw invalid(`The values of the column "${name}" have fields without names. Use {'name': value}.`);
+    }
+    const column = { name, type: typeName(type) };
+    characters += column.name.length + column.type.length;
+    if (characters > MOST_COLUMNS_CHARACTERS) {
+      const message = `The names and types of the columns have more than ${MOST_COLUMNS_CHARACTERS} characters.`;
+      throw new QueryFailed({ kind: 'too_large', message });
+    }
+    columns.push(column);
+    types.push(type);
+  }
+  return { columns, types };
 }
 
 function bind(
@@ -211,9 +237,8 @@ class ResultStream implements RunningQuery {
   #isTruncated = false;
 
   constructor(connection: DuckDBConnection, clock: QueryClock, started: StartedQuery, maxRows: number) {
-    const { result, types } = started;
-    this.types = types;
-    this.columns = result.columnNames().map((name, index) => ({ name, type: typeName(types[index]!) }));
+    this.columns = started.columns;
+    this.types = started.types;
     this.rows = this.#read(connection, clock, started, maxRows);
   }
 

@@ -52,5 +52,10 @@ export function unwrapped(value: unknown): unknown {
 export function originOf(value: unknown): Origin | null {
   if (unwrapped(value) === value) return null;
   const { file, line } = value as { file?: unknown; line?: unknown };
-  return typeof file === 'string' && typeof line === 'number' ? { file, line } : null;
+  return typeof file === 'string' && isLine(line) ? { file, line } : null;
+}
+
+/** The user may have changed the line. It becomes the first 48 bits of the id of an interaction. */
+function isLine(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) > 0 && (value as number) < 2 ** 48;
 }

@@ -248,8 +248,8 @@ function partSql({ name, key, columns }: Table): string {
 
 /**
  * Returns the condition that joins the stored row of each wanted id. Rows that were created together have consecutive
- * rowids, so the id is expected as far behind the row of the first id as it is in the list. That takes half the time of
- * looking the id up by its key, which happens if another row is there.
+ * rowids, so the third id of the list is expected two rows after the first id, for example. If its row is not there, it
+ * is looked up by its key, which takes twice as long.
  */
 function isWantedSql({ name, key }: Table): string {
   const rowidSql = (alias: string, conditions: string): string =>
