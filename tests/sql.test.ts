@@ -364,7 +364,7 @@ describe('analytics on SQLite', () => {
       const queries = Array.from({ length: 4 }, () =>
         refused(api, { sql: ENDLESS }).then(() => ended.push('query')),
       );
-      await sleep(200);
+      await sleep(500);
       const preview = await api.request('/v1/segments/preview', { body: { condition: { wrong: 1 } } });
       assert.equal(preview.status, 400);
       assert.notEqual(ended.length, 0);
