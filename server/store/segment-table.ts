@@ -166,6 +166,14 @@ export const membershipsSql = `SELECT customer_id, entered_seq, since_ms,
   WHERE organisation = $1 AND segment = $2 AND (customer_id, entered_seq) > ($3, $4) AND ${isVisible('entered_seq')}
   ORDER BY customer_id, entered_seq LIMIT $5`;
 
+/** Parameters: organisation, segment. */
+export const lastSeqSql = 'SELECT last_seq FROM segments WHERE organisation = $1 AND segment = $2';
+
+/** Like `membershipsSql`, but with what is not visible yet, so that it never reads more rows than the limit. */
+export const writtenMembershipsSql = `SELECT ${membershipColumns.join(', ')} FROM segment_memberships
+  WHERE organisation = $1 AND segment = $2 AND (customer_id, entered_seq) > ($3, $4)
+  ORDER BY customer_id, entered_seq LIMIT $5`;
+
 export function membershipOf(values: readonly unknown[]): Membership {
   const [customerId, enteredSeq, sinceMs, leftSeq, leftAtMs] = values;
   return {

@@ -1,6 +1,7 @@
 // Stores segments in SQLite.
 
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import { STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber } from '../rows.ts';
 import {
   allSegmentsSql,
@@ -21,6 +22,7 @@ import {
   finishSql,
   keepAfterSql,
   keepTokenSql,
+  lastSeqSql,
   lastToDelete,
   leftAfterSql,
   markDeletedSql,
@@ -28,7 +30,6 @@ import {
   memberChangesSql,
   memberSinceSql,
   membershipOf,
-  membershipsSql,
   membershipValues,
   NIL_ID,
   revisionAfterDeletion,
@@ -39,6 +40,7 @@ import {
   segmentValues,
   setRevisionSql,
   undoLeavingSql,
+  writtenMembershipsSql,
 } from '../segment-table.ts';
 import { type UndoStep, undoAll } from '../segment-undo.ts';
 import {
@@ -111,16 +113,32 @@ export function segmentLookUps(prepare: Prepare) {
 
 export function segmentLists(prepare: Prepare) {
   return {
-    // biome-ignore lint/correctness/useYield: one step is enough.
+    /**
+     * A running evaluation may have written millions of memberships that are not visible yet, so they are skipped in
+     * steps. All steps see the same evaluation, because they compare with the same number.
+     */
     *memberships(
       organisation: OrganisationNumber,
       segment: number,
       after: MembershipPosition | null,
       limit: number,
     ): Steps<readonly Membership[]> {
-      const { customerId, enteredSeq } = after ?? { customerId: NIL_ID, enteredSeq: 0 };
-      const values = [organisation, segment, customerId, enteredSeq, limit];
-      return rowsOf(prepare, membershipsSql, values).map(membershipOf);
+      const [bounds] = rowsOf(prepare, lastSeqSql, [organisation, segment]);
+      const lastSeq = Number(bounds?.[0] ?? 0);
+      const visible: Membership[] = [];
+      let { customerId, enteredSeq } = after ?? { customerId: NIL_ID, enteredSeq: 0 };
+      for (let entries = Math.min(limit, STEP_ENTRIES); ; entries = STEP_ENTRIES) {
+        const values = [organisation, segment, customerId, enteredSeq, entries];
+        const step = rowsOf(prepare, writtenMembershipsSql, values).map(membershipOf);
+        for (const membership of step) {
+          if (membership.enteredSeq > lastSeq) continue;
+          visible.push(asOf(membership, lastSeq));
+          if (visible.length === limit) return visible;
+        }
+        if (step.length < entries) return visible;
+        ({ customerId, enteredSeq } = step.at(-1)!);
+        yield;
+      }
     },
 
     // biome-ignore lint/correctness/useYield: one step is enough.
@@ -135,6 +153,12 @@ export function segmentLists(prepare: Prepare) {
       return memberChangesRead(afterSeq, changes, bounds);
     },
   };
+}
+
+/** Returns the membership as it was at the change with this number. */
+function asOf(membership: Membership, lastSeq: number): Membership {
+  const hasLeft = membership.leftSeq !== null && membership.leftSeq <= lastSeq;
+  return hasLeft ? membership : { ...membership, leftSeq: null, leftAtMs: null };
 }
 
 export function segmentWrites(prepare: Prepare) {
