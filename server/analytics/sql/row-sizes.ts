@@ -68,17 +68,15 @@ function sizesIn(vector: duckdb.Vector, type: DuckDBType, count: number): Sizes 
   switch (type.typeId) {
     case DuckDBTypeId.VARCHAR:
     case DuckDBTypeId.BLOB:
+    case DuckDBTypeId.BIT:
     case DuckDBTypeId.BIGNUM:
     case DuckDBTypeId.GEOMETRY: {
       const headers = headersIn(vector, count);
-      return ifValid(vector, count, (row) => SMALL_BYTES + headers.getUint32(row * HEADER_BYTES, true));
-    }
-    case DuckDBTypeId.BIT: {
-      const headers = headersIn(vector, count);
+      const perByte = type.typeId === DuckDBTypeId.BIT ? BITS_PER_BYTE : 1;
       return ifValid(
         vector,
         count,
-        (row) => SMALL_BYTES + BITS_PER_BYTE * headers.getUint32(row * HEADER_BYTES, true),
+        (row) => SMALL_BYTES + perByte * headers.getUint32(row * HEADER_BYTES, true),
       );
     }
     case DuckDBTypeId.ENUM:
