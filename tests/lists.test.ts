@@ -147,10 +147,10 @@ forEachStore((store) => {
   test('a search for an interaction type that does not occur takes bounded steps', async () => {
     const { api, orgId } = await newOrganisation();
     await fillPageViews(store, running.headgate.database, orgId, PAGE_VIEWS);
-    for (const filter of ['interaction_type=SHARE', 'item_type=SHOP', `source=SERVICE&item_type=SHOP`]) {
+    for (const filter of ['interaction_type=SHARE', 'item_type=SHOP', 'source=SERVICE']) {
       const pages = await pagesOfInteractions(api, `?limit=10&${filter}`);
       assert.deepEqual(pages.flat(), []);
-      if (!filter.startsWith('source')) assert.ok(pages.length > 1, `${filter}: ${pages.length} pages`);
+      assert.ok(pages.length > 1, `${filter}: ${pages.length} pages`);
     }
     const full = await api.interactions('?limit=1000&interaction_type=PAGE_VIEW&item_type=TAG');
     const newest = Array.from({ length: 1000 }, (_, n) => filledId(PAGE_VIEWS - n));

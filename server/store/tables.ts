@@ -66,13 +66,15 @@ export function tablesOf(types: Catalogue, interaction: Fields): Tables {
         interactionIndex('student', 'student_id'),
         interactionIndex('user', 'user_id'),
         interactionIndex('item', 'item_id', null),
-        interactionIndex('source', 'source'),
       ],
     },
   };
 }
 
-/** Every index ends in the order in which interactions are listed, so that pages need no sorting. */
+/**
+ * Every index ends in the order in which interactions are listed, so that pages need no sorting. Fields with only a few
+ * values have no index, because it would slow down every insert; a list with such a filter reads the rows step by step.
+ */
 function interactionIndex(by: string, filter: string | null, onlyWith = filter): Index {
   const columns = ['organisation', ...(filter === null ? [] : [filter]), 'occurred_at', 'interaction_id'];
   return { name: `interactions_by_${by}`, columns, filter, onlyWith };

@@ -298,6 +298,18 @@ describe('a database of an older version whose index contains whole texts', () =
   });
 });
 
+describe('a database of an older version with an index by source', () => {
+  test('loses the index', async () => {
+    await openAndClose();
+    await ask(`CREATE INDEX interactions_by_source ON interactions (organisation, source, occurred_at, interaction_id)
+        WHERE source IS NOT NULL;
+      UPDATE headgate_schema SET version = ${SCHEMA_VERSION - 1}`);
+    await openAndClose();
+    assert.deepEqual(await ask(`SELECT 1 FROM pg_class WHERE relname = 'interactions_by_source'`), []);
+    assert.deepEqual(await ask('SELECT version FROM headgate_schema'), [{ version: SCHEMA_VERSION }]);
+  });
+});
+
 describe('a database of an older version with NOT NULL columns', () => {
   test('gets the constraints of a new database, and no table is rewritten', async () => {
     await openAndClose();

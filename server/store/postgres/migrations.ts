@@ -39,7 +39,7 @@ interface Migration {
   readonly statements: readonly string[];
   /** The tables that the statements create. */
   readonly tables: readonly string[];
-  /** The indexes that the statements drop, so that they are built again in their new form. */
+  /** The indexes that the statements drop. Those that the tables still have are built again in their new form. */
   readonly droppedIndexes: readonly string[];
 }
 
@@ -182,6 +182,12 @@ const migrations: readonly Migration[] = [
       `CREATE INDEX segment_memberships_by_departure ON segment_memberships (organisation, segment, left_seq)
         WHERE left_seq IS NOT NULL`,
     ],
+  },
+  {
+    // Nearly all entries had the same value, and every insert had to add one.
+    tables: [],
+    droppedIndexes: ['interactions_by_source'],
+    statements: ['DROP INDEX IF EXISTS interactions_by_source'],
   },
 ];
 

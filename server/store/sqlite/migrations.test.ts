@@ -144,6 +144,17 @@ test('an older index of whole user ids is built anew with their beginnings', (t)
   assert.match(String(index?.sql), /substr\("user_id", 1, 256\)/);
 });
 
+test('an older index by source is dropped', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  const before = schemaOf(database);
+  database.exec(`CREATE INDEX interactions_by_source ON interactions (organisation, source, occurred_at, interaction_id)
+      WHERE source IS NOT NULL;
+    PRAGMA user_version = 4`);
+  prepareDatabase(database, PATH, catalogueTables);
+  assert.deepEqual(schemaOf(database), before);
+});
+
 test('a file that is up to date is not changed', (t) => {
   const database = freshDatabase(t);
   prepareDatabase(database, PATH, catalogueTables);

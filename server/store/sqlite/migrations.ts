@@ -139,6 +139,8 @@ const migrations: readonly string[] = [
     WHERE left_seq IS NOT NULL;`,
   // The index had the whole user_id. The new one, which has its beginning, is built with the missing indexes.
   'DROP INDEX IF EXISTS interactions_by_user',
+  // Nearly all entries had the same value, and every insert had to add one.
+  'DROP INDEX IF EXISTS interactions_by_source',
 ];
 
 export const SCHEMA_VERSION = migrations.length;

@@ -19,7 +19,7 @@ const expectations: readonly { readonly page: InteractionPage; readonly index: s
   { page: { ...page, equal: { source: null } }, index: 'interactions_by_time' },
   { page: { ...page, equal: { student_id: 'a' } }, index: 'interactions_by_student' },
   { page: { ...page, equal: { user_id: 'a' }, from: moment }, index: 'interactions_by_user' },
-  { page: { ...page, equal: { source: 'SERVICE' } }, index: 'interactions_by_source' },
+  { page: { ...page, equal: { source: 'SERVICE' } }, index: 'interactions_by_time' },
   { page: { ...page, equal: { item_type: 'SHOP', item_id: 'a' } }, index: 'interactions_by_item' },
 ];
 
