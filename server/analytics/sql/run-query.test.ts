@@ -305,5 +305,13 @@ test('names and types of columns that are too long together are refused', async 
     const failure = await run(sql);
     assert.equal(failure.kind, 'too_large');
   }
-  assert.equal((await run(`SELECT ${Array(10_000).fill('1').join(', ')}`)).kind, 'done');
+});
+
+test('a result may have 2000 columns, but not more', async () => {
+  const columns = (number: number): string => `SELECT ${Array(number).fill('1').join(', ')}`;
+  assert.equal((await run(columns(2000))).kind, 'done');
+  assert.deepEqual(await run(columns(2001)), {
+    kind: 'too_large',
+    message: 'The query has 2001 columns. A result may have at most 2000.',
+  });
 });

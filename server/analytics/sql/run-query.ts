@@ -13,6 +13,9 @@ import { BEGIN_READING } from '../duckdb.ts';
 import { QueryClock } from './query-clock.ts';
 import { isStuck, QueryFailed, type QueryFailure } from './query-errors.ts';
 
+/** Reading and writing a column takes time even if there are no rows, and the queries of others wait meanwhile. */
+const MOST_COLUMNS = 2000;
+
 /**
  * The length of the names and types of all columns together. A short query can repeat long names thousands of times, and
  * the queries of others wait while they are written.
@@ -160,7 +163,11 @@ function columnsOf(result: DuckDBResult): Pick<StartedQuery, 'columns' | 'types'
   const columns: QueryColumn[] = [];
   const types: DuckDBType[] = [];
   let characters = 0;
-  for (let index = 0; index < result.columnCount; index++) {
+  const { columnCount } = result;
+  if (columnCount > MOST_COLUMNS) {
+    throw tooLarge(`The query has ${columnCount} columns. A result may have at most ${MOST_COLUMNS}.`);
+  }
+  for (let index = 0; index < columnCount; index++) {
     const name = result.columnName(index);
     const type = result.columnType(index);
     if (hasUnnamedFields(type)) {
@@ -169,8 +176,9 @@ function columnsOf(result: DuckDBResult): Pick<StartedQuery, 'columns' | 'types'
     const column = { name, type: typeName(type) };
     characters += column.name.length + column.type.length;
     if (characters > MOST_COLUMNS_CHARACTERS) {
-      const message = `The names and types of the columns have more than ${MOST_COLUMNS_CHARACTERS} characters.`;
-      throw new QueryFailed({ kind: 'too_large', message });
+      throw tooLarge(
+        `The names and types of the columns have more than ${MOST_COLUMNS_CHARACTERS} characters.`,
+      );
     }
     columns.push(column);
     types.push(type);
@@ -208,6 +216,10 @@ function count(number: number, noun: string): string {
 
 function invalid(message: string): QueryFailed {
   return new QueryFailed({ kind: 'invalid', message, position: null });
+}
+
+function tooLarge(message: string): QueryFailed {
+  return new QueryFailed({ kind: 'too_large', message });
 }
 
 /** Returns whether values of the type have fields without names, of which DuckDB's library keeps only the last one. */
