@@ -559,6 +559,18 @@ export const attacks: readonly Attack[] = [
     },
   },
   {
+    name: 'interactions with the longest user ids that a body holds',
+    manner: 'reads',
+    isLargest: true,
+    requests(target) {
+      const records = Array.from({ length: 800 }, (_, n) => ({
+        ...pageView(target),
+        user_id: `${n}`.padEnd(4) + '😀'.repeat(LONGEST_TEXT_CHARACTERS - 4),
+      }));
+      return inTurn(target, [packed('/v1/data/interactions', JSON.stringify({ records }))]);
+    },
+  },
+  {
     name: 'single offers with the longest texts',
     manner: 'reads',
     requests: (target) =>
@@ -579,15 +591,8 @@ export const attacks: readonly Attack[] = [
   {
     name: 'single interactions',
     manner: 'reads',
-    requests(target) {
-      const interaction = {
-        interaction_type: 'PAGE_VIEW',
-        item_type: 'SHOP',
-        item_id: target.shopId,
-        event_timestamp: 1_714_555_800,
-      };
-      return inTurn(target, [{ path: '/user-interactions', body: JSON.stringify(interaction) }]);
-    },
+    requests: (target) =>
+      inTurn(target, [{ path: '/user-interactions', body: JSON.stringify(pageView(target)) }]),
   },
   {
     name: 'one segment of the most that there may be',
@@ -620,6 +625,15 @@ export const attacks: readonly Attack[] = [
     },
   },
 ];
+
+function pageView({ shopId }: Target): Readonly<Record<string, string | number>> {
+  return {
+    interaction_type: 'PAGE_VIEW',
+    item_type: 'SHOP',
+    item_id: shopId,
+    event_timestamp: 1_714_555_800,
+  };
+}
 
 export function attackNamed(name: string): Attack {
   const attack = attacks.find((one) => one.name === name);
