@@ -121,6 +121,11 @@ const known = new KnownRecords(store);
  * that an organisation whose writes hang leaves room for the others.
  */
 const ALL_WORKED_ON_BYTES = maxBodyBytes + 2 * ORGANISATION_WORKED_ON_BYTES;
+/**
+ * An upload of up to this size does not wait for the uploads of other organisations, which may be in the store for
+ * seconds.
+ */
+const MODEST_BODY_BYTES = 1024 * 1024;
 const waiting = new FairQueue<WaitingJob>();
 const workedOnBytes = new Map<OrganisationNumber, number>();
 const unsentBytes = new Map<OrganisationNumber, number>();
@@ -172,7 +177,7 @@ function beginTurn(): void {
 
 function startNext(): void {
   const nowMs = chargeForTime();
-  if (nowMs - turnStartedAtMs > TURN_MS || allWorkedOnBytes >= ALL_WORKED_ON_BYTES) return;
+  if (nowMs - turnStartedAtMs > TURN_MS) return;
   const next = waiting.shift(hasRoom);
   if (next === undefined) return;
   atWork = { organisation: next.job[2], startedAtMs: nowMs };
@@ -182,7 +187,7 @@ function startNext(): void {
 function endTurn(): void {
   chargeForTime();
   isTurnDue = false;
-  if (allWorkedOnBytes >= ALL_WORKED_ON_BYTES || waiting.peek(hasRoom) === undefined) return;
+  if (waiting.peek(hasRoom) === undefined) return;
   // The next turn is scheduled one event-loop turn later, so that the jobs that were started reach the store first.
   setImmediate(takeTurn);
 }
@@ -203,9 +208,14 @@ function chargeForTime(): number {
   return nowMs;
 }
 
-function hasRoom(organisation: OrganisationNumber): boolean {
+function hasRoom(organisation: OrganisationNumber, { job, packed }: WaitingJob): boolean {
+  const [, , , , , , , encoding] = job;
+  const bytesOfOne = workedOnBytes.get(organisation) ?? 0;
+  // The size of a compressed body is not known yet.
+  const isModest = bytesOfOne === 0 && encoding === null && packed.byteLength <= MODEST_BODY_BYTES;
   return (
-    (workedOnBytes.get(organisation) ?? 0) < ORGANISATION_WORKED_ON_BYTES &&
+    (isModest || allWorkedOnBytes < ALL_WORKED_ON_BYTES) &&
+    bytesOfOne < ORGANISATION_WORKED_ON_BYTES &&
     (unsentBytes.get(organisation) ?? 0) < ORGANISATION_UNSENT_BYTES &&
     !isPausing(organisation)
   );
