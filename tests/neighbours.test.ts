@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { type Api, apiOf } from './harness/api.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
+import { scrape } from './harness/observed.ts';
 import { bearer, connectRaw } from './harness/raw-connection.ts';
 import { leastRecord } from './harness/records.ts';
 import { residentMemory } from './harness/resident-memory.ts';
@@ -204,6 +205,49 @@ describe('while another organisation attacks', () => {
     assert.equal(headers.get('connection'), 'close');
     await connection.ended;
   });
+});
+
+test('responses that nobody reads are few, and the others are made once those are read', async (t) => {
+  const { folder, remove } = await newDatabaseFolder();
+  const headgate = await startHeadgate(`${folder}/headgate.db`, { HEADGATE_METRICS_PORT: '0' });
+  t.after(async () => {
+    await headgate.kill();
+    await remove();
+  });
+  const { key } = await headgate.newKey();
+  const { hostname, port } = new URL(headgate.url);
+  const REQUESTS = 3;
+  // Each response has almost 3 MB.
+  const record = JSON.stringify(
+    Object.fromEntries(Array.from({ length: 5 }, (_, at) => [`${at}${'\u2028'.repeat(100)}`, 1])),
+  );
+  const body = packed(`{"records":[${new Array(5000).fill(record).join()}]}`);
+  let responses = 0;
+  const sockets = Array.from({ length: CONNECTIONS }, () => {
+    const socket = connect(Number(port), hostname).on('error', () => {});
+    socket.on('data', (data) => {
+      if (data.includes('HTTP/1.1 400')) responses++;
+    });
+    socket.pause();
+    // Together the responses are larger than what the kernel takes for a connection.
+    for (let request = 0; request < REQUESTS; request++) {
+      socket.write(headOf('/v1/data/tags', key, body.byteLength, 'Content-Encoding: br\r\n'), 'latin1');
+      socket.write(body);
+    }
+    return socket;
+  });
+  let mostBytes = 0;
+  const heldBytes = async (): Promise<number> =>
+    (await scrape(headgate)).get('headgate_in_flight_bytes') ?? Number.NaN;
+  for (let looks = 0; looks < 30; looks++) {
+    mostBytes = Math.max(mostBytes, await heldBytes());
+    await sleep(200);
+  }
+  t.diagnostic(`${mostBytes} bytes in flight`);
+  assert.ok(mostBytes > 1_000_000 && mostBytes < 24 * 1024 * 1024, `${mostBytes} bytes in flight`);
+  for (const socket of sockets) socket.resume();
+  await waitUntil('all responses arrive', () => responses === CONNECTIONS * REQUESTS);
+  for (const socket of sockets) socket.destroy();
 });
 
 test('a request is refused if its key is revoked while the body arrives', async (t) => {

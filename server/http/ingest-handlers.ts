@@ -166,6 +166,7 @@ function send(
     service.inFlight.hold(organisation, byteLength);
     whenClosed(request, () => {
       service.inFlight.give(organisation, byteLength);
+      service.ingest.noteSent(response, { organisation, sentBytes: byteLength });
       // Frees the memory at once, without waiting for the garbage collector. If the response was cut off, the memory is
       // not freed here, because it may still be in use.
       if (reply.raw.writableFinished) json.buffer.transfer(0);

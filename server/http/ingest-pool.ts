@@ -3,6 +3,7 @@
 // message for each small request would cost more than the work for the request, so the small requests of one event-loop
 // turn are sent together.
 
+import type { Worker } from 'node:worker_threads';
 import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import type { Handling } from '../ingest/check-fields.ts';
 import type { IdempotencyKey } from '../ingest/idempotency.ts';
@@ -18,7 +19,7 @@ import { type StartedWorker, SupervisedWorker, startWorker } from '../workers/su
 import type { Body } from './body/read-body.ts';
 import { isSmall, SMALL_BODY_BYTES } from './body/small-body.ts';
 import type { IngestResponse } from './ingest-responses.ts';
-import type { IngestJob, IngestMessage, IngestThreadData, JobResult } from './ingest-thread.ts';
+import type { IngestJob, IngestJobs, IngestThreadData, JobResult, ResponseSent } from './ingest-thread.ts';
 
 export interface IngestRequest {
   readonly requestId: string;
@@ -47,6 +48,9 @@ export interface IngestOptions {
 const MOST_JOBS_PER_MESSAGE = 16;
 /** In the buffer of a message, every body begins at a multiple of this, so that it can be read four bytes at a time. */
 const ALIGNMENT_BYTES = 4;
+
+/** The threads that have made large responses. */
+const makers = new WeakMap<IngestResponse, Worker>();
 
 export class IngestPool {
   readonly #threads: Readonly<Record<ThreadLabel, IngestThread>>;
@@ -77,6 +81,11 @@ export class IngestPool {
     return (
       (await small.respondTo(request, body)) ?? (large.respondTo(request, copy) as Promise<IngestResponse>)
     );
+  }
+
+  /** Must be called when a large response has been sent, or its connection was closed. */
+  noteSent(response: IngestResponse, sent: ResponseSent): void {
+    makers.get(response)?.postMessage(sent);
   }
 
   /** Returns the number of requests that were sent to the thread and are not finished. */
@@ -110,7 +119,7 @@ class IngestThread {
       start: () => this.#start(label, store, options),
       onReady: (worker) => {
         worker.on('message', (results: readonly JobResult[]) => {
-          for (const result of results) this.#settle(result);
+          for (const result of results) this.#settle(result, worker);
         });
       },
       onLost: (reason) => {
@@ -135,7 +144,8 @@ class IngestThread {
     });
   }
 
-  #settle([id, response, bug]: JobResult): void {
+  #settle([id, response, bug]: JobResult, worker: Worker): void {
+    if (response?.json instanceof Uint8Array) makers.set(response, worker);
     if (bug === undefined) this.#pending.resolve(id, response);
     else this.#pending.reject(id, new Error(`the ${this.#name} failed: ${bug}`));
   }
@@ -187,7 +197,7 @@ class IngestThread {
     clearImmediate(this.#flushing);
     if (this.#jobs.length === 0) return;
     const bytes = this.#packed();
-    const message: IngestMessage = { jobsJson: JSON.stringify(this.#jobs), bytes };
+    const message: IngestJobs = { jobsJson: JSON.stringify(this.#jobs), bytes };
     this.#jobs = [];
     this.#bodies = [];
     this.#packedBytes = 0;

@@ -49,12 +49,20 @@ export type IngestJob = readonly [
   receivedAtMs: number,
 ];
 
-export interface IngestMessage {
+export interface IngestJobs {
   /** The jobs (`IngestJob[]`) as JSON, because a text is sent between threads in half the time that the array takes. */
   readonly jobsJson: string;
   /** The bodies of all jobs. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
+
+/** Says that a large response has been sent to its client, or never will be. */
+export interface ResponseSent {
+  readonly organisation: OrganisationNumber;
+  readonly sentBytes: number;
+}
+
+export type IngestMessage = IngestJobs | ResponseSent;
 
 /**
  * `response` is null if this thread is for small requests and the body was too large for it. `bug` is the stack of the
@@ -76,6 +84,11 @@ interface WaitingJob {
  * store to commit several uploads together.
  */
 const ORGANISATION_WORKED_ON_BYTES = 8 * 1024 * 1024;
+/**
+ * While this many bytes of an organisation's large responses have not been sent, its further uploads wait. Otherwise
+ * clients that read slowly would fill the memory with responses.
+ */
+const ORGANISATION_UNSENT_BYTES = 8 * 1024 * 1024;
 /**
  * The most requests that are started in one turn. Everything else that the thread does, such as handing rows to the
  * store, happens between turns, so a turn must be short. It starts one large request, or small requests for at most
@@ -108,8 +121,14 @@ const known = new KnownRecords(store);
  * that an organisation whose writes hang leaves room for the others.
  */
 const ALL_WORKED_ON_BYTES = maxBodyBytes + 2 * ORGANISATION_WORKED_ON_BYTES;
+/**
+ * An upload of up to this size does not wait for the uploads of other organisations, which may be in the store for
+ * seconds.
+ */
+const MODEST_BODY_BYTES = 1024 * 1024;
 const waiting = new FairQueue<WaitingJob>();
 const workedOnBytes = new Map<OrganisationNumber, number>();
+const unsentBytes = new Map<OrganisationNumber, number>();
 let allWorkedOnBytes = 0;
 let isTurnDue = false;
 let turnStartedAtMs = 0;
@@ -123,13 +142,18 @@ const LONG_JOB_MS = 20;
 let pause: { readonly organisation: OrganisationNumber; readonly endsAtMs: number } | null = null;
 let finished: JobResult[] = [];
 
-port.on('message', ({ jobsJson, bytes }: IngestMessage) => {
+port.on('message', (message: IngestMessage) => {
+  if ('jobsJson' in message) takeJobs(message);
+  else addTo(unsentBytes, message.organisation, -message.sentBytes);
+  takeTurn();
+});
+
+function takeJobs({ jobsJson, bytes }: IngestJobs): void {
   for (const job of JSON.parse(jobsJson) as IngestJob[]) {
     const [, , organisation, , , , , , bodyStart, bodyBytes] = job;
     waiting.push(organisation, { job, packed: bytes.subarray(bodyStart, bodyStart + bodyBytes) });
   }
-  takeTurn();
-});
+}
 
 /**
  * Schedules a turn, in which each job starts in an immediate of its own. When the next immediate runs, the job has done
@@ -153,7 +177,7 @@ function beginTurn(): void {
 
 function startNext(): void {
   const nowMs = chargeForTime();
-  if (nowMs - turnStartedAtMs > TURN_MS || allWorkedOnBytes >= ALL_WORKED_ON_BYTES) return;
+  if (nowMs - turnStartedAtMs > TURN_MS) return;
   const next = waiting.shift(hasRoom);
   if (next === undefined) return;
   atWork = { organisation: next.job[2], startedAtMs: nowMs };
@@ -163,7 +187,7 @@ function startNext(): void {
 function endTurn(): void {
   chargeForTime();
   isTurnDue = false;
-  if (allWorkedOnBytes >= ALL_WORKED_ON_BYTES || waiting.peek(hasRoom) === undefined) return;
+  if (waiting.peek(hasRoom) === undefined) return;
   // The next turn is scheduled one event-loop turn later, so that the jobs that were started reach the store first.
   setImmediate(takeTurn);
 }
@@ -184,8 +208,17 @@ function chargeForTime(): number {
   return nowMs;
 }
 
-function hasRoom(organisation: OrganisationNumber): boolean {
-  return (workedOnBytes.get(organisation) ?? 0) < ORGANISATION_WORKED_ON_BYTES && !isPausing(organisation);
+function hasRoom(organisation: OrganisationNumber, { job, packed }: WaitingJob): boolean {
+  const [, , , , , , , encoding] = job;
+  const bytesOfOne = workedOnBytes.get(organisation) ?? 0;
+  // The size of a compressed body is not known yet.
+  const isModest = bytesOfOne === 0 && encoding === null && packed.byteLength <= MODEST_BODY_BYTES;
+  return (
+    (isModest || allWorkedOnBytes < ALL_WORKED_ON_BYTES) &&
+    bytesOfOne < ORGANISATION_WORKED_ON_BYTES &&
+    (unsentBytes.get(organisation) ?? 0) < ORGANISATION_UNSENT_BYTES &&
+    !isPausing(organisation)
+  );
 }
 
 function isPausing(organisation: OrganisationNumber): boolean {
@@ -195,9 +228,13 @@ function isPausing(organisation: OrganisationNumber): boolean {
 
 function holdBytes(organisation: OrganisationNumber, bytes: number): void {
   allWorkedOnBytes += bytes;
-  const held = (workedOnBytes.get(organisation) ?? 0) + bytes;
-  if (held === 0) workedOnBytes.delete(organisation);
-  else workedOnBytes.set(organisation, held);
+  addTo(workedOnBytes, organisation, bytes);
+}
+
+function addTo(sums: Map<OrganisationNumber, number>, organisation: OrganisationNumber, bytes: number): void {
+  const sum = (sums.get(organisation) ?? 0) + bytes;
+  if (sum === 0) sums.delete(organisation);
+  else sums.set(organisation, sum);
 }
 
 function start(next: WaitingJob): void {
@@ -227,6 +264,7 @@ async function resultOf({ job, packed }: WaitingJob): Promise<JobResult> {
   try {
     const made = await respondTo(job, body, giveBackBody);
     waiting.charge(organisation, made.json.length / BYTES_PER_MS);
+    if (made.json instanceof Uint8Array) addTo(unsentBytes, organisation, made.json.byteLength);
     return [id, made];
   } finally {
     holdBytes(organisation, -byteLength);

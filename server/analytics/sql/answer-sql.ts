@@ -20,6 +20,8 @@ import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
 const MOST_EXPORT_BYTES = 4 * 1024 ** 3;
 const WATCH_EVERY_MS = 100;
+/** How long a client may read nothing while another organisation waits for the replica's place. */
+const SLOW_CLIENT_MS = 5000;
 /** Pieces are collected up to this length. Every write costs two processes a fraction of a millisecond. */
 const WRITTEN_CHARACTERS = 64 * 1024;
 const tableNames = replicaTables.map(({ name }) => name);
@@ -64,7 +66,8 @@ function runOnReplica(
     await replica.catchUp(wanted, CATCH_UP_MS);
     const transaction = await replica.begin(wanted);
     const forget = destroyOnceWanted(response, placeWanted, order.timeoutMs);
-    const failure = await send(replica, exported, order, transaction, response, signal).finally(forget);
+    const client = { response, left: signal, placeWanted };
+    const failure = await send(replica, exported, order, transaction, client).finally(forget);
     if (failure === null) return null;
     if (isStuck(failure)) service.onStuck();
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
@@ -93,21 +96,29 @@ export function destroyOnceWanted(
   };
 }
 
+/** Who gets the result. */
+interface Client {
+  readonly response: ServerResponse;
+  /** Says that the client has left. */
+  readonly left: AbortSignal;
+  /** Says that another organisation waits for the place of the replica. */
+  readonly placeWanted: AbortSignal;
+}
+
 async function send(
   replica: Replica,
   exported: string | null,
   order: SqlOrder,
   { connection, asOf }: ReadTransaction,
-  response: ServerResponse,
-  signal: AbortSignal,
+  client: Client,
 ): Promise<QueryFailure | null> {
-  response.setHeader(AS_OF_HEADER, JSON.stringify(asOf));
+  client.response.setHeader(AS_OF_HEADER, JSON.stringify(asOf));
   let failure: QueryFailure | null = null;
   try {
     failure =
       exported === null
-        ? await sendRows(connection, order, asOf, response, signal)
-        : await exportRows(connection, order, exported, signal);
+        ? await sendRows(connection, order, asOf, client)
+        : await exportRows(connection, order, exported, client.left);
   } catch (error) {
     if (!(error instanceof QueryFailed)) throw error;
     failure = error.failure;
@@ -122,26 +133,24 @@ async function sendRows(
   connection: DuckDBConnection,
   { sql, params, format, mostRows, timeoutMs }: SqlOrder,
   asOf: AsOf,
-  response: ServerResponse,
-  signal: AbortSignal,
+  client: Client,
 ): Promise<QueryFailure | null> {
   const startedAtMs = performance.now();
   const running = await runQuery(connection, sql, params, {
     withinMs: timeoutMs,
-    signal,
+    signal: client.left,
     ...(mostRows === null ? {} : { maxRows: mostRows }),
   });
   if (running.kind !== 'running') return running;
   const last = () => ({ ms: Math.round(performance.now() - startedAtMs), as_of: asOf });
-  await writePieces(rendered(format, running, last), response, signal);
+  await writePieces(rendered(format, running, last), client);
   return null;
 }
 
 /** Writes the pieces as fast as the client reads them. When it resolves, the query has ended. */
 async function writePieces(
   pieces: AsyncIterable<string>,
-  response: ServerResponse,
-  signal: AbortSignal,
+  { response, left, placeWanted }: Client,
 ): Promise<void> {
   response.on('error', () => {});
   let waiting = '';
@@ -149,7 +158,11 @@ async function writePieces(
     if (response.destroyed) return;
     waiting += piece;
     if (waiting.length < WRITTEN_CHARACTERS) continue;
-    if (!response.write(waiting)) await once(response, 'drain', { signal }).catch(() => {});
+    if (!response.write(waiting)) {
+      const forget = destroyOnceWanted(response, placeWanted, SLOW_CLIENT_MS);
+      await once(response, 'drain', { signal: left }).catch(() => {});
+      forget();
+    }
     // If the client reads fast, the response drains at once, and other queries would have to wait.
     await setImmediate();
     waiting = '';

@@ -4,6 +4,12 @@
 import type { OrganisationNumber } from '../../store/rows.ts';
 import { ReadingTurns } from './reading-turns.ts';
 
+/**
+ * An organisation that holds no more than this is never refused. Otherwise others, whose clients do not read their
+ * responses, could keep it from uploading anything.
+ */
+export const ALWAYS_ALLOWED_BYTES = 128 * 1024;
+
 export class InFlight {
   readonly limitBytes: number;
   readonly #maxBodyBytes: number;
@@ -23,12 +29,13 @@ export class InFlight {
   /**
    * Counts bytes of a body if there is room for them, and returns whether there was room. One organisation may hold at
    * most as many bytes as are still free, or one body of the largest size if that is more. This leaves room for an
-   * organisation that holds nothing yet.
+   * organisation that holds nothing yet. Few bytes are always allowed.
    */
   take(organisation: OrganisationNumber, bytes: number): boolean {
     const ofOne = (this.#bytesOf.get(organisation) ?? 0) + bytes;
     const freeBytes = this.limitBytes - this.#bytes - bytes;
-    if (freeBytes < 0 || ofOne > Math.max(this.#maxBodyBytes, freeBytes)) return false;
+    const hasRoom = freeBytes >= 0 && ofOne <= Math.max(this.#maxBodyBytes, freeBytes);
+    if (!hasRoom && ofOne > ALWAYS_ALLOWED_BYTES) return false;
     this.hold(organisation, bytes);
     return true;
   }

@@ -1,4 +1,5 @@
-// Tests the ledger while other transactions hold locks. The ledger of every store is tested in ../ledger.test.ts.
+// Tests what only the ledger in PostgreSQL does: it waits for locks, and makes pages on the thread of its caller. The
+// ledger of every store is tested in ../ledger.test.ts.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -134,4 +135,41 @@ test('interactions that wait for a row do not keep the number of an upload from 
     assert.equal(await store.latestEntry(organisation), latest + 1 + created);
   }
   await holder.end();
+});
+
+/** Returns how long the call took, and the longest time in which it let the thread do nothing else. */
+async function blockedMs(call: () => Promise<unknown>): Promise<{ tookMs: number; longestMs: number }> {
+  const startedAtMs = performance.now();
+  let lastMs = startedAtMs;
+  let longestMs = 0;
+  let isOver = false;
+  const turn = (): void => {
+    longestMs = Math.max(longestMs, performance.now() - lastMs);
+    lastMs = performance.now();
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await call();
+  isOver = true;
+  turn();
+  return { tookMs: performance.now() - startedAtMs, longestMs };
+}
+
+test('a page of changes with long texts is made in steps, because the caller serves other requests, too', async (t) => {
+  const { store, organisation } = await emptyStore(t);
+  // JSON writes each character with six bytes.
+  const text = '\u0001'.repeat(10_000);
+  const texts = { name: text, type: text, allowed_branches: text, allowed_days: text };
+  const rows = Array.from({ length: 120 }, () => recordRow('offers', texts));
+  const entry = { ...origin(), received: rows.length };
+  await store.write({ organisation, type: 'offers', batches: [rows], idempotencyRecord: null, entry });
+  const shares: number[] = [];
+  // Other work on the machine only makes the steps longer.
+  for (let tries = 0; tries < 5; tries++) {
+    const page = { after: { seq: 0, ids: null }, types: ['offers'], limit: 10_000 } as const;
+    const { tookMs, longestMs } = await blockedMs(() => store.changes(organisation, page));
+    t.diagnostic(`the longest of the steps took ${longestMs.toFixed()} of ${tookMs.toFixed()} ms`);
+    shares.push(longestMs / tookMs);
+  }
+  assert.ok(Math.min(...shares) < 0.3, `the longest step took ${Math.min(...shares)} of the time`);
 });

@@ -1,9 +1,9 @@
 // Stores the ledger in PostgreSQL.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { presenters } from '@headgate/catalogue/presentation.ts';
 import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
 import {
-  CHANGES_PAGE_BYTES,
   CHANGES_PAGE_ENTRIES,
   CHANGES_STEP_ENTRIES,
   type ChangedId,
@@ -427,6 +427,12 @@ async function readEntries(
 /** How many entries with ids are read in one statement. */
 const ENTRIES_AT_ONCE = 50;
 
+/**
+ * After this many characters, which take about 2 ms, the thread does other work: a serving thread makes its pages of
+ * changes itself.
+ */
+const LINES_STEP_CHARACTERS = 256 * 1024;
+
 /** Returns the lines of the changes. If not all of them fit into a page, `cutAfter` is the last one that does. */
 async function linesOf(
   run: Run,
@@ -439,18 +445,32 @@ async function linesOf(
     const rows = await lookUp(some, (type, ids) =>
       rowsByKeys(run, tableOf(catalogueTables, type), organisation, ids),
     );
-    const texts = some.map((changed) => {
+    let text = '';
+    let stepFirst = 0;
+    for (const [position, changed] of some.entries()) {
       const row = rows.get(changed);
       const recordJson = row === undefined ? 'null' : JSON.stringify(presenters[changed.type](row));
-      return `${lineStart(changed)}${changed.id}${LINE_MIDDLE}${recordJson}${LINE_END}`;
-    });
-    if (!lines.add(Buffer.from(texts.join('')), some)) return { lines: lines.bytes(), cutAfter: lines.last };
+      text += `${lineStart(changed)}${changed.id}${LINE_MIDDLE}${recordJson}${LINE_END}`;
+      const stepEnd = position + 1;
+      if (text.length < LINES_STEP_CHARACTERS && stepEnd < some.length) continue;
+      const isAdded = lines.add(Buffer.from(text), some.slice(stepFirst, stepEnd));
+      if (!isAdded) return { lines: lines.bytes(), cutAfter: lines.last };
+      text = '';
+      stepFirst = stepEnd;
+      await nextTurn();
+    }
     first += some.length;
   }
   return { lines: lines.bytes(), cutAfter: null };
 }
 
-/** Returns the first changes whose records have at most about as many bytes as a page, and at least one change. */
+/**
+ * The approximate limit for the records that are read at once, in bytes. Escapes can make their JSON six times as long,
+ * so that a page may have no room for most of them.
+ */
+const READ_AT_ONCE_BYTES = 1024 * 1024;
+
+/** Returns the first changes whose records are read at once, and at least one change. */
 async function fitting(
   run: Run,
   organisation: OrganisationNumber,
@@ -462,7 +482,7 @@ async function fitting(
   let bytes = 0;
   const end = changes.findIndex((changed, position) => {
     bytes += sizes.get(changed) ?? 0;
-    return bytes > CHANGES_PAGE_BYTES && position > 0;
+    return bytes > READ_AT_ONCE_BYTES && position > 0;
   });
   return end === -1 ? changes : changes.slice(0, end);
 }

@@ -1,16 +1,41 @@
 import assert from 'node:assert/strict';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
+import pg from 'pg';
 import { catalogueTables, tableOf } from '../tables.ts';
 import { arrayOf, copyTextOf } from './row-text.ts';
+import { testServer } from './test-server.ts';
 
 const LONGEST_STEP_MS = 250;
 
 describe('a column written as an array', () => {
-  test('quotes texts that look like array syntax', async () => {
-    const texts = ['a,b', '{}', '"', '\\', 'NULL', ' ', '', null, 'null'];
-    const rows = texts.map((text) => [text]);
-    assert.equal(await arrayOf(rows, 0, 'text'), '{"a,b","{}","\\"","\\\\","NULL"," ","",NULL,"null"}');
+  test('has the bytes of its texts, however many of them are quotes', async () => {
+    const texts = Array.from({ length: 1000 }, () => `"\\`.repeat(1000));
+    const array = await arrayOf(
+      texts.map((text) => [text]),
+      0,
+      'text',
+    );
+    const overheadBytes = 20 + 4 * texts.length;
+    assert.equal(array.length, 2000 * texts.length + overheadBytes);
+  });
+
+  test('is read by PostgreSQL', async () => {
+    const client = new pg.Client((await testServer()).urlOf('postgres'));
+    await client.connect();
+    try {
+      for (const texts of [['a,b', '{}', '"', '\\', 'NULL', ' ', '', null, 'é\u2028😀'], ['x'], [null], []]) {
+        const array = await arrayOf(
+          texts.map((text) => [text]),
+          0,
+          'text',
+        );
+        const { rows } = await client.query<{ texts: unknown }>('SELECT $1::text[] AS texts', [array]);
+        assert.deepEqual(rows[0]!.texts, texts);
+      }
+    } finally {
+      await client.end();
+    }
   });
 
   test('is empty for no rows', async () => {
@@ -27,7 +52,7 @@ describe('a column written as an array', () => {
   ] as const;
   for (const [kind, value] of strange) {
     test(`refuses ${value} as a ${kind}`, () => {
-      return assert.rejects(arrayOf([[value]], 0, kind));
+      return assert.rejects(async () => arrayOf([[value]], 0, kind));
     });
   }
 });

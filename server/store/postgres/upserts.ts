@@ -61,7 +61,7 @@ export async function insertion(table: Table, owned: readonly OwnedRow[]): Promi
 }
 
 /** Returns the values of the parameters of `insertSql`. */
-async function sentValues(table: Table, owned: readonly OwnedRow[]): Promise<readonly string[]> {
+async function sentValues(table: Table, owned: readonly OwnedRow[]): Promise<readonly unknown[]> {
   const keyPosition = table.columns.findIndex(({ name }) => name === table.key);
   // Rows are locked in the order of the statement. If all statements use the same order, they cannot deadlock.
   const sorted = owned.toSorted(
@@ -105,7 +105,7 @@ export async function copyIfNew(
   // Sorts by key, as all writes do, so that two calls that copy the same rows cannot deadlock.
   const sorted = rows.toSorted((a, b) => (a[keyPosition]! < b[keyPosition]! ? -1 : 1));
   const names = quotedList(['organisation', ...columns.map((column) => column.name)]);
-  const copied = Buffer.from(await copyTextOf(table, organisation, sorted));
+  const copied = await copyTextOf(table, organisation, sorted);
   await copy(`COPY ${quoted(name)} (${names}) FROM STDIN`, copied);
   return true;
 }
@@ -149,8 +149,8 @@ function arraysSql({ columns }: Table): string {
 }
 
 /** Returns the values of these parameters. */
-async function arraysOf({ columns }: Table, rows: readonly Row[]): Promise<string[]> {
-  const arrays: string[] = [];
+async function arraysOf({ columns }: Table, rows: readonly Row[]): Promise<readonly unknown[]> {
+  const arrays: unknown[] = [];
   for (const [position, { kind }] of columns.entries()) arrays.push(await arrayOf(rows, position, kind));
   return arrays;
 }
