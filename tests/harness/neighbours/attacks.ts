@@ -5,6 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { brotliCompressSync, constants, createBrotliCompress, gzipSync, zstdCompressSync } from 'node:zlib';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
+import type { UploadEntry } from '../../../server/store/ledger.ts';
 import type { OrganisationNumber, Row } from '../../../server/store/rows.ts';
 import type { Store } from '../../../server/store/store.ts';
 import { interactionRow, recordRow } from '../../../server/store/test-rows.ts';
@@ -213,7 +214,16 @@ async function writeRows(
 ): Promise<void> {
   for (let done = 0; done < count; done += perWrite) {
     const rows = Array.from({ length: Math.min(perWrite, count - done) }, (_, at) => row(done + at));
-    await store.write({ organisation, type, batches: [rows], idempotencyRecord: null, entry: null });
+    const entry: UploadEntry = {
+      requestId: randomUUID(),
+      keyId: 'furnishing',
+      receivedAtMs: Date.now(),
+      bytes: 0,
+      received: rows.length,
+      rejected: 0,
+      causesJson: null,
+    };
+    await store.write({ organisation, type, batches: [rows], idempotencyRecord: null, entry });
   }
 }
 
@@ -348,6 +358,12 @@ export const attacks: readonly Attack[] = [
     furnish: furnishLongOffers,
     manner: 'never reads',
     requests: (target) => inTurn(target, [{ path: '/v1/data/offers?limit=1000' }]),
+  },
+  {
+    name: 'pages of changes with the longest texts',
+    furnish: furnishLongOffers,
+    manner: 'reads',
+    requests: (target) => inTurn(target, [{ path: '/v1/changes?after=0&limit=10000' }]),
   },
   {
     name: 'lists of tags that are all deleted',
