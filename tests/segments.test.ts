@@ -264,6 +264,10 @@ forEachStore((store) => {
     const circle = await save(api, 'near', { segment: 'only-at' });
     assert.equal(circle.status, 400);
     assert.match((circle.body as unknown as RefusalBody).message, /circle: near → only-at → near/);
+    const itself = await save(api, 'new', { segment: 'new' });
+    assert.match((itself.body as unknown as RefusalBody).message, /circle: new → new/);
+    const unknown = await save(api, 'new', { segment: 'other' });
+    assert.match((unknown.body as unknown as RefusalBody).message, /"other"; it can be near or only-at\.$/);
     const remove = (name: string) => api.request<RefusalBody>(`/v1/segments/${name}`, { method: 'DELETE' });
     const used = await remove('near');
     assert.equal(used.status, 409);

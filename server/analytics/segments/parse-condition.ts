@@ -33,6 +33,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 interface Parsing {
   nodes: number;
   readonly segmentNames: ReadonlySet<string>;
+  readonly ownName: string | null;
 }
 
 type NodeParser = (
@@ -59,12 +60,16 @@ const usualNames: ReadonlyMap<string, string> = new Map([
   ['or', 'any'],
 ]);
 
-/** Checks a condition. The names of the existing segments are those that it can use. */
+/**
+ * Checks a condition. The names of the existing segments are those that it can use. A condition that uses the segment
+ * with its own name is valid here, because the check for circles has the better message.
+ */
 export function parseCondition(
   given: unknown,
   segmentNames: Iterable<string> = [],
+  ownName: string | null = null,
 ): ConditionNode | ConditionProblem {
-  return parseNode(given, '', 1, { nodes: 0, segmentNames: new Set(segmentNames) });
+  return parseNode(given, '', 1, { nodes: 0, segmentNames: new Set(segmentNames), ownName });
 }
 
 function parseNode(
@@ -295,7 +300,7 @@ function parseSegment(
   given: JsonObject,
   at: string,
   _depth: number,
-  { segmentNames }: Parsing,
+  { segmentNames, ownName }: Parsing,
 ): ConditionNode | ConditionProblem {
   const unknown = unknownProperty(given, at, ['segment']);
   if (unknown !== null) return unknown;
@@ -304,7 +309,7 @@ function parseSegment(
   if (typeof name !== 'string') {
     return new ConditionProblem(nameAt, `must be the name of a segment, not ${typeNameOf(name)}`);
   }
-  if (segmentNames.has(name)) return { kind: 'segment', at, name };
+  if (segmentNames.has(name) || name === ownName) return { kind: 'segment', at, name };
   return new ConditionProblem(
     nameAt,
     `there is no segment ${quote(name)}${suggestion(name, [...segmentNames])}`,
