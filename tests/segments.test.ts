@@ -143,7 +143,8 @@ forEachStore((store) => {
       assert.match(message, /^condition\.all\[1\]\.customer: .*did you mean "region"\?$/);
     }
     const refusals: readonly [string, unknown, RegExp][] = [
-      ['a', undefined, /condition: a condition must be an object/],
+      ['a', undefined, /^condition: a condition is required\.$/],
+      ['a', [], /^condition: a condition must be an object, not an array\.$/],
       ['a', isIn('Germany'), /condition\.in\[0\]/],
       ['Not-A-Name', isIn('DE'), /^The name of a segment must be up to 64 lower-case letters/],
       ['preview', isIn('DE'), /^The name of a segment must not be preview/],

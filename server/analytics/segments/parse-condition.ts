@@ -82,6 +82,7 @@ function parseNode(
     return new ConditionProblem(at, `conditions must be nested at most ${MOST_DEPTH} deep`);
   const tooMany = countNode(at, parsing);
   if (tooMany !== null) return tooMany;
+  if (given === undefined) return new ConditionProblem(at, 'a condition is required');
   if (!isObject(given)) {
     return new ConditionProblem(at, `a condition must be an object, not ${typeNameOf(given)}`);
   }
