@@ -86,9 +86,10 @@ for (const databases of testDatabases) {
 
     const fileOf = (number: OrganisationNumber): string => join(folder, `${number}.duckdb`);
 
-    const openReplica = (path = fileOf(organisation)): Replica => {
+    const openReplica = (path = fileOf(organisation), progressEveryMs?: number): Replica => {
       reports = [];
-      return new Replica(path, optionsIn(folder), store, organisation, (report) => reports.push(report));
+      const report = (message: string): void => void reports.push(message);
+      return new Replica(path, optionsIn(folder), store, organisation, report, progressEveryMs);
     };
 
     const begin = async (): Promise<void> => {
@@ -200,6 +201,28 @@ for (const databases of testDatabases) {
       await assertSame();
       await replica.close();
       assert.deepEqual(reports, []);
+    });
+
+    test('reports how far it is while it is built', async () => {
+      await begin();
+      for (const type of ['tags', 'keywords'] as const) {
+        await upload(
+          type,
+          Array.from({ length: 30 }, () => recordRow(type)),
+        );
+      }
+      replica = openReplica(fileOf(organisation), 0);
+      await broughtUpToDate(replica);
+      assert.deepEqual(reports, [
+        'the replica is being built: 30 rows are copied, the last ones of tags',
+        'the replica is being built: 60 rows are copied, the last ones of keywords',
+        'the replica is built: 60 rows were copied',
+      ]);
+      await upload('tags', [recordRow('tags')]);
+      reports = [];
+      await assertSame();
+      assert.deepEqual(reports, []);
+      await replica.close();
     });
 
     test('is the same as the store, whatever is uploaded, and if it is closed or killed in between', async () => {
