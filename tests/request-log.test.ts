@@ -50,6 +50,14 @@ describe('a line per request', () => {
     assert.ok((duration_ms as number) > 0 && (duration_ms as number) < 60_000);
   });
 
+  it('has the size of a query', async () => {
+    const api = await server.newApi();
+    const query = { sql: 'SELECT 1' };
+    const { headers } = await api.request('/v1/sql', { body: query });
+    const { bytes } = await lineOf(server.headgate, headers.get('x-request-id')!);
+    assert.equal(bytes, Buffer.byteLength(JSON.stringify(query)));
+  });
+
   it('describes an interaction, a read and a refusal', async () => {
     const api = await server.newApi();
     const shop = leastRecord('shops');

@@ -143,7 +143,8 @@ forEachStore((store) => {
       assert.match(message, /^condition\.all\[1\]\.customer: .*did you mean "region"\?$/);
     }
     const refusals: readonly [string, unknown, RegExp][] = [
-      ['a', undefined, /condition: a condition must be an object/],
+      ['a', undefined, /^condition: a condition is required\.$/],
+      ['a', [], /^condition: a condition must be an object, not an array\.$/],
       ['a', isIn('Germany'), /condition\.in\[0\]/],
       ['Not-A-Name', isIn('DE'), /^The name of a segment must be up to 64 lower-case letters/],
       ['preview', isIn('DE'), /^The name of a segment must not be preview/],
@@ -264,6 +265,10 @@ forEachStore((store) => {
     const circle = await save(api, 'near', { segment: 'only-at' });
     assert.equal(circle.status, 400);
     assert.match((circle.body as unknown as RefusalBody).message, /circle: near → only-at → near/);
+    const itself = await save(api, 'new', { segment: 'new' });
+    assert.match((itself.body as unknown as RefusalBody).message, /circle: new → new/);
+    const unknown = await save(api, 'new', { segment: 'other' });
+    assert.match((unknown.body as unknown as RefusalBody).message, /"other"; it can be near or only-at\.$/);
     const remove = (name: string) => api.request<RefusalBody>(`/v1/segments/${name}`, { method: 'DELETE' });
     const used = await remove('near');
     assert.equal(used.status, 409);

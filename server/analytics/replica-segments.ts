@@ -17,7 +17,7 @@ export interface MembersCopy {
   readonly store: Pick<SegmentStore, 'memberships' | 'memberChanges'>;
   readonly organisation: OrganisationNumber;
   /** Runs a statement in the replica. */
-  run(sql: string, values: DuckDBValue[]): Promise<void>;
+  run(sql: string, values: DuckDBValue[]): Promise<unknown>;
 }
 
 export function isSame(state: SegmentState, { segment, name }: Segment): boolean {

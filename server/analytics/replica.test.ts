@@ -86,9 +86,10 @@ for (const databases of testDatabases) {
 
     const fileOf = (number: OrganisationNumber): string => join(folder, `${number}.duckdb`);
 
-    const openReplica = (path = fileOf(organisation)): Replica => {
+    const openReplica = (path = fileOf(organisation), progressEveryMs?: number): Replica => {
       reports = [];
-      return new Replica(path, optionsIn(folder), store, organisation, (report) => reports.push(report));
+      const report = (message: string): void => void reports.push(message);
+      return new Replica(path, optionsIn(folder), store, organisation, report, progressEveryMs);
     };
 
     const begin = async (): Promise<void> => {
@@ -130,6 +131,33 @@ for (const databases of testDatabases) {
       const { connection, asOf } = await replica.begin(wanted);
       replica.disconnect(connection);
       return asOf;
+    };
+
+    /** Brings the replica up to date in another process, and kills that one after this time. */
+    const killWhileCatchingUp = async (afterMs: number): Promise<void> => {
+      await replica.close();
+      const order: ReplicaOrder = {
+        database,
+        organisation,
+        path: fileOf(organisation),
+        options: optionsIn(folder),
+      };
+      const program = fileURLToPath(import.meta.resolve('./test-replica-process.ts'));
+      const args = ['--disable-warning=ExperimentalWarning', program, JSON.stringify(order)];
+      const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+      const ended = once(child, 'exit');
+      await Promise.race([once(child.stdout!, 'data'), ended]);
+      assert.equal(child.exitCode, null);
+      await sleep(afterMs);
+      child.kill('SIGKILL');
+      await ended;
+      replica = openReplica();
+    };
+
+    /** After a kill, a file that was not opened completely is replaced. */
+    const assertNoDamage = (isKilled: boolean): void => {
+      const others = reports.filter((report) => !report.endsWith('its file could not be opened'));
+      assert.deepEqual(isKilled ? others : reports, []);
     };
 
     /** Asserts that the replica catches up and then has the same rows as the store. */
@@ -175,7 +203,29 @@ for (const databases of testDatabases) {
       assert.deepEqual(reports, []);
     });
 
-    test('is the same as the store, whatever is uploaded, and if it is closed in between', async () => {
+    test('reports how far it is while it is built', async () => {
+      await begin();
+      for (const type of ['tags', 'keywords'] as const) {
+        await upload(
+          type,
+          Array.from({ length: 30 }, () => recordRow(type)),
+        );
+      }
+      replica = openReplica(fileOf(organisation), 0);
+      await broughtUpToDate(replica);
+      assert.deepEqual(reports, [
+        'the replica is being built: 30 rows are copied, the last ones of tags',
+        'the replica is being built: 60 rows are copied, the last ones of keywords',
+        'the replica is built: 60 rows were copied',
+      ]);
+      await upload('tags', [recordRow('tags')]);
+      reports = [];
+      await assertSame();
+      assert.deepEqual(reports, []);
+      await replica.close();
+    });
+
+    test('is the same as the store, whatever is uploaded, and if it is closed or killed in between', async () => {
       const ids = Array.from({ length: 5 }, () => randomUUID());
       const anyUpload = fc.record({
         type: fc.constantFrom('tags' as const, 'keywords' as const),
@@ -183,21 +233,28 @@ for (const databases of testDatabases) {
         name: fc.constantFrom('a', 'b', 'c'),
         isDeleted: fc.boolean(),
       });
+      const anyKill = fc.record({ killAfterMs: fc.integer({ min: 0, max: LATEST_KILL_MS }) });
       const steps = fc.array(
-        fc.oneof(anyUpload, anyUpload, fc.constantFrom('interact', 'catch up', 'reopen')),
-        {
-          maxLength: 12,
-        },
+        fc.oneof(
+          { weight: 6, arbitrary: anyUpload },
+          { weight: 3, arbitrary: fc.constantFrom('interact', 'catch up', 'reopen') },
+          { weight: 1, arbitrary: anyKill },
+        ),
+        { maxLength: 12, size: 'max' },
       );
       await fc.assert(
         fc.asyncProperty(steps, async (taken) => {
           await begin();
+          let isKilled = false;
           for (const step of taken) {
             if (step === 'interact') await interact();
             else if (step === 'catch up') await broughtUpToDate(replica);
             else if (step === 'reopen') {
               await replica.close();
               replica = openReplica();
+            } else if (typeof step !== 'string' && 'killAfterMs' in step) {
+              await killWhileCatchingUp(step.killAfterMs);
+              isKilled = true;
             } else if (typeof step !== 'string') {
               const { type, name, isDeleted } = step;
               const key = recordTypes[type].key;
@@ -209,7 +266,7 @@ for (const databases of testDatabases) {
           }
           await assertSame();
           await replica.close();
-          assert.deepEqual(reports, []);
+          assertNoDamage(isKilled);
         }),
         { numRuns: times(15, 6) },
       );
@@ -376,28 +433,11 @@ for (const databases of testDatabases) {
           'shops',
           Array.from({ length: 2000 }, () => recordRow('shops')),
         );
-        const order: ReplicaOrder = {
-          database,
-          organisation,
-          path: fileOf(organisation),
-          options: optionsIn(folder),
-        };
-        const program = fileURLToPath(import.meta.resolve('./test-replica-process.ts'));
-        const args = ['--disable-warning=ExperimentalWarning', program, JSON.stringify(order)];
-        const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-        const ended = once(child, 'exit');
-        await Promise.race([once(child.stdout!, 'data'), ended]);
-        assert.equal(child.exitCode, null);
-        await sleep((kill / KILLS) * LATEST_KILL_MS);
-        child.kill('SIGKILL');
-        await ended;
+        await killWhileCatchingUp((kill / KILLS) * LATEST_KILL_MS);
       }
       await assertSame();
       await replica.close();
-      assert.ok(
-        reports.every((report) => report.endsWith('its file could not be opened')),
-        `${reports}`,
-      );
+      assertNoDamage(true);
     });
   });
 }

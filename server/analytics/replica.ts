@@ -9,6 +9,7 @@ import type { ColumnarRows, LedgerStore } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { SegmentSet, SegmentStore } from '../store/segments.ts';
 import { StoreUnavailable } from '../store/store.ts';
+import { BuildProgress } from './build-progress.ts';
 import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
 import { changeParts, entryAt, type Part, type Source, snapshotParts, uploadParts } from './replica-parts.ts';
 import {
@@ -63,6 +64,8 @@ const PARTS_READ_AHEAD = 3;
 const UNDISTURBED_MS = 10_000;
 /** DuckDB copies records a quarter faster with one thread: a second one would mostly wait for the first, without sleeping. */
 const COPYING_THREADS = 1;
+/** A build that takes longer is reported, because queries no longer wait for it. */
+const PROGRESS_EVERY_MS = 10_000;
 /** A replica with other tables than these is built anew. */
 const tablesSql = replicaTables.map(createReplicaTableSql).join(';\n');
 
@@ -74,6 +77,7 @@ export class Replica {
   readonly #options: ReplicaDatabaseOptions;
   readonly #source: Source & { readonly store: ReplicatedStore };
   readonly #report: (message: string) => void;
+  readonly #progressEveryMs: number;
   #instance: DuckDBInstance | null = null;
   #writer: DuckDBConnection | null = null;
   #threads = 0;
@@ -94,11 +98,13 @@ export class Replica {
     store: ReplicatedStore,
     organisation: OrganisationNumber,
     report: (message: string) => void,
+    progressEveryMs = PROGRESS_EVERY_MS,
   ) {
     this.#path = path;
     this.#options = options;
     this.#source = { store, organisation };
     this.#report = report;
+    this.#progressEveryMs = progressEveryMs;
   }
 
   /** Reads what the store has now. */
@@ -211,7 +217,7 @@ export class Replica {
     await this.#open();
     try {
       await this.#refuseOtherLedger();
-      while (!this.#isClosed && this.#state!.type !== null) await this.#copyRecords(this.#state!.type);
+      await this.#copyEverything();
       if (!this.#isClosed) await this.#useAllThreads();
       if (!this.#isClosed) await this.#followChanges(wantedSeq);
       if (!this.#isClosed) await this.#addUploads();
@@ -330,11 +336,20 @@ export class Replica {
     if (entry?.requestId !== requestId) throw new Unusable(`the ledger has another entry ${position.seq}`);
   }
 
+  /** Copies the records of all types that are not copied yet. */
+  async #copyEverything(): Promise<void> {
+    const progress = new BuildProgress(this.#report, this.#progressEveryMs);
+    for (let type = this.#state!.type; type !== null && !this.#isClosed; type = this.#state!.type) {
+      await this.#copyRecords(type, progress);
+    }
+    if (!this.#isClosed) progress.end();
+  }
+
   /** Copies the records of a type. */
-  async #copyRecords(type: UploadTypeName): Promise<void> {
+  async #copyRecords(type: UploadTypeName, progress: BuildProgress): Promise<void> {
     await this.#writeParts(snapshotParts(this.#source, type, this.#state!.afterId), {
       undisturbedMs: 0,
-      write: (rows) => this.#insert(rows),
+      write: async (rows) => progress.add(type, await this.#insert(rows)),
     });
   }
 
@@ -413,10 +428,10 @@ export class Replica {
     this.#segmentsRevision = revision;
   }
 
-  /** Inserts rows, of which the replica has none yet. */
-  async #insert({ type, columnsJson }: ColumnarRows): Promise<void> {
+  /** Inserts rows, of which the replica has none yet. Resolves to their number. */
+  #insert({ type, columnsJson }: ColumnarRows): Promise<number> {
     const { name, columns } = recordTables.get(type)!;
-    await this.#run(`INSERT INTO "${name}" ${rowsSql(columns)}`, [...columnsJson]);
+    return this.#run(`INSERT INTO "${name}" ${rowsSql(columns)}`, [...columnsJson]);
   }
 
   /** Inserts rows, and replaces those that the replica has already. */
@@ -442,9 +457,10 @@ export class Replica {
     }
   }
 
-  async #run(sql: string, values: DuckDBValue[] = []): Promise<void> {
+  /** Runs a statement. Resolves to the number of rows that it has changed. */
+  async #run(sql: string, values: DuckDBValue[] = []): Promise<number> {
     try {
-      await this.#writer!.run(sql, values);
+      return (await this.#writer!.run(sql, values)).rowsChanged;
     } catch (error) {
       const { message } = error as Error;
       throw passing.test(message) ? error : new Unusable(message, { cause: error });

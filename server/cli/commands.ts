@@ -231,8 +231,9 @@ export const commands: readonly Command[] = [
       'Writes to standard output or to a file. `load` accepts CSV and NDJSON, which are compressed if the name of the ' +
       'file ends in .gz. Parquet has the columns and types of `headgate sql`, and is always compressed with zstd. An ' +
       'existing file is replaced only with --force; a database is never replaced. In CSV and NDJSON, interactions ' +
-      'omit occurred_at and created, which the server sets. With --since, only what has changed after a position is ' +
-      'written, and standard error shows the position to continue from. `headgate export all DIR` exports every type.',
+      'omit occurred_at, which the server computes from event_timestamp. With --since, only what has changed after a ' +
+      'position is written, and standard error shows the position to continue from. `headgate export all DIR` exports ' +
+      'every type.',
     examples: [
       'headgate export shops',
       'headgate export transactions --format csv --out transactions.csv --include-deleted',

@@ -73,7 +73,7 @@ export async function* piecesOf(
   onRecords(total);
 }
 
-/** In formats that `load` reads, `occurred_at` and `created` of an interaction are left out: the server sets them. */
+/** In formats that `load` reads, `occurred_at` of an interaction is left out: the server computes it. */
 function namesOf(content: Content): string[] {
   if (content.format === 'parquet') return parquetTable(content).columns.map(({ name }) => name);
   return Object.keys(fieldsOf(content.type));

@@ -4,9 +4,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { storedInteraction } from '@headgate/catalogue/record-types.ts';
 import { settingDescriptions } from '../settings.ts';
 import { openStore } from '../store/open-store.ts';
 import { commands } from './commands.ts';
+import { fieldsOf } from './load/file-types.ts';
 import { options } from './options.ts';
 import { runHeadgate } from './run.ts';
 
@@ -78,6 +80,14 @@ test('the help lists every command, and the help of a command lists every option
     for (const example of command.examples) assert.ok(help.out.includes(example));
     assert.ok(help.out.split('\n').every((line) => line.length <= 100));
   }
+});
+
+test('the help of export names the fields of interactions that load does not take', async () => {
+  const omitted = Object.keys(storedInteraction).filter(
+    (name) => !Object.hasOwn(fieldsOf('user-interactions'), name),
+  );
+  const { out } = await withoutDatabase('export', '--help');
+  assert.ok(out.replace(/\s+/g, ' ').includes(`interactions omit ${omitted.join(' and ')},`), out);
 });
 
 test('every declared option belongs to a command, and every option of a command is declared', () => {

@@ -33,6 +33,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 interface Parsing {
   nodes: number;
   readonly segmentNames: ReadonlySet<string>;
+  readonly ownName: string | null;
 }
 
 type NodeParser = (
@@ -59,12 +60,16 @@ const usualNames: ReadonlyMap<string, string> = new Map([
   ['or', 'any'],
 ]);
 
-/** Checks a condition. The names of the existing segments are those that it can use. */
+/**
+ * Checks a condition. The names of the existing segments are those that it can use. A condition that uses the segment
+ * with its own name is valid here, because the check for circles has the better message.
+ */
 export function parseCondition(
   given: unknown,
   segmentNames: Iterable<string> = [],
+  ownName: string | null = null,
 ): ConditionNode | ConditionProblem {
-  return parseNode(given, '', 1, { nodes: 0, segmentNames: new Set(segmentNames) });
+  return parseNode(given, '', 1, { nodes: 0, segmentNames: new Set(segmentNames), ownName });
 }
 
 function parseNode(
@@ -77,6 +82,7 @@ function parseNode(
     return new ConditionProblem(at, `conditions must be nested at most ${MOST_DEPTH} deep`);
   const tooMany = countNode(at, parsing);
   if (tooMany !== null) return tooMany;
+  if (given === undefined) return new ConditionProblem(at, 'a condition is required');
   if (!isObject(given)) {
     return new ConditionProblem(at, `a condition must be an object, not ${typeNameOf(given)}`);
   }
@@ -295,7 +301,7 @@ function parseSegment(
   given: JsonObject,
   at: string,
   _depth: number,
-  { segmentNames }: Parsing,
+  { segmentNames, ownName }: Parsing,
 ): ConditionNode | ConditionProblem {
   const unknown = unknownProperty(given, at, ['segment']);
   if (unknown !== null) return unknown;
@@ -304,7 +310,7 @@ function parseSegment(
   if (typeof name !== 'string') {
     return new ConditionProblem(nameAt, `must be the name of a segment, not ${typeNameOf(name)}`);
   }
-  if (segmentNames.has(name)) return { kind: 'segment', at, name };
+  if (segmentNames.has(name) || name === ownName) return { kind: 'segment', at, name };
   return new ConditionProblem(
     nameAt,
     `there is no segment ${quote(name)}${suggestion(name, [...segmentNames])}`,

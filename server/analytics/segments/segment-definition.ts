@@ -58,8 +58,8 @@ export async function checkSegment(
       `your organisation has ${MOST_SEGMENTS} segments, which is the limit; delete one first`,
     );
   }
-  const names = [...others.map((segment) => segment.name), name];
-  const condition = parseCondition(given, names);
+  const otherNames = others.map((segment) => segment.name);
+  const condition = parseCondition(given, otherNames, name);
   if (condition instanceof ConditionProblem) return condition;
   const uses = segmentsUsedIn(condition);
   const circle = circleFrom(name, [...others, { name, uses }]);

@@ -55,10 +55,12 @@ export class Display {
     this.#bar.show(this.#line(counts, readBytes));
   }
 
-  retry({ pauseMs, reason }: RetryNotice): void {
-    const sentence = `${this.#file}: ${reason}; trying again in ${Math.max(1, Math.round(pauseMs / 1000))} s`;
-    if (this.#io.isTerminal && !this.#isQuiet) this.#bar.show(this.#fitted(sentence));
-    else if (!this.#isRetrying) this.note(`${this.#file}: ${reason}; trying again`);
+  retry({ pauseMs, reason }: Pick<RetryNotice, 'pauseMs' | 'reason'>): void {
+    const sentence = `${this.#file}: ${reason.replace(/\.$/, '')}; trying again`;
+    const pauseSeconds = Math.max(1, Math.round(pauseMs / 1000));
+    if (this.#io.isTerminal && !this.#isQuiet)
+      this.#bar.show(this.#fitted(`${sentence} in ${pauseSeconds} s`));
+    else if (!this.#isRetrying) this.note(sentence);
     this.#isRetrying = true;
   }
 

@@ -3,8 +3,10 @@
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { FastifyRequest } from 'fastify';
 import { nearName } from '../../near-name.ts';
+import { epochMs } from '../../observe/epoch-ms.ts';
 import type { AppDependencies } from '../app-dependencies.ts';
 import { isRefusal, type Refusal } from '../refusals.ts';
+import { noteBody } from '../request-observation.ts';
 import { bodyEncoding, readBytes } from './read-body.ts';
 
 const LARGEST_BODY_BYTES = 512 * 1024;
@@ -13,7 +15,7 @@ type Fields<Name extends string> = { readonly [N in Name]?: unknown };
 
 /** Resolves to the fields of the body, or to null if the connection was closed meanwhile. */
 export async function readJsonBody<const Name extends string>(
-  { inFlight }: AppDependencies,
+  { inFlight, observer }: AppDependencies,
   request: FastifyRequest,
   names: readonly Name[],
 ): Promise<Fields<Name> | Refusal | null> {
@@ -21,8 +23,10 @@ export async function readJsonBody<const Name extends string>(
   if (isRefusal(encoding)) return encoding;
   if (encoding !== null) return compressed;
   const { organisation } = request.caller!;
+  const readAtMs = observer.traces === null ? 0 : epochMs();
   const bytes = await readBytes(request.raw, LARGEST_BODY_BYTES, inFlight, organisation);
   if (bytes === null || isRefusal(bytes)) return bytes;
+  noteBody(request, bytes.byteLength, readAtMs);
   inFlight.give(organisation, bytes.byteLength);
   inFlight.turns.responseMade(organisation, bytes.byteLength);
   return parseFields(bytes, names);
