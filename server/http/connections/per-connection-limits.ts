@@ -33,7 +33,7 @@ export function limitConnections(
   const discards = new Discards();
   server.on('request', (request, response) => {
     const { socket } = request;
-    readLimit.dataArrived(socket);
+    readLimit.requestArrived(socket, () => ownerOf(request));
     if (isTooMuch(request)) {
       skipReceived(socket);
       socket.destroy();
