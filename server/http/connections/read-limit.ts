@@ -16,7 +16,8 @@ const CONNECTIONS_PER_TURN = 4;
  * many. Otherwise a new connection would wait until all that were opened before it are read.
  */
 const MOST_ACCEPTED_IN_A_ROW = 50;
-const ACCEPTED_PER_READ = 5;
+/** Of the turns in which a connection was accepted, each of this many reads from one connection. */
+const TURNS_PER_READ = 5;
 
 /** A connection that is read but not parsed as a whole takes up to 64 KiB of memory. */
 const MOST_WITH_REST = 1000;
@@ -56,12 +57,10 @@ export class ReadLimit {
   #isTimeOver = false;
   #hasAccepted = false;
   #acceptedInARow = 0;
+  #turnsWithoutRead = 0;
 
   constructor(server: Server) {
-    server.on('connection', () => {
-      this.#hasAccepted = true;
-      this.#acceptedInARow++;
-    });
+    server.on('connection', () => this.accepted());
     const opened = server instanceof TlsServer ? 'secureConnection' : 'connection';
     server.prependListener(opened, parseInSteps);
     server.on(opened, (socket: HttpSocket) => {
@@ -85,6 +84,15 @@ export class ReadLimit {
       for (const socket of this.#notWaiting) endIfNothing(socket);
     }, LOOK_FOR_NOTHING_EVERY_MS).unref();
     server.once('close', () => clearInterval(looking));
+  }
+
+  /**
+   * Call this for every turn in which a TLS handshake went on. Otherwise connections that have had a request would be read
+   * more often than handshakes, so that new connections wait for them.
+   */
+  accepted(): void {
+    this.#hasAccepted = true;
+    this.#acceptedInARow++;
   }
 
   /**
@@ -130,8 +138,9 @@ export class ReadLimit {
     if (!isAccepting) this.#acceptedInARow = 0;
     // Organisations have their place in many of these turns, too. Otherwise an open connection would wait for fifty
     // turns for each of the connections of its organisation, even if those have no data.
-    const hasPlace = this.#acceptedInARow % ACCEPTED_PER_READ === 0 && this.#waiting.size > 0;
+    const hasPlace = ++this.#turnsWithoutRead >= TURNS_PER_READ && this.#waiting.size > 0;
     const places = !isAccepting ? CONNECTIONS_PER_TURN : hasPlace ? 1 : 0;
+    if (places > 0) this.#turnsWithoutRead = 0;
     for (let place = 0; place < places; place++) this.#resumeNext(place);
     if (this.#waiting.size + this.#newWaiting.size + this.#unread.size > 0) this.#beginTurn();
   }
