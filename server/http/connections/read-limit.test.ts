@@ -233,6 +233,19 @@ test('a used connection is read again and again while others send without pause'
   }
 });
 
+test('a server without connections has no timer', async (t) => {
+  const intervals = (): number => made.mock.calls.length - cleared.mock.calls.length;
+  const made = t.mock.method(globalThis, 'setInterval');
+  const cleared = t.mock.method(globalThis, 'clearInterval');
+  const { accepted, connected, ask } = await groundOf(t, http);
+  assert.equal(intervals(), 0);
+  const client = await connected();
+  await ask(client);
+  assert.equal(intervals(), 1);
+  client.destroy();
+  while (!accepted[0]!.destroyed || intervals() > 0) await setImmediate();
+});
+
 for (const [name, transport] of Object.entries({ http, https })) {
   test(`a new connection over ${name} does not wait for others that are opened again and again`, {
     skip: transport.skip,

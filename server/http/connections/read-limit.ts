@@ -58,6 +58,7 @@ export class ReadLimit {
   #hasAccepted = false;
   #acceptedInARow = 0;
   #turnsWithoutRead = 0;
+  #looking: NodeJS.Timeout | undefined;
 
   constructor(server: Server) {
     server.on('connection', () => this.accepted());
@@ -79,11 +80,8 @@ export class ReadLimit {
       this.#postponeTimeout(socket);
       this.#stop(socket);
       if (!this.#isTurnEndDue) this.#beginTurn();
+      this.#looking ??= setInterval(() => this.#lookForNothing(), LOOK_FOR_NOTHING_EVERY_MS).unref();
     });
-    const looking = setInterval(() => {
-      for (const socket of this.#notWaiting) endIfNothing(socket);
-    }, LOOK_FOR_NOTHING_EVERY_MS).unref();
-    server.once('close', () => clearInterval(looking));
   }
 
   /**
@@ -120,6 +118,14 @@ export class ReadLimit {
       for (const socket of this.#notWaiting) if (!this.#unread.has(socket)) this.#stop(socket);
     }
     if (this.#isTimeOver && this.#notWaiting.has(from)) this.#stop(from);
+  }
+
+  /** Stops looking when no connection is left, so that an idle server does nothing. */
+  #lookForNothing(): void {
+    for (const socket of this.#notWaiting) endIfNothing(socket);
+    if (this.#notWaiting.size + this.#waiting.size + this.#newWaiting.size > 0) return;
+    clearInterval(this.#looking);
+    this.#looking = undefined;
   }
 
   #beginTurn(): void {
