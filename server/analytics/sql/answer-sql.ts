@@ -6,7 +6,6 @@ import { createReadStream, rmSync, statfsSync, statSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { setImmediate } from 'node:timers/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { AS_OF_HEADER, type OrderRefusal, type SqlFormat, type SqlOrder } from '../analytics-orders.ts';
 import type { AsOf, ReadTransaction, Replica } from '../replica.ts';
@@ -163,8 +162,6 @@ async function writePieces(
       await once(response, 'drain', { signal: left }).catch(() => {});
       forget();
     }
-    // If the client reads fast, the response drains at once, and other queries would have to wait.
-    await setImmediate();
     waiting = '';
   }
   response.end(waiting);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { BEGIN_READING } from '../duckdb.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
@@ -330,4 +331,26 @@ test('a large result is rendered in small pieces, and quickly', async () => {
   assert.ok(characters > 10_000_000);
   // This leaves room for a machine that is busy: alone, it is more than a million values a second.
   assert.ok(500_000 / seconds > 150_000, `${Math.round(500_000 / seconds)} values a second`);
+});
+
+test('several results are rendered in turns, so that the process does other work in between', async () => {
+  const columns = Array.from({ length: 2000 }, (_, column) => `NULL AS c${column}`);
+  const sql = `SELECT ${columns.join(', ')} FROM range(300)`;
+  await render(sql, renderCsv);
+  let longestMs = 0;
+  let isOver = false;
+  const watch = async (): Promise<void> => {
+    while (!isOver) {
+      const startedMs = performance.now();
+      await setImmediate();
+      longestMs = Math.max(longestMs, performance.now() - startedMs);
+    }
+  };
+  const startedMs = performance.now();
+  const watching = watch();
+  await Promise.all([1, 2, 3, 4].map(() => render(sql, renderCsv)));
+  isOver = true;
+  await watching;
+  const totalMs = performance.now() - startedMs;
+  assert.ok(longestMs < totalMs / 10, `the process was busy for ${longestMs} of ${totalMs} ms at once`);
 });

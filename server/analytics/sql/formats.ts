@@ -7,6 +7,7 @@
 
 import { DuckDBDataChunk } from '@duckdb/node-api';
 import { type ColumnReader, type ColumnTexts, openColumn } from './column-texts.ts';
+import { RENDERING_TURN_MS, renderingTurn } from './rendering-turns.ts';
 import { stepsOf } from './row-sizes.ts';
 import type { QueryRows, RunningQuery } from './run-query.ts';
 
@@ -63,7 +64,16 @@ async function* renderRows(
   renderColumn: (values: ColumnTexts) => readonly string[],
   renderRow: (columns: readonly (readonly string[])[], row: number) => string,
 ): AsyncGenerator<string> {
-  for await (const rows of query.rows) yield* renderChunk(query, rows, renderColumn, renderRow);
+  for await (const rows of query.rows) {
+    await renderingTurn();
+    let turnBeganAtMs = performance.now();
+    for (const piece of renderChunk(query, rows, renderColumn, renderRow)) {
+      yield piece;
+      if (performance.now() - turnBeganAtMs < RENDERING_TURN_MS) continue;
+      await renderingTurn();
+      turnBeganAtMs = performance.now();
+    }
+  }
 }
 
 function* renderChunk(
