@@ -92,7 +92,7 @@ test('an evaluation that is ended while it begins undoes nothing more', { timeou
   const definition = { name: 'a', note: null, conditionJson: '{}', uses: [] };
   const saving = store.saveSegment(key.organisation, 1, definition, 1);
   // The segment is saved now, or when the step that waits for the lock has ended.
-  await Promise.race([saving, sleep(500)]);
+  await Promise.race([saving, sleep(3000)]);
   await release();
   assert.equal(await beginning, null);
   assert.ok(await saving);
