@@ -507,7 +507,7 @@ async function contentOf(store: Store, name: string): Promise<Content> {
   const organisation = await numberOf(store, name);
   const content: Record<string, readonly unknown[]> = {
     keys: (await store.keysOf(organisation)).map(withoutNumber),
-    interactions: await everyInteraction(store, organisation),
+    interactions: (await everyInteraction(store, organisation)).map((row) => JSON.stringify(row)).sort(),
     ledger: await ledgerOf(store, organisation),
     segments: await segmentsOf(store, organisation),
     usage: (await store.usage(organisation, '2000-01-01', '2099-12-31'))

@@ -2,7 +2,7 @@
 // of different kinds. All writes are idempotent, so an interrupted copy can simply be run again. At the end, the counts
 // and checksums of both stores are compared.
 
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { type RecordTypeName, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
 import { Failure } from './failure.ts';
@@ -282,18 +282,19 @@ async function compare(
   return comparisons;
 }
 
+/** The checksum is a sum, because stores may list interactions of the same time in different orders. */
 async function digestOf(
   pages: AsyncIterable<readonly Row[]>,
   onRows: (rows: number) => void,
 ): Promise<Digest> {
-  const hash = createHash('sha256');
+  let sum = 0n;
   let count = 0;
   for await (const rows of pages) {
-    for (const row of rows) hash.update(`${JSON.stringify(row)}\n`);
+    for (const row of rows) sum += BigInt(`0x${hash('sha256', JSON.stringify(row))}`);
     count += rows.length;
     onRows(rows.length);
   }
-  return { count, checksum: hash.digest('hex') };
+  return { count, checksum: sum.toString(16) };
 }
 
 /** Returns the count of entries, and the checksum of entries, ids, bounds and usage. */
@@ -301,34 +302,34 @@ async function digestOfLedger(
   ledger: AsyncIterable<LedgerPart>,
   onEntries: (entries: number) => void,
 ): Promise<Digest> {
-  const hash = createHash('sha256');
+  const checksum = createHash('sha256');
   let count = 0;
   for await (const { entries, usage, isLast, ...bounds } of ledger) {
     for (const { ids, ...entry } of entries) {
-      hash.update(`${JSON.stringify(entry)}\n`).update(ids);
+      checksum.update(`${JSON.stringify(entry)}\n`).update(ids);
     }
     count += entries.length;
     if (isLast) {
       const lines = usage.map((sums) => JSON.stringify(sums)).sort();
-      hash.update(JSON.stringify([bounds, lines]));
+      checksum.update(JSON.stringify([bounds, lines]));
     }
     onEntries(entries.length);
   }
-  return { count, checksum: hash.digest('hex') };
+  return { count, checksum: checksum.digest('hex') };
 }
 
 /** Returns the count of segments, and the checksum of the segments and their members. */
 async function digestOfSegments(store: Store, organisation: OrganisationNumber): Promise<Digest> {
-  const hash = createHash('sha256');
+  const checksum = createHash('sha256');
   const { segments } = await store.segments(organisation);
   for (const segment of segments) {
     const [condition] = await store.segmentConditions(organisation, [segment.name]);
-    hash.update(`${JSON.stringify([segment, condition])}\n`);
+    checksum.update(`${JSON.stringify([segment, condition])}\n`);
     for await (const memberships of everyMembership(store, organisation, segment)) {
-      for (const membership of memberships) hash.update(`${JSON.stringify(membership)}\n`);
+      for (const membership of memberships) checksum.update(`${JSON.stringify(membership)}\n`);
     }
   }
-  return { count: segments.length, checksum: hash.digest('hex') };
+  return { count: segments.length, checksum: checksum.digest('hex') };
 }
 
 /**

@@ -8,8 +8,9 @@ import { number } from '@headgate/catalogue/kinds/number.ts';
 import { text } from '@headgate/catalogue/kinds/text.ts';
 import { recordTypes, storedInteraction } from '@headgate/catalogue/record-types.ts';
 import { StoreUnusable } from '../store.ts';
-import { catalogueTables, type Tables, tablesOf } from '../tables.ts';
+import { catalogueTables, createIndexSql, type Tables, tablesOf } from '../tables.ts';
 import { prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
+import { indexedPart } from './schema.ts';
 import { testFolder } from './test-folder.ts';
 import { endOf, startProcess } from './test-process.ts';
 
@@ -151,6 +152,21 @@ test('an older index by source is dropped', (t) => {
   database.exec(`CREATE INDEX interactions_by_source ON interactions (organisation, source, occurred_at, interaction_id)
       WHERE source IS NOT NULL;
     PRAGMA user_version = 4`);
+  prepareDatabase(database, PATH, catalogueTables);
+  assert.deepEqual(schemaOf(database), before);
+});
+
+test('older indexes that contain ids are built anew without them', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  const before = schemaOf(database);
+  const { indexes } = catalogueTables.interactions;
+  for (const index of indexes) {
+    database.exec(`DROP INDEX "${index.name}"`);
+    database.exec(createIndexSql(catalogueTables.interactions, index, indexedPart));
+  }
+  assert.notDeepEqual(schemaOf(database), before);
+  database.exec('PRAGMA user_version = 5');
   prepareDatabase(database, PATH, catalogueTables);
   assert.deepEqual(schemaOf(database), before);
 });

@@ -5,14 +5,14 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreUnusable } from '../store.ts';
-import { createIndexSql, isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
+import { isNotNull, type Table, type Tables, tablesIn } from '../tables.ts';
 import { codecs } from './codecs.ts';
 import { retryWhileLocked } from './lock-waiting.ts';
 import {
   addColumnSql,
   type ColumnDefinition,
+  createListIndexSql,
   createTableSql,
-  indexedPart,
   redefineTableSql,
 } from './schema.ts';
 
@@ -141,6 +141,11 @@ const migrations: readonly string[] = [
   'DROP INDEX IF EXISTS interactions_by_user',
   // Nearly all entries had the same value, and every insert had to add one.
   'DROP INDEX IF EXISTS interactions_by_source',
+  // Their entries contained the id as well. The new ones are built with the missing indexes.
+  `DROP INDEX IF EXISTS interactions_by_time;
+  DROP INDEX IF EXISTS interactions_by_student;
+  DROP INDEX IF EXISTS interactions_by_user;
+  DROP INDEX IF EXISTS interactions_by_item;`,
 ];
 
 export const SCHEMA_VERSION = migrations.length;
@@ -217,7 +222,7 @@ function stepsOfTable(database: DatabaseSync, path: string, table: Table): reado
     steps.push(...added.map((column) => addColumnSql(table, column)));
   }
   const addedIndexes = table.indexes.filter(({ name }) => !indexes.some((index) => index.name === name));
-  return [...steps, ...addedIndexes.map((index) => createIndexSql(table, index, indexedPart))];
+  return [...steps, ...addedIndexes.map((index) => createListIndexSql(table, index))];
 }
 
 interface PresentColumn extends ColumnDefinition {

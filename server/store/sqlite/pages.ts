@@ -4,7 +4,7 @@
 
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
-import { type Bound, behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
+import { behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
 import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Row } from '../rows.ts';
 import { isIndexedInPart, quoted, quotedList, type Table } from '../tables.ts';
@@ -14,6 +14,8 @@ import type { Prepare } from './statements.ts';
 
 /** How many index entries one step counts. Counting is cheap, because the rows are not read. */
 const COUNT_STEP_ENTRIES = 50_000;
+
+const LARGEST_ROWID = 2n ** 63n - 1n;
 
 /** A page in the form in which it is sent to another thread. */
 export interface PackedPage {
@@ -108,7 +110,7 @@ export interface Query {
   readonly parameters: readonly SQLInputValue[];
 }
 
-/** Returns the query for the last position of a step. The query reads only the index. */
+/** Returns the query for the last position of a step. The query reads one row; it skips the others in the index. */
 export function stepEndQuery(organisation: OrganisationNumber, listing: Listing): Query {
   const { sql, parameters } = selection(quotedList(listing.order), organisation, { ...listing, inRow: [] });
   return { sql: `${sql} LIMIT 1 OFFSET ${STEP_ENTRIES}`, parameters };
@@ -137,15 +139,19 @@ function selection(selected: string, organisation: OrganisationNumber, listing: 
   }
   for (const bound of [begin, end]) {
     if (bound === null) continue;
-    conditions.push(boundSql(bound));
-    parameters.push(...bound.columns.map((column, at) => given(column, bound.values[at]!)));
+    const values = bound.columns.map((column) => (isRowid(listing, column) ? rowidSql(table) : '?'));
+    conditions.push(`(${orderSql(listing, bound.columns)}) ${bound.test} (${values.join(', ')})`);
+    bound.columns.forEach((column, at) => {
+      if (isRowid(listing, column)) parameters.push(organisation);
+      parameters.push(given(column, bound.values[at]!));
+    });
   }
   // Names the index, because SQLite could choose another one with many more entries between the bounds, or read the whole
   // table.
   const source = `${quoted(table.name)} INDEXED BY ${quoted(index?.name ?? keyIndexName(table))}`;
-  const ordered = order.map((column) => `${quoted(column)} ${isDescending ? 'DESC' : 'ASC'}`);
+  const ordered = orderSql(listing, order, isDescending ? ' DESC' : ' ASC');
   return {
-    sql: `SELECT ${selected} FROM ${source} WHERE ${conditions.join(' AND ')} ORDER BY ${ordered.join(', ')}`,
+    sql: `SELECT ${selected} FROM ${source} WHERE ${conditions.join(' AND ')} ORDER BY ${ordered}`,
     parameters,
   };
 }
@@ -155,8 +161,24 @@ function keyIndexName({ name }: Table): string {
   return `sqlite_autoindex_${name}_1`;
 }
 
-function boundSql({ columns, test, values }: Bound): string {
-  return `(${quotedList(columns)}) ${test} (${values.map(() => '?').join(', ')})`;
+/** Returns whether the list is sorted by the rowid instead of the column, because its index ends with the rowid. */
+function isRowid({ table, index }: Listing, column: string): boolean {
+  return index !== null && column === table.key;
+}
+
+function orderSql(listing: Listing, columns: readonly string[], direction = ''): string {
+  return columns
+    .map((column) => `${isRowid(listing, column) ? 'rowid' : quoted(column)}${direction}`)
+    .join(', ');
+}
+
+/**
+ * Returns SQL for the rowid of an organisation's row by its key. If the row has been deleted, the position is before all
+ * other rows of its time, so that none of them is left out. SQLite finds the position of a rowid in an index only if the
+ * value has a collation.
+ */
+function rowidSql({ name, key }: Table): string {
+  return `coalesce((SELECT rowid FROM ${quoted(name)} WHERE "organisation" = ? AND ${quoted(key)} = ?), ${LARGEST_ROWID}) COLLATE BINARY`;
 }
 
 function columnNames({ columns }: Table): string {

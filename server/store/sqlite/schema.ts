@@ -1,6 +1,14 @@
 // The SQL that creates the tables of records and interactions, with plain SQL types that any tool can read.
 
-import { type Column, INDEXED_CHARACTERS, isNotNull, quoted, type Table } from '../tables.ts';
+import {
+  type Column,
+  createIndexSql,
+  INDEXED_CHARACTERS,
+  type Index,
+  isNotNull,
+  quoted,
+  type Table,
+} from '../tables.ts';
 import { codecs, toColumn } from './codecs.ts';
 
 /** The definition of a column in a database file. */
@@ -41,6 +49,15 @@ function tableSql(table: Table, columns: readonly ColumnDefinition[]): string {
 /** Returns the SQL of what an index contains of a text. */
 export function indexedPart(sql: string): string {
   return `substr(${sql}, 1, ${INDEXED_CHARACTERS})`;
+}
+
+/**
+ * Returns the statement that creates the index without the key. SQLite ends every entry with the rowid, which sorts rows
+ * of the same time as well, and inserts take a seventh less time if entries do not contain the key, too.
+ */
+export function createListIndexSql(table: Table, index: Index): string {
+  const columns = index.columns.filter((column) => column !== table.key);
+  return createIndexSql(table, { ...index, columns }, indexedPart);
 }
 
 /**
