@@ -1,5 +1,5 @@
 // The order of the ledger: whoever has seen an entry has seen every earlier one. Eight writers in two server processes
-// upload records and send single interactions, while servers and databases are killed and transactions are held open.
+// upload records and interactions and send single interactions, while servers and databases are killed and transactions are held open.
 // All the time, a follower of each organisation reads the changes. In the end it must have everything that was
 // acknowledged, and everything that is stored.
 //
@@ -109,6 +109,12 @@ class Organisation {
   readonly acknowledged: Acknowledged[] = [];
   readonly #keys: readonly string[];
   readonly #tagId = randomUUID();
+  readonly #interaction = {
+    interaction_type: 'PAGE_VIEW',
+    item_type: 'TAG',
+    item_id: this.#tagId,
+    event_timestamp: 1_714_555_800,
+  };
   /** The ids of records that every writer changes again and again. */
   readonly #changingIds = Array.from({ length: 30 }, () => randomUUID());
 
@@ -133,8 +139,10 @@ class Organisation {
 
   /** Uploads new records. Repeats the request, with its idempotency key, until there is a response. */
   async #upload(random: Random, apiFor: (isRetry: boolean) => Api, isOver: () => boolean): Promise<void> {
-    const type = random.oneOf(loadTypes);
-    const records = Array.from({ length: random.oneOf(uploadSizes) }, () => leastRecord(type));
+    const type = random.oneOf([...loadTypes, INTERACTIONS]);
+    const records = Array.from({ length: random.oneOf(uploadSizes) }, () =>
+      type === INTERACTIONS ? { interaction_id: randomUUID(), ...this.#interaction } : leastRecord(type),
+    );
     const headers = { 'Idempotency-Key': randomUUID() };
     const send = (isRetry: boolean): Promise<Reply<UploadBody> | null> =>
       replyOf(apiFor(isRetry).upload(type, records, { headers }));
@@ -146,7 +154,8 @@ class Organisation {
     }
     const { seq } = reply.body as UploadBody & { seq: number };
     assert.ok(Number.isSafeInteger(seq), reply.text);
-    this.acknowledged.push({ type, ids: records.map((record) => idOf(type, record)), seq });
+    const { key } = tableOf(catalogueTables, type);
+    this.acknowledged.push({ type, ids: records.map((record) => String(record[key])), seq });
   }
 
   async #change(random: Random, apiFor: (isRetry: boolean) => Api): Promise<void> {
@@ -160,15 +169,9 @@ class Organisation {
   }
 
   async #interact(random: Random, apiFor: (isRetry: boolean) => Api): Promise<void> {
-    const interaction = {
-      interaction_type: 'PAGE_VIEW',
-      item_type: 'TAG',
-      item_id: this.#tagId,
-      event_timestamp: 1_714_555_800,
-    };
     const count = random.integer(1, MOST_INTERACTIONS);
     const replies = await Promise.all(
-      Array.from({ length: count }, () => replyOf(apiFor(false).record(interaction))),
+      Array.from({ length: count }, () => replyOf(apiFor(false).record(this.#interaction))),
     );
     if (replies.includes(null)) await sleep(RETRY_AFTER_MS);
     const ids = replies.flatMap((reply) => (reply === null ? [] : [String(reply.body.interaction_id)]));
