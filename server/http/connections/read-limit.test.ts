@@ -17,7 +17,14 @@ function headOf(owner: number, more = ''): string {
   return `POST / HTTP/1.1\r\nHost: a\r\nX-Owner: ${owner}\r\n${more}\r\n`;
 }
 
-const smallChunks = `${headOf(1, 'Transfer-Encoding: chunked\r\n')}${`48\r\n${' '.repeat(72)}\r\n`.repeat(800)}`;
+/** Returns a request, without its last chunk. */
+function inSmallChunks(chunks: number): string {
+  return `${headOf(1, 'Transfer-Encoding: chunked\r\n')}${`48\r\n${' '.repeat(72)}\r\n`.repeat(chunks)}`;
+}
+
+const smallChunks = inSmallChunks(800);
+/** Node reads all of it at once. */
+const readAtOnce = `${inSmallChunks(500)}0\r\n\r\n`;
 
 /** Sends bodies without end on four connections, from a thread of its own. */
 const SEND_WITHOUT_PAUSE = `
@@ -36,6 +43,26 @@ const SEND_WITHOUT_PAUSE = `
     });
   }
   setTimeout(() => parentPort.postMessage('sending'), 500);
+`;
+
+/**
+ * Opens `AGAIN_CONNECTIONS` connections from a thread of its own. Each sends a request, waits for its response, and is
+ * opened again.
+ */
+const AGAIN_CONNECTIONS = 100;
+const OPEN_AGAIN = `
+  const { parentPort, workerData: { port, isTls, connections, request } } = require('node:worker_threads');
+  const { connect } = require(isTls ? 'node:tls' : 'node:net');
+  let answers = 0;
+  const open = () => {
+    const socket = connect({ port, rejectUnauthorized: false });
+    socket.on(isTls ? 'secureConnect' : 'connect', () => socket.write(request));
+    socket.on('error', () => {}).on('close', open).on('data', () => {
+      socket.destroy();
+      if (++answers === connections) parentPort.postMessage('all have an answer');
+    });
+  };
+  for (let opened = 0; opened < connections; opened++) open();
 `;
 
 interface Transport {
@@ -57,6 +84,8 @@ interface Ground {
   readonly port: number;
   /** The server's side of all connections. */
   readonly accepted: readonly Socket[];
+  /** Returns how many requests of others the server has read completely. */
+  completed(): number;
   /** Resolves when the connection is open. */
   connected(): Promise<Socket>;
   /** Sends a request, waits for its response, and returns how many bytes the server read before it handled it. */
@@ -67,9 +96,11 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
   const accepted: Socket[] = [];
   const sockets: Socket[] = [];
   let bytesAtHandling = 0;
+  let completed = 0;
   const bytesRead = (): number => accepted.reduce((sum, tcp) => sum + tcp.bytesRead, 0);
   const server: Server = newServer((request, response) => {
     if (request.headers['x-owner'] === String(OTHER)) bytesAtHandling = bytesRead();
+    else request.on('end', () => completed++);
     request.resume().on('end', () => response.end('ok'));
   });
   server.on('connection', (tcp: Socket) => accepted.push(tcp));
@@ -87,6 +118,7 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
   return {
     port,
     accepted,
+    completed: () => completed,
     async connected() {
       const socket = open(port);
       sockets.push(socket.on('error', () => {}));
@@ -201,7 +233,47 @@ test('a used connection is read again and again while others send without pause'
   }
 });
 
+test('a server without connections has no timer', async (t) => {
+  const intervals = (): number => made.mock.calls.length - cleared.mock.calls.length;
+  const made = t.mock.method(globalThis, 'setInterval');
+  const cleared = t.mock.method(globalThis, 'clearInterval');
+  const { accepted, connected, ask } = await groundOf(t, http);
+  assert.equal(intervals(), 0);
+  const client = await connected();
+  await ask(client);
+  assert.equal(intervals(), 1);
+  client.destroy();
+  while (!accepted[0]!.destroyed || intervals() > 0) await setImmediate();
+});
+
 for (const [name, transport] of Object.entries({ http, https })) {
+  test(`a new connection over ${name} does not wait for others that are opened again and again`, {
+    skip: transport.skip,
+  }, async (t) => {
+    const { port, connected, ask, completed } = await groundOf(t, transport);
+    const opener = new Worker(OPEN_AGAIN, {
+      eval: true,
+      workerData: {
+        port,
+        isTls: transport === https,
+        connections: AGAIN_CONNECTIONS,
+        request: readAtOnce,
+      },
+    });
+    t.after(() => opener.terminate());
+    await once(opener, 'message');
+    const waits: number[] = [];
+    while (waits.length < 30) {
+      const before = completed();
+      await ask(await connected());
+      waits.push(completed() - before);
+    }
+    assert.ok(
+      Math.max(...waits) < AGAIN_CONNECTIONS / 2,
+      `requests that were completed before: ${waits.join(', ')}`,
+    );
+  });
+
   test(`a connection that sends only empty lines over ${name} is closed`, {
     skip: transport.skip,
   }, async (t) => {
