@@ -10,6 +10,8 @@ import { Worker } from 'node:worker_threads';
 import { newCertificate, withoutOpenssl } from '../test-certificate.ts';
 import { limitConnections } from './per-connection-limits.ts';
 
+/** Without it, a connection that is never read would keep the tests from ending. */
+const timeout = 60_000;
 const BUSY_CONNECTIONS = 300;
 const OTHER = 2;
 
@@ -103,6 +105,8 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
     else request.on('end', () => completed++);
     request.resume().on('end', () => response.end('ok'));
   });
+  // Opening all connections on a busy machine can take longer than Node's timeout for idle connections.
+  server.keepAliveTimeout = 0;
   server.on('connection', (tcp: Socket) => accepted.push(tcp));
   const noteUnparsed = limitConnections(server, ({ headers }) => Number(headers['x-owner']));
   server.on('clientError', (_, socket) => {
@@ -127,12 +131,23 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
     },
     async ask(socket) {
       const bytesBefore = bytesRead();
-      const answered = once(socket, 'data');
-      socket.write(headOf(OTHER));
-      await answered;
+      await answerTo(headOf(OTHER), socket);
       return bytesAtHandling - bytesBefore;
     },
   };
+}
+
+/** Rejects if the connection is closed instead. `once` would wait without end. */
+function answerTo(request: string, socket: Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (): void => reject(new Error('the connection was closed'));
+    if (socket.destroyed) fail();
+    socket.once('close', fail).once('data', () => {
+      socket.removeListener('close', fail);
+      resolve();
+    });
+    socket.write(request);
+  });
 }
 
 function assertFew(bytesRead: number, sent: string): void {
@@ -151,13 +166,15 @@ async function assertReadSoon(t: TestContext, transport: Transport, sent: string
   assertFew(await ask(other), sent);
 }
 
-test('a used connection does not wait for all others with small chunks', (t) =>
-  assertReadSoon(t, http, smallChunks));
+test('a used connection does not wait for all others with small chunks', { timeout }, (t) =>
+  assertReadSoon(t, http, smallChunks),
+);
 
 test(
   'a used connection does not wait for all others with small chunks over HTTPS',
   {
     skip: https.skip,
+    timeout,
   },
   (t) => assertReadSoon(t, https, smallChunks),
 );
@@ -199,13 +216,17 @@ async function assertOnlySilentStall(t: TestContext, { newServer, open }: Transp
   );
 }
 
-test('a client that waits to be read is not considered stalled', (t) => assertOnlySilentStall(t, http));
-
-test('a client that waits to be read over HTTPS is not considered stalled', { skip: https.skip }, (t) =>
-  assertOnlySilentStall(t, https),
+test('a client that waits to be read is not considered stalled', { timeout }, (t) =>
+  assertOnlySilentStall(t, http),
 );
 
-test('a new connection does not wait for all others', async (t) => {
+test(
+  'a client that waits to be read over HTTPS is not considered stalled',
+  { skip: https.skip, timeout },
+  (t) => assertOnlySilentStall(t, https),
+);
+
+test('a new connection does not wait for all others', { timeout }, async (t) => {
   const { connected, ask } = await groundOf(t, http);
   for (let opened = 0; opened < BUSY_CONNECTIONS; opened++) {
     void connected().then((socket) => socket.write(smallChunks));
@@ -213,7 +234,7 @@ test('a new connection does not wait for all others', async (t) => {
   assertFew(await ask(await connected()), smallChunks);
 });
 
-test('a used connection is read again and again while others send without pause', async (t) => {
+test('a used connection is read again and again while others send without pause', { timeout }, async (t) => {
   const { port, connected, ask } = await groundOf(t, http);
   const other = await connected();
   await ask(other);
@@ -233,10 +254,13 @@ test('a used connection is read again and again while others send without pause'
   }
 });
 
-test('a server without connections has no timer', async (t) => {
-  const intervals = (): number => made.mock.calls.length - cleared.mock.calls.length;
-  const made = t.mock.method(globalThis, 'setInterval');
-  const cleared = t.mock.method(globalThis, 'clearInterval');
+test('a server without connections has no timer', { timeout }, async (t) => {
+  const made = t.mock.method(globalThis, 'setInterval').mock;
+  const cleared = t.mock.method(globalThis, 'clearInterval').mock;
+  // The servers of earlier tests may clear theirs meanwhile.
+  const isCleared = (interval: unknown): boolean =>
+    cleared.calls.some(({ arguments: [other] }) => other === interval);
+  const intervals = (): number => made.calls.filter(({ result }) => !isCleared(result)).length;
   const { accepted, connected, ask } = await groundOf(t, http);
   assert.equal(intervals(), 0);
   const client = await connected();
@@ -249,6 +273,7 @@ test('a server without connections has no timer', async (t) => {
 for (const [name, transport] of Object.entries({ http, https })) {
   test(`a new connection over ${name} does not wait for others that are opened again and again`, {
     skip: transport.skip,
+    timeout,
   }, async (t) => {
     const { port, connected, ask, completed } = await groundOf(t, transport);
     const opener = new Worker(OPEN_AGAIN, {
@@ -276,6 +301,7 @@ for (const [name, transport] of Object.entries({ http, https })) {
 
   test(`a connection that sends only empty lines over ${name} is closed`, {
     skip: transport.skip,
+    timeout,
   }, async (t) => {
     const { connected, accepted } = await groundOf(t, transport);
     const client = await connected();
