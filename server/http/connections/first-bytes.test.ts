@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, get, type IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
@@ -120,3 +121,18 @@ for (const isTls of [false, true]) {
     assert.equal((await responses(socket, 1))[0]!.body, bodyOf(40));
   });
 }
+
+test('a connection without a request leaves nothing behind that shortens the responses to requests of this process', {
+  timeout: 20_000,
+}, async (t) => {
+  const body = bodyOf(20_000);
+  const other = createServer((_, response) => response.end(body));
+  await once(other.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => other.close());
+  const silent = await opened(t, false);
+  silent.end();
+  await once(silent.resume(), 'close');
+  const request = get({ port: (other.address() as AddressInfo).port, host: '127.0.0.1', agent: false });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  assert.equal(await text(response), body);
+});

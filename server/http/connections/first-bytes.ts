@@ -34,10 +34,13 @@ export function parseInSteps({ _handle: handle }: SteppedSocket): void {
  */
 export function limitSteps(socket: SteppedSocket, isKnown: () => boolean, onRest: () => void): void {
   const parser = socket.parser!;
-  // Node keeps parsers for later connections.
-  delete parser.execute;
-  const execute = parser.execute!.bind(parser);
-  parser.execute = (bytes) => {
+  const restore = (): void => {
+    if (parser.execute === parseStep) delete parser.execute;
+  };
+  const parseStep = (bytes: Buffer): unknown => {
+    // Node keeps parsers for later connections, also for those that it opens as a client. After CONNECT, it does so
+    // before this connection is closed.
+    if (socket.parser !== parser) return execute(bytes);
     const step = isKnown() ? bytes : bytes.subarray(0, STEP_BYTES);
     const isWhole = step.length === bytes.length;
     const isLast = isWhole && isKnown();
@@ -47,12 +50,16 @@ export function limitSteps(socket: SteppedSocket, isKnown: () => boolean, onRest
       keep(socket, bytes.subarray(step.length));
       onRest();
     } else if (isLast && socket.readableLength === 0 && socket._handle) {
-      delete parser.execute;
+      restore();
       parser._consumed = true;
       parser.consume(socket._handle);
     }
     return result;
   };
+  delete parser.execute;
+  const execute = parser.execute!.bind(parser);
+  parser.execute = parseStep;
+  socket.once('close', restore);
 }
 
 function keep(socket: SteppedSocket, rest: Buffer): void {
