@@ -9,6 +9,7 @@ import { connect as connectTls } from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { newCertificate, withoutOpenssl } from '../test-certificate.ts';
 import { limitConnections } from './per-connection-limits.ts';
+import { ReadLimit } from './read-limit.ts';
 
 /** Without it, a connection that is never read would keep the tests from ending. */
 const timeout = 60_000;
@@ -225,6 +226,22 @@ test(
   { skip: https.skip, timeout },
   (t) => assertOnlySilentStall(t, https),
 );
+
+test('a connection that waits too long to be read is considered stalled', { timeout }, async (t) => {
+  const stallMs = 20;
+  const server = createServer((_, response) => response.end('ok'));
+  server.setTimeout(stallMs);
+  new ReadLimit(server, stallMs);
+  server.on('connection', () => {
+    const startedAtMs = performance.now();
+    while (performance.now() - startedAtMs < 2 * stallMs);
+  });
+  await once(server.listen(0), 'listening');
+  t.after(() => server.close());
+  const client = connect((server.address() as AddressInfo).port).on('error', () => {});
+  t.after(() => client.destroy());
+  await assert.rejects(answerTo(headOf(1), client), /closed/);
+});
 
 test('a new connection does not wait for all others', { timeout }, async (t) => {
   const { connected, ask } = await groundOf(t, http);

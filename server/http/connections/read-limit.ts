@@ -19,6 +19,9 @@ const MOST_ACCEPTED_IN_A_ROW = 50;
 /** Of the turns in which a connection was accepted, each of this many reads from one connection. */
 const TURNS_PER_READ = 5;
 
+/** Only a connection that was forgotten waits this long. Its timeout is no longer postponed, so that it ends. */
+const LONGEST_WAIT_MS = 60_000;
+
 /** A connection that is read but not parsed as a whole takes up to 64 KiB of memory. */
 const MOST_WITH_REST = 1000;
 
@@ -34,15 +37,18 @@ const MOST_BYTES_OF_NOTHING = 128 * 1024;
 const LOOK_FOR_NOTHING_EVERY_MS = 50;
 
 const owner = Symbol('owner');
+const waitsSinceMs = Symbol('when the connection last began to wait');
 const bytesAtData = Symbol('bytes read when data last arrived');
 
 interface HttpSocket extends SteppedSocket {
   /** The organisation that has sent the last request. Undefined before the first request. */
   [owner]?: number;
+  [waitsSinceMs]?: number;
   [bytesAtData]?: number;
 }
 
 export class ReadLimit {
+  readonly #longestWaitMs: number;
   readonly #notWaiting = new Set<HttpSocket>();
   readonly #waiting = new FairQueue<HttpSocket>();
   /** The connections that wait and have had no request, the oldest first. */
@@ -60,7 +66,8 @@ export class ReadLimit {
   #turnsWithoutRead = 0;
   #looking: NodeJS.Timeout | undefined;
 
-  constructor(server: Server) {
+  constructor(server: Server, longestWaitMs = LONGEST_WAIT_MS) {
+    this.#longestWaitMs = longestWaitMs;
     server.on('connection', () => this.accepted());
     const opened = server instanceof TlsServer ? 'secureConnection' : 'connection';
     server.prependListener(opened, parseInSteps);
@@ -159,7 +166,8 @@ export class ReadLimit {
     const [endStalled] = socket.listeners('timeout') as [() => void];
     socket.removeListener('timeout', endStalled).on('timeout', () => {
       const isWaiting = !this.#notWaiting.has(socket) || this.#unread.has(socket);
-      if (isWaiting) socket.setTimeout(socket.timeout ?? 0);
+      const waitedMs = performance.now() - (socket[waitsSinceMs] ?? 0);
+      if (isWaiting && waitedMs < this.#longestWaitMs) socket.setTimeout(socket.timeout ?? 0);
       else endStalled.call(socket);
     });
   }
@@ -181,6 +189,8 @@ export class ReadLimit {
 
   #wait(socket: HttpSocket): void {
     this.#notWaiting.delete(socket);
+    if (this.#newest === socket) this.#newest = null;
+    socket[waitsSinceMs] = performance.now();
     const { [owner]: known } = socket;
     if (known !== undefined) {
       this.#waiting.push(known, socket);
