@@ -1,11 +1,19 @@
 // Limits how many TLS handshakes the serving thread works on in one turn of the event loop. In each turn, Node reads
 // from all connections on which data has arrived. With an RSA key, a handshake takes milliseconds, so 1000 connections
-// that are opened at once would occupy the thread for seconds. Instead, a few are read in each turn.
+// that are opened at once would occupy the thread for seconds. Instead, a few are read in each turn. Addresses take
+// turns, because nothing else is known about a client before its handshake.
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 const CONNECTIONS_PER_TURN = 4;
+/** So many of them are connections to which the server has replied. What is left of their handshake takes little time. */
+const REPLIED_PER_TURN = 2;
+/**
+ * Node accepts one connection in each turn. No connection is read before all new ones are accepted, or this many.
+ * Otherwise those of all addresses would wait in one line to be accepted.
+ */
+const MOST_ACCEPTED_IN_A_ROW = 50;
 /**
  * After a round in which no connection had data, the next round begins after this pause, or after as many milliseconds
  * as there are groups of `CONNECTIONS_PER_MS`. Otherwise clients that send nothing would keep the thread busy.
@@ -15,54 +23,122 @@ const CONNECTIONS_PER_MS = 50;
 
 interface TcpSocket extends Socket {
   /** Node's handle. */
-  readonly _handle?: { readStart(): void; readStop(): void } | null;
+  readonly _handle?: { readonly bytesWritten: number; readStart(): void; readStop(): void } | null;
 }
 
 /**
  * Call this once per server with TLS. It limits connections until their handshake is done. They are read in rounds, one
- * turn each, so clients that send nothing hardly delay others. Node's timeout ends handshakes that take too long.
+ * turn each, so clients that send nothing hardly delay others. Node's timeout ends handshakes that take too long. Calls
+ * `onRead` in every turn of a round in which a client has sent something.
  */
-export function limitHandshakes(server: Server): void {
-  /** The connections whose handshake is not done, the next to be read first. */
-  const unfinished = new Set<TcpSocket>();
+export function limitHandshakes(server: Server, onRead: () => void): void {
+  const begun = new Lines();
+  const replied = new Lines();
   /** The connections that are read in this turn. */
   let current: readonly TcpSocket[] = [];
   let bytesBefore = 0;
   let isTurnDue = false;
   let leftInRound = 0;
   let hasReadInRound = false;
+  let hasAccepted = false;
+  let acceptedInARow = 0;
 
   const takeTurn = (): void => {
     if (bytesReadFrom(current) > bytesBefore) hasReadInRound = true;
+    if (hasReadInRound) onRead();
     for (const tcp of current) {
-      if (!unfinished.delete(tcp)) continue;
-      unfinished.add(tcp);
-      tcp._handle?.readStop();
+      if (begun.has(tcp) || replied.has(tcp)) tcp._handle?.readStop();
+      if (tcp._handle && tcp._handle.bytesWritten > 0 && begun.delete(tcp)) replied.add(tcp);
     }
-    current = [...unfinished.values().take(CONNECTIONS_PER_TURN)];
+    const isAccepting = hasAccepted && acceptedInARow < MOST_ACCEPTED_IN_A_ROW;
+    hasAccepted = false;
+    if (!isAccepting) acceptedInARow = 0;
+    const next = isAccepting ? [] : replied.next(REPLIED_PER_TURN);
+    current = isAccepting ? [] : [...next, ...begun.next(CONNECTIONS_PER_TURN - next.length)];
+    const unfinished = begun.size + replied.size;
     bytesBefore = bytesReadFrom(current);
     for (const tcp of current) tcp._handle?.readStart();
-    isTurnDue = unfinished.size > current.length;
+    isTurnDue = unfinished > current.length;
     if (!isTurnDue) return;
     leftInRound -= current.length;
-    if (leftInRound > 0 || hasReadInRound) setImmediate(takeTurn);
-    else setTimeout(takeTurn, Math.max(SHORTEST_PAUSE_MS, unfinished.size / CONNECTIONS_PER_MS));
-    if (leftInRound > 0) return;
-    leftInRound = unfinished.size;
+    if (isAccepting || leftInRound > 0 || hasReadInRound) setImmediate(takeTurn);
+    else setTimeout(takeTurn, Math.max(SHORTEST_PAUSE_MS, unfinished / CONNECTIONS_PER_MS));
+    if (isAccepting || leftInRound > 0) return;
+    leftInRound = unfinished;
     hasReadInRound = false;
   };
 
+  const finish = (tcp: TcpSocket): void => {
+    if (!begun.delete(tcp)) replied.delete(tcp);
+  };
   server.on('connection', (tcp: TcpSocket) => {
-    unfinished.add(tcp);
-    tcp.once('close', () => unfinished.delete(tcp));
+    hasAccepted = true;
+    acceptedInARow++;
+    begun.add(tcp);
+    tcp.once('close', () => finish(tcp));
     tcp._handle?.readStop();
     if (isTurnDue) return;
     isTurnDue = true;
     setImmediate(takeTurn);
   });
   server.on('secureConnection', ({ _parent: tcp }: Socket & { readonly _parent: TcpSocket }) => {
-    unfinished.delete(tcp);
+    finish(tcp);
   });
+}
+
+/** Connections whose handshake is not done. Addresses take turns. */
+class Lines {
+  readonly #addresses = new Map<TcpSocket, string>();
+  /** The connections of each address, the next to be read first. The address whose turn it is comes first. */
+  readonly #lines = new Map<string, Set<TcpSocket>>();
+
+  get size(): number {
+    return this.#addresses.size;
+  }
+
+  has(tcp: TcpSocket): boolean {
+    return this.#addresses.has(tcp);
+  }
+
+  add(tcp: TcpSocket): void {
+    const address = lineOf(tcp.remoteAddress ?? '');
+    this.#addresses.set(tcp, address);
+    const line = this.#lines.get(address);
+    if (line === undefined) this.#lines.set(address, new Set([tcp]));
+    else line.add(tcp);
+  }
+
+  /** Returns whether the connection was in a line. */
+  delete(tcp: TcpSocket): boolean {
+    const address = this.#addresses.get(tcp);
+    if (address === undefined) return false;
+    this.#addresses.delete(tcp);
+    const line = this.#lines.get(address)!;
+    line.delete(tcp);
+    if (line.size === 0) this.#lines.delete(address);
+    return true;
+  }
+
+  /** Returns at most `count` connections, and moves them and their addresses behind all others. */
+  next(count: number): readonly TcpSocket[] {
+    const taken = new Set<TcpSocket>();
+    for (let turn = 0; turn < Math.min(count, this.size); turn++) {
+      const [address, line] = this.#lines.entries().next().value!;
+      this.#lines.delete(address);
+      this.#lines.set(address, line);
+      const [tcp] = line;
+      line.delete(tcp!);
+      line.add(tcp!);
+      taken.add(tcp!);
+    }
+    return [...taken];
+  }
+}
+
+/** Returns the address, or the first half of an IPv6 address, because a client often has all that begin with it. */
+function lineOf(address: string): string {
+  if (address.includes('.')) return address;
+  return address.split('::', 1)[0]!.split(':').slice(0, 4).join(':');
 }
 
 function bytesReadFrom(sockets: readonly Socket[]): number {

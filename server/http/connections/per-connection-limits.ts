@@ -27,13 +27,13 @@ export function limitConnections(
 ): (socket: Socket) => void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);
-  if (server instanceof TlsServer) limitHandshakes(server);
   const readLimit = new ReadLimit(server);
+  if (server instanceof TlsServer) limitHandshakes(server, () => readLimit.accepted());
   const turns = new ServingTurns(server);
   const discards = new Discards();
   server.on('request', (request, response) => {
     const { socket } = request;
-    readLimit.dataArrived(socket);
+    readLimit.requestArrived(socket, () => ownerOf(request));
     if (isTooMuch(request)) {
       skipReceived(socket);
       socket.destroy();

@@ -9,7 +9,10 @@ import { connect as connectTls } from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { newCertificate, withoutOpenssl } from '../test-certificate.ts';
 import { limitConnections } from './per-connection-limits.ts';
+import { ReadLimit } from './read-limit.ts';
 
+/** Without it, a connection that is never read would keep the tests from ending. */
+const timeout = 60_000;
 const BUSY_CONNECTIONS = 300;
 const OTHER = 2;
 
@@ -17,7 +20,14 @@ function headOf(owner: number, more = ''): string {
   return `POST / HTTP/1.1\r\nHost: a\r\nX-Owner: ${owner}\r\n${more}\r\n`;
 }
 
-const smallChunks = `${headOf(1, 'Transfer-Encoding: chunked\r\n')}${`48\r\n${' '.repeat(72)}\r\n`.repeat(800)}`;
+/** Returns a request, without its last chunk. */
+function inSmallChunks(chunks: number): string {
+  return `${headOf(1, 'Transfer-Encoding: chunked\r\n')}${`48\r\n${' '.repeat(72)}\r\n`.repeat(chunks)}`;
+}
+
+const smallChunks = inSmallChunks(800);
+/** Node reads all of it at once. */
+const readAtOnce = `${inSmallChunks(500)}0\r\n\r\n`;
 
 /** Sends bodies without end on four connections, from a thread of its own. */
 const SEND_WITHOUT_PAUSE = `
@@ -36,6 +46,26 @@ const SEND_WITHOUT_PAUSE = `
     });
   }
   setTimeout(() => parentPort.postMessage('sending'), 500);
+`;
+
+/**
+ * Opens `AGAIN_CONNECTIONS` connections from a thread of its own. Each sends a request, waits for its response, and is
+ * opened again.
+ */
+const AGAIN_CONNECTIONS = 100;
+const OPEN_AGAIN = `
+  const { parentPort, workerData: { port, isTls, connections, request } } = require('node:worker_threads');
+  const { connect } = require(isTls ? 'node:tls' : 'node:net');
+  let answers = 0;
+  const open = () => {
+    const socket = connect({ port, rejectUnauthorized: false });
+    socket.on(isTls ? 'secureConnect' : 'connect', () => socket.write(request));
+    socket.on('error', () => {}).on('close', open).on('data', () => {
+      socket.destroy();
+      if (++answers === connections) parentPort.postMessage('all have an answer');
+    });
+  };
+  for (let opened = 0; opened < connections; opened++) open();
 `;
 
 interface Transport {
@@ -57,6 +87,8 @@ interface Ground {
   readonly port: number;
   /** The server's side of all connections. */
   readonly accepted: readonly Socket[];
+  /** Returns how many requests of others the server has read completely. */
+  completed(): number;
   /** Resolves when the connection is open. */
   connected(): Promise<Socket>;
   /** Sends a request, waits for its response, and returns how many bytes the server read before it handled it. */
@@ -67,11 +99,15 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
   const accepted: Socket[] = [];
   const sockets: Socket[] = [];
   let bytesAtHandling = 0;
+  let completed = 0;
   const bytesRead = (): number => accepted.reduce((sum, tcp) => sum + tcp.bytesRead, 0);
   const server: Server = newServer((request, response) => {
     if (request.headers['x-owner'] === String(OTHER)) bytesAtHandling = bytesRead();
+    else request.on('end', () => completed++);
     request.resume().on('end', () => response.end('ok'));
   });
+  // Opening all connections on a busy machine can take longer than Node's timeout for idle connections.
+  server.keepAliveTimeout = 0;
   server.on('connection', (tcp: Socket) => accepted.push(tcp));
   const noteUnparsed = limitConnections(server, ({ headers }) => Number(headers['x-owner']));
   server.on('clientError', (_, socket) => {
@@ -87,6 +123,7 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
   return {
     port,
     accepted,
+    completed: () => completed,
     async connected() {
       const socket = open(port);
       sockets.push(socket.on('error', () => {}));
@@ -95,12 +132,23 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
     },
     async ask(socket) {
       const bytesBefore = bytesRead();
-      const answered = once(socket, 'data');
-      socket.write(headOf(OTHER));
-      await answered;
+      await answerTo(headOf(OTHER), socket);
       return bytesAtHandling - bytesBefore;
     },
   };
+}
+
+/** Rejects if the connection is closed instead. `once` would wait without end. */
+function answerTo(request: string, socket: Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (): void => reject(new Error('the connection was closed'));
+    if (socket.destroyed) fail();
+    socket.once('close', fail).once('data', () => {
+      socket.removeListener('close', fail);
+      resolve();
+    });
+    socket.write(request);
+  });
 }
 
 function assertFew(bytesRead: number, sent: string): void {
@@ -119,13 +167,15 @@ async function assertReadSoon(t: TestContext, transport: Transport, sent: string
   assertFew(await ask(other), sent);
 }
 
-test('a used connection does not wait for all others with small chunks', (t) =>
-  assertReadSoon(t, http, smallChunks));
+test('a used connection does not wait for all others with small chunks', { timeout }, (t) =>
+  assertReadSoon(t, http, smallChunks),
+);
 
 test(
   'a used connection does not wait for all others with small chunks over HTTPS',
   {
     skip: https.skip,
+    timeout,
   },
   (t) => assertReadSoon(t, https, smallChunks),
 );
@@ -167,13 +217,33 @@ async function assertOnlySilentStall(t: TestContext, { newServer, open }: Transp
   );
 }
 
-test('a client that waits to be read is not considered stalled', (t) => assertOnlySilentStall(t, http));
-
-test('a client that waits to be read over HTTPS is not considered stalled', { skip: https.skip }, (t) =>
-  assertOnlySilentStall(t, https),
+test('a client that waits to be read is not considered stalled', { timeout }, (t) =>
+  assertOnlySilentStall(t, http),
 );
 
-test('a new connection does not wait for all others', async (t) => {
+test(
+  'a client that waits to be read over HTTPS is not considered stalled',
+  { skip: https.skip, timeout },
+  (t) => assertOnlySilentStall(t, https),
+);
+
+test('a connection that waits too long to be read is considered stalled', { timeout }, async (t) => {
+  const stallMs = 20;
+  const server = createServer((_, response) => response.end('ok'));
+  server.setTimeout(stallMs);
+  new ReadLimit(server, stallMs);
+  server.on('connection', () => {
+    const startedAtMs = performance.now();
+    while (performance.now() - startedAtMs < 2 * stallMs);
+  });
+  await once(server.listen(0), 'listening');
+  t.after(() => server.close());
+  const client = connect((server.address() as AddressInfo).port).on('error', () => {});
+  t.after(() => client.destroy());
+  await assert.rejects(answerTo(headOf(1), client), /closed/);
+});
+
+test('a new connection does not wait for all others', { timeout }, async (t) => {
   const { connected, ask } = await groundOf(t, http);
   for (let opened = 0; opened < BUSY_CONNECTIONS; opened++) {
     void connected().then((socket) => socket.write(smallChunks));
@@ -181,7 +251,7 @@ test('a new connection does not wait for all others', async (t) => {
   assertFew(await ask(await connected()), smallChunks);
 });
 
-test('a used connection is read again and again while others send without pause', async (t) => {
+test('a used connection is read again and again while others send without pause', { timeout }, async (t) => {
   const { port, connected, ask } = await groundOf(t, http);
   const other = await connected();
   await ask(other);
@@ -201,9 +271,54 @@ test('a used connection is read again and again while others send without pause'
   }
 });
 
+test('a server without connections has no timer', { timeout }, async (t) => {
+  const made = t.mock.method(globalThis, 'setInterval').mock;
+  const cleared = t.mock.method(globalThis, 'clearInterval').mock;
+  // The servers of earlier tests may clear theirs meanwhile.
+  const isCleared = (interval: unknown): boolean =>
+    cleared.calls.some(({ arguments: [other] }) => other === interval);
+  const intervals = (): number => made.calls.filter(({ result }) => !isCleared(result)).length;
+  const { accepted, connected, ask } = await groundOf(t, http);
+  assert.equal(intervals(), 0);
+  const client = await connected();
+  await ask(client);
+  assert.equal(intervals(), 1);
+  client.destroy();
+  while (!accepted[0]!.destroyed || intervals() > 0) await setImmediate();
+});
+
 for (const [name, transport] of Object.entries({ http, https })) {
+  test(`a new connection over ${name} does not wait for others that are opened again and again`, {
+    skip: transport.skip,
+    timeout,
+  }, async (t) => {
+    const { port, connected, ask, completed } = await groundOf(t, transport);
+    const opener = new Worker(OPEN_AGAIN, {
+      eval: true,
+      workerData: {
+        port,
+        isTls: transport === https,
+        connections: AGAIN_CONNECTIONS,
+        request: readAtOnce,
+      },
+    });
+    t.after(() => opener.terminate());
+    await once(opener, 'message');
+    const waits: number[] = [];
+    while (waits.length < 30) {
+      const before = completed();
+      await ask(await connected());
+      waits.push(completed() - before);
+    }
+    assert.ok(
+      Math.max(...waits) < AGAIN_CONNECTIONS / 2,
+      `requests that were completed before: ${waits.join(', ')}`,
+    );
+  });
+
   test(`a connection that sends only empty lines over ${name} is closed`, {
     skip: transport.skip,
+    timeout,
   }, async (t) => {
     const { connected, accepted } = await groundOf(t, transport);
     const client = await connected();

@@ -1,11 +1,12 @@
 // Limits how long the serving thread reads from connections in one turn of the event loop. In each turn, Node reads from
 // all connections on which data has arrived. If 1000 connections each have 64 KiB of small chunks, that takes seconds.
-// After `TURN_MS`, the other connections are read in later turns, a few in each. Organisations take turns.
+// After `TURN_MS`, the other connections are read in later turns, a few in each. Organisations take turns. A new
+// connection belongs to nobody, so only little of it is parsed before its first request shows whose it is.
 
 import type { Server } from 'node:http';
-import type { Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 import { FairQueue } from '../../fair-queue.ts';
+import { continueSteps, limitSteps, parseInSteps, type SteppedSocket } from './first-bytes.ts';
 
 const TURN_MS = 10;
 /** Few, because the cost of reading from a connection is known only afterwards. */
@@ -15,9 +16,17 @@ const CONNECTIONS_PER_TURN = 4;
  * many. Otherwise a new connection would wait until all that were opened before it are read.
  */
 const MOST_ACCEPTED_IN_A_ROW = 50;
+/** Of the turns in which a connection was accepted, each of this many reads from one connection. */
+const TURNS_PER_READ = 5;
 
-/** The owner of connections that have had no response yet. It is negative, because organisations have positive numbers. */
-const NO_OWNER_YET = -3;
+/** Only a connection that was forgotten waits this long. Its timeout is no longer postponed, so that it ends. */
+const LONGEST_WAIT_MS = 60_000;
+
+/** A connection that is read but not parsed as a whole takes up to 64 KiB of memory. */
+const MOST_WITH_REST = 1000;
+
+/** The owner of connections whose data is not HTTP. It is negative, because organisations have positive numbers. */
+const NOT_HTTP = -3;
 
 /**
  * HTTP allows empty lines before a request. Node's parser skips them and reports nothing, so they would be read without a
@@ -28,21 +37,25 @@ const MOST_BYTES_OF_NOTHING = 128 * 1024;
 const LOOK_FOR_NOTHING_EVERY_MS = 50;
 
 const owner = Symbol('owner');
+const waitsSinceMs = Symbol('when the connection last began to wait');
 const bytesAtData = Symbol('bytes read when data last arrived');
 
-interface HttpSocket extends Socket {
-  /** The organisation that has sent the last request. Undefined if the connection was never read. */
+interface HttpSocket extends SteppedSocket {
+  /** The organisation that has sent the last request. Undefined before the first request. */
   [owner]?: number;
+  [waitsSinceMs]?: number;
   [bytesAtData]?: number;
-  /** Node's handle. `reading` is false while the connection is paused for another reason. */
-  readonly _handle?: { readonly reading: boolean; readStart(): void; readStop(): void } | null;
 }
 
 export class ReadLimit {
+  readonly #longestWaitMs: number;
   readonly #notWaiting = new Set<HttpSocket>();
   readonly #waiting = new FairQueue<HttpSocket>();
-  /** The connections that wait and were never read, the oldest first. */
-  readonly #newWaiting: HttpSocket[] = [];
+  /** The connections that wait and have had no request, the oldest first. */
+  readonly #newWaiting = new Set<HttpSocket>();
+  #newest: HttpSocket | null = null;
+  /** The connections of which a part is read but not parsed. */
+  readonly #withRest = new Set<HttpSocket>();
   /** The connections that were resumed for this turn and are not read yet. They must not wait again before that. */
   readonly #unread = new Set<HttpSocket>();
   #isTurnEndDue = false;
@@ -50,23 +63,41 @@ export class ReadLimit {
   #isTimeOver = false;
   #hasAccepted = false;
   #acceptedInARow = 0;
+  #turnsWithoutRead = 0;
+  #looking: NodeJS.Timeout | undefined;
 
-  constructor(server: Server) {
-    server.on('connection', () => {
-      this.#hasAccepted = true;
-      this.#acceptedInARow++;
-    });
-    server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: HttpSocket) => {
+  constructor(server: Server, longestWaitMs = LONGEST_WAIT_MS) {
+    this.#longestWaitMs = longestWaitMs;
+    server.on('connection', () => this.accepted());
+    const opened = server instanceof TlsServer ? 'secureConnection' : 'connection';
+    server.prependListener(opened, parseInSteps);
+    server.on(opened, (socket: HttpSocket) => {
       this.#notWaiting.add(socket);
-      socket.once('close', () => this.#notWaiting.delete(socket));
+      socket.once('close', () => {
+        this.#notWaiting.delete(socket);
+        this.#newWaiting.delete(socket);
+        this.#withRest.delete(socket);
+        if (this.#newest === socket) this.#newest = null;
+      });
+      limitSteps(
+        socket,
+        () => socket[owner] !== undefined || this.#withRest.size >= MOST_WITH_REST,
+        () => this.#keepRest(socket),
+      );
       this.#postponeTimeout(socket);
       this.#stop(socket);
       if (!this.#isTurnEndDue) this.#beginTurn();
+      this.#looking ??= setInterval(() => this.#lookForNothing(), LOOK_FOR_NOTHING_EVERY_MS).unref();
     });
-    const looking = setInterval(() => {
-      for (const socket of this.#notWaiting) endIfNothing(socket);
-    }, LOOK_FOR_NOTHING_EVERY_MS).unref();
-    server.once('close', () => clearInterval(looking));
+  }
+
+  /**
+   * Call this for every turn in which a TLS handshake went on. Otherwise connections that have had a request would be read
+   * more often than handshakes, so that new connections wait for them.
+   */
+  accepted(): void {
+    this.#hasAccepted = true;
+    this.#acceptedInARow++;
   }
 
   /**
@@ -77,9 +108,15 @@ export class ReadLimit {
     if (organisation > 0 || (socket[owner] ?? 0) <= 0) socket[owner] = organisation;
   }
 
-  /** Call this for every request whose head has arrived, for every piece of a body, and for data that is not HTTP. */
+  /** Call this for every request whose head has arrived. */
+  requestArrived(from: HttpSocket, ownerOf: () => number): void {
+    from[owner] ??= ownerOf();
+    this.dataArrived(from);
+  }
+
+  /** Call this for every piece of a body, and for data that is not HTTP. */
   dataArrived(from: HttpSocket): void {
-    from[owner] ??= NO_OWNER_YET;
+    from[owner] ??= NOT_HTTP;
     from[bytesAtData] = from.bytesRead;
     this.#unread.delete(from);
     if (!this.#isTurnEndDue) this.#beginTurn();
@@ -88,6 +125,14 @@ export class ReadLimit {
       for (const socket of this.#notWaiting) if (!this.#unread.has(socket)) this.#stop(socket);
     }
     if (this.#isTimeOver && this.#notWaiting.has(from)) this.#stop(from);
+  }
+
+  /** Stops looking when no connection is left, so that an idle server does nothing. */
+  #lookForNothing(): void {
+    for (const socket of this.#notWaiting) endIfNothing(socket);
+    if (this.#notWaiting.size + this.#waiting.size + this.#newWaiting.size > 0) return;
+    clearInterval(this.#looking);
+    this.#looking = undefined;
   }
 
   #beginTurn(): void {
@@ -104,11 +149,13 @@ export class ReadLimit {
     const isAccepting = this.#hasAccepted && this.#acceptedInARow < MOST_ACCEPTED_IN_A_ROW;
     this.#hasAccepted = false;
     if (!isAccepting) this.#acceptedInARow = 0;
-    // Organisations have their place in every turn. Otherwise an open connection would wait for fifty turns for each of
-    // the connections of its organisation, even if those have no data.
-    const places = !isAccepting ? CONNECTIONS_PER_TURN : this.#waiting.size > 0 ? 1 : 0;
+    // Organisations have their place in many of these turns, too. Otherwise an open connection would wait for fifty
+    // turns for each of the connections of its organisation, even if those have no data.
+    const hasPlace = ++this.#turnsWithoutRead >= TURNS_PER_READ && this.#waiting.size > 0;
+    const places = !isAccepting ? CONNECTIONS_PER_TURN : hasPlace ? 1 : 0;
+    if (places > 0) this.#turnsWithoutRead = 0;
     for (let place = 0; place < places; place++) this.#resumeNext(place);
-    if (this.#waiting.size + this.#newWaiting.length + this.#unread.size > 0) this.#beginTurn();
+    if (this.#waiting.size + this.#newWaiting.size + this.#unread.size > 0) this.#beginTurn();
   }
 
   /**
@@ -119,7 +166,8 @@ export class ReadLimit {
     const [endStalled] = socket.listeners('timeout') as [() => void];
     socket.removeListener('timeout', endStalled).on('timeout', () => {
       const isWaiting = !this.#notWaiting.has(socket) || this.#unread.has(socket);
-      if (isWaiting) socket.setTimeout(socket.timeout ?? 0);
+      const waitedMs = performance.now() - (socket[waitsSinceMs] ?? 0);
+      if (isWaiting && waitedMs < this.#longestWaitMs) socket.setTimeout(socket.timeout ?? 0);
       else endStalled.call(socket);
     });
   }
@@ -127,10 +175,29 @@ export class ReadLimit {
   #stop(socket: HttpSocket): void {
     if (!socket._handle?.reading) return;
     socket._handle.readStop();
+    this.#wait(socket);
+  }
+
+  #keepRest(socket: HttpSocket): void {
+    this.#withRest.add(socket);
+    this.#unread.delete(socket);
+    // A connection that waits was read before it began to wait, together with its TLS handshake.
+    if (this.#notWaiting.has(socket) || this.#newWaiting.delete(socket)) this.#wait(socket);
+    if (!this.#isTurnEndDue) this.#beginTurn();
+    endIfNothing(socket);
+  }
+
+  #wait(socket: HttpSocket): void {
     this.#notWaiting.delete(socket);
+    if (this.#newest === socket) this.#newest = null;
+    socket[waitsSinceMs] = performance.now();
     const { [owner]: known } = socket;
-    if (known === undefined) this.#newWaiting.push(socket);
-    else this.#waiting.push(known, socket);
+    if (known !== undefined) {
+      this.#waiting.push(known, socket);
+    } else {
+      this.#newWaiting.add(socket);
+      this.#newest = socket;
+    }
   }
 
   /**
@@ -138,14 +205,30 @@ export class ReadLimit {
    * the oldest for the others. The newest usually waits for nobody. The oldest get most places, so that none waits long.
    */
   #resumeNext(place: number): void {
-    const next = place === 0 ? undefined : place === 1 ? this.#newWaiting.pop() : this.#newWaiting.shift();
-    const socket = next ?? this.#waiting.shift() ?? this.#newWaiting.shift();
+    const next = place === 0 ? undefined : this.#takeNew(place === 1 ? this.#newest : null);
+    const socket = next ?? this.#takeKnown() ?? this.#takeNew(null);
     if (socket === undefined) return;
     if (socket[owner] !== undefined) this.#waiting.charge(socket[owner], 1);
-    if (socket.destroyed) return;
     this.#notWaiting.add(socket);
     this.#unread.add(socket);
-    if (socket._handle?.reading) socket._handle.readStart();
+    if (this.#withRest.delete(socket)) continueSteps(socket);
+    else if (socket._handle?.reading) socket._handle.readStart();
+  }
+
+  /** Removes and returns the next connection of an organisation that is still open. */
+  #takeKnown(): HttpSocket | undefined {
+    let socket = this.#waiting.shift();
+    while (socket?.destroyed) socket = this.#waiting.shift();
+    return socket;
+  }
+
+  /** Removes and returns a new connection: the given one, or the oldest. */
+  #takeNew(newest: HttpSocket | null): HttpSocket | undefined {
+    const socket = newest ?? this.#newWaiting.values().next().value;
+    if (socket === undefined) return undefined;
+    this.#newWaiting.delete(socket);
+    if (this.#newest === socket) this.#newest = null;
+    return socket;
   }
 }
 

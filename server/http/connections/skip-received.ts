@@ -12,10 +12,11 @@ const END_OF_CHUNK = 5;
 const STOP = 2;
 
 interface HttpSocket extends Socket {
-  /** Node's parser. Its callbacks, such as the one for a complete head, are stored under numbers. */
-  readonly parser?: Record<number, unknown> | null;
-  /** Node's handle. `_consumed` is true while the parser reads from it directly. */
-  readonly _handle?: { readonly _consumed?: boolean } | null;
+  /**
+   * Node's parser. Its callbacks, such as the one for a complete head, are stored under numbers. `_consumed` is true
+   * while it reads from the connection directly.
+   */
+  readonly parser?: (Record<number, unknown> & { readonly _consumed?: boolean }) | null;
 }
 
 /**
@@ -24,7 +25,7 @@ interface HttpSocket extends Socket {
  * pieces of a body. Neither pausing nor destroying the connection stops the parser before the end of these bytes. The
  * callbacks are restored afterwards, because Node reuses a parser for other connections.
  */
-export function skipReceived({ parser, _handle: handle }: HttpSocket): void {
+export function skipReceived({ parser }: HttpSocket): void {
   if (!parser) return;
   const callbacks = Object.keys(parser)
     .map(Number)
@@ -37,7 +38,7 @@ export function skipReceived({ parser, _handle: handle }: HttpSocket): void {
   const onEnd = parser[END_OF_CHUNK];
   // If the parser reads from the connection directly, Node runs callbacks of `process.nextTick` after every callback of
   // the parser, which would be before the end of the bytes.
-  if (handle?._consumed && typeof onEnd === 'function') {
+  if (parser._consumed && typeof onEnd === 'function') {
     parser[END_OF_CHUNK] = (...args: unknown[]): unknown => {
       parser[END_OF_CHUNK] = onEnd;
       restore();
