@@ -15,6 +15,7 @@ import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
 import { isStuck, QueryFailed, type QueryFailure } from './query-errors.ts';
 import type { QueryParser } from './query-parser.ts';
+import type { QueryPlanner } from './query-planner.ts';
 import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
 const MOST_EXPORT_BYTES = 4 * 1024 ** 3;
@@ -27,6 +28,7 @@ const tableNames = replicaTables.map(({ name }) => name);
 
 export interface SqlService extends ReplicaService {
   readonly parser: QueryParser;
+  readonly planner: QueryPlanner;
   readonly exportFolder: string;
 }
 
@@ -57,10 +59,7 @@ function runOnReplica(
   signal: AbortSignal,
 ): Promise<OrderRefusal | null> {
   return withReplica(service.replicas, order, signal, async (replica, placeWanted) => {
-    const [refusal, wanted] = await Promise.all([
-      checkQuery(service.parser, order.sql, tableNames),
-      replica.wanted(),
-    ]);
+    const [refusal, wanted] = await Promise.all([refusalBefore(service, order), replica.wanted()]);
     if (refusal !== null) return refusal;
     await replica.catchUp(wanted, CATCH_UP_MS);
     const transaction = await replica.begin(wanted);
@@ -72,6 +71,14 @@ function runOnReplica(
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
     return refusalOf(failure);
   });
+}
+
+/** Returns why the query may not run, or null. */
+async function refusalBefore(
+  { parser, planner }: SqlService,
+  { orgId, sql, params }: SqlOrder,
+): Promise<OrderRefusal | null> {
+  return (await checkQuery(parser, sql, tableNames)) ?? planner.plan(orgId, sql, params);
 }
 
 /**
