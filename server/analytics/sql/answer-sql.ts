@@ -20,8 +20,9 @@ import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
 const MOST_EXPORT_BYTES = 4 * 1024 ** 3;
 const WATCH_EVERY_MS = 100;
-/** How long a client may read nothing while another organisation waits for the replica's place. */
+/** How long a client may take to read this much while another organisation waits for the replica's place. */
 const SLOW_CLIENT_MS = 5000;
+const SLOW_CLIENT_CHARACTERS = 1024 ** 2;
 /** Pieces are collected up to this length. Every write costs two processes a fraction of a millisecond. */
 const WRITTEN_CHARACTERS = 64 * 1024;
 const tableNames = replicaTables.map(({ name }) => name);
@@ -154,20 +155,31 @@ async function sendRows(
 }
 
 /** Writes the pieces as fast as the client reads them. When it resolves, the query has ended. */
-async function writePieces(
-  pieces: AsyncIterable<string>,
+export async function writePieces(
+  pieces: AsyncIterable<string> | Iterable<string>,
   { response, left, placeWanted }: Client,
 ): Promise<void> {
   response.on('error', () => {});
   let waiting = '';
+  /** What the client has read, and how long it may still take, of the current part. */
+  let written = 0;
+  let leftMs = SLOW_CLIENT_MS;
   for await (const piece of pieces) {
     if (response.destroyed) return;
     waiting += piece;
     if (waiting.length < WRITTEN_CHARACTERS) continue;
     if (!response.write(waiting)) {
-      const forget = destroyOnceWanted(response, placeWanted, SLOW_CLIENT_MS);
+      const forget = destroyOnceWanted(response, placeWanted, leftMs);
+      const isWanted = placeWanted.aborted;
+      const beganAtMs = performance.now();
       await once(response, 'drain', { signal: left }).catch(() => {});
       forget();
+      if (isWanted) leftMs -= performance.now() - beganAtMs;
+    }
+    written += waiting.length;
+    if (written >= SLOW_CLIENT_CHARACTERS) {
+      written = 0;
+      leftMs = SLOW_CLIENT_MS;
     }
     waiting = '';
   }
