@@ -33,6 +33,7 @@ import { answerExplanation, answerPreview } from './segments/answer-segments.ts'
 import { evaluateSegments } from './segments/evaluate-segments.ts';
 import { answerSql } from './sql/answer-sql.ts';
 import { QueryParser } from './sql/query-parser.ts';
+import { QueryPlanner } from './sql/query-planner.ts';
 
 /** How long the process stays after the last server has left. */
 const LEAVE_AFTER_MS = 2000;
@@ -85,6 +86,7 @@ const options = {
 };
 const suspects = new CrashSuspects(socket, report);
 const parser = new QueryParser();
+const planner = new QueryPlanner();
 const replicas = new Replicas(store, setup.folder, options, suspects, report);
 
 /**
@@ -101,6 +103,7 @@ let isStuck = false;
 /** What an order needs. */
 const serviceFor = ({ orgId }: Order) => ({
   parser,
+  planner,
   replicas,
   exportFolder,
   onStuck(): void {

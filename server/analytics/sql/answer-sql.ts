@@ -15,18 +15,21 @@ import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
 import { isStuck, QueryFailed, type QueryFailure } from './query-errors.ts';
 import type { QueryParser } from './query-parser.ts';
+import type { QueryPlanner } from './query-planner.ts';
 import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
 const MOST_EXPORT_BYTES = 4 * 1024 ** 3;
 const WATCH_EVERY_MS = 100;
-/** How long a client may read nothing while another organisation waits for the replica's place. */
+/** How long a client may take to read this much while another organisation waits for the replica's place. */
 const SLOW_CLIENT_MS = 5000;
+const SLOW_CLIENT_CHARACTERS = 1024 ** 2;
 /** Pieces are collected up to this length. Every write costs two processes a fraction of a millisecond. */
 const WRITTEN_CHARACTERS = 64 * 1024;
 const tableNames = replicaTables.map(({ name }) => name);
 
 export interface SqlService extends ReplicaService {
   readonly parser: QueryParser;
+  readonly planner: QueryPlanner;
   readonly exportFolder: string;
 }
 
@@ -57,10 +60,7 @@ function runOnReplica(
   signal: AbortSignal,
 ): Promise<OrderRefusal | null> {
   return withReplica(service.replicas, order, signal, async (replica, placeWanted) => {
-    const [refusal, wanted] = await Promise.all([
-      checkQuery(service.parser, order.sql, tableNames),
-      replica.wanted(),
-    ]);
+    const [refusal, wanted] = await Promise.all([refusalBefore(service, order), replica.wanted()]);
     if (refusal !== null) return refusal;
     await replica.catchUp(wanted, CATCH_UP_MS);
     const transaction = await replica.begin(wanted);
@@ -72,6 +72,14 @@ function runOnReplica(
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
     return refusalOf(failure);
   });
+}
+
+/** Returns why the query may not run, or null. */
+async function refusalBefore(
+  { parser, planner }: SqlService,
+  { orgId, sql, params }: SqlOrder,
+): Promise<OrderRefusal | null> {
+  return (await checkQuery(parser, sql, tableNames)) ?? planner.plan(orgId, sql, params);
 }
 
 /**
@@ -147,20 +155,31 @@ async function sendRows(
 }
 
 /** Writes the pieces as fast as the client reads them. When it resolves, the query has ended. */
-async function writePieces(
-  pieces: AsyncIterable<string>,
+export async function writePieces(
+  pieces: AsyncIterable<string> | Iterable<string>,
   { response, left, placeWanted }: Client,
 ): Promise<void> {
   response.on('error', () => {});
   let waiting = '';
+  /** What the client has read, and how long it may still take, of the current part. */
+  let written = 0;
+  let leftMs = SLOW_CLIENT_MS;
   for await (const piece of pieces) {
     if (response.destroyed) return;
     waiting += piece;
     if (waiting.length < WRITTEN_CHARACTERS) continue;
     if (!response.write(waiting)) {
-      const forget = destroyOnceWanted(response, placeWanted, SLOW_CLIENT_MS);
+      const forget = destroyOnceWanted(response, placeWanted, leftMs);
+      const isWanted = placeWanted.aborted;
+      const beganAtMs = performance.now();
       await once(response, 'drain', { signal: left }).catch(() => {});
       forget();
+      if (isWanted) leftMs -= performance.now() - beganAtMs;
+    }
+    written += waiting.length;
+    if (written >= SLOW_CLIENT_CHARACTERS) {
+      written = 0;
+      leftMs = SLOW_CLIENT_MS;
     }
     waiting = '';
   }

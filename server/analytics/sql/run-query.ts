@@ -186,7 +186,8 @@ function columnsOf(result: DuckDBResult): Pick<StartedQuery, 'columns' | 'types'
   return { columns, types };
 }
 
-function bind(
+/** Binds the parameters of a statement. Throws a QueryFailed if it is not of the type, or if their number is wrong. */
+export function bind(
   statement: DuckDBPreparedStatement,
   type: StatementType,
   parameters: readonly QueryParameter[],

@@ -1,0 +1,99 @@
+// The process that plans queries, on tables with the extreme values of every type. It ends if that takes too much memory.
+
+import { type DuckDBConnection, DuckDBInstance, StatementType } from '@duckdb/node-api';
+import { createReplicaTableSql, type ReplicaTable, replicaTables } from '../replica-tables.ts';
+import { readQueryError } from './query-errors.ts';
+import { bind, type QueryParameter } from './run-query.ts';
+
+export interface PlanOrder {
+  readonly id: number;
+  readonly sql: string;
+  readonly parameters: readonly QueryParameter[];
+}
+
+export interface PlannedReply {
+  readonly id: number;
+  /** False if the query makes DuckDB fail in such a way that the database must be opened again. */
+  readonly isPlanned: boolean;
+}
+
+/** What all queries that are being planned may take together. */
+const MOST_BYTES = 128 * 1024 ** 2;
+/** The process does not get back all memory that it has freed. If it is unused and has this much, it ends. */
+const MOST_UNUSED_BYTES = 32 * 1024 ** 2;
+const LOOK_EVERY_MS = 10;
+
+const settings = {
+  threads: '1',
+  memory_limit: '256MB',
+  errors_as_json: 'true',
+  enable_external_access: 'false',
+  lock_configuration: 'true',
+};
+
+/** The least and the greatest value of each type. With these, DuckDB cannot leave out a part of a plan as without rows. */
+const extremes: Readonly<Record<string, readonly [least: string, greatest: string]>> = {
+  BIGINT: ['-9223372036854775808', '9223372036854775807'],
+  BOOLEAN: ['false', 'true'],
+  DATE: ["'-infinity'", "'infinity'"],
+  DOUBLE: ["'-infinity'", "'nan'"],
+  TIMESTAMPTZ: ["'-infinity'", "'infinity'"],
+  UUID: ["'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'"],
+  VARCHAR: ["''", `'${'\u{10ffff}'.repeat(4)}'`],
+};
+
+function extremeRowsSql({ name, columns }: ReplicaTable): string {
+  const row = (at: 0 | 1): string => `(${columns.map(({ type }) => extremes[type]![at]).join(', ')})`;
+  return `INSERT INTO "${name}" VALUES ${row(0)}, ${row(1)}, (${columns.map(() => 'NULL').join(', ')})`;
+}
+
+const instance = await DuckDBInstance.create(':memory:', settings);
+const first = await instance.connect();
+for (const table of replicaTables) {
+  await first.run(createReplicaTableSql(table));
+  await first.run(extremeRowsSql(table));
+}
+
+/** An exit would wait until DuckDB has planned all queries. */
+const end = (): void => void process.kill(process.pid, 'SIGKILL');
+
+const usedAtFirst = process.memoryUsage.rss();
+const takenBytes = (): number => process.memoryUsage.rss() - usedAtFirst;
+let plannings = 0;
+let isBroken = false;
+setInterval(() => {
+  if (takenBytes() > MOST_BYTES) end();
+}, LOOK_EVERY_MS);
+
+/** DuckDB plans a query with parameters only when their values are there, and EXPLAIN does not run it. */
+async function plan(connection: DuckDBConnection, { sql, parameters }: PlanOrder): Promise<void> {
+  if (parameters.length === 0) {
+    (await connection.prepare(sql)).destroySync();
+    return;
+  }
+  const statement = await connection.prepare(`EXPLAIN ${sql}`);
+  bind(statement, StatementType.EXPLAIN, parameters);
+  await statement.run();
+  statement.destroySync();
+}
+
+async function answer(order: PlanOrder): Promise<void> {
+  plannings++;
+  const connection = await instance.connect();
+  try {
+    await plan(connection, order);
+  } catch (error) {
+    // The replica will say what is wrong with the query.
+    isBroken = ['FATAL', 'INTERNAL'].includes(readQueryError(error, '').type);
+  }
+  connection.disconnectSync();
+  plannings--;
+  const reply: PlannedReply = { id: order.id, isPlanned: !isBroken };
+  process.send!(reply, () => {
+    if (isBroken || (plannings === 0 && takenBytes() > MOST_UNUSED_BYTES)) process.exit(0);
+  });
+}
+
+process.on('message', (order: PlanOrder) => void answer(order));
+process.on('disconnect', end);
+process.send!('ready');
