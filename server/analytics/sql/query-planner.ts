@@ -2,6 +2,7 @@
 // limit does not apply. A query of 1 KB can take minutes and gigabytes, so the process ends instead.
 
 import { type ChildProcess, fork } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import type { OrderRefusal } from '../analytics-orders.ts';
 import type { PlannedReply, PlanOrder } from './planning-process.ts';
@@ -9,6 +10,7 @@ import type { QueryParameter } from './run-query.ts';
 
 /** Ordinary queries take milliseconds. DuckDB plans a query again when it runs, and is stuck after twice this time. */
 const PLAN_WITHIN_MS = 1000;
+const REMEMBERED_QUERIES = 1000;
 
 const tooComplex: OrderRefusal = {
   kind: 'too_large',
@@ -36,6 +38,9 @@ export class QueryPlanner {
   /** The queries that are being planned, the longest first. */
   readonly #plannings = new Map<number, Planning>();
 
+  /** Hashes of queries that were planned, because programs send the same ones again and again. */
+  readonly #planned = new Set<string>();
+
   /** The last query of each organisation. One organisation has one query planned at a time. */
   readonly #last = new Map<string, Promise<OrderRefusal | null>>();
 
@@ -45,14 +50,25 @@ export class QueryPlanner {
   }
 
   /** Resolves to null if the query can be planned, or has an error that DuckDB finds quickly. */
-  plan(orgId: string, sql: string, parameters: readonly QueryParameter[]): Promise<OrderRefusal | null> {
+  async plan(
+    orgId: string,
+    sql: string,
+    parameters: readonly QueryParameter[],
+  ): Promise<OrderRefusal | null> {
+    const digest = hash('sha256', JSON.stringify([sql, parameters]));
+    if (this.#planned.has(digest)) return null;
     const before = this.#last.get(orgId) ?? Promise.resolve();
     const planned = before.then(() => this.#plan(sql, parameters));
     this.#last.set(orgId, planned);
-    void planned.then(() => {
-      if (this.#last.get(orgId) === planned) this.#last.delete(orgId);
-    });
-    return planned;
+    const refusal = await planned;
+    if (this.#last.get(orgId) === planned) this.#last.delete(orgId);
+    if (refusal === null) this.#remember(digest);
+    return refusal;
+  }
+
+  #remember(digest: string): void {
+    if (this.#planned.size >= REMEMBERED_QUERIES) this.#planned.clear();
+    this.#planned.add(digest);
   }
 
   #plan(sql: string, parameters: readonly QueryParameter[]): Promise<OrderRefusal | null> {
