@@ -9,7 +9,11 @@ const STEP_BYTES = 1024;
 
 const isWanted = Symbol('whether the rest is wanted');
 
+/** The index of the parser's callback for the end of the bytes that were read directly. */
+const END_OF_CHUNK = 5;
+
 interface Parser {
+  [END_OF_CHUNK]?: ((...args: unknown[]) => unknown) | null;
   _consumed?: boolean;
   execute?(bytes: Buffer): unknown;
   consume(handle: object): void;
@@ -30,9 +34,15 @@ export function parseInSteps({ _handle: handle }: SteppedSocket): void {
 
 /**
  * Parses the first step of what is read, and keeps the rest until `continueSteps`. Calls `onRest` if there is a rest.
- * When `isKnown` returns true, the rest is parsed as a whole, and afterwards Node parses all that it reads.
+ * When `isKnown` returns true, the rest is parsed as a whole, and afterwards Node parses all that it reads. Calls `onRead`
+ * for everything that is read, which with TLS is a record.
  */
-export function limitSteps(socket: SteppedSocket, isKnown: () => boolean, onRest: () => void): void {
+export function limitSteps(
+  socket: SteppedSocket,
+  isKnown: () => boolean,
+  onRest: () => void,
+  onRead: () => void,
+): void {
   const parser = socket.parser!;
   const restore = (): void => {
     if (parser.execute === parseStep) delete parser.execute;
@@ -41,6 +51,8 @@ export function limitSteps(socket: SteppedSocket, isKnown: () => boolean, onRest
     // Node keeps parsers for later connections, also for those that it opens as a client. After CONNECT, it does so
     // before this connection is closed.
     if (socket.parser !== parser) return execute(bytes);
+    onRead();
+    if (socket.destroyed) return 0;
     const step = isKnown() ? bytes : bytes.subarray(0, STEP_BYTES);
     const isWhole = step.length === bytes.length;
     const isLast = isWhole && isKnown();
@@ -52,6 +64,7 @@ export function limitSteps(socket: SteppedSocket, isKnown: () => boolean, onRest
     } else if (isLast && socket.readableLength === 0 && socket._handle) {
       restore();
       parser._consumed = true;
+      callAtEnd(parser, onRead);
       parser.consume(socket._handle);
     }
     return result;
@@ -60,6 +73,15 @@ export function limitSteps(socket: SteppedSocket, isKnown: () => boolean, onRest
   const execute = parser.execute!.bind(parser);
   parser.execute = parseStep;
   socket.once('close', restore);
+}
+
+/** Node replaces its callback when it uses the parser for another connection. */
+function callAtEnd(parser: Parser, onRead: () => void): void {
+  const { [END_OF_CHUNK]: onEnd } = parser;
+  parser[END_OF_CHUNK] = (...args) => {
+    onRead();
+    return onEnd?.apply(parser, args);
+  };
 }
 
 function keep(socket: SteppedSocket, rest: Buffer): void {

@@ -36,8 +36,15 @@ const NOT_HTTP = -3;
 const MOST_BYTES_OF_NOTHING = 128 * 1024;
 const LOOK_FOR_NOTHING_EVERY_MS = 50;
 
+/**
+ * A client may change the keys of TLS 1.3 at any time, which takes the server about 20 µs and is not seen as data. A
+ * connection that does so more often between two pieces of data is closed. BoringSSL has the same limit.
+ */
+const MOST_KEY_UPDATES = 32;
+
 const owner = Symbol('owner');
 const waitsSinceMs = Symbol('when the connection last began to wait');
+const keyUpdates = Symbol('key updates since data last arrived');
 const bytesAtData = Symbol('bytes read when data last arrived');
 
 interface HttpSocket extends SteppedSocket {
@@ -45,6 +52,7 @@ interface HttpSocket extends SteppedSocket {
   [owner]?: number;
   [waitsSinceMs]?: number;
   [bytesAtData]?: number;
+  [keyUpdates]?: number;
 }
 
 export class ReadLimit {
@@ -83,7 +91,12 @@ export class ReadLimit {
         socket,
         () => socket[owner] !== undefined || this.#withRest.size >= MOST_WITH_REST,
         () => this.#keepRest(socket),
+        () => {
+          this.#limitTurn(socket);
+          if (this.#isTimeOver) endIfNothing(socket);
+        },
       );
+      if (server instanceof TlsServer) socket.on('keylog', () => this.#keyUpdated(socket));
       this.#postponeTimeout(socket);
       this.#stop(socket);
       if (!this.#isTurnEndDue) this.#beginTurn();
@@ -118,13 +131,31 @@ export class ReadLimit {
   dataArrived(from: HttpSocket): void {
     from[owner] ??= NOT_HTTP;
     from[bytesAtData] = from.bytesRead;
+    from[keyUpdates] = 0;
     this.#unread.delete(from);
+    this.#limitTurn(from);
+  }
+
+  /** Stops reading if the time of the turn is over. */
+  #limitTurn(from: HttpSocket): void {
     if (!this.#isTurnEndDue) this.#beginTurn();
     if (!this.#isTimeOver && performance.now() - this.#turnStartedAtMs > TURN_MS) {
       this.#isTimeOver = true;
       for (const socket of this.#notWaiting) if (!this.#unread.has(socket)) this.#stop(socket);
     }
     if (this.#isTimeOver && this.#notWaiting.has(from)) this.#stop(from);
+  }
+
+  /**
+   * Node reports the new key while it decrypts, so the connection must not be destroyed here. Once it is no longer read,
+   * Node decrypts at most 64 KiB more.
+   */
+  #keyUpdated(socket: HttpSocket): void {
+    this.#limitTurn(socket);
+    socket[keyUpdates] = (socket[keyUpdates] ?? 0) + 1;
+    if (socket[keyUpdates] !== MOST_KEY_UPDATES) return;
+    socket._handle?.readStop();
+    setImmediate(() => socket.destroy());
   }
 
   /** Stops looking when no connection is left, so that an idle server does nothing. */
@@ -208,7 +239,6 @@ export class ReadLimit {
     const next = place === 0 ? undefined : this.#takeNew(place === 1 ? this.#newest : null);
     const socket = next ?? this.#takeKnown() ?? this.#takeNew(null);
     if (socket === undefined) return;
-    if (socket[owner] !== undefined) this.#waiting.charge(socket[owner], 1);
     this.#notWaiting.add(socket);
     this.#unread.add(socket);
     if (this.#withRest.delete(socket)) continueSteps(socket);
@@ -219,6 +249,9 @@ export class ReadLimit {
   #takeKnown(): HttpSocket | undefined {
     let socket = this.#waiting.shift();
     while (socket?.destroyed) socket = this.#waiting.shift();
+    // A new connection is not charged, even if its first request was read together with its TLS handshake. Its organisation
+    // would owe more with each connection, and later wait for all others.
+    if (socket !== undefined) this.#waiting.charge(socket[owner]!, 1);
     return socket;
   }
 
