@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
@@ -15,6 +16,8 @@ import { ReadLimit } from './read-limit.ts';
 const timeout = 60_000;
 const BUSY_CONNECTIONS = 300;
 const OTHER = 2;
+const TINY_RECORD_CONNECTIONS = 60;
+const TINY_RECORDS = 2000;
 
 function headOf(owner: number, more = ''): string {
   return `POST / HTTP/1.1\r\nHost: a\r\nX-Owner: ${owner}\r\n${more}\r\n`;
@@ -179,6 +182,46 @@ test(
   },
   (t) => assertReadSoon(t, https, smallChunks),
 );
+
+/**
+ * Opens a TLS connection. Returns its TCP connection, and the TLS records of the text, each with one character. They can
+ * be sent at once, unlike what is written to a TLS connection, which has large records then.
+ */
+async function tinyRecords(t: TestContext, port: number, text: string): Promise<[Socket, Buffer]> {
+  const tcp = connect(port).on('error', () => {});
+  t.after(() => tcp.destroy());
+  let records: Buffer[] | null = null;
+  const passing = new Duplex({
+    read() {},
+    write(bytes: Buffer, _, done) {
+      if (records === null) tcp.write(bytes);
+      else records.push(bytes);
+      done();
+    },
+  });
+  tcp.on('data', (bytes) => passing.push(bytes));
+  const client = connectTls({ socket: passing, rejectUnauthorized: false }).on('error', () => {});
+  await once(client, 'secureConnect');
+  records = [];
+  for (const character of text) await new Promise((done) => client.write(character, done));
+  return [tcp, Buffer.concat(records)];
+}
+
+test('a used connection does not wait for all others with TLS records of one byte that make no request', {
+  skip: https.skip,
+  timeout,
+}, async (t) => {
+  const { port, connected, ask } = await groundOf(t, https);
+  const other = await connected();
+  await ask(other);
+  const unfinished = `GET / HTTP/1.1\r\nX-Long: ${'x'.repeat(TINY_RECORDS)}`;
+  const busy: [Socket, Buffer][] = [];
+  while (busy.length < TINY_RECORD_CONNECTIONS) busy.push(await tinyRecords(t, port, unfinished));
+  for (const [tcp, records] of busy) tcp.write(records);
+  const bytesRead = await ask(other);
+  const sentBytes = busy.reduce((sum, [, records]) => sum + records.length, 0);
+  assert.ok(bytesRead < sentBytes / 2, `${bytesRead} of ${sentBytes} bytes were read before`);
+});
 
 /** Fails unless only the clients that have sent nothing are considered stalled after the server could not read in time. */
 async function assertOnlySilentStall(t: TestContext, { newServer, open }: Transport): Promise<void> {
