@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { type TestContext, test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { newCertificate, withoutOpenssl } from '../test-certificate.ts';
@@ -240,6 +241,26 @@ test('a used connection does not wait for all others with TLS records of one byt
   const bytesRead = await ask(other);
   const sentBytes = busy.reduce((sum, [, records]) => sum + records.length, 0);
   assert.ok(bytesRead < sentBytes / 2, `${bytesRead} of ${sentBytes} bytes were read before`);
+});
+
+test('a connection that changes its TLS keys again and again is closed', {
+  skip: https.skip,
+  timeout,
+}, async (t) => {
+  const { port, accepted } = await groundOf(t, https);
+  const client = spawn('openssl', ['s_client', '-connect', `127.0.0.1:${port}`], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  t.after(() => client.kill());
+  client.stdin.on('error', () => {});
+  let changes = 0;
+  while (accepted[0]?.destroyed !== true && changes < 200) {
+    // OpenSSL changes the keys if it reads this letter at the beginning of its input.
+    client.stdin.write('k\n');
+    changes++;
+    await sleep(20);
+  }
+  assert.ok(changes < 200, 'it is still open');
 });
 
 /** Fails unless only the clients that have sent nothing are considered stalled after the server could not read in time. */
