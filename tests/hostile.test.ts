@@ -917,6 +917,17 @@ function hostileSuite(store: TestStore): void {
       assertRawRefusal(answers[1]!, 400, /not an array/);
       assertRawRefusal(answers[3]!, 400, /not null/);
     });
+
+    test('a CONNECT behind another request is refused after the response to that request', async () => {
+      const connect = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n';
+      const answers = await exchange([headOf({}, 'GET /v1/changes?wait=1 HTTP/1.1') + connect], {
+        answers: 2,
+      });
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [200, 405],
+      );
+    });
   });
 
   test('after all of this the same process responds, has stored nothing and logged no failure', async () => {

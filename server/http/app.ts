@@ -108,7 +108,9 @@ export function buildApp(service: AppDependencies): FastifyInstance {
   app.server.on('connect', (_, socket) => {
     // After CONNECT, Node no longer handles the errors and the end of the connection, so these listeners do.
     socket.on('error', () => socket.destroy()).on('finish', () => socket.destroy());
-    refuseRaw(service, socket as Socket, methodUnknown, securityHeaders);
+    afterResponsesDue(socket as Socket, () =>
+      refuseRaw(service, socket as Socket, methodUnknown, securityHeaders),
+    );
   });
   endStalledConnections(app.server, service.stallTimeoutMs);
   const closeConnections = connectionCloser(app.server, tls !== null);
@@ -267,9 +269,14 @@ function refuseUnparsed(
     else if (hasResponse) endConnection(socket, '');
     else refuseRaw(service, socket, unparsed(error), headers);
   };
-  // If an earlier, complete request still waits for its response, that response is sent first, because the client
-  // matches responses to requests by their order. `end` is prepended to the listeners, because Node's own listener may
-  // close the connection.
+  afterResponsesDue(socket, end);
+}
+
+/**
+ * Calls `end` once no earlier, complete request waits for its response any more, because a client matches responses to
+ * requests by their order. `end` is prepended to the listeners, because Node's own listener may close the connection.
+ */
+function afterResponsesDue(socket: Socket, end: () => void): void {
   const due = lastResponseDue(socket);
   if (due === undefined) end();
   else due.prependOnceListener('finish', end);
