@@ -18,15 +18,19 @@ import { evaluateSegments } from './evaluate-segments.ts';
 const PROMPT_MS = 3000;
 
 async function segmentIn(t: TestContext): Promise<{
-  folder: string;
   store: OpenedStore;
   order: EvaluationOrder;
+  /** Returns replicas of the store, or of one that behaves differently. */
+  replicasOf(store: OpenedStore): Replicas;
   /** Deletes the segment, and asserts that the evaluation then ends soon and without a result. */
   assertEndsWhenDeleted(evaluation: ReturnType<typeof evaluateSegments>): Promise<void>;
 }> {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-evaluation-'));
   const store = await openStore(join(folder, 'store.db'));
+  const opened: Replicas[] = [];
   t.after(async () => {
+    // Replicas may still write to the folder, so it is removed last.
+    for (const replicas of opened) await replicas.close();
     await store.close();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -35,8 +39,12 @@ async function segmentIn(t: TestContext): Promise<{
   const conditionJson = '{"customer":"region","is":"DE"}';
   await store.saveSegment(organisation, 0, { name: 'a', note: null, conditionJson, uses: [] }, 1);
   return {
-    folder,
     store,
+    replicasOf(of) {
+      const replicas = newReplicas(of, folder);
+      opened.push(replicas);
+      return replicas;
+    },
     order: {
       organisation,
       orgId,
@@ -54,7 +62,7 @@ async function segmentIn(t: TestContext): Promise<{
   };
 }
 
-function replicasOf(t: TestContext, store: OpenedStore, folder: string): Replicas {
+function newReplicas(store: OpenedStore, folder: string): Replicas {
   const options = {
     memoryMb: 200,
     temporaryMb: 500,
@@ -62,35 +70,33 @@ function replicasOf(t: TestContext, store: OpenedStore, folder: string): Replica
     temporaryFolder: join(folder, 'tmp'),
     exportFolder: join(folder, 'export'),
   };
-  const replicas = new Replicas(
+  return new Replicas(
     store,
     folder,
     options,
     new CrashSuspects(join(folder, 'process'), assert.fail),
     assert.fail,
   );
-  t.after(() => replicas.close());
-  return replicas;
 }
 
 const { signal } = new AbortController();
 const onStuck = () => assert.fail('the query is stuck');
 
 test('an evaluation that waits for another one ends when its segment is deleted', async (t) => {
-  const { folder, store, order, assertEndsWhenDeleted } = await segmentIn(t);
+  const { store, order, replicasOf, assertEndsWhenDeleted } = await segmentIn(t);
   const { segments } = await store.segments(order.organisation);
   const other = { ...order, segment: segments[0]!.segment, token: randomUUID() };
   assert.ok(await store.beginEvaluation(other, Date.now()));
-  const service = { replicas: replicasOf(t, store, folder), onStuck };
+  const service = { replicas: replicasOf(store), onStuck };
   await assertEndsWhenDeleted(evaluateSegments(service, store, order, signal));
 });
 
 test('an order that is sent again does not wait for the evaluation that ended with its process', async (t) => {
-  const { folder, store, order } = await segmentIn(t);
+  const { store, order, replicasOf } = await segmentIn(t);
   const { segments } = await store.segments(order.organisation);
   const key = { ...order, segment: segments[0]!.segment };
   assert.ok(await store.beginEvaluation(key, Date.now()));
-  const service = { replicas: replicasOf(t, store, folder), onStuck };
+  const service = { replicas: replicasOf(store), onStuck };
   const impatient = { ...order, patienceMs: 0 };
   assert.deepEqual(await evaluateSegments(service, store, impatient, signal), { running: [] });
   const [evaluated] = (await store.segments(order.organisation)).segments;
@@ -98,7 +104,7 @@ test('an order that is sent again does not wait for the evaluation that ended wi
 });
 
 /** Returns a service whose replica waits for its store until it is released. */
-function waitingService(t: TestContext, store: OpenedStore, folder: string) {
+function waitingService({ store, replicasOf }: Awaited<ReturnType<typeof segmentIn>>) {
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   const slow = changed(store, {
@@ -108,7 +114,7 @@ function waitingService(t: TestContext, store: OpenedStore, folder: string) {
       return store.latestEntry(organisation);
     },
   });
-  return { service: { replicas: replicasOf(t, slow, folder), onStuck }, reached, released };
+  return { service: { replicas: replicasOf(slow), onStuck }, reached, released };
 }
 
 function changed(store: OpenedStore, methods: Partial<OpenedStore>): OpenedStore {
@@ -116,16 +122,18 @@ function changed(store: OpenedStore, methods: Partial<OpenedStore>): OpenedStore
 }
 
 test('an evaluation ends when its segment is deleted while it runs', async (t) => {
-  const { folder, store, order, assertEndsWhenDeleted } = await segmentIn(t);
-  const { service, reached, released } = waitingService(t, store, folder);
+  const segment = await segmentIn(t);
+  const { store, order, assertEndsWhenDeleted } = segment;
+  const { service, reached, released } = waitingService(segment);
   const evaluation = evaluateSegments(service, store, order, signal);
   await reached.promise;
   await assertEndsWhenDeleted(evaluation).finally(released.resolve);
 });
 
 test('an evaluation renews its token again only when the store has answered', async (t) => {
-  const { folder, store, order } = await segmentIn(t);
-  const { service, released } = waitingService(t, store, folder);
+  const segment = await segmentIn(t);
+  const { store, order } = segment;
+  const { service, released } = waitingService(segment);
   let renewals = 0;
   const slow = changed(store, {
     async writeMemberChanges(...args) {
@@ -160,10 +168,10 @@ async function addManyChanges(store: OpenedStore, organisation: number, leftAfte
 }
 
 test('an evaluation deletes departures if a segment has too many changes', async (t) => {
-  const { folder, store, order } = await segmentIn(t);
+  const { store, order, replicasOf } = await segmentIn(t);
   const { organisation } = order;
   const known = await addManyChanges(store, organisation, [20, 40, 100, 101, 500]);
-  const service = { replicas: replicasOf(t, store, folder), onStuck };
+  const service = { replicas: replicasOf(store), onStuck };
   assert.deepEqual(await evaluateSegments(service, store, order, signal), { running: [] });
   const [evaluated] = (await store.segments(organisation)).segments;
   assert.equal(evaluated!.failure, null);
@@ -173,12 +181,12 @@ test('an evaluation deletes departures if a segment has too many changes', async
 });
 
 test('an evaluation that cannot delete departures ends, and says why', async (t) => {
-  const { folder, store, order } = await segmentIn(t);
+  const { store, order, replicasOf } = await segmentIn(t);
   await addManyChanges(store, order.organisation, []);
   const failing = changed(store, {
     expireMembershipsUpTo: () => Promise.reject(new Error('the disk is full')),
   });
-  const service = { replicas: replicasOf(t, store, folder), onStuck };
+  const service = { replicas: replicasOf(store), onStuck };
   assert.deepEqual(await evaluateSegments(service, failing, order, signal), { running: [] });
   const [failed] = (await store.segments(order.organisation)).segments;
   assert.match(failed!.failure!.reason, /the disk is full/);
