@@ -51,8 +51,6 @@ export function limitSteps(
     // Node keeps parsers for later connections, also for those that it opens as a client. After CONNECT, it does so
     // before this connection is closed.
     if (socket.parser !== parser) return execute(bytes);
-    onRead();
-    if (socket.destroyed) return 0;
     const step = isKnown() ? bytes : bytes.subarray(0, STEP_BYTES);
     const isWhole = step.length === bytes.length;
     const isLast = isWhole && isKnown();
@@ -67,6 +65,8 @@ export function limitSteps(
       callAtEnd(parser, onRead);
       parser.consume(socket._handle);
     }
+    // The organisation may be known only now, and a connection waits in the line of its organisation.
+    onRead();
     return result;
   };
   delete parser.execute;
