@@ -35,7 +35,10 @@ export interface InteractionPosition {
 export interface InteractionStore {
   writeInteraction(write: InteractionWrite): Promise<Written>;
   interaction(organisation: OrganisationNumber, interactionId: string): Promise<Row | null>;
-  /** Returns a page, newest first by `occurred_at`. Interactions of the same time have a fixed order, which each store chooses. */
+  /**
+   * Returns a page, newest first by `occurred_at`. Interactions of the same time have a fixed order, which each store
+   * chooses.
+   */
   interactions(organisation: OrganisationNumber, page: InteractionPage): Promise<Page<InteractionPosition>>;
   countInteractions(organisation: OrganisationNumber): Promise<number>;
 }

@@ -1,8 +1,9 @@
 // The process that plans queries, on tables with the extreme values of every type. It ends if that takes too much memory.
 
-import { type DuckDBConnection, DuckDBInstance, StatementType } from '@duckdb/node-api';
+import { type DuckDBConnection, StatementType } from '@duckdb/node-api';
 import { createReplicaTableSql, type ReplicaTable, replicaTables } from '../replica-tables.ts';
 import { readQueryError } from './query-errors.ts';
+import { openWithoutData } from './query-parser.ts';
 import { bind, type QueryParameter } from './run-query.ts';
 
 export interface PlanOrder {
@@ -23,14 +24,6 @@ const MOST_BYTES = 128 * 1024 ** 2;
 const MOST_UNUSED_BYTES = 32 * 1024 ** 2;
 const LOOK_EVERY_MS = 10;
 
-const settings = {
-  threads: '1',
-  memory_limit: '256MB',
-  errors_as_json: 'true',
-  enable_external_access: 'false',
-  lock_configuration: 'true',
-};
-
 /** The least and the greatest value of each type. With these, DuckDB cannot leave out a part of a plan as without rows. */
 const extremes: Readonly<Record<string, readonly [least: string, greatest: string]>> = {
   BIGINT: ['-9223372036854775808', '9223372036854775807'],
@@ -47,7 +40,7 @@ function extremeRowsSql({ name, columns }: ReplicaTable): string {
   return `INSERT INTO "${name}" VALUES ${row(0)}, ${row(1)}, (${columns.map(() => 'NULL').join(', ')})`;
 }
 
-const instance = await DuckDBInstance.create(':memory:', settings);
+const instance = await openWithoutData();
 const first = await instance.connect();
 for (const table of replicaTables) {
   await first.run(createReplicaTableSql(table));
@@ -60,7 +53,6 @@ const end = (): void => void process.kill(process.pid, 'SIGKILL');
 const usedAtFirst = process.memoryUsage.rss();
 const takenBytes = (): number => process.memoryUsage.rss() - usedAtFirst;
 let plannings = 0;
-let isBroken = false;
 setInterval(() => {
   if (takenBytes() > MOST_BYTES) end();
 }, LOOK_EVERY_MS);
@@ -80,6 +72,7 @@ async function plan(connection: DuckDBConnection, { sql, parameters }: PlanOrder
 async function answer(order: PlanOrder): Promise<void> {
   plannings++;
   const connection = await instance.connect();
+  let isBroken = false;
   try {
     await plan(connection, order);
   } catch (error) {

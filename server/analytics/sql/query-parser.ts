@@ -10,6 +10,11 @@ const settings = {
   lock_configuration: 'true',
 };
 
+/** Opens a database in memory that has access to nothing else. */
+export function openWithoutData(): Promise<DuckDBInstance> {
+  return DuckDBInstance.create(':memory:', settings);
+}
+
 export class QueryParser {
   #instance: Promise<DuckDBInstance> | null = null;
   /** Each has a connection of its own. To prepare a statement takes as long as to parse a query. */
@@ -32,7 +37,7 @@ export class QueryParser {
   }
 
   async #prepare(): Promise<DuckDBPreparedStatement> {
-    this.#instance ??= DuckDBInstance.create(':memory:', settings);
+    this.#instance ??= openWithoutData();
     const connection = await (await this.#instance).connect();
     return connection.prepare('SELECT json_serialize_sql(?::VARCHAR)');
   }

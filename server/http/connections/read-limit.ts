@@ -38,7 +38,7 @@ const LOOK_FOR_NOTHING_EVERY_MS = 50;
 
 /**
  * A client may change the keys of TLS 1.3 at any time, which takes the server about 20 µs and is not seen as data. A
- * connection that does so more often between two pieces of data is closed. BoringSSL has the same limit.
+ * connection that does so this often between two pieces of data is closed.
  */
 const MOST_KEY_UPDATES = 32;
 
