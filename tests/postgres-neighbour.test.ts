@@ -8,9 +8,11 @@ import pg from 'pg';
 import { issueKey } from '../server/access/keys.ts';
 import { createOrganisation } from '../server/access/organisations.ts';
 import { defaultScopes } from '../server/access/scopes.ts';
+import { tooManyLists, tooManyLookUps, tooManyQueries } from '../server/http/fixed-refusals.ts';
+import { listSlots, lookUpSlots, sqlSlots } from '../server/http/work-slots.ts';
 import { openStore } from '../server/store/open-store.ts';
 import { type TestDatabase, type TestServer, testServer } from '../server/store/postgres/test-server.ts';
-import { type Api, apiOf, type Reply } from './harness/api.ts';
+import { type Api, apiOf, type RefusalBody, type Reply } from './harness/api.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
 import { idOf, leastRecord } from './harness/records.ts';
 import { waitUntil } from './harness/waiting.ts';
@@ -219,6 +221,31 @@ describe('while the statements of another organisation hang', () => {
       async () => (await hanging.api.upload('tags', records)).status === 200,
     );
   });
+
+  const segmentRequests = {
+    'GET /v1/segments/a': [lookUpSlots, tooManyLookUps],
+    'DELETE /v1/segments/a': [lookUpSlots, tooManyLookUps],
+    'POST /v1/segments/a/refresh': [sqlSlots, tooManyQueries],
+    'GET /v1/segments/a/members': [listSlots, tooManyLists],
+    'GET /v1/segments/a/members/5f0c7a4e-2f0e-4a55-9d0c-0f3a6b1c2d3e': [sqlSlots, tooManyQueries],
+    'GET /v1/segments/a/changes': [listSlots, tooManyLists],
+    'GET /v1/reports/recommendations?holdout=a': [sqlSlots, tooManyQueries],
+  } as const;
+  for (const [name, [{ slots, mostWaiting }, { message }]] of Object.entries(segmentRequests)) {
+    test(`only some requests of an organisation wait, and further ones are refused: ${name}`, async () => {
+      const FURTHER = 5;
+      const [hanging] = (await newMembers(1)) as [Member];
+      await holder.query('BEGIN; LOCK TABLE segment_sets, segments IN ACCESS EXCLUSIVE MODE');
+      const [method, path] = name.split(' ') as [string, string];
+      let refused = 0;
+      const requests = Array.from({ length: slots + mostWaiting + FURTHER }, async () => {
+        const { body } = await hanging.api.request<RefusalBody>(path, { method });
+        if (body.message === message) refused++;
+      });
+      await waitUntil('further requests are refused', () => refused >= FURTHER).finally(letGo);
+      await Promise.all(requests);
+    });
+  }
 
   test('or the largest uploads of two others, an organisation uploads hundreds of records as usual', async (t) => {
     const [neighbour, ...hanging] = (await newMembers(3)) as [Member, Member, Member];

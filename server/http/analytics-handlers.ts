@@ -59,13 +59,15 @@ export function getRecommendationReport(service: AppDependencies): Handler {
     if (period instanceof Failure) return refuse(reply, badQuery(`${period.reason}.`));
     const { organisation, orgId } = request.caller!;
     const { holdout = null } = query;
-    if (holdout !== null) {
-      const { segments } = await store.segments(organisation);
-      const names = segments.map(({ name }) => name);
-      if (!names.includes(holdout)) return refuse(reply, noHoldout(holdout, names));
-    }
     const order = { organisation, orgId, ...period, by, holdout, timeoutMs: sqlLimits.sqlTimeoutMs };
-    return passOn(sqlSlots, request, reply, JSON_TYPE, (signal) => analytics.report(order, signal));
+    return passOn(sqlSlots, request, reply, JSON_TYPE, async (signal) => {
+      if (holdout !== null) {
+        const { segments } = await store.segments(organisation);
+        const names = segments.map(({ name }) => name);
+        if (!names.includes(holdout)) return noHoldout(holdout, names);
+      }
+      return analytics.report(order, signal);
+    });
   });
 }
 

@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream';
 import { uuid } from '@headgate/catalogue/kinds/uuid.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Membership, Segment } from '../store/segments.ts';
+import type { Membership } from '../store/segments.ts';
 import { analyticsHandler, refusalOf } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { tooManyQueries } from './fixed-refusals.ts';
@@ -30,12 +30,12 @@ export function getMembers(service: AppDependencies): Handler {
     if (isRefusal(cursor)) return refuse(reply, cursor);
     const type = acceptedType(request.headers, memberTypes);
     if (isRefusal(type)) return refuse(reply, type);
-    const segment = await findSegment(service, request, name);
-    if (isRefusal(segment)) return refuse(reply, segment);
-    if (type === NDJSON_TYPE) return streamMembers(service, request, reply, segment, ndjsonMembers);
-    if (type === CSV_TYPE) return streamMembers(service, request, reply, segment, csvMembers);
+    if (type === NDJSON_TYPE) return streamMembers(service, request, reply, name, ndjsonMembers);
+    if (type === CSV_TYPE) return streamMembers(service, request, reply, name, csvMembers);
     const after = cursor && { customerId: cursor[0]!, enteredSeq: Number(cursor[1]) };
     return sendPage(service, request, reply, async () => {
+      const segment = await findSegment(service, request, name);
+      if (isRefusal(segment)) return segment;
       const { organisation } = request.caller!;
       const page = await service.store.memberships(organisation, segment.segment, after, limit);
       const last = page.length < limit ? undefined : page.at(-1);
@@ -49,13 +49,13 @@ export function getMembers(service: AppDependencies): Handler {
 
 export function explainMember(service: AppDependencies): Handler {
   return analyticsHandler(service, 'analytics:read', [], async (request, reply, { analytics, name }) => {
-    const segment = await findSegment(service, request, name);
-    if (isRefusal(segment)) return refuse(reply, segment);
     const customerId = pathId(request);
-    if (customerId === null) return refuse(reply, noCustomer);
     const { organisation, orgId } = request.caller!;
     const { sqlTimeoutMs: timeoutMs } = service.sqlLimits;
     return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
+      const segment = await findSegment(service, request, name);
+      if (isRefusal(segment)) return refuse(reply, segment);
+      if (customerId === null) return refuse(reply, noCustomer);
       const order = { organisation, orgId, segment: name, customerId, timeoutMs };
       const answer = await analytics.explain(order, leftSignal(request));
       if ('kind' in answer) return refuse(reply, refusalOf(answer));
@@ -85,11 +85,11 @@ export function getMemberChanges(service: AppDependencies): Handler {
       DEFAULT_PAGE_MEMBER_CHANGES,
     );
     if (isRefusal(limit)) return refuse(reply, limit);
-    const segment = await findSegment(service, request, name);
-    if (isRefusal(segment)) return refuse(reply, segment);
     const afterSeq = query.after === undefined ? null : after;
     const { organisation } = request.caller!;
     return sendPage(service, request, reply, async () => {
+      const segment = await findSegment(service, request, name);
+      if (isRefusal(segment)) return segment;
       const read = await service.store.memberChanges(organisation, segment.segment, afterSeq, limit);
       if (read.kind === 'deleted') return noSegment(name, []);
       if (read.kind === 'gone') return changesGone(read.latest);
@@ -112,12 +112,12 @@ function streamMembers(
   service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
-  { segment }: Segment,
+  name: string,
   { contentType, header, line }: MemberFormat,
 ): Promise<FastifyReply> {
   const { store, sqlSlots } = service;
   const { organisation } = request.caller!;
-  const lines = async function* (): AsyncIterable<string> {
+  const lines = async function* (segment: number): AsyncIterable<string> {
     if (header !== '') yield header;
     for (let last: Membership | null = null; ; ) {
       const page: readonly Membership[] = await store.memberships(
@@ -132,9 +132,11 @@ function streamMembers(
       last = page.at(-1)!;
     }
   };
-  return inTurn(sqlSlots, tooManyQueries, request, reply, async () =>
-    reply.type(contentType).send(Readable.from(lines())),
-  );
+  return inTurn(sqlSlots, tooManyQueries, request, reply, async () => {
+    const found = await findSegment(service, request, name);
+    if (isRefusal(found)) return refuse(reply, found);
+    return reply.type(contentType).send(Readable.from(lines(found.segment)));
+  });
 }
 
 interface MemberFormat {

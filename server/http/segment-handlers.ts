@@ -19,7 +19,7 @@ import type { Segment, SegmentSet } from '../store/segments.ts';
 import { analyticsHandler, passOn, refusalOf } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { badBody, readJsonBody } from './body/read-json-body.ts';
-import { tooManyQueries } from './fixed-refusals.ts';
+import { tooManyLookUps, tooManyQueries } from './fixed-refusals.ts';
 import { type Handler, sendPage } from './read-handlers.ts';
 import { isRefusal, JSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { inTurn } from './work-slots.ts';
@@ -41,7 +41,9 @@ export function getSegments(service: AppDependencies): Handler {
 
 export function getSegment(service: AppDependencies): Handler {
   return analyticsHandler(service, 'analytics:read', [], (request, reply, { name }) =>
-    sendSegment(service, request, reply, name),
+    inTurn(service.lookUpSlots, tooManyLookUps, request, reply, () =>
+      sendSegment(service, request, reply, name),
+    ),
   );
 }
 
@@ -85,25 +87,27 @@ export function putSegment(service: AppDependencies): Handler {
 }
 
 export function deleteSegment(service: AppDependencies): Handler {
-  return analyticsHandler(service, 'analytics:write', [], async (request, reply, { name }) => {
-    const refusal = await changeSegments(service, request, async ({ revision, segments }) => {
-      if (!segments.some((segment) => segment.name === name)) return noSegment(name, segments);
-      const failure = whyNotDeleted(name, segments);
-      if (failure !== null) return { refusal: 'conflict', message: `${capitalised(failure.reason)}.` };
-      return service.store.deleteSegment(request.caller!.organisation, revision, name);
-    });
-    return refusal === null ? reply.code(204).send() : refuse(reply, refusal);
-  });
+  return analyticsHandler(service, 'analytics:write', [], (request, reply, { name }) =>
+    inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
+      const refusal = await changeSegments(service, request, async ({ revision, segments }) => {
+        if (!segments.some((segment) => segment.name === name)) return noSegment(name, segments);
+        const failure = whyNotDeleted(name, segments);
+        if (failure !== null) return { refusal: 'conflict', message: `${capitalised(failure.reason)}.` };
+        return service.store.deleteSegment(request.caller!.organisation, revision, name);
+      });
+      return refusal === null ? reply.code(204).send() : refuse(reply, refusal);
+    }),
+  );
 }
 
 export function postRefresh(service: AppDependencies): Handler {
-  return analyticsHandler(service, 'analytics:write', [], async (request, reply, { analytics, name }) => {
-    const segment = await findSegment(service, request, name);
-    if (isRefusal(segment)) return refuse(reply, segment);
-    return inTurn(service.sqlSlots, tooManyQueries, request, reply, () =>
-      evaluateAndSend(service, analytics, request, reply, name),
-    );
-  });
+  return analyticsHandler(service, 'analytics:write', [], (request, reply, { analytics, name }) =>
+    inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
+      const segment = await findSegment(service, request, name);
+      if (isRefusal(segment)) return refuse(reply, segment);
+      return evaluateAndSend(service, analytics, request, reply, name);
+    }),
+  );
 }
 
 /**
@@ -129,6 +133,7 @@ const manyChanges: Refusal = {
   headers: { 'Retry-After': '1' },
 };
 
+/** Reads all segments of the organisation. The request must have a slot, because there may be many of them. */
 export async function findSegment(
   { store }: AppDependencies,
   request: FastifyRequest,

@@ -32,7 +32,7 @@ export const uploadSlots: WorkSlotsOptions = { slots: 16, mostWaiting: 1000, lon
 /** The slots for pages of lists. There is only one, because the serving thread serialises pages one after the other. */
 export const listSlots: WorkSlotsOptions = { slots: 1, mostWaiting: 100, longestWaitMs: 30_000 };
 /**
- * The slots for single records and interactions. A record with the longest texts is 256 KiB of JSON. The serving thread
+ * The slots for single records, interactions and segments. A record with the longest texts is 256 KiB of JSON. The serving thread
  * takes four milliseconds to read and serialise it.
  */
 export const lookUpSlots: WorkSlotsOptions = { slots: 8, mostWaiting: 1000, longestWaitMs: 30_000 };
