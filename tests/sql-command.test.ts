@@ -2,12 +2,17 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
-import { BrokenOffError, HeadgateClient } from '@headgate/client/client.ts';
+import { BrokenOffError, HeadgateClient, RefusedError, UnreachableError } from '@headgate/client/client.ts';
+import { whyFailed } from '../server/cli/connect.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
 import { type Api, apiOf } from './harness/api.ts';
 import { commandLine } from './harness/headgate.ts';
@@ -86,7 +91,7 @@ describe('headgate sql', () => {
       assert.deepEqual([exitCode, err], [0, '']);
       return out;
     };
-    assert.equal(await run('csv'), 'n,t\r\n0,"a, b"\r\n1,"a, b"\r\n');
+    assert.equal(await run('csv'), 'n,t\n0,"a, b"\n1,"a, b"\n');
     assert.equal(await run('ndjson'), '{"n":0,"t":"a, b"}\n{"n":1,"t":"a, b"}\n');
     const { rows, truncated } = JSON.parse(await run('json')) as { rows: unknown; truncated: boolean };
     const expected = [
@@ -110,12 +115,12 @@ describe('headgate sql', () => {
     assert.match(refused.err, /result\.csv exists already; .*--force/);
     assert.equal(await folder.read('result.csv'), 'precious');
     assert.equal((await sql('SELECT 1 AS n', '--out', 'result.csv', '--force')).exitCode, 0);
-    assert.equal(await folder.read('result.csv'), 'n\r\n1\r\n');
+    assert.equal(await folder.read('result.csv'), 'n\n1\n');
     assert.equal((await sql('SELECT 1 AS n', '--out', 'result.ndjson.gz')).exitCode, 0);
     const packed = await readFile(join(folder.path, 'result.ndjson.gz'));
     assert.equal(gunzipSync(packed).toString(), '{"n":1}\n');
     const toOutput = await sql('SELECT 1 AS n', '--format', 'csv', '--out', '/dev/stdout');
-    assert.equal(toOutput.out, 'n\r\n1\r\n');
+    assert.equal(toOutput.out, 'n\n1\n');
     for (const [args, sentence] of [
       [['--out', 'result'], /"result" is not clear; give --format csv\|ndjson\|parquet\|json/],
       [['--out', 'other.csv', '--format', 'ndjson'], /has the name of a csv file, and the format is ndjson/],
@@ -146,6 +151,44 @@ describe('headgate sql', () => {
     await assert.rejects(new Response(stream).bytes(), BrokenOffError);
   });
 
+  test('says why it waits if the server responds that it cannot run the query at the moment', async (t) => {
+    const { folder } = await newSetting(t);
+    let isFirst = true;
+    const proxy = createServer(async ({ url, headers, method }, response) => {
+      if (url === '/v1/sql' && isFirst) {
+        isFirst = false;
+        const body = { error: 'Service Unavailable', message: 'The disk is full.', request_id: randomUUID() };
+        response.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '0' });
+        response.end(JSON.stringify(body));
+        return;
+      }
+      const body = method === 'POST' ? JSON.stringify({ sql: 'SELECT 5 AS n' }) : null;
+      const answer = await fetch(`${running.headgate.url}${url}`, {
+        method: method!,
+        body,
+        headers: { Authorization: headers.authorization!, 'Content-Type': 'application/json' },
+      });
+      response.writeHead(answer.status, { 'Content-Type': answer.headers.get('Content-Type')! });
+      response.end(await answer.text());
+    });
+    proxy.listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    t.after(() => proxy.close());
+    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const { exitCode, out, err } = await folder.run('sql', 'SELECT 5 AS n', '--url', url);
+    assert.equal(exitCode, 0, err);
+    assert.match(out, /^n\n.*5/s);
+    assert.match(err, /^retrying, because http.* failed: 503 The disk is full\.$/m);
+  });
+
+  test('asks whether the server is running only if it has not answered', () => {
+    const refusal = { status: 503, error: '', message: 'The disk is full.', requestId: null, details: [] };
+    const answered = new UnreachableError('it failed', 1, new RefusedError(refusal, false));
+    assert.equal(whyFailed(answered, 'http://a'), 'it failed');
+    const silent = new UnreachableError('it failed', 1, new TypeError('fetch failed'));
+    assert.equal(whyFailed(silent, 'http://a'), 'it failed. Is the server running there?');
+  });
+
   test('a stream says what its query has seen', async (t) => {
     const { api, folder } = await newSetting(t);
     const { HEADGATE_URL: url, HEADGATE_KEY: apiKey } = folder.environment;
@@ -166,7 +209,7 @@ describe('headgate sql', () => {
     const behindProxy = new HeadgateClient({ url: url!, apiKey: apiKey!, fetch: withoutHeader });
     const { as_of, stream } = await behindProxy.sqlStream('SELECT 1 AS n', [], 'csv');
     assert.equal(as_of, null);
-    assert.equal(await new Response(stream).text(), 'n\r\n1\r\n');
+    assert.equal(await new Response(stream).text(), 'n\n1\n');
   });
 
   test('reads the query from a file or from standard input', async (t) => {
@@ -174,11 +217,11 @@ describe('headgate sql', () => {
     await folder.write('empty.sql', '\n');
     await folder.write('query.sql', '-- A comment\nSELECT ? AS n;\n');
     const { out } = await sql('--file', 'query.sql', '--format', 'csv', '--param', '7');
-    assert.equal(out, 'n\r\n7\r\n');
+    assert.equal(out, 'n\n7\n');
     const [program, ...args] = commandLine(['sql', '--file', '-', '--format', 'csv']);
     const started = promisify(execFile)(program!, args, { env: { ...process.env, ...folder.environment } });
     started.child.stdin!.end('SELECT 8 AS n');
-    assert.equal((await started).stdout, 'n\r\n8\r\n');
+    assert.equal((await started).stdout, 'n\n8\n');
     for (const [args, sentence] of [
       [[], /sql needs QUERY, or --file FILE/],
       [[' '], /^headgate: the query is empty$/m],
@@ -203,7 +246,7 @@ describe('headgate sql', () => {
       '--format',
       'csv',
     );
-    const types = out.split('\r\n')[1]!.replaceAll('"', '').split(',');
+    const types = out.split('\n')[1]!.replaceAll('"', '').split(',');
     const text = 'VARCHAR';
     assert.deepEqual(
       types,

@@ -1,6 +1,6 @@
 // `headgate changes`: prints the changes after a position, and follows them.
 
-import { AbortedError, type ChangesPage, HeadgateError, type RetryNotice } from '@headgate/client/client.ts';
+import { AbortedError, type ChangesPage, HeadgateError } from '@headgate/client/client.ts';
 import { Failure } from '../failure.ts';
 import type { Call } from './call.ts';
 import { connect } from './connect.ts';
@@ -22,12 +22,9 @@ export async function changes(call: Call): Promise<ExitCode> {
   if (reason !== null) return failed(io, reason);
 
   const follow = isOn('follow');
-  const onRetry = ({ attempt, reason: why }: RetryNotice): void => {
-    if (attempt === 1) io.err(`retrying, because ${server.url} failed: ${why}`);
-  };
   let position = after;
   return untilSignal(async (signal) => {
-    const pages = server.client.changes({ after, type, follow, signal, onRetry });
+    const pages = server.client.changes({ after, type, follow, signal, onRetry: server.onRetry });
     try {
       await writeToOutput(
         linesOf(pages, (next) => {

@@ -9,6 +9,7 @@ import {
   GoneError,
   HeadgateClient,
   RefusedError,
+  type RetryNotice,
   UnauthorizedError,
   UnreachableError,
 } from '@headgate/client/client.ts';
@@ -28,6 +29,8 @@ export interface Server {
   /** The id of the API key, which is not secret. */
   readonly keyId: string;
   readonly client: HeadgateClient;
+  /** Tells the user why a command waits, once for each call of the client. */
+  readonly onRetry: (retry: RetryNotice) => void;
   /** Returns a sentence if the server cannot be reached or does not accept the key, otherwise null. */
   whyNotServing(): Promise<string | null>;
 }
@@ -45,6 +48,9 @@ export async function connect({ io, option }: Call, command: string): Promise<Se
     url,
     keyId,
     client: new HeadgateClient(options),
+    onRetry({ attempt, reason }) {
+      if (attempt === 1) io.err(`retrying, because ${url} failed: ${reason}`);
+    },
     async whyNotServing() {
       const retry = { patienceMs: FIRST_PATIENCE_MS };
       const impatient = new HeadgateClient({ ...options, retry, requestTimeoutMs: FIRST_TIMEOUT_MS });
@@ -106,7 +112,10 @@ export function whyFailed(error: unknown, url: string): string {
       `position is beyond the last entry, ${error.latest}. To start over, export everything: headgate export all DIR`
     );
   }
-  if (error instanceof UnreachableError) return `${error.message}. Is the server running there?`;
+  if (error instanceof UnreachableError) {
+    const hasAnswered = error.cause instanceof RefusedError;
+    return hasAnswered ? error.message : `${error.message}. Is the server running there?`;
+  }
   if (error instanceof BrokenOffError) {
     return `the result from ${url} is not complete: the query failed, or the connection was lost`;
   }

@@ -21,7 +21,11 @@ export async function reportRecommendations(call: Call): Promise<ExitCode> {
   if (reason !== null) return failed(io, reason);
   return untilSignal(async (signal) => {
     try {
-      const report = await server.client.recommendationsReport({ ...filters, signal });
+      const report = await server.client.recommendationsReport({
+        ...filters,
+        signal,
+        onRetry: server.onRetry,
+      });
       if (isOn('json')) return printJson(io, report);
       // Without a terminal there is no limit, so that no column is left out.
       const widthCharacters = io.outWidthCharacters ?? Number.POSITIVE_INFINITY;

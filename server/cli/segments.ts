@@ -6,6 +6,7 @@ import {
   type Condition,
   type HeadgateClient,
   HeadgateError,
+  type ReadOptions,
   RefusedError,
   type Segment,
   type SegmentMember,
@@ -38,8 +39,8 @@ interface GivenCondition {
 
 export async function listSegments(call: Call): Promise<ExitCode> {
   const { io, isOn } = call;
-  return withServer(call, 'list', async ({ client }, signal) => {
-    const segments = await client.segments({ signal });
+  return withServer(call, 'list', async ({ client }, control) => {
+    const segments = await client.segments(control);
     if (isOn('json')) return printJson(io, segments);
     if (segments.length === 0) io.out('There are no segments.');
     else printLines(io, listText(segments, io.nowMs()));
@@ -50,8 +51,8 @@ export async function listSegments(call: Call): Promise<ExitCode> {
 export async function showSegment(call: Call): Promise<ExitCode> {
   const { io, args, isOn } = call;
   const name = args[0]!;
-  return withServer(call, 'show', async ({ client }, signal) => {
-    const segment = await client.getSegment(name, { signal });
+  return withServer(call, 'show', async ({ client }, control) => {
+    const segment = await client.getSegment(name, control);
     if (segment === null) return noSegment(io, client, name);
     if (isOn('json')) return printJson(io, segment);
     printLines(io, segmentText(segment, io.nowMs(), widthOf(io)));
@@ -61,9 +62,9 @@ export async function showSegment(call: Call): Promise<ExitCode> {
 
 export async function previewSegment(call: Call): Promise<ExitCode> {
   const { io, args, isOn } = call;
-  return withServer(call, 'preview', ({ client }, signal) =>
+  return withServer(call, 'preview', ({ client }, control) =>
     withCondition(io, args[0]!, async ({ condition }) => {
-      const preview = await client.previewSegment(condition, { signal });
+      const preview = await client.previewSegment(condition, control);
       if (isOn('json')) return printJson(io, preview);
       printLines(io, previewText(condition, preview, widthOf(io)));
       return exitCodes.done;
@@ -74,10 +75,10 @@ export async function previewSegment(call: Call): Promise<ExitCode> {
 export async function saveSegment(call: Call): Promise<ExitCode> {
   const { io, args, option } = call;
   const [name, file] = args as readonly [string, string];
-  return withServer(call, 'save', ({ client }, signal) =>
+  return withServer(call, 'save', ({ client }, control) =>
     withCondition(io, file, async ({ condition, note }) => {
       const definition = { condition, note: option('note') ?? note };
-      return showEvaluated(call, await client.saveSegment(name, definition, { signal }), 'saved');
+      return showEvaluated(call, await client.saveSegment(name, definition, control), 'saved');
     }),
   );
 }
@@ -85,8 +86,8 @@ export async function saveSegment(call: Call): Promise<ExitCode> {
 export async function refreshSegment(call: Call): Promise<ExitCode> {
   const { io, args } = call;
   const name = args[0]!;
-  return withServer(call, 'refresh', async ({ client }, signal) => {
-    const segment = await client.refreshSegment(name, { signal });
+  return withServer(call, 'refresh', async ({ client }, control) => {
+    const segment = await client.refreshSegment(name, control);
     return segment === null ? noSegment(io, client, name) : showEvaluated(call, segment, 'evaluated');
   });
 }
@@ -94,8 +95,8 @@ export async function refreshSegment(call: Call): Promise<ExitCode> {
 export async function deleteSegment(call: Call): Promise<ExitCode> {
   const { io, args, isOn } = call;
   const name = args[0]!;
-  return withServer(call, 'delete', async ({ client }, signal) => {
-    if (!(await client.deleteSegment(name, { signal }))) return noSegment(io, client, name);
+  return withServer(call, 'delete', async ({ client }, control) => {
+    if (!(await client.deleteSegment(name, control))) return noSegment(io, client, name);
     if (isOn('json')) return printJson(io, { name, deleted: true });
     io.out(`deleted the segment ${name}, its members and their changes`);
     return exitCodes.done;
@@ -105,10 +106,10 @@ export async function deleteSegment(call: Call): Promise<ExitCode> {
 export async function explainMember(call: Call): Promise<ExitCode> {
   const { io, args, isOn } = call;
   const [name, customerId] = args as readonly [string, string];
-  return withServer(call, 'why', async ({ client }, signal) => {
-    const segment = await client.getSegment(name, { signal });
+  return withServer(call, 'why', async ({ client }, control) => {
+    const segment = await client.getSegment(name, control);
     if (segment === null) return noSegment(io, client, name);
-    const explanation = await client.explainMember(name, customerId, { signal });
+    const explanation = await client.explainMember(name, customerId, control);
     if (explanation === null) {
       return failed(io, `there is no customer ${quote(customerId)}, or the customer is deleted`);
     }
@@ -142,8 +143,8 @@ export async function listMembers(call: Call): Promise<ExitCode> {
     const known = Object.keys(memberFormats).join(', ');
     return misused(io, `--format must be one of ${known}, not ${quote(given)}`);
   }
-  return withServer(call, 'members', async ({ client, url }, signal) => {
-    const members = client.segmentMembers(args[0]!, { signal, pageSize: MEMBERS_AT_ONCE });
+  return withServer(call, 'members', async ({ client, url }, control) => {
+    const members = client.segmentMembers(args[0]!, { ...control, pageSize: MEMBERS_AT_ONCE });
     try {
       await writeToOutput(memberPieces(members, memberFormats[given]!));
     } catch (error) {
@@ -174,7 +175,7 @@ async function* memberPieces(
 async function withServer(
   call: Call,
   command: string,
-  use: (server: Server, signal: AbortSignal) => Promise<ExitCode>,
+  use: (server: Server, control: ReadOptions) => Promise<ExitCode>,
 ): Promise<ExitCode> {
   const { io } = call;
   const server = await connect(call, `segments ${command}`);
@@ -183,7 +184,7 @@ async function withServer(
   if (reason !== null) return failed(io, reason);
   return untilSignal(async (signal) => {
     try {
-      return await use(server, signal);
+      return await use(server, { signal, onRetry: server.onRetry });
     } catch (error) {
       if (error instanceof AbortedError) return failed(io, 'it was interrupted');
       if (isAboutSegment(error)) return failed(io, error.message);

@@ -64,7 +64,8 @@ export async function sql(call: Call): Promise<ExitCode> {
   return untilSignal(async (signal) => {
     try {
       if (choices.format === 'table') {
-        showTable(io, await server.client.sql(query.sql, query.params, { signal }));
+        const control = { signal, onRetry: server.onRetry };
+        showTable(io, await server.client.sql(query.sql, query.params, control));
         return exitCodes.done;
       }
       return await passOn(io, server, query, choices, signal);
@@ -162,12 +163,12 @@ function warnIfIncomplete(io: Io, asOf: AsOf | null): void {
 
 async function passOn(
   io: Io,
-  { client }: Server,
+  { client, onRetry }: Server,
   { sql, params }: Query,
   { format, destination, isPacked, mayReplace }: Exclude<Choices, { format: 'table' }>,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const { stream: result, as_of } = await client.sqlStream(sql, params, format, { signal });
+  const { stream: result, as_of } = await client.sqlStream(sql, params, format, { signal, onRetry });
   if (destination === null) await writeToOutput(result);
   else if (destination.isStream) await writeTo(destination.path, 'a', result, isPacked);
   else {

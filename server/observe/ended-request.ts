@@ -59,7 +59,7 @@ export interface EndedRequest {
   readonly route: string;
   /** Null if the client disconnected before the response began. */
   readonly status: number | null;
-  /** True if the client disconnected before the whole response was sent. */
+  /** True if the connection ended before the whole response was sent: the client left, or a query failed late. */
   readonly isCutOff: boolean;
   readonly isProbe: boolean;
   readonly orgId: string | null;

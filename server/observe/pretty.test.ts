@@ -35,7 +35,7 @@ test('a request is shown in one short line', () => {
       { ...ended, status: null, isCutOff: true, summary: null, durationMs: 1.23 },
       false,
     ),
-    '09:30:00.000 --- POST /v1/data/shops cut off by the client acme 1.2 ms\n',
+    '09:30:00.000 --- POST /v1/data/shops cut off acme 1.2 ms\n',
   );
   assert.equal(
     prettyRequest(

@@ -18,7 +18,7 @@ export function prettyRequest(time: string, ended: EndedRequest, hasColours: boo
     method.padEnd(4),
     type === null ? route : route.replace('{type}', type),
     ...(summary === null ? (code === null ? [] : [code]) : [wordsOf(summary)]),
-    ...(isCutOff ? [paint('yellow', 'cut off by the client')] : []),
+    ...(isCutOff ? [paint('yellow', 'cut off')] : []),
     ...(orgId === null ? [] : [paint('dim', orgId)]),
     paint('dim', `${durationMs < 10 ? durationMs.toFixed(1) : durationMs.toFixed(0)} ms`),
   ];

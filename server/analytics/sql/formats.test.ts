@@ -164,7 +164,7 @@ test('every type of value has its form in JSON and CSV', async () => {
     assert.equal(text.slice(text.indexOf('"rows":') + 7, text.indexOf(',"row_count"')), `[[${inJson}]]`, sql);
     JSON.parse(text);
     assert.equal(await render(`SELECT ${sql} AS v`, renderNdjson), `{"v":${inJson}}\n`, sql);
-    assert.equal(await render(`SELECT ${sql} AS v`, renderCsv), `v\r\n${inCsv}\r\n`, sql);
+    assert.equal(await render(`SELECT ${sql} AS v`, renderCsv), `v\n${inCsv}\n`, sql);
   }
 });
 
@@ -195,7 +195,7 @@ test('columns with the same name stay apart in NDJSON, and names are escaped', a
     await render('SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS "x""y,z"', renderNdjson),
     '{"a":1,"a_2":2,"a_2_2":3,"x\\"y,z":4}\n',
   );
-  assert.equal(await render('SELECT 1 AS a, 2 AS a, 4 AS "x""y,z"', renderCsv), 'a,a,"x""y,z"\r\n1,2,4\r\n');
+  assert.equal(await render('SELECT 1 AS a, 2 AS a, 4 AS "x""y,z"', renderCsv), 'a,a,"x""y,z"\n1,2,4\n');
 });
 
 test('nulls and texts of every length keep their places in large results', async () => {
@@ -226,7 +226,7 @@ test('any text is the same after it was rendered and read', async () => {
       const line = texts.map((value) =>
         value === '' || /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value,
       );
-      assert.ok(csv.endsWith(`\r\n${line.join(',')}\r\n`));
+      assert.ok(csv.endsWith(`\n${line.join(',')}\n`));
     }),
     { numRuns: 100 },
   );

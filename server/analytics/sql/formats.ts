@@ -49,13 +49,13 @@ export async function* renderNdjson(query: RunningQuery): AsyncGenerator<string>
 
 /** Yields a line with the names of the columns, and one line per row. */
 export async function* renderCsv(query: RunningQuery): AsyncGenerator<string> {
-  yield `${query.columns.map(({ name }) => csvText(name)).join(',')}\r\n`;
+  yield `${query.columns.map(({ name }) => csvText(name)).join(',')}\n`;
   yield* renderRows(query, csvColumn, (columns, row) => {
     let text = '';
     for (let column = 0; column < columns.length; column++) {
       text += column === 0 ? columns[column]![row]! : `,${columns[column]![row]!}`;
     }
-    return `${text}\r\n`;
+    return `${text}\n`;
   });
 }
 

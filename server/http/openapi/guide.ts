@@ -192,7 +192,11 @@ ${table(
     ['Problems reported for a record', '20', 'only counted'],
     ['Further problems of an upload', '5,000', 'only counted'],
     ['Uploads at once', String(uploadSlots.slots), 'they wait, then [503](#status-503)'],
-    ['Single records and segments read at once', String(lookUpSlots.slots), 'they wait, then [503](#status-503)'],
+    [
+      'Single records and segments read at once',
+      String(lookUpSlots.slots),
+      'they wait, then [503](#status-503)',
+    ],
     ['Pages of lists at once', String(listSlots.slots), 'they wait, then [503](#status-503)'],
     ['Unanswered requests on a connection', String(MOST_UNANSWERED_REQUESTS), 'the connection is closed'],
     ['A page of a list', `about ${inUnits(PAGE_BYTES)}`, 'the rest is on the next page'],
