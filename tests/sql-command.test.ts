@@ -222,6 +222,7 @@ describe('headgate sql', () => {
     const started = promisify(execFile)(program!, args, { env: { ...process.env, ...folder.environment } });
     started.child.stdin!.end('SELECT 8 AS n');
     assert.equal((await started).stdout, 'n\n8\n');
+    assert.equal((await sql('-- A = comment\nSELECT 9 AS n', '--format', 'csv')).out, 'n\n9\n');
     for (const [args, sentence] of [
       [[], /sql needs QUERY, or --file FILE/],
       [[' '], /^headgate: the query is empty$/m],

@@ -167,6 +167,11 @@ export function readCommandLine(args: readonly string[]): Given | Failure {
     if (token.kind === 'positional') words.push(token.value);
     if (token.kind !== 'option') continue;
     const { name, rawName, value, inlineValue } = token;
+    // An SQL query may begin with a comment.
+    if (/^--\s/.test(rawName)) {
+      words.push(args[token.index]!);
+      continue;
+    }
     const option = Object.hasOwn(options, name) ? options[name]! : null;
     if (option === null) {
       const near = nearName(name, Object.keys(options));

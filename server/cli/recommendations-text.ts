@@ -43,11 +43,12 @@ const activityColumns: readonly Column<TouchFigures<WindowFigures>>[] = [
   },
 ];
 
+/** A rate means little without its interval and the number of episodes, so these are left out last. */
 const windowColumns: readonly Column<WindowFigures | OrganicWindowFigures>[] = [
-  { heading: 'EPISODES', cell: ({ episodes }) => shown(episodes), rank: 4 },
+  { heading: 'EPISODES', cell: ({ episodes }) => shown(episodes), rank: 6 },
   { heading: 'CONVERTED', cell: ({ converted }) => shown(converted), rank: 3 },
-  { heading: 'PURCHASES', cell: ({ purchases }) => shown(purchases), rank: 7 },
-  { heading: 'AMOUNT', cell: ({ amount }) => money(amount), rank: 6 },
+  { heading: 'PURCHASES', cell: ({ purchases }) => shown(purchases), rank: 5 },
+  { heading: 'AMOUNT', cell: ({ amount }) => money(amount), rank: 4 },
   { heading: 'SAVINGS', cell: ({ savings }) => money(savings), rank: 0 },
   { heading: 'STRICT', cell: ({ strict_purchases }) => shown(strict_purchases), rank: 1 },
   {
@@ -60,7 +61,7 @@ const windowColumns: readonly Column<WindowFigures | OrganicWindowFigures>[] = [
     heading: '95 % INTERVAL',
     cell: ({ rate_low, rate_high }) =>
       rate_low === null ? '' : `${percent(rate_low)} – ${percent(rate_high)}`,
-    rank: 5,
+    rank: 7,
   },
 ];
 

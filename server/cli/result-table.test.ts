@@ -48,6 +48,12 @@ test('long texts are cut evenly, but numbers are not', () => {
   assert.equal(isCut, true);
 });
 
+test('a date is shown as a whole, or not at all', () => {
+  const columns = [text('name'), { name: 'day', type: 'DATE' }];
+  const { lines } = resultTable({ columns, rows: [['n'.repeat(50), '2026-05-01']] }, 20);
+  assert.equal(lines[2], `${'n'.repeat(7)}…  2026-05-01`);
+});
+
 test('columns for which there is no room are named', () => {
   const columns = Array.from({ length: 10 }, (_, at) => text(`column ${at}`));
   const { lines, leftOut } = resultTable({ columns, rows: [columns.map(() => 'value')] }, 30);

@@ -20,7 +20,7 @@ interface Column {
   readonly isCut: boolean;
   /** The width of the longest cell. */
   readonly wanted: number;
-  /** Numbers are not cut, because what is left of them would look like another number. */
+  /** Numbers and dates are not cut, because what is left of them would look like another value. */
   readonly least: number;
 }
 
@@ -73,7 +73,7 @@ function columnOf({ name, type }: SqlColumn, values: readonly unknown[]): Column
     isNumber,
     isCut: cells.some((cell, at) => cell !== whole[at]),
     wanted,
-    least: isNumber ? wanted : Math.min(wanted, LEAST_WIDTH),
+    least: isNumber || type === 'DATE' ? wanted : Math.min(wanted, LEAST_WIDTH),
   };
 }
 
