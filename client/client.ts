@@ -293,9 +293,12 @@ export class HeadgateClient {
     });
   }
 
-  /** Resolves to the upload with this request id and why records were rejected, or to null if there is none. */
-  getUpload(requestId: string, options: ReadOptions = {}): Promise<UploadEntryWithCauses | null> {
-    const path = `v1/uploads/${encodeURIComponent(requestId)}`;
+  /**
+   * Resolves to the upload with this request id or this number (`seq`), and why records were rejected. Resolves to null if
+   * there is none.
+   */
+  getUpload(id: string | number, options: ReadOptions = {}): Promise<UploadEntryWithCauses | null> {
+    const path = `v1/uploads/${encodeURIComponent(id)}`;
     return this.#connection.call({ path, read: itemReader<UploadEntryWithCauses>('request_id'), ...options });
   }
 

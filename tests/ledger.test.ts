@@ -295,16 +295,42 @@ forEachStore((store) => {
       const writer = await running.headgate.anotherKey(org_id, ['data:write:tags']);
       const writing = apiOf(running.headgate.url, writer.key);
       assert.equal((await writing.request('/v1/changes')).status, 403);
-      const { uploads } = await uploadsOf(writing);
-      assert.deepEqual(
-        uploads.map(({ type }) => type),
-        ['tags'],
-      );
-      const path = `/v1/uploads/${uploads[0]!.request_id}`;
-      assert.equal((await writing.request(path)).status, 403, 'another key has sent it');
-      assert.equal((await narrow.request(path)).status, 200);
-      const own = await receiptOf(writing, 'tags', [{}]);
-      assert.equal((await writing.request(`/v1/uploads/${own.request_id}`)).status, 200);
+    });
+
+    test('an upload is found by its request id and by its number', async () => {
+      const api = await running.newApi();
+      await api.upload('tags', tags(1));
+      const { request_id, seq } = await receiptOf(api, 'tags', [{}]);
+      const byId = await api.request(`/v1/uploads/${request_id}`);
+      assert.equal(byId.status, 200);
+      assert.deepEqual((await api.request(`/v1/uploads/${seq}`)).body, byId.body);
+      for (const id of ['0', '3', '-1', '02', '2.0', '999999999999999', '9'.repeat(20)]) {
+        assert.equal((await api.request(`/v1/uploads/${id}`)).status, 404, id);
+      }
+    });
+
+    test('a key that may only write sees only its own uploads and its own usage', async () => {
+      const { key, org_id } = await running.headgate.newKey();
+      const api = apiOf(running.headgate.url, key);
+      const others = await receiptOf(api, 'tags', tags(1));
+      const path = `/v1/uploads/${others.request_id}`;
+      const reader = await running.headgate.anotherKey(org_id, ['data:read:tags']);
+      assert.equal((await apiOf(running.headgate.url, reader.key).request(path)).status, 200);
+      for (const scopes of [['data:write:tags'], ['data:write:tags', 'data:read:shops']]) {
+        const writer = await running.headgate.anotherKey(org_id, scopes);
+        const writing = apiOf(running.headgate.url, writer.key);
+        assert.deepEqual((await uploadsOf(writing)).uploads, []);
+        assert.equal((await writing.request(path)).status, 404);
+        const own = await receiptOf(writing, 'tags', [{}]);
+        const seen = (await uploadsOf(writing)).uploads.map(({ request_id }) => request_id);
+        assert.deepEqual(seen, [own.request_id]);
+        assert.equal((await writing.request(`/v1/uploads/${own.request_id}`)).status, 200);
+        const { body } = await writing.request<{ usage: object[] }>('/v1/usage?by=key');
+        assert.deepEqual(
+          body.usage.map((of) => (of as { key_id: string }).key_id),
+          [writer.key_id],
+        );
+      }
     });
 
     test('refuses positions that it does not have, and says how to start over', async () => {

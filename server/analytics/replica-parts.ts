@@ -99,6 +99,7 @@ export async function entryAt(source: Source, seq: number): Promise<LedgerEntry 
 
 const everyEntry = {
   types: uploadTypeNames,
+  own: null,
   status: null,
   keyId: null,
   fromMs: null,

@@ -178,7 +178,7 @@ for (const databases of testDatabases) {
       const entries = (
         await replicated('SELECT seq, request_id::VARCHAR FROM uploads ORDER BY seq DESC')
       ).map(([seq, requestId]) => [Number(seq), requestId]);
-      const page = { types: uploadTypeNames, status: null, keyId: null, fromMs: null, toMs: null };
+      const page = { types: uploadTypeNames, own: null, status: null, keyId: null, fromMs: null, toMs: null };
       const ledger = await store.entries(organisation, { ...page, before: null, limit: 1000 });
       assert.deepEqual(
         entries,

@@ -276,8 +276,8 @@ export const commands: readonly Command[] = [
     words: ['uploads', 'show'],
     args: [
       {
-        name: 'REQUEST_ID',
-        help: 'The request id, as `uploads list` and the response to the upload show it.',
+        name: 'UPLOAD',
+        help: 'Its request id or the number of its entry, as `uploads list` and the response to the upload show them.',
       },
     ],
     options: ['json', 'url', 'key-file'],
@@ -473,7 +473,7 @@ export const commands: readonly Command[] = [
     summary: 'Write sample data of every type, for trials and measurements.',
     details:
       'Writes one file per type, named so that `headgate load` accepts it; interactions are always NDJSON. A ' +
-      'customer has about 10 transactions and 5 interactions in two years. There is one shop for every 100 ' +
+      'customer has about 10 transactions and 7 interactions in two years. There is one shop for every 100 ' +
       'customers, with a minimum of 60 and a maximum of 5000. All references are valid. The same customers, seed ' +
       'and date produce the same records on every machine.',
     examples: [

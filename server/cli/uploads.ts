@@ -48,10 +48,10 @@ export async function listUploads(call: Call): Promise<ExitCode> {
 
 export async function showUpload(call: Call): Promise<ExitCode> {
   const { io, args, isOn } = call;
-  const requestId = args[0]!;
+  const id = args[0]!;
   return withServer(call, 'uploads show', async ({ client }) => {
-    const upload = await client.getUpload(requestId);
-    if (upload === null) return failed(io, `there is no upload with the request id ${quote(requestId)}`);
+    const upload = await client.getUpload(id);
+    if (upload === null) return failed(io, `there is no upload with the request id or number ${quote(id)}`);
     if (isOn('json')) return printJson(io, upload);
     for (const line of linesOf(upload)) io.out(line);
     return exitCodes.done;

@@ -6,7 +6,6 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import {
   INTERACTIONS,
   isUploadTypeName,
-  recordTypeNames,
   type UploadTypeName,
   uploadTypeNames,
 } from '@headgate/catalogue/record-types.ts';
@@ -56,25 +55,23 @@ const keyIdPattern = /^[0-9A-Za-z-]{1,64}$/;
 
 type Actions = 'read' | 'read or write';
 
-/** Returns the types for which the key has a scope. */
-function typesOf({ scopes }: Pick<ApiKey, 'scopes'>, actions: Actions): readonly UploadTypeName[] {
-  const mayWrite = actions === 'read or write';
-  const types: UploadTypeName[] = recordTypeNames.filter(
-    (type) => permits(scopes, 'data:read', type) || (mayWrite && permits(scopes, 'data:write', type)),
-  );
-  if (permits(scopes, 'interactions:read') || (mayWrite && permits(scopes, 'interactions:write'))) {
-    types.push(INTERACTIONS);
-  }
-  return types;
+function mayRead({ scopes }: Pick<ApiKey, 'scopes'>, type: UploadTypeName): boolean {
+  return type === INTERACTIONS ? permits(scopes, 'interactions:read') : permits(scopes, 'data:read', type);
 }
 
-/** Returns the types that the request asks for, or a refusal if the key must not see them. */
+function mayWrite({ scopes }: Pick<ApiKey, 'scopes'>, type: UploadTypeName): boolean {
+  return type === INTERACTIONS ? permits(scopes, 'interactions:write') : permits(scopes, 'data:write', type);
+}
+
+/** Returns the types that the request asks for, or a refusal if the key has no scope for them. */
 export function allowedTypes(
   caller: Pick<ApiKey, 'scopes'>,
   actions: Actions,
   wanted: string | undefined,
 ): readonly UploadTypeName[] | Refusal {
-  const types = typesOf(caller, actions);
+  const types = uploadTypeNames.filter(
+    (type) => mayRead(caller, type) || (actions === 'read or write' && mayWrite(caller, type)),
+  );
   if (wanted === undefined) {
     return types.length > 0
       ? types
@@ -85,6 +82,14 @@ export function allowedTypes(
   }
   if (types.includes(wanted)) return [wanted];
   return { refusal: 'forbidden', message: `This key lacks a scope to ${actions} ${wanted}.` };
+}
+
+/**
+ * A key sees the uploads of the types that it may read. Of those that it may only write, it sees its own: the key of a
+ * web page must not show everybody what the organisation uploads.
+ */
+function maySee(caller: ApiKey, { type, keyId }: Pick<LedgerEntry, 'type' | 'keyId'>): boolean {
+  return mayRead(caller, type) || (mayWrite(caller, type) && keyId === caller.keyId);
 }
 
 export function getUploads(service: AppDependencies): Handler {
@@ -106,9 +111,12 @@ export function getUploads(service: AppDependencies): Handler {
     if (isRefusal(limit)) return refuse(reply, limit);
     const before = query.cursor === undefined ? null : readSeqCursor(query.cursor);
     if (isRefusal(before)) return refuse(reply, before);
-    const { organisation } = request.caller!;
+    const caller = request.caller!;
+    const { organisation } = caller;
+    const readable = types.filter((type) => mayRead(caller, type));
+    const own = { keyId: caller.keyId, types: types.filter((type) => !mayRead(caller, type)) };
     return sendPage(service, request, reply, async () => {
-      const page = { types, status, keyId: query.key_id ?? null, fromMs, toMs, before, limit };
+      const page = { types: readable, own, status, keyId: query.key_id ?? null, fromMs, toMs, before, limit };
       const { entries, next } = await service.store.entries(organisation, page);
       const names = await keyNames(service, organisation);
       return {
@@ -125,23 +133,31 @@ export function getUpload(service: AppDependencies): Handler {
     if (isRefusal(query)) return refuse(reply, query);
     const types = allowedTypes(request.caller!, 'read or write', undefined);
     if (isRefusal(types)) return refuse(reply, types);
-    const id = pathId(request);
-    const { organisation, keyId } = request.caller!;
+    const { organisation } = request.caller!;
     return inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
-      const entry = id && (await service.store.entry(organisation, id));
-      if (!entry || !types.includes(entry.type)) return refuse(reply, noSuchUpload);
-      // Causes quote values of records, which a key that only writes may see only if it has sent them.
-      const lack = entry.keyId === keyId ? [] : allowedTypes(request.caller!, 'read', entry.type);
-      if (isRefusal(lack)) return refuse(reply, lack);
+      const requestId = pathId(request) ?? (await requestIdOf(service, request));
+      const entry = requestId === null ? null : await service.store.entry(organisation, requestId);
+      if (entry === null || !maySee(request.caller!, entry)) return refuse(reply, noSuchUpload);
       const causes = JSON.parse(entry.causesJson ?? '[]') as readonly Cause[];
       return reply.send({ ...shownUpload(entry, await keyNames(service, organisation)), causes });
     });
   };
 }
 
+/** Returns the request id of the entry whose number is in the path, or null if there is none. */
+async function requestIdOf({ store }: AppDependencies, request: FastifyRequest): Promise<string | null> {
+  const { id } = request.params as { readonly id: string };
+  if (!/^[1-9]\d{0,14}$/.test(id)) return null;
+  const seq = Number(id);
+  const any = { types: uploadTypeNames, own: null, status: null, keyId: null, fromMs: null, toMs: null };
+  const page = { ...any, before: seq + 1, limit: 1 };
+  const [entry] = (await store.entries(request.caller!.organisation, page)).entries;
+  return entry?.seq === seq ? entry.requestId : null;
+}
+
 export const noSuchUpload: Refusal = {
   refusal: 'not_found',
-  message: 'There is no upload with this request id in your organisation.',
+  message: 'There is no upload with this request id or number that your key may see.',
 };
 
 async function keyNames(
@@ -331,7 +347,7 @@ export function getUsage(service: AppDependencies): Handler {
     const { organisation } = request.caller!;
     return sendPage(service, request, reply, async () => {
       const all = await service.store.usage(organisation, from, to);
-      const usage = all.filter(({ type }) => types.includes(type));
+      const usage = all.filter((one) => maySee(request.caller!, one));
       return { from, to, by, ...summedUsage(usage, by, await keyNames(service, organisation)) };
     });
   };

@@ -101,9 +101,11 @@ const statusSql: Readonly<Record<UploadStatus, string>> = {
 
 /** Returns the conditions of a filter. `given` returns the SQL of a parameter with the value. */
 export function filterSql(filter: EntryFilter, given: (value: Value) => string): readonly string[] {
-  const { types, status, keyId, fromMs, toMs } = filter;
+  const { types, own, status, keyId, fromMs, toMs } = filter;
+  const isOf = (some: readonly string[]): string =>
+    some.length === 0 ? 'false' : `type IN (${some.map(given).join(', ')})`;
   return [
-    `type IN (${types.map(given).join(', ')})`,
+    own === null ? isOf(types) : `(${isOf(types)} OR (key_id = ${given(own.keyId)} AND ${isOf(own.types)}))`,
     ...(status === null ? [] : [statusSql[status]]),
     ...(keyId === null ? [] : [`key_id = ${given(keyId)}`]),
     ...(fromMs === null ? [] : [`received_at_ms >= ${given(fromMs)}`]),

@@ -115,6 +115,7 @@ function rowsIn({ columnsJson }: ColumnarRows): readonly Row[] {
 
 const everyEntry: EntryPage = {
   types: followedTypes,
+  own: null,
   status: null,
   keyId: null,
   fromMs: null,
@@ -878,6 +879,14 @@ for (const { name, open } of testStores) {
         [{ status: 'error' }, ({ rejected, received }) => rejected > 0 && rejected === received],
         [{ status: 'partial' }, ({ rejected, received }) => rejected > 0 && rejected < received],
         [{ keyId: 'key 2' }, ({ keyId }) => keyId === 'key 2'],
+        [
+          { types: ['shops'], own: { keyId: 'key 1', types: ['tags'] } },
+          ({ type, keyId }) => type === 'shops' || (type === 'tags' && keyId === 'key 1'),
+        ],
+        [
+          { types: [], own: { keyId: 'key 1', types: ['tags'] } },
+          ({ type, keyId }) => type === 'tags' && keyId === 'key 1',
+        ],
         [{ fromMs: untilMs }, ({ receivedAtMs }) => receivedAtMs >= untilMs],
         [{ toMs: untilMs }, ({ receivedAtMs }) => receivedAtMs < untilMs],
         [

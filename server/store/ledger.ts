@@ -42,6 +42,8 @@ export function uploadStatusOf({ received, rejected }: LedgerEntry): UploadStatu
 
 export interface EntryFilter {
   readonly types: readonly UploadTypeName[];
+  /** Entries of these types are also listed, but only those of the key. */
+  readonly own: { readonly keyId: string; readonly types: readonly UploadTypeName[] } | null;
   readonly status: UploadStatus | null;
   readonly keyId: string | null;
   /** Bounds on the time of receipt: `fromMs` is included, `toMs` is not. */

@@ -264,7 +264,7 @@ describe('a plan', () => {
   };
 
   test('produces the same records on every machine', () => {
-    assert.equal(digestOf(samplePlan(1, 100, UNTIL_DAY)), '81ad437913dc8e30');
+    assert.equal(digestOf(samplePlan(1, 100, UNTIL_DAY)), '6ea266692ffc7fe8');
   });
 
   test('with another seed produces other ids, and with another day other times', () => {

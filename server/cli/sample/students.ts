@@ -12,6 +12,8 @@ type Interaction = SampleRecords['user-interactions'];
 
 /** The average number of purchases of a student who is a member during the whole history. */
 const PURCHASES_SCALE = 15;
+const LONGEST_THINKING_DAYS = 20;
+const MOST_LOOKS = 6;
 const MOST_PURCHASES = 400;
 const MOST_SHOPS = 6;
 const OFFER_SHARE = 0.85;
@@ -76,7 +78,7 @@ export class Students {
       this.#putTransaction(student, purchase);
       this.#addEventsAround(student, purchase, events);
     }
-    if (purchases.length === 0) this.#addEventsOfLooking(student, events);
+    this.#addEventsOfLooking(student, events);
     events.sort((one, other) => one.atMs - other.atMs);
     for (const { interaction } of events) this.#put('user-interactions', interaction);
     this.#putFavourites(student, purchases);
@@ -201,15 +203,20 @@ export class Students {
   /** Adds the interactions before a purchase, and sometimes after it. */
   #addEventsAround(student: Student, { shop, atMs, offer, branch }: Purchase, events: Event[]): void {
     const random = this.#random;
-    const recommendation = random.chance(0.15) ? random.uuid() : null;
-    const viewedMs = atMs - random.integer(2, 40) * MINUTE_MS;
+    const recommendation = this.#recommendation();
+    // Some students think about it for days.
+    const daysOfStay = dayOf(atMs, this.#plan.historyMs) - student.firstDay;
+    const thinkingDays = random.chance(0.3)
+      ? random.integer(0, Math.min(LONGEST_THINKING_DAYS, daysOfStay))
+      : 0;
+    const viewedMs = atMs - thinkingDays * DAY_MS - random.integer(2, 40) * MINUTE_MS;
     if (random.chance(0.06)) {
       const isTag = random.chance(0.6);
       const id = random.oneOf(isTag ? shop.tags : shop.keywords);
       const filteredMs = viewedMs - random.integer(5, 300) * 1000;
       events.push(this.#event(student, filteredMs, 'FILTER_CLICK', isTag ? 'TAG' : 'KEYWORD', id));
     }
-    if (random.chance(0.24)) {
+    if (random.chance(0.12)) {
       events.push(this.#event(student, viewedMs, 'PAGE_VIEW', 'SHOP', shop.id, recommendation));
     }
     if (offer === null) return;
@@ -224,15 +231,23 @@ export class Students {
     }
   }
 
-  /** Adds the interactions of a student who has bought nothing. */
+  /** Adds interactions after which the student usually buys nothing. */
   #addEventsOfLooking(student: Student, events: Event[]): void {
+    const random = this.#random;
     const { here, firstDay, lastDay } = student;
     if (firstDay > lastDay) return;
-    const shop = here.shops[0]!;
-    for (let looks = this.#random.integer(0, 3); looks > 0; looks--) {
+    for (let looks = random.integer(0, MOST_LOOKS); looks > 0; looks--) {
+      const shop = random.oneOfRanked(here.shops);
       const atMs = this.#momentMs(shop.trade.rhythm, firstDay, lastDay);
-      events.push(this.#event(student, atMs, 'PAGE_VIEW', 'SHOP', shop.id));
+      const isOpen = atMs >= shop.openedMs && atMs < (shop.closedMs ?? Infinity);
+      if (isOpen) {
+        events.push(this.#event(student, atMs, 'PAGE_VIEW', 'SHOP', shop.id, this.#recommendation()));
+      }
     }
+  }
+
+  #recommendation(): string | null {
+    return this.#random.chance(0.15) ? this.#random.uuid() : null;
   }
 
   #event(

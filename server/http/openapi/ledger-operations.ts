@@ -49,7 +49,8 @@ function ledgerOperation(scopes: readonly Action[], kind: 'read' | 'read or writ
 
 const readers: readonly Action[] = ['data:read', 'interactions:read'];
 const readersAndWriters: readonly Action[] = [...readers, 'data:write', 'interactions:write'];
-const seen = 'A key sees the types for which it has a scope to read or write.';
+const seen =
+  'A key sees the types for which it has a scope to read. Of the types that it may only write, it sees what it has sent itself.';
 
 const problems = flawedProblems('shops');
 const entry: LedgerEntry = {
@@ -110,7 +111,12 @@ export function getUpload(): Operation {
     operationId: 'getUpload',
     summary: 'Get an upload',
     description: `Returns an upload, and why records were rejected. ${seen}`,
-    parameters: [idParameter('The `request_id` of the upload.', exampleIds.request)],
+    parameters: [
+      {
+        ...idParameter('The `request_id` or the `seq` of the upload.', exampleIds.request),
+        schema: { type: 'string' },
+      },
+    ],
     responses: {
       200: found('The upload.', 'UploadWithCauses', 'upload', 'Upload', {
         ...uploadExample,
