@@ -169,8 +169,17 @@ forEachStore((store) => {
 
   test('a JSON response has a limited number of rows, the other formats have none', async () => {
     const api = await server.newApi();
-    const { rows, row_count, truncated } = await query(api, 'SELECT range FROM range(12345)');
+    const sql = 'SELECT range FROM range(12345)';
+    const { rows, row_count, truncated } = await query(api, sql);
     assert.deepEqual([rows.length, row_count, truncated], [10_000, 10_000, true]);
+    const numbers = Array.from({ length: 12_345 }, (_, n) => n);
+    const linesOf = async (accept: string): Promise<string[]> =>
+      (await api.request('/v1/sql', { body: { sql }, headers: { accept } })).text.trimEnd().split(/\r?\n/);
+    assert.deepEqual(await linesOf('text/csv'), ['range', ...numbers.map(String)]);
+    assert.deepEqual(
+      await linesOf('application/x-ndjson'),
+      numbers.map((range) => JSON.stringify({ range })),
+    );
   });
 
   test('a client that leaves ends its query', async () => {
