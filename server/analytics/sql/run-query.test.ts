@@ -276,6 +276,34 @@ test('a Parquet file has the rows of the query', async () => {
   }
 });
 
+/** Writes the rows of a query to a Parquet file. Returns how it went, and the file as text in SQL. */
+async function writeFileOf(name: string, sql: string) {
+  const path = join(replica.exportFolder, `${name}.parquet`);
+  const written = await onConnection((connection) =>
+    writeParquet(connection, sql, [], path, { withinMs: 10_000 }),
+  );
+  return { written, file: `'${path.replaceAll("'", "''")}'` };
+}
+
+test('a Parquet file can have far more rows than fit into memory', async () => {
+  const { written } = await writeFileOf('many', 'SELECT * FROM transactions, range(1000)');
+  assert.deepEqual(written, { kind: 'written', rowCount: 3_000_000 });
+});
+
+test('a Parquet file has the rows in the order that the query asks for', async () => {
+  const halves = 'SELECT range AS n FROM range(300000) UNION ALL SELECT range + 300000 FROM range(300000)';
+  for (const sql of [
+    `${halves} ORDER BY n`,
+    `SELECT n FROM (${halves}) WHERE n>-1order--\nBY n;`,
+    `WITH ordered AS (${halves} Order By n) FROM ordered`,
+  ]) {
+    const { written, file } = await writeFileOf('ordered', sql);
+    assert.deepEqual(written, { kind: 'written', rowCount: 600_000 });
+    const misplaced = `SELECT count(*) FROM read_parquet(${file}, file_row_number = true) WHERE n <> file_row_number`;
+    assert.deepEqual(await rowsOf(misplaced), [[0n]], sql);
+  }
+});
+
 test('a Parquet file that cannot be written is a failure with the position in the query', async () => {
   const write = (sql: string, limits: Partial<QueryLimits> = {}) =>
     onConnection((connection) =>

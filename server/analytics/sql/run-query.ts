@@ -101,8 +101,9 @@ export async function writeParquet(
   const prefix = 'COPY (';
   const hasSemicolon = sql.includes(';');
   const inner = hasSemicolon ? await withoutSemicolons(connection, sql) : sql;
+  const options = `FORMAT parquet, COMPRESSION zstd${mayHaveOrder(sql) ? '' : ', PRESERVE_ORDER false'}`;
   // The line feed ends a comment at the end of the query.
-  const copy = `${prefix}${inner}\n) TO '${path.replaceAll("'", "''")}' (FORMAT parquet, COMPRESSION zstd)`;
+  const copy = `${prefix}${inner}\n) TO '${path.replaceAll("'", "''")}' (${options})`;
   const clock = new QueryClock(connection, copy, limits);
   try {
     const statement = await clock.wait(() => connection.prepare(copy));
@@ -120,6 +121,14 @@ export async function writeParquet(
     const position = failure.position - prefix.length;
     return { ...failure, position: hasSemicolon || position < 0 || position > sql.length ? null : position };
   }
+}
+
+/**
+ * Returns whether a query may contain ORDER BY. If not, its file has any order: to keep the order of a table, DuckDB would
+ * collect the rows in memory. PRESERVE_ORDER false would ignore ORDER BY too. A digit may stand directly before the word.
+ */
+function mayHaveOrder(sql: string): boolean {
+  return /(?<![a-z_])order(?!\w)/i.test(sql);
 }
 
 /** A semicolon ends a statement, so a query in parentheses cannot contain one. DuckDB writes the query without it. */
