@@ -23,6 +23,11 @@ function mostEditsFor(given: string): number {
   return given.length > 40 ? 0 : Math.max(1, Math.floor(given.length / 3));
 }
 
+/** Ends a message with a full stop, unless it already ends with the question of a hint. */
+export function sentence(message: string): string {
+  return message.endsWith('?') ? message : `${message}.`;
+}
+
 /** Returns how many letters of `a` must be added, removed, replaced or swapped with their neighbour to get `b`. */
 function editsBetween(a: string, b: string): number {
   let beforeLast: number[] = [];

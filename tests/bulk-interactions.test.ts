@@ -138,8 +138,10 @@ forEachStore((store) => {
   });
 
   it('the path for uploads says where interactions are read', async () => {
-    const { status, body } = await api.request('/v1/data/interactions');
-    assert.equal(status, 404);
-    assert.equal(body.message, 'Interactions are read at GET /user-interactions.');
+    for (const name of ['interactions', 'user-interactions']) {
+      const { status, body } = await api.request(`/v1/data/${name}`);
+      assert.equal(status, 404);
+      assert.equal(body.message, 'Interactions are read at GET /user-interactions.');
+    }
   });
 });

@@ -355,7 +355,7 @@ describe('headgate export', () => {
     await folder.write('taken/tags.ndjson', 'of yesterday');
     const refused = await folder.run('export', 'all', 'taken');
     assert.equal(refused.exitCode, 1);
-    assert.match(refused.err, /taken\/tags\.ndjson exists already/);
+    assert.match(refused.err, /taken\/tags\.ndjson exists already; name another folder, or give --force/);
     assert.deepEqual(await folder.names('taken'), ['tags.ndjson']);
     const forced = await folder.run('export', 'all', 'taken', '--force');
     assert.equal(forced.exitCode, 0, forced.err);
@@ -367,7 +367,10 @@ describe('headgate export', () => {
     assert.ok(!(await folder.names('gone')).includes('position'));
     const wrong = await folder.run('export', 'tags', '--since', 'yesterday');
     assert.equal(wrong.exitCode, 2);
-    assert.match(wrong.err, /--since must be a position/);
+    assert.match(
+      wrong.err,
+      /--since must be a position.*; for a date, .*`headgate uploads list --to DATE --limit 1`/,
+    );
     const reader = await newSetting(t, running.headgate, ['data:read:tags']);
     const limited = await reader.folder.run('export', 'all', 'some');
     assert.equal(limited.exitCode, 1);

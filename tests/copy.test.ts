@@ -134,7 +134,7 @@ test('a difference between the databases is shown, and the command fails', async
   const different = failed.stdout.split('\n').filter((line) => line.endsWith('DIFFERENT'));
   assert.equal(different.length, 1, failed.stdout);
   assert.match(different[0]!, /^acme +tags +(\d+) +(\d+) +DIFFERENT$/);
-  assert.match(failed.stderr, /^headgate: 1 of \d+ comparisons differ; [^\n]+\n$/m);
+  assert.match(failed.stderr, /^headgate: 1 of \d+ comparisons differ; .*Stop all writers [^\n]+\n$/m);
 
   const asJson = await failedHeadgate([...copyArgs(source, target.url), '--json'], {});
   assert.equal(asJson.exitCode, 1);
@@ -142,6 +142,31 @@ test('a difference between the databases is shown, and the command fails', async
     (JSON.parse(asJson.stdout) as Compared[]).filter(({ equal }) => !equal).map(({ part }) => part),
     ['tags'],
   );
+});
+
+test('a target whose ledger has entries of its own cannot be made equal, and the command says so', async () => {
+  const { key } = await fillByServer(source);
+  await runHeadgate(copyArgs(source, target.url), process.env);
+  const tags = [leastRecord('tags')];
+  const uploadTo = async (database: string): Promise<void> => {
+    const headgate = await startHeadgate(database);
+    try {
+      assert.equal((await apiOf(headgate.url, key).upload('tags', tags)).status, 200);
+    } finally {
+      await headgate.stop();
+    }
+  };
+  const assertSaid = async (): Promise<void> => {
+    const { exitCode, stderr } = await failedHeadgate(copyArgs(source, target.url), {});
+    assert.equal(exitCode, 1);
+    assert.match(stderr, /the ledger of the target has entries .* Copy into an empty database\n$/);
+    assert.doesNotMatch(stderr, /again/);
+  };
+  await uploadTo(target.url);
+  await assertSaid();
+  // The ledgers have the same number of entries, and different last ones.
+  await uploadTo(source);
+  await assertSaid();
 });
 
 describe('a copy that is interrupted', () => {

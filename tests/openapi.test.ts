@@ -62,6 +62,26 @@ describe('the API description', () => {
     assert.equal(new Set(ids).size, ids.length);
   });
 
+  it('lists every type that the header Accept can ask for', () => {
+    const api = new DescribedApi(JSON.parse(kept));
+    const types = ['application/json', 'application/x-ndjson', 'text/csv', 'application/vnd.apache.parquet'];
+    const several = api.operations.flatMap((described) => {
+      const content = Object.keys(api.response(described, 200)?.content ?? {});
+      return content.length > 1 ? [[described.operation.operationId, content.toSorted()]] : [];
+    });
+    assert.deepEqual(Object.fromEntries(several), {
+      listChanges: types.slice(0, 2),
+      listMembers: types.slice(0, 3),
+      runSql: types.toSorted(),
+    });
+    // An operation that can refuse the header must say what it offers.
+    const refusing = api.operations.filter((described) => api.response(described, 406) !== null);
+    assert.deepEqual(
+      refusing.map(({ operation }) => operation.operationId),
+      several.map(([operationId]) => operationId),
+    );
+  });
+
   it('names the configured limits', async () => {
     const { document } = await DescribedApi.of(small.headgate.url);
     const upload = document.components.schemas.ShopUpload as {

@@ -348,6 +348,7 @@ forEachStore((store) => {
       const [near, far] = problemsOf(body);
       assert.match(near!.message, /did you mean region\?/);
       assert.doesNotMatch(far!.message, /did you mean/);
+      assert.match(body.batches[0]!.data.error!, /did you mean region\?$/);
     });
   });
 

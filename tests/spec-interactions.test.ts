@@ -133,6 +133,26 @@ forEachStore((store) => {
       ]);
     });
 
+    it('suggests a similar name, or the request that takes the field', async () => {
+      const messageFor = async (field: string): Promise<string> => {
+        const { status, body } = await api.record<RefusalBody>(leastInteraction(items, { [field]: 'x' }));
+        assert.equal(status, 400);
+        return body.message;
+      };
+      const start = 'The interaction was not recorded:';
+      assert.equal(
+        await messageFor('platfrom'),
+        `${start} platfrom is not a field of this type; did you mean platform?`,
+      );
+      assert.equal(await messageFor('colour'), `${start} colour is not a field of this type.`);
+      for (const field of ['interaction_id', 'created']) {
+        assert.equal(
+          await messageFor(field),
+          `${start} ${field} is not a field of this type; only POST /v1/data/interactions takes it.`,
+        );
+      }
+    });
+
     it('is 400 for a body that is not an object', async () => {
       for (const body of ['null', '7', '"PAGE_VIEW"', 'true', '[]', '[{}]']) {
         const reply = await api.request<RefusalBody>('/user-interactions', { body });

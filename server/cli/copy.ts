@@ -33,13 +33,22 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   if (comparisons instanceof Failure) return failed(io, comparisons);
   if (isOn('json')) printJson(io, comparisons.map(asJson));
   else for (const row of columns(tableOf(comparisons))) io.out(row);
-  const different = comparisons.filter(({ isEqual }) => !isEqual).length;
-  if (different === 0) return exitCodes.done;
-  return failed(
-    io,
-    `${different} of ${comparisons.length} comparisons differ; was one of the databases written to during the copy? ` +
-      'Stop all writers and run the same command again',
-  );
+  const different = comparisons.filter(({ isEqual }) => !isEqual);
+  if (different.length === 0) return exitCodes.done;
+  const counts = `${different.length} of ${comparisons.length} comparisons differ`;
+  return failed(io, `${counts}; ${different.some(hasOwnEntries) ? diverged : writtenMeanwhile}`);
+}
+
+const diverged =
+  'the ledger of the target has entries that the source does not have, and they are never replaced. ' +
+  'Copy into an empty database';
+const writtenMeanwhile =
+  'was one of the databases written to during the copy? Stop all writers and run the same command again. ' +
+  'If that does not help, copy into an empty database';
+
+/** A ledger that differs although nothing is missing in the target. If the source was written to, some would be. */
+function hasOwnEntries({ part, fromCount, toCount }: Comparison): boolean {
+  return part === 'ledger' && toCount >= fromCount;
 }
 
 function isSame(from: string, to: string): boolean {

@@ -178,7 +178,7 @@ function destinationsIn(
   }
   const destinations = new Map<string, Destination>();
   for (const name of [...loadOrder.map((type) => `${type}.${format}`), POSITION_FILE]) {
-    const destination = destinationOf(join(folder, name), mayReplace);
+    const destination = destinationOf(join(folder, name), mayReplace, 'folder');
     if (destination instanceof Failure) return destination;
     destinations.set(name, destination);
   }

@@ -53,10 +53,16 @@ export interface Destination {
   readonly path: string;
   /** Whether `out` is a pipe or a device. Then no temporary file is used. */
   readonly isStream: boolean;
+  /** What the user can choose instead. */
+  readonly another: 'file' | 'folder';
 }
 
 /** Returns where the export is written, or a Failure if it cannot be written there. */
-export function destinationOf(out: string, mayReplace: boolean): Destination | Failure {
+export function destinationOf(
+  out: string,
+  mayReplace: boolean,
+  another: 'file' | 'folder' = 'file',
+): Destination | Failure {
   try {
     const found = statSync(out, { throwIfNoEntry: false });
     // Only regular files are resolved, because a pipe such as /dev/fd/3 has no real path.
@@ -64,19 +70,19 @@ export function destinationOf(out: string, mayReplace: boolean): Destination | F
     const isOfDatabase = isDatabase(path) ? 'is' : companionOf(path) === null ? null : 'belongs to';
     if (isOfDatabase !== null) {
       return new Failure(
-        `${out} ${isOfDatabase} a database, which an export never replaces; name another file`,
+        `${out} ${isOfDatabase} a database, which an export never replaces; name another ${another}`,
       );
     }
     if (found?.isFIFO() || found?.isCharacterDevice() || /^\/(dev|proc)\//.test(resolve(out))) {
-      return { out, path: out, isStream: true };
+      return { out, path: out, isStream: true, another };
     }
     if (found !== undefined && !found.isFile())
       return new Failure(`${out} cannot be written: it is not a file`);
     // lstat does not follow links, so a link whose target is missing also counts as an existing file.
     if (!mayReplace && lstatSync(out, { throwIfNoEntry: false }) !== undefined) {
-      return new Failure(`${out} exists already; name another file, or give --force to replace it`);
+      return new Failure(`${out} exists already; name another ${another}, or give --force to replace it`);
     }
-    return { out, path, isStream: false };
+    return { out, path, isStream: false, another };
   } catch (error) {
     return new Failure(`${out} cannot be written: ${(error as Error).message}`);
   }
@@ -103,10 +109,10 @@ export async function writeToFile(
 /** Renames a complete file. Resolves to a sentence if the final name was taken in the meantime, otherwise to null. */
 export async function moveIntoPlace(
   part: string,
-  { out, path }: Destination,
+  { out, path, another }: Destination,
   mayReplace: boolean,
 ): Promise<string | null> {
-  const destination = destinationOf(out, mayReplace);
+  const destination = destinationOf(out, mayReplace, another);
   if (destination instanceof Failure) return destination.reason;
   await rename(part, path);
   return null;

@@ -8,7 +8,8 @@ import type { Io } from './io.ts';
 export function readPosition(option: 'after' | 'since', text: string): string | Failure {
   if (positionPattern.test(text)) return text;
   return new Failure(
-    `--${option} must be a position, such as 41 or 41:500, or 0 for the beginning, not ${quote(text)}`,
+    `--${option} must be a position, such as 41 or 41:500, or 0 for the beginning, not ${quote(text)}; ` +
+      'for a date, give the ENTRY that `headgate uploads list --to DATE --limit 1` shows',
   );
 }
 

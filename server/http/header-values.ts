@@ -43,7 +43,7 @@ export function notAcceptable(offered: readonly string[]): Refusal {
 }
 
 /** Returns the media type without its parameters, such as the character set. */
-function mediaType(text: string): string {
+export function mediaType(text: string): string {
   return text.split(';', 1)[0]!.trim().toLowerCase();
 }
 

@@ -7,6 +7,7 @@ import type { UnreadableBody } from '../ingest/json.ts';
 import { type BatchOutcome, type BatchResult, howToSendAgain, type Outcome } from '../ingest/outcome.ts';
 import type { InteractionTaken } from '../ingest/take-interaction.ts';
 import type { UploadTaken } from '../ingest/take-upload.ts';
+import { sentence } from '../near-name.ts';
 import type { IngestSummary } from '../observe/ended-request.ts';
 import { summaryOfInteraction, summaryOfUpload, type Watching } from './ingest-summary.ts';
 import { type Refusal, refusalBody, refusals } from './refusals.ts';
@@ -103,7 +104,7 @@ export function responseOfInteraction(
       const [first] = taken.problems;
       const refusal: Refusal = {
         refusal: 'bad_request',
-        message: `The interaction was not recorded: ${first!.message}.`,
+        message: sentence(`The interaction was not recorded: ${first!.message}`),
         details: taken.problems,
       };
       const body = refusalBody(refusal, taken.requestId);
@@ -194,6 +195,6 @@ function errorOf(
   if (omittedProblems > 0) codes.push(`${omittedProblems} more not listed`);
   return (
     `${counts.rejected} of ${counts.received} records rejected (${codes.join(', ')}). ` +
-    `First: records[${first.index}]: ${first.message}.`
+    sentence(`First: records[${first.index}]: ${first.message}`)
   );
 }

@@ -18,7 +18,7 @@ import type { Refusal } from './refusals.ts';
 export function recordTypeOf(request: FastifyRequest): RecordTypeName | Refusal {
   const { type } = request.params as { type: string };
   if (isRecordTypeName(type)) return type;
-  if (type === INTERACTIONS) return interactionsElsewhere;
+  if (type === INTERACTIONS || type === 'user-interactions') return interactionsElsewhere;
   return unknownType(type, recordTypeNames);
 }
 

@@ -3,7 +3,7 @@
 
 import { Flaw, type Kind, quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { FastifyRequest } from 'fastify';
-import { nearName } from '../near-name.ts';
+import { nearName, sentence } from '../near-name.ts';
 import type { Refusal } from './refusals.ts';
 
 export type Query<Name extends string> = { readonly [N in Name]?: string };
@@ -21,7 +21,7 @@ export function readQuery<const Name extends string>(
       const near = nearName(name, names);
       const known = names.length === 0 ? 'this path takes none' : `this path takes ${names.join(', ')}`;
       const hint = near === null ? known : `did you mean ${near}?`;
-      return badQuery(`The query parameter ${quote(name)} is not known; ${hint}`.replace(/([^?])$/, '$1.'));
+      return badQuery(sentence(`The query parameter ${quote(name)} is not known; ${hint}`));
     }
     if (Array.isArray(value)) return badQuery(`The query parameter ${name} is given more than once.`);
   }

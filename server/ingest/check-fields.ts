@@ -35,6 +35,8 @@ export interface FieldPlan {
   readonly fields: readonly PlannedField[];
   readonly columnOf: ReadonlyMap<string, number>;
   readonly references: readonly PlannedReference[];
+  /** Fields that the same object may have only in an upload of interactions. */
+  readonly onlyInUploads: ReadonlySet<string>;
   /** Caches the suggested field for each unknown name, because the same unknown names occur again and again. */
   readonly suggestions: Map<string, string | null>;
 }
@@ -74,7 +76,7 @@ const MOST_PROBLEMS_PER_OBJECT = 20;
 const MOST_SUGGESTIONS = 1000;
 const LONGEST_REMEMBERED_NAME_CHARACTERS = 64;
 
-export function planOf(fields: Fields): FieldPlan {
+export function planOf(fields: Fields, onlyInUploads: Fields = {}): FieldPlan {
   const entries = Object.entries(fields);
   const columnOf = new Map(entries.map(([name], column) => [name, column]));
   return {
@@ -83,6 +85,7 @@ export function planOf(fields: Fields): FieldPlan {
     references: entries.flatMap(([field, { references }], column) =>
       references === undefined ? [] : [{ field, column, targetOf: targetOf(references, columnOf) }],
     ),
+    onlyInUploads: new Set(Object.keys(onlyInUploads)),
     suggestions: new Map(),
   };
 }
@@ -150,17 +153,15 @@ function handleUnknown(
     if (dropped !== null) {
       dropped.add(shown);
     } else {
-      const suggestion = suggestedField(plan, name);
-      report(
-        checked,
-        shown,
-        'unknown_field',
-        suggestion === null
-          ? 'is not a field of this type'
-          : `is not a field of this type; did you mean ${suggestion}?`,
-      );
+      report(checked, shown, 'unknown_field', `is not a field of this type${hintFor(plan, name)}`);
     }
   }
+}
+
+function hintFor(plan: FieldPlan, name: string): string {
+  if (plan.onlyInUploads.has(name)) return '; only POST /v1/data/interactions takes it';
+  const suggestion = suggestedField(plan, name);
+  return suggestion === null ? '' : `; did you mean ${suggestion}?`;
 }
 
 function suggestedField({ suggestions, columnOf }: FieldPlan, name: string): string | null {

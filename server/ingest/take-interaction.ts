@@ -5,7 +5,11 @@ import { dateTimeFromMs } from '@headgate/catalogue/kinds/date-time.ts';
 import { occurredAt } from '@headgate/catalogue/kinds/event-timestamp.ts';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import { presentInteraction } from '@headgate/catalogue/presentation.ts';
-import { interaction, type ShownInteraction } from '@headgate/catalogue/record-types.ts';
+import {
+  interaction,
+  type ShownInteraction,
+  uploadedWithInteraction,
+} from '@headgate/catalogue/record-types.ts';
 import { Failure } from '../failure.ts';
 import type { EntryOrigin } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
@@ -56,7 +60,7 @@ const jsonLimits: JsonLimits = {
   advice: 'an interaction is one object with the fields that the docs list',
 };
 
-const plan = planOf(interaction);
+const plan = planOf(interaction, uploadedWithInteraction);
 const eventTimestampColumn = plan.columnOf.get('event_timestamp')!;
 
 /**

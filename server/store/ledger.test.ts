@@ -1246,3 +1246,81 @@ for (const databases of testDatabases) {
     assert.deepEqual(await store.ledgerSize(), { entries: 2, ids: 2 });
   });
 }
+
+const REFUSED = 'refused';
+
+/** Makes every entry with the key fail, after the rows that it describes were written. */
+function refuseEntries({ ask }: TestDatabases, database: string): Promise<unknown> {
+  return ask(
+    database,
+    database.startsWith('sqlite:')
+      ? `CREATE TRIGGER no_entry BEFORE INSERT ON ledger_entries WHEN NEW.key_id = '${REFUSED}'
+          BEGIN SELECT RAISE(ABORT, 'no entry'); END`
+      : `ALTER TABLE ledger_entries ADD CONSTRAINT no_entry CHECK (key_id <> '${REFUSED}')`,
+  );
+}
+
+for (const databases of testDatabases) {
+  test(`on ${databases.name}, nothing is stored if its entry cannot be added`, async (t) => {
+    const { database, remove } = await databases.newDatabase();
+    const store = await openStore(database);
+    t.after(async () => {
+      await store.close();
+      await remove();
+    });
+    const ledger = await newLedger(store);
+    const { organisation } = ledger;
+    await refuseEntries(databases, database);
+    const newRecord = (): IdempotencyRecord => ({
+      organisation,
+      path: '/',
+      key: randomUUID(),
+      fingerprint: 'f',
+      response: new Uint8Array(1),
+      storedAtMs: NOON_MS,
+      expiresAtMs: NOON_MS + DAY_MS,
+    });
+    const rowsOf = { tags: () => recordRow('tags'), [INTERACTIONS]: () => interactionRow() };
+    const interact = (keyId: string, idempotencyRecord: IdempotencyRecord | null): Promise<Written> => {
+      const { requestId, receivedAtMs, bytes } = sentBy(keyId);
+      const entry = { requestId, keyId, receivedAtMs, bytes };
+      return store.writeInteraction({ organisation, row: interactionRow(), idempotencyRecord, entry });
+    };
+    const assertStored = async (tags: number, interactions: number, entries: number): Promise<void> => {
+      assert.equal((await everyRecord(store, organisation, 'tags')).length, tags);
+      assert.equal((await everyInteraction(store, organisation)).length, interactions);
+      assert.equal(await store.latestEntry(organisation), entries);
+      assert.equal((await ledger.entries()).length, entries);
+    };
+
+    for (const type of ['tags', INTERACTIONS] as const) {
+      // PostgreSQL writes few rows in a group, more of them alone, and copies many.
+      for (const count of [1, 50, 500]) {
+        const rows = Array.from({ length: count }, rowsOf[type]);
+        const idempotencyRecord = newRecord();
+        await assert.rejects(ledger.upload(type, rows, { keyId: REFUSED }));
+        await assert.rejects(ledger.upload(type, rows, { keyId: REFUSED, idempotencyRecord }));
+        await assertStored(0, 0, 0);
+        assert.equal(await store.storedResponse(idempotencyRecord, NOON_MS), null);
+      }
+    }
+    const idempotencyRecord = newRecord();
+    await assert.rejects(interact(REFUSED, null));
+    await assert.rejects(interact(REFUSED, idempotencyRecord));
+    await assertStored(0, 0, 0);
+    assert.equal(await store.storedResponse(idempotencyRecord, NOON_MS), null);
+
+    // Others that are written at the same time are stored with their entries.
+    const results = await Promise.allSettled([
+      ledger.upload('tags', [recordRow('tags')], { keyId: REFUSED }),
+      ledger.upload('tags', [recordRow('tags')]),
+      interact(REFUSED, null),
+      interact('the key', null),
+    ]);
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ['rejected', 'fulfilled', 'rejected', 'fulfilled'],
+    );
+    await assertStored(1, 1, 2);
+  });
+}

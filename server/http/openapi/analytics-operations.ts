@@ -12,7 +12,7 @@ import { refTo } from './document-shape.ts';
 import { EXAMPLE_SEQ, exampleRecordedAt } from './example-records.ts';
 import { BAD_QUERY, keyed, refusalFrom } from './operation.ts';
 import { query } from './parameters.ts';
-import { answered, jsonContent, keyHeaders, refused, statusesOfBodies } from './responses.ts';
+import { answered, inTypes, jsonContent, keyHeaders, refused, statusesOfBodies } from './responses.ts';
 import { count, listOf, object, text } from './schema-parts.ts';
 
 export const ANALYTICS_TAG = 'analytics';
@@ -258,10 +258,13 @@ export function runSql(): Operation {
       body: { schema: 'SqlQuery', name: 'shops_by_region', example },
       responses: {
         ...statusesOfBodies,
-        200: answered('The rows.', jsonContent(refTo('schemas', 'SqlResult'), { shops_by_region: example }), [
-          ...keyHeaders,
-          'Headgate-As-Of',
-        ]),
+        200: inTypes(
+          Object.values(sqlTypes),
+          answered('The rows.', jsonContent(refTo('schemas', 'SqlResult'), { shops_by_region: example }), [
+            ...keyHeaders,
+            'Headgate-As-Of',
+          ]),
+        ),
         400: refused(
           refusalFrom(checkSentQuery({})),
           keyHeaders,

@@ -17,6 +17,8 @@ export interface Content {
     readonly schema: JsonSchema;
     readonly examples?: Readonly<Record<string, Example>>;
   };
+  /** The other formats, which the header Accept can ask for. */
+  readonly [mediaType: string]: { readonly schema?: JsonSchema };
 }
 
 export interface Response {

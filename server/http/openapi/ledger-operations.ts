@@ -33,7 +33,7 @@ import {
   unknownParameter,
 } from './operation.ts';
 import { cursorParameter, idParameter, parameterRefs, query } from './parameters.ts';
-import { keyHeaders, refused } from './responses.ts';
+import { inTypes, keyHeaders, refused } from './responses.ts';
 
 export const LEDGER_TAG = 'ledger';
 
@@ -167,11 +167,14 @@ export function listChanges(): Operation {
       ),
     ],
     responses: {
-      200: found('A page of changes.', 'ChangeList', 'page', 'One change', {
-        changes: [change],
-        next: String(EXAMPLE_SEQ),
-        latest: EXAMPLE_SEQ,
-      }),
+      200: inTypes(
+        changesTypes,
+        found('A page of changes.', 'ChangeList', 'page', 'One change', {
+          changes: [change],
+          next: String(EXAMPLE_SEQ),
+          latest: EXAMPLE_SEQ,
+        }),
+      ),
       400: refused(refusalFrom(readPosition('yesterday')), keyHeaders, 'bad_position', BAD_QUERY),
       406: refused(notAcceptable(changesTypes)),
       410: refused(gone(EXAMPLE_SEQ)),

@@ -4,8 +4,9 @@ import type { JsonSchema } from '@headgate/catalogue/kinds/kind.ts';
 import { notJson, tooLarge, tooMuchInFlight } from '../body/read-body.ts';
 import { headersTooLarge, requestTimedOut, unexpected, unmetExpectation } from '../fixed-refusals.ts';
 import { notByHttps, overRate, unauthorized } from '../gate.ts';
+import { mediaType } from '../header-values.ts';
 import { keyRunning, keyTaken } from '../ingest-responses.ts';
-import { type Refusal, type RefusalName, refusalBody, refusals } from '../refusals.ts';
+import { JSON_TYPE, type Refusal, type RefusalName, refusalBody, refusals } from '../refusals.ts';
 import type { Access } from '../routes.ts';
 import type { ApiLimits } from './document.ts';
 import { type Content, type Example, type Reference, type Response, refTo } from './document-shape.ts';
@@ -61,6 +62,16 @@ export const keyHeaders: readonly HeaderName[] = [...openHeaders, 'RateLimit', '
 
 export function jsonContent(schema: JsonSchema, examples: Readonly<Record<string, Example>> = {}): Content {
   return { 'application/json': { schema, ...(Object.keys(examples).length === 0 ? {} : { examples }) } };
+}
+
+/** Adds the other types that the header Accept can ask for. Those with a character set are texts. */
+export function inTypes(types: readonly string[], response: Response): Response {
+  const others = types.filter((type) => type !== JSON_TYPE);
+  const added = others.map((type) => [
+    mediaType(type),
+    type.includes('charset=') ? { schema: { type: 'string' } } : {},
+  ]);
+  return { ...response, content: { ...response.content!, ...Object.fromEntries(added) } };
 }
 
 export function answered(description: string, content: Content, names = keyHeaders): Response {

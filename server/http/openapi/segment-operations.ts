@@ -17,7 +17,15 @@ import { refTo } from './document-shape.ts';
 import { exampleRecordedAt, exampleRecords } from './example-records.ts';
 import { badLimit, found, keyed, type Own, unknownParameter } from './operation.ts';
 import { cursorParameter, idParameter, parameterRefs, query } from './parameters.ts';
-import { answered, headerRefs, jsonContent, keyHeaders, refused, statusesOfBodies } from './responses.ts';
+import {
+  answered,
+  headerRefs,
+  inTypes,
+  jsonContent,
+  keyHeaders,
+  refused,
+  statusesOfBodies,
+} from './responses.ts';
 import { count, listOf, MAY_BE_EMPTY, nextCursor, object, oneOf, text, textOrNull } from './schema-parts.ts';
 
 export const SEGMENTS_TAG = 'segments';
@@ -358,10 +366,13 @@ function listMembers(): Operation {
       'the response has all members.',
     parameters: [nameParameter, ...parameterRefs('Limit'), cursorParameter([CUSTOMER, '2'])],
     responses: {
-      200: found('A page of members.', 'MemberList', 'page', 'The last page', {
-        members: [{ customer_id: CUSTOMER, since: exampleRecordedAt }],
-        next_cursor: null,
-      }),
+      200: inTypes(
+        memberTypes,
+        found('A page of members.', 'MemberList', 'page', 'The last page', {
+          members: [{ customer_id: CUSTOMER, since: exampleRecordedAt }],
+          next_cursor: null,
+        }),
+      ),
       400: badLimit,
       404: missing,
       406: refused(notAcceptable(memberTypes)),
