@@ -13,7 +13,7 @@ async function after(error: Error): Promise<{ isDiscarded: boolean; message: str
     async discard() {
       isDiscarded = true;
     },
-  } as Replica;
+  } as unknown as Replica;
   const replicas = {
     with: (
       _organisation: number,

@@ -43,7 +43,7 @@ export async function withReplica<Result>(
       } catch (error) {
         // After an internal error of DuckDB, the open database refuses everything.
         if (!(error instanceof DamagedReplica) && !isDamage(readQueryError(error, '').message)) throw error;
-        await replica.discard();
+        await replica.discard(readQueryError(error, '').message);
         return unavailable("The copy of the organisation's data was damaged and is made again; try again.");
       }
     });

@@ -28,6 +28,7 @@ import {
   rowsSql,
   uploadsTable,
 } from './replica-tables.ts';
+import { readQueryError } from './sql/query-errors.ts';
 import { UploadPauses } from './upload-pauses.ts';
 
 /** What a query has seen. */
@@ -86,6 +87,8 @@ export class Replica {
   #state: ReplicaState | null = null;
   #opening: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
+  /** How often the file was deleted. */
+  #deletions = 0;
   readonly #closing = new AbortController();
   /** Whether the replica has followed the ledger since it was opened. Only then is it known to fit the ledger. */
   #isFollowing = false;
@@ -195,11 +198,24 @@ export class Replica {
     await this.#syncing?.catch(() => {});
   }
 
-  /** Deletes the file, so that the replica is built anew. Running queries fail. */
-  async discard(): Promise<void> {
-    await this.settled();
+  /** Deletes the file, so that the replica is built anew, and reports the reason. Running queries fail. */
+  async discard(reason: string): Promise<void> {
+    const deletions = this.#deletions;
+    await this.#idle();
+    // Several queries may find the same damage.
+    if (this.#deletions !== deletions) return;
+    this.#report(`the replica is built anew: ${reason}`);
     this.#disconnect();
     this.#delete();
+  }
+
+  /** Resolves when nothing is being copied, and the file is not being opened. */
+  async #idle(): Promise<void> {
+    let opening: Promise<void> | null = null;
+    while (this.#syncing !== null || this.#opening !== opening) {
+      opening = this.#opening;
+      await Promise.allSettled([this.#syncing, opening]);
+    }
   }
 
   get #isClosed(): boolean {
@@ -208,7 +224,7 @@ export class Replica {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.settled();
+    await this.#idle();
     this.#disconnect();
   }
 
@@ -259,8 +275,9 @@ export class Replica {
       await this.#openFile();
     } catch (error) {
       if (error instanceof StoreUnavailable) throw error;
-      this.#report(`the replica is built anew: ${(error as Error).message}`);
-      this.#disconnect();
+      this.#report(`the replica is built anew: ${readQueryError(error, '').message}`);
+      // The replica is still being opened, and nobody else may begin that.
+      this.#closeInstance();
       this.#delete();
       await this.#openFile();
     }
@@ -462,8 +479,8 @@ export class Replica {
     try {
       return (await this.#writer!.run(sql, values)).rowsChanged;
     } catch (error) {
-      const { message } = error as Error;
-      throw passing.test(message) ? error : new Unusable(message, { cause: error });
+      if (passing.test((error as Error).message)) throw error;
+      throw new Unusable(readQueryError(error, '').message, { cause: error });
     }
   }
 
@@ -476,7 +493,9 @@ export class Replica {
   }
 
   #delete(): void {
-    for (const suffix of ['', '.wal', '.opening']) rmSync(`${this.#path}${suffix}`, { force: true });
+    this.#deletions++;
+    for (const suffix of ['', '.wal', '.opening'])
+      rmSync(`${this.#path}${suffix}`, { recursive: true, force: true });
   }
 }
 
