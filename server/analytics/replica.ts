@@ -73,6 +73,11 @@ const tablesSql = replicaTables.map(createReplicaTableSql).join(';\n');
 /** Matches the errors of DuckDB after which the file is still good. */
 const passing = /out of memory|no space left|interrupt/i;
 
+/** Returns whether DuckDB's message says that the disk is full. */
+export function isFullDisk(message: string): boolean {
+  return /no space left/i.test(message);
+}
+
 export class Replica {
   readonly #path: string;
   readonly #options: ReplicaDatabaseOptions;
@@ -240,11 +245,22 @@ export class Replica {
       if (!this.#isClosed) await this.#followSegments();
       this.#isFollowing = true;
     } catch (error) {
-      if (!(error instanceof Unusable)) throw error;
+      if (!(error instanceof Unusable)) {
+        this.#closeIfRefusing(error);
+        throw error;
+      }
       this.#report(`the replica is built anew: ${error.message}`);
       this.#disconnect();
       this.#delete();
     }
+  }
+
+  /**
+   * After some errors, for example if the disk is full, the open database refuses everything. Its file is good and can be
+   * opened again, but never while queries still have the old database open.
+   */
+  #closeIfRefusing(error: unknown): void {
+    if (readQueryError(error, '').type === 'FATAL' && this.#connections === 0) this.#disconnect();
   }
 
   /** Opens the file, unless it is open. Queries and the replication may need it at the same moment. */
@@ -274,7 +290,7 @@ export class Replica {
     try {
       await this.#openFile();
     } catch (error) {
-      if (error instanceof StoreUnavailable) throw error;
+      if (error instanceof StoreUnavailable || isFullDisk((error as Error).message)) throw error;
       this.#report(`the replica is built anew: ${readQueryError(error, '').message}`);
       // The replica is still being opened, and nobody else may begin that.
       this.#closeInstance();
