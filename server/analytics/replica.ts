@@ -89,6 +89,8 @@ export class Replica {
   #threads = 0;
   /** How many connections queries have. */
   #connections = 0;
+  /** The connections that are being made. If DuckDB is closed meanwhile, it can end the process. */
+  readonly #connecting = new Set<Promise<unknown>>();
   #state: ReplicaState | null = null;
   #opening: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
@@ -185,11 +187,15 @@ export class Replica {
       await opening;
     } while (this.#opening !== opening);
     this.#connections++;
+    const connecting = this.#instance!.connect();
+    this.#connecting.add(connecting);
     try {
-      return await this.#instance!.connect();
+      return await connecting;
     } catch (error) {
       this.#connections--;
       throw error;
+    } finally {
+      this.#connecting.delete(connecting);
     }
   }
 
@@ -214,12 +220,12 @@ export class Replica {
     this.#delete();
   }
 
-  /** Resolves when nothing is being copied, and the file is not being opened. */
+  /** Resolves when nothing is being copied, the file is not being opened, and no query is connecting. */
   async #idle(): Promise<void> {
     let opening: Promise<void> | null = null;
-    while (this.#syncing !== null || this.#opening !== opening) {
+    while (this.#syncing !== null || this.#opening !== opening || this.#connecting.size > 0) {
       opening = this.#opening;
-      await Promise.allSettled([this.#syncing, opening]);
+      await Promise.allSettled([this.#syncing, opening, ...this.#connecting]);
     }
   }
 
@@ -250,6 +256,7 @@ export class Replica {
         throw error;
       }
       this.#report(`the replica is built anew: ${error.message}`);
+      while (this.#connecting.size > 0) await Promise.allSettled(this.#connecting);
       this.#disconnect();
       this.#delete();
     }
