@@ -5,59 +5,79 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { type Api, apiOf, type RefusalBody, totals } from './harness/api.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
 import { describeWithDisks } from './harness/mount-namespace.ts';
 import { leastRecord } from './harness/records.ts';
 
 const COURSES_PER_UPLOAD = 5000;
-const UPLOADS = 3;
+/** After how many uploads the replica does not fit on the disk, and which of its writes fails then. */
+const disks = [
+  { mebibytes: 3, uploads: 3, failing: 'Failed to commit' },
+  // After this one, DuckDB refuses everything until the file is opened again.
+  { mebibytes: 28, uploads: 14, failing: 'Failed to create checkpoint' },
+] as const;
 
 await describeWithDisks('a replica on a full disk', import.meta.url, (folder) => {
-  const analytics = join(folder, 'analytics');
-  let headgate: Headgate;
-  let api: Api;
+  for (const { mebibytes, uploads, failing } of disks) {
+    describe(`of ${mebibytes} MiB`, () => {
+      const analytics = join(folder, `analytics-${mebibytes}`);
+      let headgate: Headgate;
+      let api: Api;
 
-  const resize = (mebibytes: number, flags: string): void => {
-    const options = `${flags}size=${mebibytes}m`;
-    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'headgate-test', analytics]);
-  };
-  const upload = async (): Promise<number> => {
-    // Random texts, because DuckDB compresses others.
-    const courses = Array.from({ length: COURSES_PER_UPLOAD }, () =>
-      leastRecord('courses', { name: Array.from({ length: 20 }, () => Math.random()).join() }),
-    );
-    return totals((await api.upload('courses', courses)).body).created;
-  };
-  const countCourses = () =>
-    api.request<RefusalBody & { rows: unknown[][]; as_of: { complete: boolean } }>('/v1/sql', {
-      body: { sql: 'SELECT count(*)::INTEGER FROM courses' },
+      const resize = (toMebibytes: number, flags: string): void => {
+        const options = `${flags}size=${toMebibytes}m`;
+        execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'headgate-test', analytics]);
+      };
+      const upload = async (): Promise<number> => {
+        // Random texts, because DuckDB compresses others.
+        const courses = Array.from({ length: COURSES_PER_UPLOAD }, () =>
+          leastRecord('courses', { name: Array.from({ length: 20 }, () => Math.random()).join() }),
+        );
+        return totals((await api.upload('courses', courses)).body).created;
+      };
+      const countCourses = () =>
+        api.request<RefusalBody & { rows: unknown[][]; as_of: { complete: boolean } }>('/v1/sql', {
+          body: { sql: 'SELECT count(*)::INTEGER FROM courses' },
+        });
+
+      before(async () => {
+        mkdirSync(analytics);
+        resize(mebibytes, '');
+        headgate = await startHeadgate(`sqlite:${join(folder, `headgate-${mebibytes}.db`)}`, {
+          HEADGATE_ANALYTICS_DIR: analytics,
+        });
+        api = apiOf(headgate.url, (await headgate.newKey()).key);
+        for (let uploaded = 0; uploaded < uploads; uploaded++)
+          assert.equal(await upload(), COURSES_PER_UPLOAD);
+      });
+      after(() => headgate?.stop());
+
+      test('is reported to queries, and uploads go on', async () => {
+        const { status, body } = await countCourses();
+        assert.equal(status, 503);
+        assert.match(
+          body.message,
+          /^The copy of the organisation's data cannot be used at the moment: .*space/i,
+        );
+        assert.equal(await upload(), COURSES_PER_UPLOAD);
+        for (let again = 0; again < 3; again++) assert.equal((await countCourses()).status, 503);
+        const logged = headgate
+          .output()
+          .match(/a query was refused, because the replica cannot be used: .*$/gm);
+        assert.equal(logged?.length, 1, `${logged}`);
+        assert.match(logged[0]!, new RegExp(`${failing}.*No space left on device`));
+        assert.doesNotMatch(headgate.output(), /built anew/);
+      });
+
+      test('is completed when there is space', async () => {
+        resize(100, 'remount,');
+        const { status, text, body } = await countCourses();
+        assert.equal(status, 200, text);
+        assert.deepEqual(body.rows, [[(uploads + 1) * COURSES_PER_UPLOAD]]);
+        assert.equal(body.as_of.complete, true);
+      });
     });
-
-  before(async () => {
-    mkdirSync(analytics);
-    resize(3, '');
-    headgate = await startHeadgate(`sqlite:${join(folder, 'headgate.db')}`, {
-      HEADGATE_ANALYTICS_DIR: analytics,
-    });
-    api = apiOf(headgate.url, (await headgate.newKey()).key);
-    for (let uploads = 0; uploads < UPLOADS; uploads++) assert.equal(await upload(), COURSES_PER_UPLOAD);
-  });
-  after(() => headgate?.stop());
-
-  test('is reported to queries, and uploads go on', async () => {
-    const { status, body } = await countCourses();
-    assert.equal(status, 503);
-    assert.match(body.message, /^The copy of the organisation's data cannot be used at the moment: .*space/i);
-    assert.equal(await upload(), COURSES_PER_UPLOAD);
-  });
-
-  test('is completed when there is space', async () => {
-    resize(100, 'remount,');
-    const { status, text, body } = await countCourses();
-    assert.equal(status, 200, text);
-    assert.deepEqual(body.rows, [[(UPLOADS + 1) * COURSES_PER_UPLOAD]]);
-    assert.equal(body.as_of.complete, true);
-  });
+  }
 });

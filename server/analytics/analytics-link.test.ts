@@ -51,6 +51,24 @@ test('the analytics process ends when it is idle, and is started again by the ne
   }
 });
 
+test('the folder may be deleted while the analytics process starts', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-link-'));
+  const database = join(folder, 'headgate.db');
+  const of = await newOrganisation(database);
+  const setup = { database, folder: join(folder, 'analytics'), memoryMb: 400, idleMs: 60_000 };
+  const link = new AnalyticsLink(setup, () => {});
+  try {
+    const asking = ask(link, of);
+    // From here until it listens, the process opens the store.
+    while (!existsSync(`${socketPath(setup)}.exports`)) await sleep(1);
+    rmSync(setup.folder, { recursive: true });
+    assert.equal(await asking, '42\r\n42\r\n');
+  } finally {
+    link.close();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
 test('an analytics process that hangs is ended, and its queries run in the next one', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-link-'));
   const database = join(folder, 'headgate.db');

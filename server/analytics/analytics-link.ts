@@ -223,7 +223,7 @@ export class AnalyticsLink {
     const { kill, ended: exited } = startAnalytics(this.#setup, this.#log);
     const ended = exited.then(({ code, lastLine }) => {
       this.#started = null;
-      // The code is 0 if another process runs already.
+      // The code is 0 if another process runs already, or the folder was deleted while this one started.
       if (code === 0 || started.hasServed) return;
       this.#failedStart = { reason: lastLine, untilMs: performance.now() + START_AGAIN_AFTER_MS };
     });

@@ -51,7 +51,8 @@ const report = (message: string): void => void process.stderr.write(`${message}\
 /** The server that has started this process passes the line on. */
 const failToStart = (error: Error): void => {
   report(error.message);
-  process.exit(1);
+  // If only the folder was deleted meanwhile, the server makes it again and starts the next process at once.
+  process.exit(existsSync(setup.folder) ? 1 : 0);
 };
 process.off('uncaughtException', failToLoad);
 process.once('uncaughtException', failToStart);

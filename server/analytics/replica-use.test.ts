@@ -1,19 +1,26 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { StoreUnavailable } from '../store/store.ts';
 import type { Replica } from './replica.ts';
 import { withReplica } from './replica-use.ts';
-import type { Replicas } from './replicas.ts';
+import { type Replicas, ReplicasBusy } from './replicas.ts';
 
+const INVALIDATED = 'Failed: database has been invalidated because of a previous fatal error.';
+const fatalError = (exception_message: string): Error =>
+  new Error(JSON.stringify({ exception_type: 'FATAL', exception_message }));
 const order = { organisation: 1, orgId: 'o', timeoutMs: 1000 };
 
-/** Resolves to whether the replica is discarded after an error, and to the message for the client. */
-async function after(error: Error): Promise<{ isDiscarded: boolean; message: string }> {
-  let isDiscarded = false;
+/** Resolves to the reason why the replica is discarded after an error, what is logged, and the client's message. */
+async function after(
+  error: Error,
+): Promise<{ discardedFor: string | null; logged: readonly string[]; message: string }> {
+  let discardedFor: string | null = null;
+  const logged: string[] = [];
   const replica = {
-    async discard() {
-      isDiscarded = true;
+    async discard(reason: string) {
+      discardedFor = reason;
     },
-  } as Replica;
+  } as unknown as Replica;
   const replicas = {
     with: (
       _organisation: number,
@@ -21,22 +28,32 @@ async function after(error: Error): Promise<{ isDiscarded: boolean; message: str
       _left: AbortSignal,
       use: (replica: Replica, wanted: AbortSignal) => unknown,
     ) => use(replica, new AbortController().signal),
+    reportRefusal: (orgId: string, reason: string) => void logged.push(`${orgId}: ${reason}`),
   } as Replicas;
   const refusal = await withReplica(replicas, order, new AbortController().signal, () =>
     Promise.reject(error),
   );
-  return { isDiscarded, message: refusal.message };
+  return { discardedFor, logged, message: refusal.message };
 }
 
 test('a replica is discarded after an error of DuckDB that makes it unusable, and only then', async () => {
-  const fatal = JSON.stringify({
-    exception_type: 'FATAL',
-    exception_message: 'Failed: database has been invalidated because of a previous fatal error.',
-  });
-  const unusable = await after(new Error(fatal));
-  assert.equal(unusable.isDiscarded, true);
+  const unusable = await after(fatalError(INVALIDATED));
+  assert.equal(unusable.discardedFor, INVALIDATED);
   assert.match(unusable.message, /was damaged and is made again/);
-  const other = await after(new Error('the store is not available'));
-  assert.equal(other.isDiscarded, false);
-  assert.match(other.message, /cannot be used at the moment: the store is not available$/);
+  const other = await after(new Error('the file is locked'));
+  assert.equal(other.discardedFor, null);
+  assert.match(other.message, /cannot be used at the moment: the file is locked$/);
+});
+
+test('a full disk is not damage, even if DuckDB refuses everything because of it', async () => {
+  const reason = `${INVALIDATED}\nOriginal error: "Could not write file "x.duckdb": No space left on device"`;
+  const full = await after(fatalError(reason));
+  assert.equal(full.discardedFor, null);
+  assert.match(full.message, /cannot be used at the moment: .*No space left/s);
+});
+
+test('the log gets the reason if the replica cannot be used, but not if the store does not respond', async () => {
+  assert.deepEqual((await after(new Error('the file is locked'))).logged, ['o: the file is locked']);
+  assert.deepEqual((await after(new StoreUnavailable('down'))).logged, []);
+  assert.deepEqual((await after(new ReplicasBusy('busy'))).logged, []);
 });

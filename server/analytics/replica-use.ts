@@ -4,7 +4,7 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { StoreUnavailable } from '../store/store.ts';
 import type { Order, OrderRefusal } from './analytics-orders.ts';
 import { AnalyticsPaused } from './crash-suspects.ts';
-import type { AsOf, Replica } from './replica.ts';
+import { type AsOf, isFullDisk, type Replica } from './replica.ts';
 import { type Replicas, ReplicasBusy } from './replicas.ts';
 import { QueryClock } from './sql/query-clock.ts';
 import { QueryFailed, type QueryFailure, readQueryError } from './sql/query-errors.ts';
@@ -15,8 +15,12 @@ export const CATCH_UP_MS = 10_000;
 /** Thrown if a query finds that the file is damaged. */
 export class DamagedReplica extends Error {}
 
-/** Returns whether DuckDB's message says that the file is damaged, or that the database can no longer be used. */
+/**
+ * Returns whether DuckDB's message says that the file is damaged, or that the database can no longer be used. After a full
+ * disk, the file is still good.
+ */
 export function isDamage(message: string): boolean {
+  if (isFullDisk(message)) return false;
   return /corrupt|checksum|could not read enough bytes|database has been invalidated/i.test(message);
 }
 
@@ -43,7 +47,7 @@ export async function withReplica<Result>(
       } catch (error) {
         // After an internal error of DuckDB, the open database refuses everything.
         if (!(error instanceof DamagedReplica) && !isDamage(readQueryError(error, '').message)) throw error;
-        await replica.discard();
+        await replica.discard(readQueryError(error, '').message);
         return unavailable("The copy of the organisation's data was damaged and is made again; try again.");
       }
     });
@@ -53,6 +57,7 @@ export async function withReplica<Result>(
     if (error instanceof StoreUnavailable) return storeUnresponsive;
     if (error instanceof ReplicasBusy) return unavailable(error.message);
     const { message } = readQueryError(error, '');
+    replicas.reportRefusal(orgId, message);
     return unavailable(`The copy of the organisation's data cannot be used at the moment: ${message}`);
   }
 }

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
@@ -293,6 +294,10 @@ for (const databases of testDatabases) {
         for (let at = 3 * 4096; at < bytes.length; at += 997) bytes[at] = bytes[at]! ^ 0xff;
         writeFileSync(path, bytes);
       },
+      'is a folder': (path) => {
+        rmSync(path);
+        mkdirSync(join(path, 'with a folder'), { recursive: true });
+      },
       'could not be opened last time': (path) => writeFileSync(`${path}.opening`, ''),
     };
     for (const [damage, apply] of Object.entries(damages)) {
@@ -310,8 +315,40 @@ for (const databases of testDatabases) {
         await assertSame();
         await replica.close();
         assert.equal(reports.length, damage === 'is deleted' ? 0 : 1, `${reports}`);
+        assert.doesNotMatch(`${reports}`, /exception_type/);
       });
     }
+
+    test('is opened once if queries arrive while its damaged file is replaced', async () => {
+      await begin();
+      writeFileSync(fileOf(organisation), 'not a database'.repeat(1000));
+      let isOpen = false;
+      const connecting = [
+        replica.connect().finally(() => {
+          isOpen = true;
+        }),
+      ];
+      while (!isOpen) {
+        await sleep(1);
+        connecting.push(replica.connect());
+      }
+      for (const connection of await Promise.all(connecting)) replica.disconnect(connection);
+      assert.equal(reports.length, 1, `${reports}`);
+      await replica.close();
+    });
+
+    test('is discarded with a report, once for all queries that ask for it, and never while it is opened', async () => {
+      await begin();
+      await upload('tags', [recordRow('tags')]);
+      const opening = replica.connect();
+      const discarding = ['damage', 'the same damage'].map((reason) => replica.discard(reason));
+      replica.disconnect(await opening);
+      await Promise.all(discarding);
+      assert.equal(existsSync(fileOf(organisation)), false);
+      assert.deepEqual(reports, ['the replica is built anew: damage']);
+      await assertSame();
+      await replica.close();
+    });
 
     test('is opened again after the store was not available, and is not considered damaged', async () => {
       await begin();

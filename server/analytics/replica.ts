@@ -28,6 +28,7 @@ import {
   rowsSql,
   uploadsTable,
 } from './replica-tables.ts';
+import { readQueryError } from './sql/query-errors.ts';
 import { UploadPauses } from './upload-pauses.ts';
 
 /** What a query has seen. */
@@ -72,6 +73,11 @@ const tablesSql = replicaTables.map(createReplicaTableSql).join(';\n');
 /** Matches the errors of DuckDB after which the file is still good. */
 const passing = /out of memory|no space left|interrupt/i;
 
+/** Returns whether DuckDB's message says that the disk is full. */
+export function isFullDisk(message: string): boolean {
+  return /no space left/i.test(message);
+}
+
 export class Replica {
   readonly #path: string;
   readonly #options: ReplicaDatabaseOptions;
@@ -83,9 +89,13 @@ export class Replica {
   #threads = 0;
   /** How many connections queries have. */
   #connections = 0;
+  /** The connections that are being made. If DuckDB is closed meanwhile, it can end the process. */
+  readonly #connecting = new Set<Promise<unknown>>();
   #state: ReplicaState | null = null;
   #opening: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
+  /** How often the file was deleted. */
+  #deletions = 0;
   readonly #closing = new AbortController();
   /** Whether the replica has followed the ledger since it was opened. Only then is it known to fit the ledger. */
   #isFollowing = false;
@@ -177,11 +187,15 @@ export class Replica {
       await opening;
     } while (this.#opening !== opening);
     this.#connections++;
+    const connecting = this.#instance!.connect();
+    this.#connecting.add(connecting);
     try {
-      return await this.#instance!.connect();
+      return await connecting;
     } catch (error) {
       this.#connections--;
       throw error;
+    } finally {
+      this.#connecting.delete(connecting);
     }
   }
 
@@ -195,11 +209,24 @@ export class Replica {
     await this.#syncing?.catch(() => {});
   }
 
-  /** Deletes the file, so that the replica is built anew. Running queries fail. */
-  async discard(): Promise<void> {
-    await this.settled();
+  /** Deletes the file, so that the replica is built anew, and reports the reason. Running queries fail. */
+  async discard(reason: string): Promise<void> {
+    const deletions = this.#deletions;
+    await this.#idle();
+    // Several queries may find the same damage.
+    if (this.#deletions !== deletions) return;
+    this.#report(`the replica is built anew: ${reason}`);
     this.#disconnect();
     this.#delete();
+  }
+
+  /** Resolves when nothing is being copied, the file is not being opened, and no query is connecting. */
+  async #idle(): Promise<void> {
+    let opening: Promise<void> | null = null;
+    while (this.#syncing !== null || this.#opening !== opening || this.#connecting.size > 0) {
+      opening = this.#opening;
+      await Promise.allSettled([this.#syncing, opening, ...this.#connecting]);
+    }
   }
 
   get #isClosed(): boolean {
@@ -208,7 +235,7 @@ export class Replica {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.settled();
+    await this.#idle();
     this.#disconnect();
   }
 
@@ -224,11 +251,23 @@ export class Replica {
       if (!this.#isClosed) await this.#followSegments();
       this.#isFollowing = true;
     } catch (error) {
-      if (!(error instanceof Unusable)) throw error;
+      if (!(error instanceof Unusable)) {
+        this.#closeIfRefusing(error);
+        throw error;
+      }
       this.#report(`the replica is built anew: ${error.message}`);
+      while (this.#connecting.size > 0) await Promise.allSettled(this.#connecting);
       this.#disconnect();
       this.#delete();
     }
+  }
+
+  /**
+   * After some errors, for example if the disk is full, the open database refuses everything. Its file is good and can be
+   * opened again, but never while queries still have the old database open.
+   */
+  #closeIfRefusing(error: unknown): void {
+    if (readQueryError(error, '').type === 'FATAL' && this.#connections === 0) this.#disconnect();
   }
 
   /** Opens the file, unless it is open. Queries and the replication may need it at the same moment. */
@@ -258,9 +297,10 @@ export class Replica {
     try {
       await this.#openFile();
     } catch (error) {
-      if (error instanceof StoreUnavailable) throw error;
-      this.#report(`the replica is built anew: ${(error as Error).message}`);
-      this.#disconnect();
+      if (error instanceof StoreUnavailable || isFullDisk((error as Error).message)) throw error;
+      this.#report(`the replica is built anew: ${readQueryError(error, '').message}`);
+      // The replica is still being opened, and nobody else may begin that.
+      this.#closeInstance();
       this.#delete();
       await this.#openFile();
     }
@@ -462,8 +502,8 @@ export class Replica {
     try {
       return (await this.#writer!.run(sql, values)).rowsChanged;
     } catch (error) {
-      const { message } = error as Error;
-      throw passing.test(message) ? error : new Unusable(message, { cause: error });
+      if (passing.test((error as Error).message)) throw error;
+      throw new Unusable(readQueryError(error, '').message, { cause: error });
     }
   }
 
@@ -476,7 +516,9 @@ export class Replica {
   }
 
   #delete(): void {
-    for (const suffix of ['', '.wal', '.opening']) rmSync(`${this.#path}${suffix}`, { force: true });
+    this.#deletions++;
+    for (const suffix of ['', '.wal', '.opening'])
+      rmSync(`${this.#path}${suffix}`, { recursive: true, force: true });
   }
 }
 

@@ -106,6 +106,31 @@ test('the suspects of a crash never run at once, and nobody else waits for them'
   await replicas.close();
 });
 
+test('the reason of a refusal is reported once a minute for each organisation, in one line', async (t) => {
+  const reports: string[] = [];
+  const replicas = new Replicas({} as Store, '/nowhere', options, suspecting(), (line) => reports.push(line));
+  let nowMs = 1000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const refuse = (orgId: string, reason: string): void => replicas.reportRefusal(orgId, reason);
+  const refused = 'a query was refused, because the replica cannot be used:';
+  refuse('o', 'no space\nin file 7a');
+  refuse('o', 'no space\nin file 10f');
+  refuse('p', 'no space\nin file 7a');
+  refuse('o', 'another reason');
+  assert.deepEqual(reports.splice(0), [
+    `organisation o: ${refused} no space in file 7a`,
+    `organisation p: ${refused} no space in file 7a`,
+    `organisation o: ${refused} another reason`,
+  ]);
+  nowMs += 59_999;
+  refuse('o', 'another reason');
+  assert.deepEqual(reports, []);
+  nowMs += 1;
+  refuse('o', 'another reason');
+  assert.deepEqual(reports, [`organisation o: ${refused} another reason`]);
+  await replicas.close();
+});
+
 test('two organisations can write to the disk at once what does not fit into memory', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-replicas-'));
   const empty = { latestEntry: async () => 0, entries: async () => ({ entries: [], next: null }) };

@@ -12,6 +12,7 @@ import { Replica } from './replica.ts';
 
 export const MOST_OPEN_REPLICAS = 4;
 const CLOSED_AFTER_MS = 60_000;
+const SAME_REFUSAL_MS = 60_000;
 /** Longer than a query may take by default, so that whoever waits gets a place when the running queries have ended. */
 const LONGEST_WAIT_MS = 40_000;
 /** The queries of one organisation that run at once, from all servers together. */
@@ -38,6 +39,8 @@ export class Replicas {
   readonly #report: (message: string) => void;
   readonly #places = new Set<Place>();
   readonly #waiting = new Set<() => void>();
+  /** The reasons that were reported in the last minute, and when. */
+  readonly #refusals = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(
@@ -83,6 +86,24 @@ export class Replicas {
     }
   }
 
+  /** Reports why a query was refused, but the same reason at most once a minute, because clients try again and again. */
+  reportRefusal(orgId: string, reason: string): void {
+    const nowMs = performance.now();
+    for (const [refusal, atMs] of this.#refusals) {
+      if (nowMs - atMs >= SAME_REFUSAL_MS) this.#refusals.delete(refusal);
+    }
+    // Some reasons contain the number of a block or the name of a new file, which consists of hexadecimal digits.
+    const refusal = `${orgId} ${reason.replaceAll(/[\da-f]/gi, '')}`;
+    if (this.#refusals.has(refusal)) return;
+    this.#refusals.set(refusal, nowMs);
+    this.#reportOf(orgId, `a query was refused, because the replica cannot be used: ${reason}`);
+  }
+
+  /** Every line of the log says whose replica it is about. */
+  #reportOf(orgId: string, message: string): void {
+    this.#report(`organisation ${orgId}: ${message.replaceAll('\n', ' ')}`);
+  }
+
   /** A replica that is still being built can end the process, too. */
   async #unmarkOnceSettled(place: Place): Promise<void> {
     await place.replica.settled();
@@ -99,7 +120,7 @@ export class Replicas {
       }
       const rivals = this.#rivalsOf(orgId);
       if (found === undefined && rivals.length === 0) {
-        const report = (message: string): void => this.#report(`organisation ${orgId}: ${message}`);
+        const report = (message: string): void => this.#reportOf(orgId, message);
         const path = join(this.#folder, `${orgId}.duckdb`);
         // DuckDB's temporary files have the same names in every database, so each needs its own folder.
         const temporaryFolder = join(this.#options.temporaryFolder, orgId);

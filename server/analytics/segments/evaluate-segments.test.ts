@@ -21,7 +21,7 @@ async function segmentIn(t: TestContext): Promise<{
   store: OpenedStore;
   order: EvaluationOrder;
   /** Returns replicas of the store, or of one that behaves differently. */
-  replicasOf(store: OpenedStore): Replicas;
+  replicasOf(store: OpenedStore, report?: (message: string) => void): Replicas;
   /** Deletes the segment, and asserts that the evaluation then ends soon and without a result. */
   assertEndsWhenDeleted(evaluation: ReturnType<typeof evaluateSegments>): Promise<void>;
 }> {
@@ -40,8 +40,8 @@ async function segmentIn(t: TestContext): Promise<{
   await store.saveSegment(organisation, 0, { name: 'a', note: null, conditionJson, uses: [] }, 1);
   return {
     store,
-    replicasOf(of) {
-      const replicas = newReplicas(of, folder);
+    replicasOf(of, report = assert.fail) {
+      const replicas = newReplicas(of, folder, report);
       opened.push(replicas);
       return replicas;
     },
@@ -62,7 +62,7 @@ async function segmentIn(t: TestContext): Promise<{
   };
 }
 
-function newReplicas(store: OpenedStore, folder: string): Replicas {
+function newReplicas(store: OpenedStore, folder: string, report: (message: string) => void): Replicas {
   const options = {
     memoryMb: 200,
     temporaryMb: 500,
@@ -75,7 +75,7 @@ function newReplicas(store: OpenedStore, folder: string): Replicas {
     folder,
     options,
     new CrashSuspects(join(folder, 'process'), assert.fail),
-    assert.fail,
+    report,
   );
 }
 
@@ -186,8 +186,11 @@ test('an evaluation that cannot delete departures ends, and says why', async (t)
   const failing = changed(store, {
     expireMembershipsUpTo: () => Promise.reject(new Error('the disk is full')),
   });
-  const service = { replicas: replicasOf(store), onStuck };
+  const reports: string[] = [];
+  const service = { replicas: replicasOf(store, (message) => reports.push(message)), onStuck };
   assert.deepEqual(await evaluateSegments(service, failing, order, signal), { running: [] });
   const [failed] = (await store.segments(order.organisation)).segments;
   assert.match(failed!.failure!.reason, /the disk is full/);
+  assert.equal(reports.length, 1);
+  assert.match(reports[0]!, /a query was refused, .*the disk is full$/);
 });
