@@ -69,6 +69,12 @@ await describeWithDisks('a replica on a full disk', import.meta.url, (folder) =>
         assert.equal(logged?.length, 1, `${logged}`);
         assert.match(logged[0]!, new RegExp(`${failing}.*No space left on device`));
         assert.doesNotMatch(headgate.output(), /built anew/);
+        const saved = await api.request<{ failure: { message: string } }>('/v1/segments/all', {
+          method: 'PUT',
+          body: { condition: { customer: 'region', exists: true } },
+        });
+        assert.match(saved.body.failure.message, /No space left on device/);
+        assert.ok(!saved.body.failure.message.includes(analytics), saved.body.failure.message);
       });
 
       test('is completed when there is space', async () => {

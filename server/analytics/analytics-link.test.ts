@@ -36,7 +36,7 @@ test('the analytics process ends when it is idle, and is started again by the ne
   const link = new AnalyticsLink(setup, (line) => logged.push(line));
   try {
     for (let time = 0; time < 2; time++) {
-      assert.equal(await ask(link, of), '42\r\n42\r\n');
+      assert.equal(await ask(link, of), '42\n42\n');
       for (const name of [setup.folder, socketPath(setup), join(setup.folder, `${orgId}.duckdb`)]) {
         assert.equal(statSync(name).mode & 0o077, 0, name);
       }
@@ -62,7 +62,7 @@ test('the folder may be deleted while the analytics process starts', async () =>
     // From here until it listens, the process opens the store.
     while (!existsSync(`${socketPath(setup)}.exports`)) await sleep(1);
     rmSync(setup.folder, { recursive: true });
-    assert.equal(await asking, '42\r\n42\r\n');
+    assert.equal(await asking, '42\n42\n');
   } finally {
     link.close();
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -81,7 +81,7 @@ test('an analytics process that hangs is ended, and its queries run in the next 
     await ask(link, of);
     hanging = Number(execFileSync('pgrep', ['-P', String(process.pid), '-f', 'analytics-process']));
     process.kill(hanging, 'SIGSTOP');
-    assert.deepEqual(await Promise.all([ask(link, of), ask(link, of)]), Array(2).fill('42\r\n42\r\n'));
+    assert.deepEqual(await Promise.all([ask(link, of), ask(link, of)]), Array(2).fill('42\n42\n'));
     assert.equal(logged[0], 'the analytics process has not responded for 1 s');
   } finally {
     link.close();

@@ -29,6 +29,7 @@ async function after(
       use: (replica: Replica, wanted: AbortSignal) => unknown,
     ) => use(replica, new AbortController().signal),
     reportRefusal: (orgId: string, reason: string) => void logged.push(`${orgId}: ${reason}`),
+    withoutFolder: (message: string) => message,
   } as Replicas;
   const refusal = await withReplica(replicas, order, new AbortController().signal, () =>
     Promise.reject(error),

@@ -58,7 +58,8 @@ export async function withReplica<Result>(
     if (error instanceof ReplicasBusy) return unavailable(error.message);
     const { message } = readQueryError(error, '');
     replicas.reportRefusal(orgId, message);
-    return unavailable(`The copy of the organisation's data cannot be used at the moment: ${message}`);
+    const shown = replicas.withoutFolder(message);
+    return unavailable(`The copy of the organisation's data cannot be used at the moment: ${shown}`);
   }
 }
 

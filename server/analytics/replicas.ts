@@ -99,6 +99,11 @@ export class Replicas {
     this.#reportOf(orgId, `a query was refused, because the replica cannot be used: ${reason}`);
   }
 
+  /** Returns a message for an organisation, which must not see the paths of this machine. */
+  withoutFolder(message: string): string {
+    return message.replaceAll(this.#folder, 'HEADGATE_ANALYTICS_DIR');
+  }
+
   /** Every line of the log says whose replica it is about. */
   #reportOf(orgId: string, message: string): void {
     this.#report(`organisation ${orgId}: ${message.replaceAll('\n', ' ')}`);
