@@ -12,15 +12,16 @@ import { describeWithDisks } from './harness/mount-namespace.ts';
 import { leastRecord } from './harness/records.ts';
 
 const COURSES_PER_UPLOAD = 5000;
-/** After how many uploads the replica does not fit on the disk, and which of its writes fails then. */
+/** After how many uploads the replica does not fit on the disk. */
 const disks = [
-  { mebibytes: 3, uploads: 3, failing: 'Failed to commit' },
-  // After this one, DuckDB refuses everything until the file is opened again.
-  { mebibytes: 28, uploads: 14, failing: 'Failed to create checkpoint' },
+  // Here a commit fails.
+  { mebibytes: 3, uploads: 3 },
+  // Here usually a checkpoint fails. After that, DuckDB refuses everything until the file is opened again.
+  { mebibytes: 28, uploads: 14 },
 ] as const;
 
 await describeWithDisks('a replica on a full disk', import.meta.url, (folder) => {
-  for (const { mebibytes, uploads, failing } of disks) {
+  for (const { mebibytes, uploads } of disks) {
     describe(`of ${mebibytes} MiB`, () => {
       const analytics = join(folder, `analytics-${mebibytes}`);
       let headgate: Headgate;
@@ -65,9 +66,11 @@ await describeWithDisks('a replica on a full disk', import.meta.url, (folder) =>
         for (let again = 0; again < 3; again++) assert.equal((await countCourses()).status, 503);
         const logged = headgate
           .output()
-          .match(/a query was refused, because the replica cannot be used: .*$/gm);
-        assert.equal(logged?.length, 1, `${logged}`);
-        assert.match(logged[0]!, new RegExp(`${failing}.*No space left on device`));
+          .match(/a query was refused, because the replica cannot be used: .*$/gm)!;
+        for (const line of logged) assert.match(line, /No space left on device/);
+        // Four queries were refused. A busy machine may give a second reason, but each reason is logged once.
+        const reasons = new Set(logged.map((line) => line.replaceAll(/[\da-f]/gi, '')));
+        assert.equal(reasons.size, logged.length, `${logged}`);
         assert.doesNotMatch(headgate.output(), /built anew/);
         const saved = await api.request<{ failure: { message: string } }>('/v1/segments/all', {
           method: 'PUT',
