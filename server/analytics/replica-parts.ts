@@ -4,6 +4,8 @@ import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record
 import {
   type ChangePosition,
   type ColumnarRows,
+  entryAt,
+  everyEntry,
   type LedgerEntry,
   type LedgerStore,
   uploadStatusOf,
@@ -54,7 +56,7 @@ export async function* changeParts(
     if (read.kind === 'gone') throw new Unusable('the changes after it are not in the ledger');
     after = read.next;
     isLast = after.ids === null && after.seq >= Math.min(wantedSeq, read.latest);
-    const entry = after.ids === null ? await entryAt(source, after.seq) : null;
+    const entry = after.ids === null ? await entryAt(source.store, source.organisation, after.seq) : null;
     yield { rows: read.rows, change: { position: after, requestId: entry?.requestId ?? null } };
   }
 }
@@ -89,19 +91,3 @@ function columnsOf(entries: readonly LedgerEntry[]): string[] {
     JSON.stringify(rows.map((row) => row[name as keyof typeof row])),
   );
 }
-
-/** Returns the ledger's entry with this number, or null if there is none. */
-export async function entryAt(source: Source, seq: number): Promise<LedgerEntry | null> {
-  const page = { ...everyEntry, before: seq + 1, limit: 1 };
-  const { entries } = await source.store.entries(source.organisation, page);
-  return entries[0]?.seq === seq ? entries[0] : null;
-}
-
-const everyEntry = {
-  types: uploadTypeNames,
-  own: null,
-  status: null,
-  keyId: null,
-  fromMs: null,
-  toMs: null,
-};

@@ -5,13 +5,13 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
 import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
 import { settledWithin } from '../settled-within.ts';
-import type { ColumnarRows, LedgerStore } from '../store/ledger.ts';
+import { type ColumnarRows, entryAt, type LedgerStore } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { SegmentSet, SegmentStore } from '../store/segments.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { BuildProgress } from './build-progress.ts';
 import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
-import { changeParts, entryAt, type Part, type Source, snapshotParts, uploadParts } from './replica-parts.ts';
+import { changeParts, type Part, type Source, snapshotParts, uploadParts } from './replica-parts.ts';
 import {
   copyMembers,
   hasLaterChanges,
@@ -353,7 +353,7 @@ export class Replica {
 
   async #createTables(): Promise<void> {
     const latest = await this.#source.store.latestEntry(this.#source.organisation);
-    const entry = await entryAt(this.#source, latest);
+    const entry = await entryAt(this.#source.store, this.#source.organisation, latest);
     await this.#inTransaction(async () => {
       await this.#run(tablesSql);
       await this.#run('INSERT INTO replica_state VALUES (?, ?)', [tablesSql, '{}']);
@@ -372,7 +372,7 @@ export class Replica {
   async #refuseOtherLedger(): Promise<void> {
     const { position, requestId } = this.#state!;
     if (requestId === null || position.ids !== null) return;
-    const entry = await entryAt(this.#source, position.seq);
+    const entry = await entryAt(this.#source.store, this.#source.organisation, position.seq);
     if (entry?.requestId !== requestId) throw new Unusable(`the ledger has another entry ${position.seq}`);
   }
 

@@ -19,6 +19,7 @@ import {
   type ChangePosition,
   type ChangesPage,
   type ChangesRead,
+  entryAt,
   type LedgerEntry,
   uploadStatuses,
   uploadStatusOf,
@@ -148,11 +149,7 @@ export function getUpload(service: AppDependencies): Handler {
 async function requestIdOf({ store }: AppDependencies, request: FastifyRequest): Promise<string | null> {
   const { id } = request.params as { readonly id: string };
   if (!/^[1-9]\d{0,14}$/.test(id)) return null;
-  const seq = Number(id);
-  const any = { types: uploadTypeNames, own: null, status: null, keyId: null, fromMs: null, toMs: null };
-  const page = { ...any, before: seq + 1, limit: 1 };
-  const [entry] = (await store.entries(request.caller!.organisation, page)).entries;
-  return entry?.seq === seq ? entry.requestId : null;
+  return (await entryAt(store, request.caller!.organisation, Number(id)))?.requestId ?? null;
 }
 
 export const noSuchUpload: Refusal = {

@@ -5,7 +5,7 @@
 // Every store guarantees that the numbers of an organisation's entries have no gaps and are in the order in which the
 // entries become visible: whoever has seen entry n has seen every entry below n, and the rows that they describe.
 
-import type { UploadTypeName } from '@headgate/catalogue/record-types.ts';
+import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
 import type { OrganisationNumber, Tally } from './rows.ts';
 
 /** Who sent something, and when. */
@@ -201,4 +201,24 @@ export interface LedgerPart extends LedgerBounds {
   /** The usage that is already added up. Only in the last part. */
   readonly usage: readonly Usage[];
   readonly isLast: boolean;
+}
+
+/** Filters nothing. */
+export const everyEntry: EntryFilter = {
+  types: uploadTypeNames,
+  own: null,
+  status: null,
+  keyId: null,
+  fromMs: null,
+  toMs: null,
+};
+
+/** Returns the entry with this number, or null if there is none. Its `causesJson` is null. */
+export async function entryAt(
+  store: Pick<LedgerStore, 'entries'>,
+  organisation: OrganisationNumber,
+  seq: number,
+): Promise<LedgerEntry | null> {
+  const { entries } = await store.entries(organisation, { ...everyEntry, before: seq + 1, limit: 1 });
+  return entries[0]?.seq === seq ? entries[0] : null;
 }
