@@ -207,7 +207,11 @@ export class AnalyticsLink {
     try {
       const staying = await this.#send('/stay', '', this.#closing.signal, withinMs);
       const leave = (): void => this.#leave(staying);
-      staying.on('close', leave).on('error', leave).resume();
+      staying.on('close', leave).on('error', leave);
+      // The process writes when it is about to end. The next one waits for that.
+      staying.once('data', () => {
+        this.#started = this.#start();
+      });
       staying.socket.unref();
       this.#staying = staying;
       if (this.#started !== null) this.#started.hasServed = true;
@@ -219,15 +223,15 @@ export class AnalyticsLink {
   }
 
   #start(): StartedProcess {
-    const started = { hasServed: false };
     const { kill, ended: exited } = startAnalytics(this.#setup, this.#log);
     const ended = exited.then(({ code, lastLine }) => {
-      this.#started = null;
+      if (this.#started === started) this.#started = null;
       // The code is 0 if another process runs already, or the folder was deleted while this one started.
       if (code === 0 || started.hasServed) return;
       this.#failedStart = { reason: lastLine, untilMs: performance.now() + START_AGAIN_AFTER_MS };
     });
-    return Object.assign(started, { kill, ended });
+    const started: StartedProcess = { hasServed: false, ended, kill };
+    return started;
   }
 
   /** Rejects if there is no response within the time. A response that has begun can take longer. */

@@ -4,6 +4,7 @@
 
 import { existsSync, mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { flushCompileCache } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { json } from 'node:stream/consumers';
 import { keepNewFilesPrivate } from '../private-files.ts';
@@ -32,14 +33,19 @@ import { answerReport } from './reports/answer-report.ts';
 import { answerExplanation, answerPreview } from './segments/answer-segments.ts';
 import { evaluateSegments } from './segments/evaluate-segments.ts';
 import { answerSql } from './sql/answer-sql.ts';
+import { interruptForEnd } from './sql/query-clock.ts';
 import { QueryParser } from './sql/query-parser.ts';
 import { QueryPlanner } from './sql/query-planner.ts';
 
 /** How long the process stays after the last server has left. */
 const LEAVE_AFTER_MS = 2000;
 const MOST_TEMPORARY_MB = 10_000;
+/** The process before this one may still be ending. */
+const LOCKED_WITHIN_MS = 1000;
 const GIVE_UP_AFTER_MS = 500;
 const LOOK_EVERY_MS = 100;
+/** How long a query that is too large may take to stop, while it takes still more memory. */
+const STOP_WITHIN_MS = 200;
 /** What the process itself, the store and single values may use besides DuckDB's own limit. */
 const MEMORY_BESIDES_MB = 1024;
 const MEBIBYTE = 1024 ** 2;
@@ -60,7 +66,7 @@ process.once('uncaughtException', failToStart);
 mkdirSync(setup.folder, { recursive: true });
 const socket = socketPath(setup);
 // If another server has started a process at the same moment, that one serves.
-if (takeProcessLock(`${socket}.lock`) === null) process.exit(0);
+if (takeProcessLock(`${socket}.lock`, LOCKED_WITHIN_MS) === null) process.exit(0);
 
 const temporaryFolder = `${socket}.temporary`;
 const exportFolder = `${socket}.exports`;
@@ -99,6 +105,14 @@ const giveUp = (reason: string): void => {
   process.kill(process.pid, 'SIGKILL');
 };
 
+/** The connections by which servers show that they still exist. */
+const servers = new Set<ServerResponse>();
+
+/** Lets servers start the next process already, so that queries wait less for it. */
+const announceEnd = (): void => {
+  for (const server of servers) server.write('ending');
+};
+
 let isStuck = false;
 
 /** What an order needs. */
@@ -111,17 +125,23 @@ const serviceFor = ({ orgId }: Order) => ({
     // All queries of the organisation may be stuck, but it has ended the process once.
     if (isStuck) return;
     isStuck = true;
-    suspects.blame(orgId);
-    suspects.removeMarks();
+    announceEnd();
+    suspects.accuse(new Set([orgId]));
     // The refusal is sent before.
     setTimeout(giveUp, GIVE_UP_AFTER_MS, 'a query could not be stopped');
   },
 });
 
+let isTooLarge = false;
+
 // DuckDB's memory limit does not include single values, which a query can make as large as it likes.
-const lookAtMemory = (): void => {
-  const { rss } = process.memoryUsage();
-  if (rss > (setup.memoryMb + MEMORY_BESIDES_MB) * MEBIBYTE) giveUp('a query needed too much memory');
+const lookAtMemory = async (): Promise<void> => {
+  if (isTooLarge || process.memoryUsage.rss() <= (setup.memoryMb + MEMORY_BESIDES_MB) * MEBIBYTE) return;
+  isTooLarge = true;
+  announceEnd();
+  // Other queries stop, but DuckDB completes a value before it looks at the interrupt.
+  suspects.accuse(replicas.ownersOf(await interruptForEnd(STOP_WITHIN_MS)));
+  giveUp('a query needed too much memory');
 };
 
 /** Identifies the file of the socket, or is undefined if there is none. */
@@ -141,13 +161,11 @@ const lookAtFolder = (ownSocketFile: string | undefined): void => {
   }
 };
 
-/** The connections by which servers show that they still exist. */
-let servers = 0;
 let leaving: NodeJS.Timeout | undefined;
 
 const leaveIfUnused = (): void => {
   clearTimeout(leaving);
-  if (servers === 0) leaving = setTimeout(stop, LEAVE_AFTER_MS);
+  if (servers.size === 0) leaving = setTimeout(stop, LEAVE_AFTER_MS);
 };
 
 let looking: NodeJS.Timeout | undefined;
@@ -200,10 +218,10 @@ const sendJson = async (
 
 const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
   if (request.url === '/stay') {
-    servers++;
+    servers.add(response);
     clearTimeout(leaving);
     response.on('close', () => {
-      servers--;
+      servers.delete(response);
       leaveIfUnused();
     });
     response.flushHeaders();
@@ -247,9 +265,11 @@ server.listen(socket, () => {
   process.off('uncaughtException', failToStart);
   const ownSocketFile = socketFile();
   looking = setInterval(() => {
-    lookAtMemory();
+    void lookAtMemory();
     lookAtFolder(ownSocketFile);
   }, LOOK_EVERY_MS).unref();
   leaveIfUnused();
+  // Otherwise Node keeps compiled modules only if the process ends in order.
+  flushCompileCache();
 });
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());

@@ -79,13 +79,21 @@ test('a pause doubles with every crash up to ten minutes, and all is forgotten a
 
 test('an organisation whose query could not be stopped is paused at once', () => {
   const first = processWith('a', 'b');
-  first.blame('a');
-  first.removeMarks();
+  first.accuse(new Set('a'));
   first.mark('b');
   assert.equal(pauseOf(first, 'a'), 30);
   const second = processWith();
   assert.equal(pauseOf(second, 'a'), 30);
   assert.deepEqual(suspected(second), ['a']);
+});
+
+test('if the reason can be one of several, the others are not suspected', () => {
+  const first = processWith('a', 'b', 'c');
+  first.accuse(new Set(['a', 'c']));
+  const second = processWith('a', 'b', 'c');
+  assert.deepEqual([suspected(second), pauseOf(second, 'a')], [['a', 'c'], 0]);
+  second.accuse(new Set());
+  assert.equal(pauseOf(processWith(), 'a'), 30);
 });
 
 test('a damaged file and a deleted folder do no harm', () => {
@@ -94,8 +102,7 @@ test('a damaged file and a deleted folder do no harm', () => {
   rmSync(folder, { recursive: true });
   second.mark('a');
   second.unmark('a');
-  second.blame('a');
-  second.removeMarks();
+  second.accuse(new Set('a'));
   assert.deepEqual(suspected(processWith('a')), []);
   writeFileSync(join(folder, 'socket.suspects'), '{"b":');
   assert.deepEqual(suspected(processWith()), ['a']);

@@ -71,13 +71,28 @@ export class CrashSuspects {
     rmSync(join(this.#marks, orgId), { force: true });
   }
 
+  /**
+   * Called before the process ends, with those who can be the reason, or nobody if that is not known. If it is one
+   * organisation, its analytics is paused at once.
+   */
+  accuse(orgIds: ReadonlySet<string>): void {
+    const [first, second] = orgIds;
+    if (first === undefined) return;
+    if (second === undefined) {
+      this.#blame(first);
+      this.removeMarks();
+    } else {
+      for (const orgId of readdirSync(this.#marks)) if (!orgIds.has(orgId)) this.unmark(orgId);
+    }
+  }
+
   /** Removes all marks, because the end of the process is nobody's fault, or that of a known organisation. */
   removeMarks(): void {
     rmSync(this.#marks, { recursive: true, force: true });
   }
 
   /** Pauses the analytics of an organisation whose query ended the process. That explains why it ended for the others. */
-  blame(orgId: string): void {
+  #blame(orgId: string): void {
     const nowMs = this.#nowMs();
     const crashes = (this.isSuspect(orgId) ? this.#suspects.get(orgId)!.crashes : 0) + 1;
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (crashes - 1), LONGEST_PAUSE_MS);
@@ -95,7 +110,7 @@ export class CrashSuspects {
     if (marked.length === 0) return;
     const culprit = marked.find((orgId) => this.isSuspect(orgId));
     if (culprit !== undefined) {
-      this.blame(culprit);
+      this.#blame(culprit);
       return;
     }
     const untilMs = this.#nowMs() + SUSPECTED_MS;

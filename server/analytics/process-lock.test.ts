@@ -15,14 +15,14 @@ test('a lock is held until it is released, even if nobody keeps the function tha
   const folder = mkdtempSync(join(tmpdir(), 'headgate-lock-'));
   const [kept, released] = [join(folder, 'kept.lock'), join(folder, 'released.lock')];
   try {
-    assert.notEqual(takeProcessLock(kept), null);
-    takeProcessLock(released)!();
+    assert.notEqual(takeProcessLock(kept, 0), null);
+    takeProcessLock(released, 0)!();
     for (let time = 0; time < 3; time++) {
       collectGarbage();
       await sleep(10);
     }
-    assert.equal(takeProcessLock(kept), null);
-    const release = takeProcessLock(released);
+    assert.equal(takeProcessLock(kept, 0), null);
+    const release = takeProcessLock(released, 0);
     assert.notEqual(release, null);
     release!();
   } finally {

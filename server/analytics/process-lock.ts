@@ -7,11 +7,11 @@ const SQLITE_BUSY = 5;
 /** Node closes a database that nothing refers to. */
 const locked = new Set<DatabaseSync>();
 
-/** Returns a function that releases the lock, or null if another process has it. */
-export function takeProcessLock(path: string): (() => void) | null {
+/** Returns a function that releases the lock, or null if another process has it, and keeps it for the time. */
+export function takeProcessLock(path: string, withinMs: number): (() => void) | null {
   const database = new DatabaseSync(path);
   try {
-    database.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+    database.exec(`PRAGMA busy_timeout = ${withinMs}; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE`);
     locked.add(database);
     return () => {
       locked.delete(database);

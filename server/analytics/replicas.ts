@@ -4,6 +4,7 @@
 // suspects of a crash share one place, so that no two of them ever run queries at once.
 
 import { join } from 'node:path';
+import type { DuckDBConnection } from '@duckdb/node-api';
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { Store } from '../store/store.ts';
 import type { CrashSuspects } from './crash-suspects.ts';
@@ -84,6 +85,14 @@ export class Replicas {
       if (place.users === 0 && place.wanted.signal.aborted) this.#close(place);
       for (const retry of this.#waiting) retry();
     }
+  }
+
+  /** Returns the organisations to which the connections belong. */
+  ownersOf(connections: ReadonlySet<DuckDBConnection>): ReadonlySet<string> {
+    const owners = [...this.#places].filter(({ replica }) =>
+      [...connections].some((one) => replica.owns(one)),
+    );
+    return new Set(owners.map(({ orgId }) => orgId));
   }
 
   /** Reports why a query was refused, but the same reason at most once a minute, because clients try again and again. */

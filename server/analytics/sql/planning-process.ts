@@ -1,5 +1,6 @@
 // The process that plans queries, on tables with the extreme values of every type. It ends if that takes too much memory.
 
+import { flushCompileCache } from 'node:module';
 import { type DuckDBConnection, StatementType } from '@duckdb/node-api';
 import { createReplicaTableSql, type ReplicaTable, replicaTables } from '../replica-tables.ts';
 import { readQueryError } from './query-errors.ts';
@@ -90,3 +91,5 @@ async function answer(order: PlanOrder): Promise<void> {
 process.on('message', (order: PlanOrder) => void answer(order));
 process.on('disconnect', end);
 process.send!('ready');
+// Otherwise Node keeps compiled modules only if the process ends in order.
+flushCompileCache();

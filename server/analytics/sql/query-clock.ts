@@ -1,5 +1,6 @@
 // Limits the time that DuckDB spends on a query, and stops a query that is no longer wanted.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { QueryFailed, type QueryFailure, readQueryError } from './query-errors.ts';
 
@@ -11,6 +12,24 @@ const INTERRUPT_EVERY_MS = 50;
 interface ClockLimits {
   readonly withinMs: number;
   readonly signal?: AbortSignal;
+}
+
+/** The connections on which DuckDB runs a query at the moment. */
+const running = new Set<DuckDBConnection>();
+let isProcessEnding = false;
+
+/**
+ * Interrupts all queries because the process ends, and returns the connections of those that still run after the time:
+ * they compute a single large value. No caller learns that its query was interrupted, so that servers send it again.
+ */
+export async function interruptForEnd(withinMs: number): Promise<ReadonlySet<DuckDBConnection>> {
+  isProcessEnding = true;
+  const deadlineMs = performance.now() + withinMs;
+  while (running.size > 0 && performance.now() < deadlineMs) {
+    for (const connection of running) connection.interrupt();
+    await sleep(INTERRUPT_EVERY_MS);
+  }
+  return running;
 }
 
 /** Limits the time that DuckDB spends on a query, and stops it if the signal says so. */
@@ -62,7 +81,7 @@ export class QueryClock {
     signal?.addEventListener('abort', cancel);
     const startedMs = performance.now();
     try {
-      const value = await Promise.race([call(), stuck]);
+      const value = await Promise.race([this.#run(call), stuck]);
       if (reason !== null) throw new QueryFailed(this.#stopped(reason, false));
       return value;
     } catch (error) {
@@ -75,6 +94,16 @@ export class QueryClock {
       clearImmediate(beStuck);
       clearInterval(repeat);
       signal?.removeEventListener('abort', cancel);
+    }
+  }
+
+  async #run<Value>(call: () => Promise<Value>): Promise<Value> {
+    running.add(this.#connection);
+    try {
+      return await call();
+    } finally {
+      running.delete(this.#connection);
+      if (isProcessEnding) await new Promise(() => {});
     }
   }
 
