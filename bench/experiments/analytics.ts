@@ -41,7 +41,8 @@ const HEAVY_QUERIES = 4;
 const REPEATED = 5;
 /** One query takes 30 ms, so a few would only show the noise. */
 const REPEATED_QUERIES = 25;
-const WARM_UP_QUERIES = 40;
+/** Node compiles more of the code of a query for the first few seconds, during which it takes a tenth longer. */
+const WARM_UP_QUERIES = 200;
 /** SQLite gets as much memory for its pages as DuckDB has for a replica. */
 const SQLITE_CACHE_KIB = 256 * 1024;
 const UPLOADS_MS = 8000;

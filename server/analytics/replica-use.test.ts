@@ -53,6 +53,15 @@ test('a full disk is not damage, even if DuckDB refuses everything because of it
   assert.match(full.message, /cannot be used at the moment: .*No space left/s);
 });
 
+test('a query for which the others have left no memory is told so, without the advice of DuckDB', async () => {
+  const exception_message = 'could not allocate block of size 2 KiB (244 MiB/244 MiB used)\nPossible solutions: …';
+  const { message, logged } = await after(
+    new Error(JSON.stringify({ exception_type: 'Out of Memory', exception_message })),
+  );
+  assert.match(message, /^The organisation's other queries use all the memory/);
+  assert.deepEqual(logged, [`o: ${exception_message}`]);
+});
+
 test('the log gets the reason if the replica cannot be used, but not if the store does not respond', async () => {
   assert.deepEqual((await after(new Error('the file is locked'))).logged, ['o: the file is locked']);
   assert.deepEqual((await after(new StoreUnavailable('down'))).logged, []);

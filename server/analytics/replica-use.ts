@@ -33,6 +33,10 @@ export const storeUnresponsive = unavailable(
   "The copy of the organisation's data cannot be brought up to date, because the store does not respond at the moment; try again shortly.",
 );
 
+const memoryInUse = unavailable(
+  "The organisation's other queries use all the memory that it may use; try again when one of them has ended.",
+);
+
 /** Calls `use` with the organisation's replica. If the replica cannot be used, returns a refusal that says why. */
 export async function withReplica<Result>(
   replicas: Replicas,
@@ -56,8 +60,9 @@ export async function withReplica<Result>(
       return { ...unavailable(error.message), retryAfterS: error.retryAfterS };
     if (error instanceof StoreUnavailable) return storeUnresponsive;
     if (error instanceof ReplicasBusy) return unavailable(error.message);
-    const { message } = readQueryError(error, '');
+    const { type, message } = readQueryError(error, '');
     replicas.reportRefusal(orgId, message);
+    if (type === 'Out of Memory') return memoryInUse;
     const shown = replicas.withoutFolder(message);
     return unavailable(`The copy of the organisation's data cannot be used at the moment: ${shown}`);
   }

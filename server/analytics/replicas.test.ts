@@ -127,7 +127,9 @@ test('the reason of a refusal is reported once a minute for each organisation, i
   assert.deepEqual(reports, []);
   nowMs += 1;
   refuse('o', 'another reason');
-  assert.deepEqual(reports, [`organisation o: ${refused} another reason`]);
+  assert.deepEqual(reports.splice(0), [`organisation o: ${refused} another reason`]);
+  for (let reason = 0; reason < 1000; reason++) refuse('o', `${'x'.repeat(reason)} is in the way`);
+  assert.equal(reports.length, 99);
   await replicas.close();
 });
 

@@ -14,6 +14,8 @@ import { Replica } from './replica.ts';
 export const MOST_OPEN_REPLICAS = 4;
 const CLOSED_AFTER_MS = 60_000;
 const SAME_REFUSAL_MS = 60_000;
+/** The reasons that are reported in a minute. There are few, unless somebody tries to fill the log. */
+const MOST_REFUSALS = 100;
 /** Longer than a query may take by default, so that whoever waits gets a place when the running queries have ended. */
 const LONGEST_WAIT_MS = 40_000;
 /** The queries of one organisation that run at once, from all servers together. */
@@ -103,7 +105,7 @@ export class Replicas {
     }
     // Some reasons contain the number of a block or the name of a new file, which consists of hexadecimal digits.
     const refusal = `${orgId} ${reason.replaceAll(/[\da-f]/gi, '')}`;
-    if (this.#refusals.has(refusal)) return;
+    if (this.#refusals.has(refusal) || this.#refusals.size >= MOST_REFUSALS) return;
     this.#refusals.set(refusal, nowMs);
     this.#reportOf(orgId, `a query was refused, because the replica cannot be used: ${reason}`);
   }
