@@ -54,7 +54,8 @@ test('a full disk is not damage, even if DuckDB refuses everything because of it
 });
 
 test('a query for which the others have left no memory is told so, without the advice of DuckDB', async () => {
-  const exception_message = 'could not allocate block of size 2 KiB (244 MiB/244 MiB used)\nPossible solutions: …';
+  const exception_message =
+    'could not allocate block of size 2 KiB (244 MiB/244 MiB used)\nPossible solutions: …';
   const { message, logged } = await after(
     new Error(JSON.stringify({ exception_type: 'Out of Memory', exception_message })),
   );
