@@ -22,8 +22,8 @@ const tooLarge = {
 const long = { sql: 'SELECT count(*)::INTEGER FROM range(40000000) WHERE sqrt(range) > 3' };
 const short = { sql: 'SELECT count(*)::INTEGER FROM tags' };
 const ATTACKED_MS = 12_000;
-/** On two idle cores, the longest takes 2.5 s. Busy ones may take three times as long. */
-const LONGEST_MS = 8000;
+/** On two idle cores, the longest takes 5 s. Busy ones may take three times as long. */
+const LONGEST_MS = 15_000;
 const PAUSED = /^A query of this organisation ended the process .* paused for this organisation for \d+ s\./;
 
 forEachStore((store) => {
@@ -73,6 +73,7 @@ forEachStore((store) => {
     });
     assert.match(saved.body.failure.message, PAUSED);
     const ends = server.headgate.output().match(/the analytics process ended unexpectedly/g);
-    assert.equal(ends?.length, 1);
+    // The first time, a query of `busy` may have been running, too. The second time, it is known whose it was.
+    assert.ok(ends?.length === 1 || ends?.length === 2, `the process ended ${ends?.length} times`);
   });
 });

@@ -7,12 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RefusalBody } from './harness/api.ts';
+import type { Api, RefusalBody } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 
 const LONGEST_MS = 1000;
 const PAUSE_MS = 20;
+const LARGE_QUERIES_MS = 4000;
 
 /** Each of 20 steps uses the one before it twice. */
 function doubled(
@@ -65,6 +66,28 @@ const hostile: Readonly<Record<string, { readonly sql: string; readonly params?:
   },
 };
 
+/** Sends small queries during an attack, which must be answered soon. Returns how long they took. */
+async function nobodyWaits(other: Api, attack: Promise<unknown>): Promise<string> {
+  let isAttacked = true;
+  const waits = async (): Promise<number[]> => {
+    const times: number[] = [];
+    while (isAttacked) {
+      const beganAtMs = performance.now();
+      // Each query is another one, because those that were planned before are not planned again.
+      const sql = `SELECT ${times.length + 2}`;
+      const { status, text } = await other.request('/v1/sql', { body: { sql } });
+      assert.equal(status, 200, text);
+      times.push(performance.now() - beganAtMs);
+      await sleep(PAUSE_MS);
+    }
+    return times;
+  };
+  const [times] = await Promise.all([waits(), attack.finally(() => (isAttacked = false))]);
+  const longestMs = Math.max(...times);
+  assert.ok(longestMs < LONGEST_MS, `a query took ${longestMs} ms`);
+  return `${times.length} queries, the longest took ${Math.round(longestMs)} ms`;
+}
+
 forEachStore((store) => {
   const folder = join(tmpdir(), `hg-plans-${randomUUID().slice(0, 8)}`);
   const server = runningHeadgate(store, { HEADGATE_ANALYTICS_DIR: folder });
@@ -75,20 +98,6 @@ forEachStore((store) => {
     for (const api of [attacker, other]) {
       assert.equal((await api.request('/v1/sql', { body: { sql: 'SELECT 1' } })).status, 200);
     }
-    let isAttacked = true;
-    const waits = async (): Promise<number[]> => {
-      const times: number[] = [];
-      while (isAttacked) {
-        const beganAtMs = performance.now();
-        // Each query is another one, because those that were planned before are not planned again.
-        const sql = `SELECT ${times.length + 2}`;
-        const { status, text } = await other.request('/v1/sql', { body: { sql } });
-        assert.equal(status, 200, text);
-        times.push(performance.now() - beganAtMs);
-        await sleep(PAUSE_MS);
-      }
-      return times;
-    };
     const attack = async (): Promise<void> => {
       await Promise.all(
         Object.entries(hostile).map(async ([name, body]) => {
@@ -98,11 +107,24 @@ forEachStore((store) => {
         }),
       );
     };
-    const [times] = await Promise.all([waits(), attack().finally(() => (isAttacked = false))]);
-    const longestMs = Math.max(...times);
-    t.diagnostic(`${times.length} queries, the longest took ${Math.round(longestMs)} ms`);
-    assert.ok(longestMs < LONGEST_MS, `a query took ${longestMs} ms`);
+    t.diagnostic(await nobodyWaits(other, attack()));
     assert.doesNotMatch(server.headgate.output(), /analytics process/);
+  });
+
+  test('large queries are refused before they make anybody wait', async (t) => {
+    const [attacker, other] = [await server.newApi(), await server.newApi()];
+    const sql = `SELECT nosuch(1)${',*'.repeat(49_000)}`;
+    const untilMs = performance.now() + LARGE_QUERIES_MS;
+    const attack = async (): Promise<void> => {
+      while (performance.now() < untilMs) {
+        const reply = await attacker.request<RefusalBody>('/v1/sql', { body: { sql } });
+        // Above its number of queries at once, the organisation gets a 429.
+        if (reply.status === 429) continue;
+        assert.equal(reply.status, 400, reply.text);
+        assert.match(reply.body.message, /^The query has too many names/);
+      }
+    };
+    t.diagnostic(await nobodyWaits(other, Promise.all(Array.from({ length: 8 }, attack))));
   });
 
   test('a query that was planned before does not wait for one that is being planned', async () => {

@@ -25,6 +25,8 @@ const TRY_AGAIN_MS = 20;
 const START_AGAIN_AFTER_MS = 5000;
 /** An organisation can end the process several times before its analytics is paused. */
 const MOST_SENDS = 5;
+/** A process that has announced its end, but still runs, hangs. */
+const ENDS_WITHIN_MS = 2000;
 /** A process that does not respond at all for this time hangs. It may take seconds to close a large replica. */
 const HANGS_AFTER_MS = 30_000;
 
@@ -210,6 +212,8 @@ export class AnalyticsLink {
       staying.on('close', leave).on('error', leave);
       // The process writes when it is about to end. The next one waits for that.
       staying.once('data', () => {
+        const ending = this.#started;
+        setTimeout(() => ending?.kill(), ENDS_WITHIN_MS).unref();
         this.#started = this.#start();
       });
       staying.socket.unref();

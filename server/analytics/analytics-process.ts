@@ -25,6 +25,7 @@ import {
 } from './analytics-orders.ts';
 import { CrashSuspects } from './crash-suspects.ts';
 import { failToLoad } from './load-failure.ts';
+import { MemoryTakers } from './memory-takers.ts';
 import { takeProcessLock } from './process-lock.ts';
 import { withPromptReads } from './prompt-reads.ts';
 import { CATCH_UP_MS, storeUnresponsive } from './replica-use.ts';
@@ -33,9 +34,7 @@ import { answerReport } from './reports/answer-report.ts';
 import { answerExplanation, answerPreview } from './segments/answer-segments.ts';
 import { evaluateSegments } from './segments/evaluate-segments.ts';
 import { answerSql } from './sql/answer-sql.ts';
-import { interruptForEnd } from './sql/query-clock.ts';
-import { QueryParser } from './sql/query-parser.ts';
-import { QueryPlanner } from './sql/query-planner.ts';
+import { QueryChecks } from './sql/query-checks.ts';
 
 /** How long the process stays after the last server has left. */
 const LEAVE_AFTER_MS = 2000;
@@ -44,8 +43,6 @@ const MOST_TEMPORARY_MB = 10_000;
 const LOCKED_WITHIN_MS = 1000;
 const GIVE_UP_AFTER_MS = 500;
 const LOOK_EVERY_MS = 100;
-/** How long a query that is too large may take to stop, while it takes still more memory. */
-const STOP_WITHIN_MS = 200;
 /** What the process itself, the store and single values may use besides DuckDB's own limit. */
 const MEMORY_BESIDES_MB = 1024;
 const MEBIBYTE = 1024 ** 2;
@@ -92,9 +89,9 @@ const options = {
   exportFolder,
 };
 const suspects = new CrashSuspects(socket, report);
-const parser = new QueryParser();
-const planner = new QueryPlanner();
-const replicas = new Replicas(store, setup.folder, options, suspects, report);
+const checks = new QueryChecks();
+const memoryTakers = new MemoryTakers(process.memoryUsage.rss);
+const replicas = new Replicas(store, setup.folder, options, suspects, memoryTakers, report);
 
 /**
  * Ends the process, which only a new one can make good: all its queries fail, and servers start another. An exit would
@@ -102,6 +99,7 @@ const replicas = new Replicas(store, setup.folder, options, suspects, report);
  */
 const giveUp = (reason: string): void => {
   report(`${reason}; the analytics process is started again`);
+  replicas.trustFiles();
   process.kill(process.pid, 'SIGKILL');
 };
 
@@ -113,35 +111,33 @@ const announceEnd = (): void => {
   for (const server of servers) server.write('ending');
 };
 
-let isStuck = false;
+let isEnding = false;
+
+/** Ends the process because of somebody's queries, and accuses whoever may be the reason. */
+const endBecauseOf = (orgIds: ReadonlySet<string>, reason: string, afterMs: number): void => {
+  if (isEnding) return;
+  isEnding = true;
+  announceEnd();
+  suspects.accuse(orgIds);
+  setTimeout(giveUp, afterMs, reason);
+};
 
 /** What an order needs. */
 const serviceFor = ({ orgId }: Order) => ({
-  parser,
-  planner,
+  checks,
   replicas,
   exportFolder,
   onStuck(): void {
-    // All queries of the organisation may be stuck, but it has ended the process once.
-    if (isStuck) return;
-    isStuck = true;
-    announceEnd();
-    suspects.accuse(new Set([orgId]));
     // The refusal is sent before.
-    setTimeout(giveUp, GIVE_UP_AFTER_MS, 'a query could not be stopped');
+    endBecauseOf(new Set([orgId]), 'a query could not be stopped', GIVE_UP_AFTER_MS);
   },
 });
 
-let isTooLarge = false;
-
-// DuckDB's memory limit does not include single values, which a query can make as large as it likes.
-const lookAtMemory = async (): Promise<void> => {
-  if (isTooLarge || process.memoryUsage.rss() <= (setup.memoryMb + MEMORY_BESIDES_MB) * MEBIBYTE) return;
-  isTooLarge = true;
-  announceEnd();
-  // Other queries stop, but DuckDB completes a value before it looks at the interrupt.
-  suspects.accuse(replicas.ownersOf(await interruptForEnd(STOP_WITHIN_MS)));
-  giveUp('a query needed too much memory');
+// DuckDB's memory limit does not include single values, nor what some functions collect. A query can make these as large
+// as it likes.
+const lookAtMemory = (): void => {
+  const isTooMuch = memoryTakers.look() > (setup.memoryMb + MEMORY_BESIDES_MB) * MEBIBYTE;
+  if (isTooMuch) endBecauseOf(memoryTakers.takers(), 'a query needed too much memory', 0);
 };
 
 /** Identifies the file of the socket, or is undefined if there is none. */
@@ -265,7 +261,7 @@ server.listen(socket, () => {
   process.off('uncaughtException', failToStart);
   const ownSocketFile = socketFile();
   looking = setInterval(() => {
-    void lookAtMemory();
+    lookAtMemory();
     lookAtFolder(ownSocketFile);
   }, LOOK_EVERY_MS).unref();
   leaveIfUnused();

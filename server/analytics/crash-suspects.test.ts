@@ -93,7 +93,10 @@ test('if the reason can be one of several, the others are not suspected', () => 
   const second = processWith('a', 'b', 'c');
   assert.deepEqual([suspected(second), pauseOf(second, 'a')], [['a', 'c'], 0]);
   second.accuse(new Set());
-  assert.equal(pauseOf(processWith(), 'a'), 30);
+  const third = processWith('a', 'b');
+  assert.deepEqual([suspected(third), pauseOf(third, 'a'), pauseOf(third, 'c')], [['a', 'c'], 0, 0]);
+  third.accuse(new Set());
+  assert.deepEqual(suspected(processWith()), ['a']);
 });
 
 test('a damaged file and a deleted folder do no harm', () => {

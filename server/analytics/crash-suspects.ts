@@ -30,8 +30,8 @@ export class AnalyticsPaused extends Error {
 }
 
 /**
- * When the process has ended, everybody who used a replica is suspected. Suspects never use their replicas at the same
- * time (see replicas.ts). So if the process ends again while a suspect uses its replica, that one is the culprit.
+ * When the process has ended, everybody who used a replica is suspected. Suspects hardly ever use their replicas at the
+ * same time (see replicas.ts). So if the process ends again while one suspect uses its replica, that one is the culprit.
  */
 export class CrashSuspects {
   readonly #marks: string;
@@ -78,12 +78,13 @@ export class CrashSuspects {
   accuse(orgIds: ReadonlySet<string>): void {
     const [first, second] = orgIds;
     if (first === undefined) return;
+    this.removeMarks();
     if (second === undefined) {
       this.#blame(first);
-      this.removeMarks();
-    } else {
-      for (const orgId of readdirSync(this.#marks)) if (!orgIds.has(orgId)) this.unmark(orgId);
+      return;
     }
+    mkdirSync(this.#marks, { recursive: true });
+    for (const orgId of orgIds) this.mark(orgId);
   }
 
   /** Removes all marks, because the end of the process is nobody's fault, or that of a known organisation. */
@@ -108,13 +109,17 @@ export class CrashSuspects {
   /** Suspects the organisations that were marked when the last process ended. */
   #suspect(marked: readonly string[]): void {
     if (marked.length === 0) return;
-    const culprit = marked.find((orgId) => this.isSuspect(orgId));
-    if (culprit !== undefined) {
-      this.#blame(culprit);
+    const known = marked.filter((orgId) => this.isSuspect(orgId));
+    if (known.length === 1) {
+      this.#blame(known[0]!);
       return;
     }
     const untilMs = this.#nowMs() + SUSPECTED_MS;
-    for (const orgId of marked) this.#suspects.set(orgId, { untilMs, crashes: 0, pausedUntilMs: 0 });
+    if (known.length === 0) {
+      for (const orgId of marked) this.#suspects.set(orgId, { untilMs, crashes: 0, pausedUntilMs: 0 });
+    } else {
+      for (const orgId of known) this.#suspects.set(orgId, { ...this.#suspects.get(orgId)!, untilMs });
+    }
     this.#save();
   }
 

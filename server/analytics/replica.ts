@@ -87,8 +87,8 @@ export class Replica {
   #instance: DuckDBInstance | null = null;
   #writer: DuckDBConnection | null = null;
   #threads = 0;
-  /** The connections of queries. */
-  readonly #connections = new Set<DuckDBConnection>();
+  /** How many connections queries have. */
+  #connections = 0;
   /** The connections that are being made. If DuckDB is closed meanwhile, it can end the process. */
   readonly #connecting = new Set<Promise<unknown>>();
   #state: ReplicaState | null = null;
@@ -186,12 +186,14 @@ export class Replica {
       opening = this.#open();
       await opening;
     } while (this.#opening !== opening);
+    this.#connections++;
     const connecting = this.#instance!.connect();
     this.#connecting.add(connecting);
     try {
-      const connection = await connecting;
-      this.#connections.add(connection);
-      return connection;
+      return await connecting;
+    } catch (error) {
+      this.#connections--;
+      throw error;
     } finally {
       this.#connecting.delete(connecting);
     }
@@ -199,16 +201,12 @@ export class Replica {
 
   disconnect(connection: DuckDBConnection): void {
     connection.disconnectSync();
-    this.#connections.delete(connection);
+    this.#connections--;
   }
 
-  /** Returns whether it is the connection of a query on this replica. */
-  owns(connection: DuckDBConnection): boolean {
-    return this.#connections.has(connection);
-  }
-
-  get #isConnected(): boolean {
-    return this.#connections.size + this.#connecting.size > 0;
+  /** Call this if the process ends for another reason while the file is being opened. */
+  trustFile(): void {
+    rmSync(this.#mark, { force: true });
   }
 
   /** Resolves when nothing is being copied. */
@@ -274,7 +272,7 @@ export class Replica {
    * opened again, but never while queries still have the old database open.
    */
   #closeIfRefusing(error: unknown): void {
-    if (readQueryError(error, '').type === 'FATAL' && !this.#isConnected) this.#disconnect();
+    if (readQueryError(error, '').type === 'FATAL' && this.#connections === 0) this.#disconnect();
   }
 
   /** Opens the file, unless it is open. Queries and the replication may need it at the same moment. */
@@ -345,7 +343,7 @@ export class Replica {
 
   /** Whether the replica is still open with the threads for copying, and nobody uses it. */
   get #lacksThreads(): boolean {
-    return this.#threads !== this.#options.threads && !this.#isConnected;
+    return this.#threads !== this.#options.threads && this.#connections === 0;
   }
 
   /** Gives queries all threads again when the records are copied. If a query is running, they are given to later ones. */

@@ -6,9 +6,12 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Store } from '../store/store.ts';
 import type { CrashSuspects } from './crash-suspects.ts';
+import { MemoryTakers } from './memory-takers.ts';
 import { MOST_OPEN_REPLICAS, Replicas, ReplicasBusy } from './replicas.ts';
 
 const options = { memoryMb: 1, temporaryMb: 1, threads: 1, temporaryFolder: '', exportFolder: '' };
+
+const memoryTakers = new MemoryTakers(() => 0);
 
 function suspecting(...orgIds: readonly string[]): CrashSuspects {
   const isSuspect = (orgId: string): boolean => orgIds.includes(orgId);
@@ -17,7 +20,7 @@ function suspecting(...orgIds: readonly string[]): CrashSuspects {
 
 /** Uses replicas, without opening them, until told to end. */
 function replicasInUse(suspects = suspecting()) {
-  const replicas = new Replicas({} as Store, '/nowhere', options, suspects, () => {});
+  const replicas = new Replicas({} as Store, '/nowhere', options, suspects, memoryTakers, () => {});
   return {
     close: () => replicas.close(),
     async use(orgId: string, left: AbortSignal = new AbortController().signal) {
@@ -108,7 +111,9 @@ test('the suspects of a crash never run at once, and nobody else waits for them'
 
 test('the reason of a refusal is reported once a minute for each organisation, in one line', async (t) => {
   const reports: string[] = [];
-  const replicas = new Replicas({} as Store, '/nowhere', options, suspecting(), (line) => reports.push(line));
+  const replicas = new Replicas({} as Store, '/nowhere', options, suspecting(), memoryTakers, (line) =>
+    reports.push(line),
+  );
   let nowMs = 1000;
   t.mock.method(performance, 'now', () => nowMs);
   const refuse = (orgId: string, reason: string): void => replicas.reportRefusal(orgId, reason);
@@ -143,7 +148,14 @@ test('two organisations can write to the disk at once what does not fit into mem
     temporaryFolder: folder,
     exportFolder: folder,
   };
-  const replicas = new Replicas(empty as unknown as Store, folder, spilling, suspecting(), () => {});
+  const replicas = new Replicas(
+    empty as unknown as Store,
+    folder,
+    spilling,
+    suspecting(),
+    memoryTakers,
+    () => {},
+  );
   const sorted = (orgId: string) =>
     replicas.with(1, orgId, new AbortController().signal, async (replica) => {
       const connection = await replica.connect();

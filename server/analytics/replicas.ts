@@ -1,14 +1,14 @@
 // The open replicas of all organisations. Few are open at once, because each may use its share of the memory. One that
 // nobody uses is closed after a while, or as soon as another organisation needs its place. If all are used, the one that
 // was opened first gets no further queries, so that another organisation gets its place when its queries have ended. All
-// suspects of a crash share one place, so that no two of them ever run queries at once.
+// suspects of a crash share one place, so that two of them hardly ever run queries at once.
 
 import { join } from 'node:path';
-import type { DuckDBConnection } from '@duckdb/node-api';
 import type { OrganisationNumber } from '../store/rows.ts';
 import type { Store } from '../store/store.ts';
 import type { CrashSuspects } from './crash-suspects.ts';
 import type { ReplicaDatabaseOptions } from './duckdb.ts';
+import type { MemoryTakers } from './memory-takers.ts';
 import { Replica } from './replica.ts';
 
 export const MOST_OPEN_REPLICAS = 4;
@@ -18,6 +18,8 @@ const SAME_REFUSAL_MS = 60_000;
 const MOST_REFUSALS = 100;
 /** Longer than a query may take by default, so that whoever waits gets a place when the running queries have ended. */
 const LONGEST_WAIT_MS = 40_000;
+/** After this time, two suspects run queries at once, so that the culprit cannot make the other wait for all its queries. */
+const LONGEST_WAIT_FOR_SUSPECTS_MS = 5000;
 /** The queries of one organisation that run at once, from all servers together. */
 const MOST_USERS = 4;
 
@@ -39,6 +41,7 @@ export class Replicas {
   readonly #folder: string;
   readonly #options: ReplicaDatabaseOptions;
   readonly #suspects: CrashSuspects;
+  readonly #memoryTakers: MemoryTakers;
   readonly #report: (message: string) => void;
   readonly #places = new Set<Place>();
   readonly #waiting = new Set<() => void>();
@@ -51,12 +54,14 @@ export class Replicas {
     folder: string,
     options: ReplicaDatabaseOptions,
     suspects: CrashSuspects,
+    memoryTakers: MemoryTakers,
     report: (message: string) => void,
   ) {
     this.#store = store;
     this.#folder = folder;
     this.#options = options;
     this.#suspects = suspects;
+    this.#memoryTakers = memoryTakers;
     this.#report = report;
     this.#timer = setInterval(
       () => this.#closeUnused(this.#places, CLOSED_AFTER_MS),
@@ -78,9 +83,11 @@ export class Replicas {
     this.#suspects.refusePaused(orgId);
     const place = await this.#enter(organisation, orgId, left);
     this.#suspects.mark(orgId);
+    const ended = this.#memoryTakers.begin(orgId);
     try {
       return await use(place.replica, place.wanted.signal);
     } finally {
+      ended();
       place.users--;
       if (place.users === 0) void this.#unmarkOnceSettled(place);
       place.usedAtMs = performance.now();
@@ -89,12 +96,9 @@ export class Replicas {
     }
   }
 
-  /** Returns the organisations to which the connections belong. */
-  ownersOf(connections: ReadonlySet<DuckDBConnection>): ReadonlySet<string> {
-    const owners = [...this.#places].filter(({ replica }) =>
-      [...connections].some((one) => replica.owns(one)),
-    );
-    return new Set(owners.map(({ orgId }) => orgId));
+  /** Call this if the process ends at once, and no file is the reason. */
+  trustFiles(): void {
+    for (const { replica } of this.#places) replica.trustFile();
   }
 
   /** Reports why a query was refused, but the same reason at most once a minute, because clients try again and again. */
@@ -127,14 +131,15 @@ export class Replicas {
   }
 
   async #enter(organisation: OrganisationNumber, orgId: string, left: AbortSignal): Promise<Place> {
-    const deadlineMs = performance.now() + LONGEST_WAIT_MS;
+    const beganAtMs = performance.now();
     for (;;) {
+      const waitedMs = performance.now() - beganAtMs;
       const found = [...this.#places].find((place) => place.orgId === orgId);
       if (found !== undefined && takesQueries(found)) {
         found.users++;
         return found;
       }
-      const rivals = this.#rivalsOf(orgId);
+      const rivals = this.#rivalsOf(orgId, waitedMs < LONGEST_WAIT_FOR_SUSPECTS_MS);
       if (found === undefined && rivals.length === 0) {
         const report = (message: string): void => this.#reportOf(orgId, message);
         const path = join(this.#folder, `${orgId}.duckdb`);
@@ -148,18 +153,19 @@ export class Replicas {
         this.#places.add(place);
         return place;
       }
-      const leftMs = deadlineMs - performance.now();
-      if (leftMs <= 0 || left.aborted)
+      if (waitedMs >= LONGEST_WAIT_MS || left.aborted)
         throw new ReplicasBusy('Too many queries are running; try again later.');
       if (found === undefined) this.#makeRoom(rivals);
-      await this.#somethingChanged(leftMs, left);
+      const untilMs =
+        waitedMs < LONGEST_WAIT_FOR_SUSPECTS_MS ? LONGEST_WAIT_FOR_SUSPECTS_MS : LONGEST_WAIT_MS;
+      await this.#somethingChanged(untilMs - waitedMs, left);
     }
   }
 
   /** Returns the places of which one must become free for the organisation, or none if there is room. */
-  #rivalsOf(orgId: string): readonly Place[] {
+  #rivalsOf(orgId: string, waitsForSuspects: boolean): readonly Place[] {
     const places = [...this.#places];
-    if (this.#suspects.isSuspect(orgId)) {
+    if (waitsForSuspects && this.#suspects.isSuspect(orgId)) {
       const suspects = places.filter((place) => this.#suspects.isSuspect(place.orgId));
       if (suspects.length > 0) return suspects;
     }

@@ -12,6 +12,7 @@ import { type OpenedStore, openStore } from '../../store/open-store.ts';
 import { KEPT_MEMBER_CHANGES } from '../../store/segments.ts';
 import type { EvaluationOrder } from '../analytics-orders.ts';
 import { CrashSuspects } from '../crash-suspects.ts';
+import { MemoryTakers } from '../memory-takers.ts';
 import { Replicas } from '../replicas.ts';
 import { evaluateSegments } from './evaluate-segments.ts';
 
@@ -75,6 +76,7 @@ function newReplicas(store: OpenedStore, folder: string, report: (message: strin
     folder,
     options,
     new CrashSuspects(join(folder, 'process'), assert.fail),
+    new MemoryTakers(() => 0),
     report,
   );
 }

@@ -9,13 +9,10 @@ import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { AS_OF_HEADER, type OrderRefusal, type SqlFormat, type SqlOrder } from '../analytics-orders.ts';
 import type { AsOf, ReadTransaction, Replica } from '../replica.ts';
-import { replicaTables } from '../replica-tables.ts';
 import { CATCH_UP_MS, DamagedReplica, isDamage, type ReplicaService, withReplica } from '../replica-use.ts';
-import { checkQuery } from './check-query.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
+import type { QueryChecks } from './query-checks.ts';
 import { isStuck, QueryFailed, type QueryFailure } from './query-errors.ts';
-import type { QueryParser } from './query-parser.ts';
-import type { QueryPlanner } from './query-planner.ts';
 import { type RunningQuery, runQuery, writeParquet } from './run-query.ts';
 
 const MOST_EXPORT_BYTES = 4 * 1024 ** 3;
@@ -25,11 +22,9 @@ const SLOW_CLIENT_MS = 5000;
 const SLOW_CLIENT_CHARACTERS = 1024 ** 2;
 /** Pieces are collected up to this length. Every write costs two processes a fraction of a millisecond. */
 const WRITTEN_CHARACTERS = 64 * 1024;
-const tableNames = replicaTables.map(({ name }) => name);
 
 export interface SqlService extends ReplicaService {
-  readonly parser: QueryParser;
-  readonly planner: QueryPlanner;
+  readonly checks: QueryChecks;
   readonly exportFolder: string;
 }
 
@@ -60,7 +55,7 @@ function runOnReplica(
   signal: AbortSignal,
 ): Promise<OrderRefusal | null> {
   return withReplica(service.replicas, order, signal, async (replica, placeWanted) => {
-    const [refusal, wanted] = await Promise.all([refusalBefore(service, order), replica.wanted()]);
+    const [refusal, wanted] = await Promise.all([service.checks.refusalOf(order), replica.wanted()]);
     if (refusal !== null) return refusal;
     await replica.catchUp(wanted, CATCH_UP_MS);
     const transaction = await replica.begin(wanted);
@@ -72,14 +67,6 @@ function runOnReplica(
     if (failure.kind === 'invalid' && isDamage(failure.message)) throw new DamagedReplica(failure.message);
     return refusalOf(failure);
   });
-}
-
-/** Returns why the query may not run, or null. */
-async function refusalBefore(
-  { parser, planner }: SqlService,
-  { orgId, sql, params }: SqlOrder,
-): Promise<OrderRefusal | null> {
-  return (await checkQuery(parser, sql, tableNames)) ?? planner.plan(orgId, sql, params);
 }
 
 /**

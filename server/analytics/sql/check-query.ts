@@ -9,6 +9,8 @@ import { declarationOf, nodeFieldsOf, type TreeNode } from './syntax-tree.ts';
 
 /** The longest text of a query, in UTF-16 code units. */
 export const QUERY_CHARACTERS = 100_000;
+/** The longest syntax tree, as JSON. The queries of others wait while it is read, which takes about 10 ms per million. */
+const TREE_CHARACTERS = 2_000_000;
 /** How deep a query may be nested. DuckDB needs seconds to plan an expression that is nested 500 deep. */
 const QUERY_DEPTH = 200;
 /** The longest list or text that one call of a function may produce from nothing. */
@@ -61,6 +63,12 @@ async function parse(parser: QueryParser, sql: string): Promise<TreeNode | Query
     tree = await parser.syntaxTree(sql);
   } catch (error) {
     return new QueryRefusal(readQueryError(error, sql).message, null);
+  }
+  if (tree.length > TREE_CHARACTERS) {
+    return new QueryRefusal(
+      'The query has too many names, constants and operators. About 5000 are possible; join with a table instead of listing values.',
+      null,
+    );
   }
   try {
     parsed = JSON.parse(tree);

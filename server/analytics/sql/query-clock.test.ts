@@ -13,10 +13,11 @@ after(() => replica.close());
 const never = () => new Promise<never>(() => {});
 
 test('a call that does not stop when it is told to is stuck', async () => {
-  const late = new QueryClock(replica.connection, '', { withinMs: 50 });
+  const late = new QueryClock(replica.connection, '', { withinMs: 50, stopWithinMs: 1000 });
   const unwanted = new QueryClock(replica.connection, '', {
     withinMs: 60_000,
     signal: AbortSignal.timeout(50),
+    stopWithinMs: 1000,
   });
   const started = performance.now();
   const kinds = await Promise.all(
@@ -37,7 +38,8 @@ test('a call that does not stop when it is told to is stuck', async () => {
 test('a call that has stopped is not stuck, even if another query kept the process busy meanwhile', async () => {
   const connection = await replica.instance.connect();
   const unwanted = new AbortController();
-  const clock = new QueryClock(connection, '', { withinMs: 60_000, signal: unwanted.signal });
+  const limits = { withinMs: 60_000, signal: unwanted.signal, stopWithinMs: 2000 };
+  const clock = new QueryClock(connection, '', limits);
   const waiting = clock.wait(() => connection.run('SELECT sum(sqrt(range)) FROM range(100000000000)'));
   const beBusy = (): void => {
     unwanted.abort();

@@ -41,34 +41,26 @@ export class QueryPlanner {
   /** Hashes of queries that were planned, because programs send the same ones again and again. */
   readonly #planned = new Set<string>();
 
-  /** The last query of each organisation. One organisation has one query planned at a time. */
-  readonly #last = new Map<string, Promise<OrderRefusal | null>>();
-
   /** Starts the process, so that the first query does not wait for it. */
   constructor() {
     this.#start();
   }
 
   /** Resolves to null if the query can be planned, or has an error that DuckDB finds quickly. */
-  async plan(
-    orgId: string,
-    sql: string,
-    parameters: readonly QueryParameter[],
-  ): Promise<OrderRefusal | null> {
-    const digest = hash('sha256', JSON.stringify([sql, parameters]));
-    if (this.#planned.has(digest)) return null;
-    const before = this.#last.get(orgId) ?? Promise.resolve();
-    const planned = before.then(() => this.#plan(sql, parameters));
-    this.#last.set(orgId, planned);
-    const refusal = await planned;
-    if (this.#last.get(orgId) === planned) this.#last.delete(orgId);
-    if (refusal === null) this.#remember(digest);
+  async plan(sql: string, parameters: readonly QueryParameter[]): Promise<OrderRefusal | null> {
+    const refusal = await this.#plan(sql, parameters);
+    if (refusal === null) this.#remember(sql, parameters);
     return refusal;
   }
 
-  #remember(digest: string): void {
+  /** Returns whether the query was planned not long ago. */
+  hasPlanned(sql: string, parameters: readonly QueryParameter[]): boolean {
+    return this.#planned.has(digestOf(sql, parameters));
+  }
+
+  #remember(sql: string, parameters: readonly QueryParameter[]): void {
     if (this.#planned.size >= REMEMBERED_QUERIES) this.#planned.clear();
-    this.#planned.add(digest);
+    this.#planned.add(digestOf(sql, parameters));
   }
 
   #plan(sql: string, parameters: readonly QueryParameter[]): Promise<OrderRefusal | null> {
@@ -126,4 +118,8 @@ export class QueryPlanner {
     else if (code !== 0 && ids.length > 0) this.#settle(ids[0]!, tooComplex);
     if (this.#plannings.size > 0) this.#start();
   }
+}
+
+function digestOf(sql: string, parameters: readonly QueryParameter[]): string {
+  return hash('sha256', JSON.stringify([sql, parameters]));
 }
