@@ -5,6 +5,7 @@
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { AddressLines } from './address-lines.ts';
 
 const CONNECTIONS_PER_TURN = 4;
 /** So many of them are connections to which the server has replied. What is left of their handshake takes little time. */
@@ -32,8 +33,8 @@ interface TcpSocket extends Socket {
  * `onRead` in every turn of a round in which a client has sent something.
  */
 export function limitHandshakes(server: Server, onRead: () => void): void {
-  const begun = new Lines();
-  const replied = new Lines();
+  const begun = new AddressLines<TcpSocket>();
+  const replied = new AddressLines<TcpSocket>();
   /** The connections that are read in this turn. */
   let current: readonly TcpSocket[] = [];
   let bytesBefore = 0;
@@ -84,61 +85,6 @@ export function limitHandshakes(server: Server, onRead: () => void): void {
   server.on('secureConnection', ({ _parent: tcp }: Socket & { readonly _parent: TcpSocket }) => {
     finish(tcp);
   });
-}
-
-/** Connections whose handshake is not done. Addresses take turns. */
-class Lines {
-  readonly #addresses = new Map<TcpSocket, string>();
-  /** The connections of each address, the next to be read first. The address whose turn it is comes first. */
-  readonly #lines = new Map<string, Set<TcpSocket>>();
-
-  get size(): number {
-    return this.#addresses.size;
-  }
-
-  has(tcp: TcpSocket): boolean {
-    return this.#addresses.has(tcp);
-  }
-
-  add(tcp: TcpSocket): void {
-    const address = lineOf(tcp.remoteAddress ?? '');
-    this.#addresses.set(tcp, address);
-    const line = this.#lines.get(address);
-    if (line === undefined) this.#lines.set(address, new Set([tcp]));
-    else line.add(tcp);
-  }
-
-  /** Returns whether the connection was in a line. */
-  delete(tcp: TcpSocket): boolean {
-    const address = this.#addresses.get(tcp);
-    if (address === undefined) return false;
-    this.#addresses.delete(tcp);
-    const line = this.#lines.get(address)!;
-    line.delete(tcp);
-    if (line.size === 0) this.#lines.delete(address);
-    return true;
-  }
-
-  /** Returns at most `count` connections, and moves them and their addresses behind all others. */
-  next(count: number): readonly TcpSocket[] {
-    const taken = new Set<TcpSocket>();
-    for (let turn = 0; turn < Math.min(count, this.size); turn++) {
-      const [address, line] = this.#lines.entries().next().value!;
-      this.#lines.delete(address);
-      this.#lines.set(address, line);
-      const [tcp] = line;
-      line.delete(tcp!);
-      line.add(tcp!);
-      taken.add(tcp!);
-    }
-    return [...taken];
-  }
-}
-
-/** Returns the address, or the first half of an IPv6 address, because a client often has all that begin with it. */
-function lineOf(address: string): string {
-  if (address.includes('.')) return address;
-  return address.split('::', 1)[0]!.split(':').slice(0, 4).join(':');
 }
 
 function bytesReadFrom(sockets: readonly Socket[]): number {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, type NetConnectOpts, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
@@ -74,7 +74,7 @@ const OPEN_AGAIN = `
 
 interface Transport {
   newServer(handle: RequestListener): Server;
-  open(port: number): Socket;
+  open(options: NetConnectOpts): Socket;
   readonly opened: string;
   readonly skip: string | boolean;
 }
@@ -82,7 +82,7 @@ interface Transport {
 const http: Transport = { newServer: createServer, open: connect, opened: 'connect', skip: false };
 const https: Transport = {
   newServer: (handle: RequestListener) => createTlsServer(newCertificate(), handle),
-  open: (port: number): Socket => connectTls({ port, rejectUnauthorized: false }),
+  open: (options): Socket => connectTls({ ...options, rejectUnauthorized: false }),
   opened: 'secureConnect',
   skip: withoutOpenssl,
 };
@@ -93,8 +93,8 @@ interface Ground {
   readonly accepted: readonly Socket[];
   /** Returns how many requests of others the server has read completely. */
   completed(): number;
-  /** Resolves when the connection is open. */
-  connected(): Promise<Socket>;
+  /** Resolves when the connection is open. By default, its address is that of all others. */
+  connected(localAddress?: string): Promise<Socket>;
   /** Sends a request, waits for its response, and returns how many bytes the server read before it handled it. */
   ask(socket: Socket): Promise<number>;
 }
@@ -128,8 +128,8 @@ async function groundOf(t: TestContext, { newServer, open, opened }: Transport):
     port,
     accepted,
     completed: () => completed,
-    async connected() {
-      const socket = open(port);
+    async connected(localAddress) {
+      const socket = open({ port, host: '127.0.0.1', localAddress });
       sockets.push(socket.on('error', () => {}));
       await once(socket, opened);
       return socket;
@@ -274,7 +274,7 @@ async function assertOnlySilentStall(t: TestContext, { newServer, open }: Transp
   limitConnections(server, () => 1);
   await once(server.listen(0), 'listening');
   const { port } = server.address() as AddressInfo;
-  const clients = Array.from({ length: BUSY_CONNECTIONS }, () => open(port).on('error', () => {}));
+  const clients = Array.from({ length: BUSY_CONNECTIONS }, () => open({ port }).on('error', () => {}));
   t.after(() => {
     for (const client of clients) client.destroy();
     server.close();
@@ -332,6 +332,16 @@ test('a new connection does not wait for all others', { timeout }, async (t) => 
     void connected().then((socket) => socket.write(smallChunks));
   }
   assertFew(await ask(await connected()), smallChunks);
+});
+
+test('new connections do not wait for all that another address has opened before', { timeout }, async (t) => {
+  const { connected, ask } = await groundOf(t, http);
+  const others = await Promise.all(Array.from({ length: BUSY_CONNECTIONS }, () => connected()));
+  for (const other of others) other.write(smallChunks);
+  // Only one of them is the newest.
+  const clients = [await connected('127.0.0.2'), await connected('127.0.0.2'), await connected('127.0.0.2')];
+  const read = await Promise.all(clients.map(ask));
+  for (const bytes of read) assertFew(bytes, smallChunks);
 });
 
 test('a used connection is read again and again while others send without pause', { timeout }, async (t) => {

@@ -1,16 +1,16 @@
 // Limits how long the serving thread reads from connections in one turn of the event loop. In each turn, Node reads from
 // all connections on which data has arrived. If 1000 connections each have 64 KiB of small chunks, that takes seconds.
 // After `TURN_MS`, the other connections are read in later turns, a few in each. Organisations take turns. A new
-// connection belongs to nobody, so only little of it is parsed before its first request shows whose it is.
+// connection belongs to nobody, so only little of it is parsed before its first request shows whose it is. Until then,
+// addresses take turns.
 
 import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:tls';
 import { FairQueue } from '../../fair-queue.ts';
+import { AddressLines } from './address-lines.ts';
 import { continueSteps, limitSteps, parseInSteps, type SteppedSocket } from './first-bytes.ts';
 
 const TURN_MS = 10;
-/** Few, because the cost of reading from a connection is known only afterwards. */
-const CONNECTIONS_PER_TURN = 4;
 /**
  * Node accepts one connection in each turn. Waiting connections are not read before all new ones are accepted, or this
  * many. Otherwise a new connection would wait until all that were opened before it are read.
@@ -18,6 +18,10 @@ const CONNECTIONS_PER_TURN = 4;
 const MOST_ACCEPTED_IN_A_ROW = 50;
 /** Of the turns in which a connection was accepted, each of this many reads from one connection. */
 const TURNS_PER_READ = 5;
+/** After a turn that took longer, only one new connection is read: what has arrived on it may take 50 ms to decrypt. */
+const LONG_TURN_MS = 2 * TURN_MS;
+
+const KNOWN_AFTER_LONG_TURN = 6;
 
 /** Only a connection that was forgotten waits this long. Its timeout is no longer postponed, so that it ends. */
 const LONGEST_WAIT_MS = 60_000;
@@ -59,8 +63,8 @@ export class ReadLimit {
   readonly #longestWaitMs: number;
   readonly #notWaiting = new Set<HttpSocket>();
   readonly #waiting = new FairQueue<HttpSocket>();
-  /** The connections that wait and have had no request, the oldest first. */
-  readonly #newWaiting = new Set<HttpSocket>();
+  /** The connections that wait and have had no request. */
+  readonly #newWaiting = new AddressLines<HttpSocket>();
   #newest: HttpSocket | null = null;
   /** The connections of which a part is read but not parsed. */
   readonly #withRest = new Set<HttpSocket>();
@@ -124,6 +128,8 @@ export class ReadLimit {
   /** Call this for every request whose head has arrived. */
   requestArrived(from: HttpSocket, ownerOf: () => number): void {
     from[owner] ??= ownerOf();
+    // The request was read together with the TLS handshake. From now on, the connection waits for its organisation.
+    if (this.#newWaiting.delete(from)) this.#wait(from);
     this.dataArrived(from);
   }
 
@@ -182,10 +188,12 @@ export class ReadLimit {
     if (!isAccepting) this.#acceptedInARow = 0;
     // Organisations have their place in many of these turns, too. Otherwise an open connection would wait for fifty
     // turns for each of the connections of its organisation, even if those have no data.
-    const hasPlace = ++this.#turnsWithoutRead >= TURNS_PER_READ && this.#waiting.size > 0;
-    const places = !isAccepting ? CONNECTIONS_PER_TURN : hasPlace ? 1 : 0;
-    if (places > 0) this.#turnsWithoutRead = 0;
-    for (let place = 0; place < places; place++) this.#resumeNext(place);
+    const wasLong = performance.now() - this.#turnStartedAtMs > LONG_TURN_MS;
+    const isDue = ++this.#turnsWithoutRead >= TURNS_PER_READ && this.#waiting.size > 0;
+    if (!isAccepting || wasLong || isDue) this.#turnsWithoutRead = 0;
+    if (wasLong) this.#resumeAfterLongTurn(isAccepting);
+    else if (!isAccepting) this.#resumeFour();
+    else if (isDue) this.#resume(this.#takeKnown());
     if (this.#waiting.size + this.#newWaiting.size + this.#unread.size > 0) this.#beginTurn();
   }
 
@@ -232,12 +240,20 @@ export class ReadLimit {
   }
 
   /**
-   * Resumes one connection: an organisation's for the first place of a turn, the newest of the new ones for the second,
-   * the oldest for the others. The newest usually waits for nobody. The oldest get most places, so that none waits long.
+   * Resumes few connections, because the cost of reading from one is known only afterwards. The newest of the new ones
+   * usually waits for nobody. The oldest get most places, so that none waits long.
    */
-  #resumeNext(place: number): void {
-    const next = place === 0 ? undefined : this.#takeNew(place === 1 ? this.#newest : null);
-    const socket = next ?? this.#takeKnown() ?? this.#takeNew(null);
+  #resumeFour(): void {
+    this.#resume(this.#takeKnown() ?? this.#takeNew(null));
+    for (const newest of [this.#newest, null, null]) this.#resume(this.#takeNew(newest) ?? this.#takeKnown());
+  }
+
+  #resumeAfterLongTurn(isAccepting: boolean): void {
+    for (let place = 0; place < KNOWN_AFTER_LONG_TURN; place++) this.#resume(this.#takeKnown());
+    if (!isAccepting) this.#resume(this.#takeNew(null));
+  }
+
+  #resume(socket: HttpSocket | undefined): void {
     if (socket === undefined) return;
     this.#notWaiting.add(socket);
     this.#unread.add(socket);
@@ -255,9 +271,9 @@ export class ReadLimit {
     return socket;
   }
 
-  /** Removes and returns a new connection: the given one, or the oldest. */
+  /** Removes and returns a new connection: the given one, or the oldest of the address whose turn it is. */
   #takeNew(newest: HttpSocket | null): HttpSocket | undefined {
-    const socket = newest ?? this.#newWaiting.values().next().value;
+    const socket = newest ?? this.#newWaiting.next(1)[0];
     if (socket === undefined) return undefined;
     this.#newWaiting.delete(socket);
     if (this.#newest === socket) this.#newest = null;
