@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -64,6 +66,31 @@ test('the folder may be deleted while the analytics process starts', async () =>
     rmSync(setup.folder, { recursive: true });
     assert.equal(await asking, '42\n42\n');
   } finally {
+    link.close();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
+test('the next analytics process starts when the current one announces its end, before it ends', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-link-'));
+  const database = join(folder, 'headgate.db');
+  const of = await newOrganisation(database);
+  const setup = { database, folder: join(folder, 'analytics'), memoryMb: 400, idleMs: 60_000 };
+  mkdirSync(setup.folder);
+  const ending = createServer((request, response) => {
+    if (request.url === '/stay') response.write('ending');
+  }).listen(socketPath(setup));
+  await once(ending, 'listening');
+  const link = new AnalyticsLink(setup, () => {});
+  try {
+    const asking = ask(link, of);
+    const deadlineMs = performance.now() + 10_000;
+    while (!existsSync(`${socketPath(setup)}.exports`) && performance.now() < deadlineMs) await sleep(10);
+    assert.ok(existsSync(`${socketPath(setup)}.exports`));
+    ending.closeAllConnections();
+    assert.equal(await asking, '42\n42\n');
+  } finally {
+    ending.close();
     link.close();
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }

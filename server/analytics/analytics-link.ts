@@ -25,7 +25,7 @@ const TRY_AGAIN_MS = 20;
 const START_AGAIN_AFTER_MS = 5000;
 /** An organisation can end the process several times before its analytics is paused. */
 const MOST_SENDS = 5;
-/** A process that has announced its end, but still runs, hangs. */
+/** A process that still runs this long after it has announced its end hangs. */
 const ENDS_WITHIN_MS = 2000;
 /** A process that does not respond at all for this time hangs. It may take seconds to close a large replica. */
 const HANGS_AFTER_MS = 30_000;
@@ -210,12 +210,8 @@ export class AnalyticsLink {
       const staying = await this.#send('/stay', '', this.#closing.signal, withinMs);
       const leave = (): void => this.#leave(staying);
       staying.on('close', leave).on('error', leave);
-      // The process writes when it is about to end. The next one waits for that.
-      staying.once('data', () => {
-        const ending = this.#started;
-        setTimeout(() => ending?.kill(), ENDS_WITHIN_MS).unref();
-        this.#started = this.#start();
-      });
+      // The process writes shortly before it ends.
+      staying.once('data', () => this.#replaceEnding());
       staying.socket.unref();
       this.#staying = staying;
       if (this.#started !== null) this.#started.hasServed = true;
@@ -223,6 +219,17 @@ export class AnalyticsLink {
     } catch (error) {
       if (this.#closing.signal.aborted) throw error;
       return null;
+    }
+  }
+
+  /** Starts the next process, which waits for the lock of the current one. */
+  #replaceEnding(): void {
+    const ending = this.#started;
+    setTimeout(() => ending?.kill(), ENDS_WITHIN_MS).unref();
+    try {
+      this.#started = this.#start();
+    } catch {
+      // The next query tries again, and reports the reason.
     }
   }
 

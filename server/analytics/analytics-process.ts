@@ -39,7 +39,7 @@ import { QueryChecks } from './sql/query-checks.ts';
 /** How long the process stays after the last server has left. */
 const LEAVE_AFTER_MS = 2000;
 const MOST_TEMPORARY_MB = 10_000;
-/** The process before this one may still be ending. */
+/** How long to wait for the lock, because the process before this one may still be ending. */
 const LOCKED_WITHIN_MS = 1000;
 const GIVE_UP_AFTER_MS = 500;
 const LOOK_EVERY_MS = 100;
@@ -99,7 +99,6 @@ const replicas = new Replicas(store, setup.folder, options, suspects, memoryTake
  */
 const giveUp = (reason: string): void => {
   report(`${reason}; the analytics process is started again`);
-  replicas.trustFiles();
   process.kill(process.pid, 'SIGKILL');
 };
 
@@ -117,9 +116,10 @@ let isEnding = false;
 const endBecauseOf = (orgIds: ReadonlySet<string>, reason: string, afterMs: number): void => {
   if (isEnding) return;
   isEnding = true;
+  setTimeout(giveUp, afterMs, reason);
   announceEnd();
   suspects.accuse(orgIds);
-  setTimeout(giveUp, afterMs, reason);
+  replicas.trustFilesOfOthers(orgIds);
 };
 
 /** What an order needs. */
@@ -265,7 +265,7 @@ server.listen(socket, () => {
     lookAtFolder(ownSocketFile);
   }, LOOK_EVERY_MS).unref();
   leaveIfUnused();
-  // Otherwise Node keeps compiled modules only if the process ends in order.
+  // Otherwise Node stores compiled modules only if the process exits normally.
   flushCompileCache();
 });
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());

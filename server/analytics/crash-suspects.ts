@@ -72,8 +72,8 @@ export class CrashSuspects {
   }
 
   /**
-   * Called before the process ends, with those who can be the reason, or nobody if that is not known. If it is one
-   * organisation, its analytics is paused at once.
+   * Call this before the process ends, with the organisations that can be the reason. One alone is paused at once; several
+   * are suspected. If there is none, everybody who is marked is suspected.
    */
   accuse(orgIds: ReadonlySet<string>): void {
     const [first, second] = orgIds;
@@ -115,10 +115,9 @@ export class CrashSuspects {
       return;
     }
     const untilMs = this.#nowMs() + SUSPECTED_MS;
-    if (known.length === 0) {
-      for (const orgId of marked) this.#suspects.set(orgId, { untilMs, crashes: 0, pausedUntilMs: 0 });
-    } else {
-      for (const orgId of known) this.#suspects.set(orgId, { ...this.#suspects.get(orgId)!, untilMs });
+    for (const orgId of marked) {
+      const suspect = known.includes(orgId) ? this.#suspects.get(orgId)! : { crashes: 0, pausedUntilMs: 0 };
+      this.#suspects.set(orgId, { ...suspect, untilMs });
     }
     this.#save();
   }

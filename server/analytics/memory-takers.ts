@@ -1,7 +1,7 @@
 // Finds out whose queries take the memory of the analytics process. DuckDB does not say that for what its memory limit
 // does not include. So the process looks at its memory again and again, and at who has had a query running meanwhile.
 
-/** A query during which the process has grown less has not taken the memory. Short ones last less than two looks. */
+/** A query can be the reason only if the process has grown by this much while it ran. Short queries never see that. */
 const MUCH_BYTES = 256 * 1024 ** 2;
 /** After its end, a query counts for this time, because its memory is not given back at once. */
 const COUNTS_AFTER_END_MS = 3000;

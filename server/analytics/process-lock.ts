@@ -7,7 +7,7 @@ const SQLITE_BUSY = 5;
 /** Node closes a database that nothing refers to. */
 const locked = new Set<DatabaseSync>();
 
-/** Returns a function that releases the lock, or null if another process has it, and keeps it for the time. */
+/** Returns a function that releases the lock, or null if another process still has it after `withinMs`. */
 export function takeProcessLock(path: string, withinMs: number): (() => void) | null {
   const database = new DatabaseSync(path);
   try {

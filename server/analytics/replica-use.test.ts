@@ -59,7 +59,7 @@ test('a query for which the others have left no memory is told so, without the a
   const { message, logged } = await after(
     new Error(JSON.stringify({ exception_type: 'Out of Memory', exception_message })),
   );
-  assert.match(message, /^The organisation's other queries use all the memory/);
+  assert.match(message, /^There is not enough memory left .* other queries/);
   assert.deepEqual(logged, [`o: ${exception_message}`]);
 });
 

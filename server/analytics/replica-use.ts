@@ -34,7 +34,7 @@ export const storeUnresponsive = unavailable(
 );
 
 const memoryInUse = unavailable(
-  "The organisation's other queries use all the memory that it may use; try again when one of them has ended.",
+  "There is not enough memory left to use the copy of the organisation's data. Its other queries may be using it; try again when they have ended.",
 );
 
 /** Calls `use` with the organisation's replica. If the replica cannot be used, returns a refusal that says why. */

@@ -204,7 +204,7 @@ export class Replica {
     this.#connections--;
   }
 
-  /** Call this if the process ends for another reason while the file is being opened. */
+  /** Removes the mark of a file that is being opened. Call this if the process is about to end for another reason. */
   trustFile(): void {
     rmSync(this.#mark, { force: true });
   }

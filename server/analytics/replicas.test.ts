@@ -90,7 +90,7 @@ test('a query whose client leaves no longer waits for a place', async () => {
   await replicas.close();
 });
 
-test('the suspects of a crash never run at once, and nobody else waits for them', async () => {
+test('the suspects of a crash take turns, and nobody else waits for them', async () => {
   const replicas = replicasInUse(suspecting('a', 'b'));
   const first = await replicas.use('a');
   const innocent = await replicas.use('c');
@@ -106,6 +106,27 @@ test('the suspects of a crash never run at once, and nobody else waits for them'
   assert.deepEqual([second.isRunning, again.isRunning], [true, false]);
   for (const used of [second, innocent, again]) used.end();
   await again.ended;
+  await replicas.close();
+});
+
+test('a suspect waits for another one for 5 s at most', async (t) => {
+  let nowMs = 1000;
+  t.mock.method(performance, 'now', () => nowMs);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pass = async (ms: number): Promise<void> => {
+    nowMs += ms;
+    t.mock.timers.tick(ms);
+    await nextTurn();
+  };
+  const replicas = replicasInUse(suspecting('a', 'b'));
+  const culprit = await replicas.use('a');
+  const other = await replicas.use('b');
+  await pass(4999);
+  assert.equal(other.isRunning, false);
+  await pass(1);
+  assert.equal(other.isRunning, true);
+  for (const used of [culprit, other]) used.end();
+  await Promise.all([culprit.ended, other.ended]);
   await replicas.close();
 });
 
@@ -134,7 +155,9 @@ test('the reason of a refusal is reported once a minute for each organisation, i
   refuse('o', 'another reason');
   assert.deepEqual(reports.splice(0), [`organisation o: ${refused} another reason`]);
   for (let reason = 0; reason < 1000; reason++) refuse('o', `${'x'.repeat(reason)} is in the way`);
-  assert.equal(reports.length, 99);
+  assert.equal(reports.length, 9);
+  refuse('p', 'another reason');
+  assert.equal(reports.length, 10);
   await replicas.close();
 });
 

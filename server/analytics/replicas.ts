@@ -14,11 +14,11 @@ import { Replica } from './replica.ts';
 export const MOST_OPEN_REPLICAS = 4;
 const CLOSED_AFTER_MS = 60_000;
 const SAME_REFUSAL_MS = 60_000;
-/** The reasons that are reported in a minute. There are few, unless somebody tries to fill the log. */
-const MOST_REFUSALS = 100;
+/** At most this many reasons of an organisation are reported in a minute, so that nobody can fill the log. */
+const MOST_REFUSALS = 10;
 /** Longer than a query may take by default, so that whoever waits gets a place when the running queries have ended. */
-const LONGEST_WAIT_MS = 40_000;
-/** After this time, two suspects run queries at once, so that the culprit cannot make the other wait for all its queries. */
+const LONGEST_WAIT_MS = 45_000;
+/** After this time, a suspect gets a place of its own, so that the culprit cannot make it wait for all its queries. */
 const LONGEST_WAIT_FOR_SUSPECTS_MS = 5000;
 /** The queries of one organisation that run at once, from all servers together. */
 const MOST_USERS = 4;
@@ -87,7 +87,8 @@ export class Replicas {
     try {
       return await use(place.replica, place.wanted.signal);
     } finally {
-      ended();
+      // A replica that is still being built takes memory, too.
+      void place.replica.settled().then(ended);
       place.users--;
       if (place.users === 0) void this.#unmarkOnceSettled(place);
       place.usedAtMs = performance.now();
@@ -96,9 +97,9 @@ export class Replicas {
     }
   }
 
-  /** Call this if the process ends at once, and no file is the reason. */
-  trustFiles(): void {
-    for (const { replica } of this.#places) replica.trustFile();
+  /** Call this just before the process ends because of the queries of some organisations, and not because of a file. */
+  trustFilesOfOthers(orgIds: ReadonlySet<string>): void {
+    for (const { orgId, replica } of this.#places) if (!orgIds.has(orgId)) replica.trustFile();
   }
 
   /** Reports why a query was refused, but the same reason at most once a minute, because clients try again and again. */
@@ -109,7 +110,8 @@ export class Replicas {
     }
     // Some reasons contain the number of a block or the name of a new file, which consists of hexadecimal digits.
     const refusal = `${orgId} ${reason.replaceAll(/[\da-f]/gi, '')}`;
-    if (this.#refusals.has(refusal) || this.#refusals.size >= MOST_REFUSALS) return;
+    const reported = [...this.#refusals.keys()].filter((other) => other.startsWith(`${orgId} `));
+    if (reported.includes(refusal) || reported.length >= MOST_REFUSALS) return;
     this.#refusals.set(refusal, nowMs);
     this.#reportOf(orgId, `a query was refused, because the replica cannot be used: ${reason}`);
   }

@@ -66,7 +66,7 @@ async function parse(parser: QueryParser, sql: string): Promise<TreeNode | Query
   }
   if (tree.length > TREE_CHARACTERS) {
     return new QueryRefusal(
-      'The query has too many names, constants and operators. About 5000 are possible; join with a table instead of listing values.',
+      'The query has too many names, constants and operators; about 5000 are possible. Use a condition or a join instead of a long list.',
       null,
     );
   }

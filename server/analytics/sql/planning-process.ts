@@ -91,5 +91,5 @@ async function answer(order: PlanOrder): Promise<void> {
 process.on('message', (order: PlanOrder) => void answer(order));
 process.on('disconnect', end);
 process.send!('ready');
-// Otherwise Node keeps compiled modules only if the process ends in order.
+// Otherwise Node stores compiled modules only if the process exits normally.
 flushCompileCache();

@@ -2,15 +2,13 @@
 // limit does not apply. A query of 1 KB can take minutes and gigabytes, so the process ends instead.
 
 import { type ChildProcess, fork } from 'node:child_process';
-import { hash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import type { OrderRefusal } from '../analytics-orders.ts';
 import type { PlannedReply, PlanOrder } from './planning-process.ts';
 import type { QueryParameter } from './run-query.ts';
 
-/** Ordinary queries take milliseconds. DuckDB plans a query again when it runs, and is stuck after twice this time. */
+/** Ordinary queries take milliseconds. DuckDB plans a query again when it runs, and cannot be stopped meanwhile. */
 const PLAN_WITHIN_MS = 1000;
-const REMEMBERED_QUERIES = 1000;
 
 const tooComplex: OrderRefusal = {
   kind: 'too_large',
@@ -38,32 +36,13 @@ export class QueryPlanner {
   /** The queries that are being planned, the longest first. */
   readonly #plannings = new Map<number, Planning>();
 
-  /** Hashes of queries that were planned, because programs send the same ones again and again. */
-  readonly #planned = new Set<string>();
-
   /** Starts the process, so that the first query does not wait for it. */
   constructor() {
     this.#start();
   }
 
   /** Resolves to null if the query can be planned, or has an error that DuckDB finds quickly. */
-  async plan(sql: string, parameters: readonly QueryParameter[]): Promise<OrderRefusal | null> {
-    const refusal = await this.#plan(sql, parameters);
-    if (refusal === null) this.#remember(sql, parameters);
-    return refusal;
-  }
-
-  /** Returns whether the query was planned not long ago. */
-  hasPlanned(sql: string, parameters: readonly QueryParameter[]): boolean {
-    return this.#planned.has(digestOf(sql, parameters));
-  }
-
-  #remember(sql: string, parameters: readonly QueryParameter[]): void {
-    if (this.#planned.size >= REMEMBERED_QUERIES) this.#planned.clear();
-    this.#planned.add(digestOf(sql, parameters));
-  }
-
-  #plan(sql: string, parameters: readonly QueryParameter[]): Promise<OrderRefusal | null> {
+  plan(sql: string, parameters: readonly QueryParameter[]): Promise<OrderRefusal | null> {
     const { promise, resolve } = Promise.withResolvers<OrderRefusal | null>();
     const planning = { order: { id: ++this.#lastId, sql, parameters }, resolve, timer: undefined };
     this.#plannings.set(planning.order.id, planning);
@@ -118,8 +97,4 @@ export class QueryPlanner {
     else if (code !== 0 && ids.length > 0) this.#settle(ids[0]!, tooComplex);
     if (this.#plannings.size > 0) this.#start();
   }
-}
-
-function digestOf(sql: string, parameters: readonly QueryParameter[]): string {
-  return hash('sha256', JSON.stringify([sql, parameters]));
 }

@@ -20,7 +20,7 @@ const MOST_ACCEPTED_IN_A_ROW = 50;
 const TURNS_PER_READ = 5;
 /** After a turn that took longer, only one new connection is read: what has arrived on it may take 50 ms to decrypt. */
 const LONG_TURN_MS = 2 * TURN_MS;
-
+/** How many connections of organisations are read after such a turn. */
 const KNOWN_AFTER_LONG_TURN = 6;
 
 /** Only a connection that was forgotten waits this long. Its timeout is no longer postponed, so that it ends. */
@@ -186,9 +186,9 @@ export class ReadLimit {
     const isAccepting = this.#hasAccepted && this.#acceptedInARow < MOST_ACCEPTED_IN_A_ROW;
     this.#hasAccepted = false;
     if (!isAccepting) this.#acceptedInARow = 0;
+    const wasLong = performance.now() - this.#turnStartedAtMs > LONG_TURN_MS;
     // Organisations have their place in many of these turns, too. Otherwise an open connection would wait for fifty
     // turns for each of the connections of its organisation, even if those have no data.
-    const wasLong = performance.now() - this.#turnStartedAtMs > LONG_TURN_MS;
     const isDue = ++this.#turnsWithoutRead >= TURNS_PER_READ && this.#waiting.size > 0;
     if (!isAccepting || wasLong || isDue) this.#turnsWithoutRead = 0;
     if (wasLong) this.#resumeAfterLongTurn(isAccepting);
@@ -265,8 +265,8 @@ export class ReadLimit {
   #takeKnown(): HttpSocket | undefined {
     let socket = this.#waiting.shift();
     while (socket?.destroyed) socket = this.#waiting.shift();
-    // A new connection is not charged, even if its first request was read together with its TLS handshake. Its organisation
-    // would owe more with each connection, and later wait for all others.
+    // Connections that have had no request are not charged. Otherwise an organisation would owe more with each connection
+    // that it opens, and later wait for all others.
     if (socket !== undefined) this.#waiting.charge(socket[owner]!, 1);
     return socket;
   }
