@@ -359,10 +359,26 @@ interface InteractionGroup extends EntryOrigin {
 
 export type LedgerWriter = ReturnType<typeof createLedgerWriter>;
 
+/** What the current transaction has added to the counters of a ledger. */
+interface Counter {
+  lastSeq: number;
+  addedIds: number;
+}
+
 /** Adds entries to the ledgers. The writer calls `begin` and `end` in every transaction. */
 export function createLedgerWriter(prepare: Prepare) {
   /** By the id of the key. */
   const groups = new Map<string, InteractionGroup>();
+  /** The counters are written once per transaction, because it may contain hundreds of uploads of an organisation. */
+  const counters = new Map<OrganisationNumber, Counter>();
+
+  const counterOf = (organisation: OrganisationNumber): Counter => {
+    const known = counters.get(organisation);
+    if (known !== undefined) return known;
+    const counter = { lastSeq: boundsOf(prepare, organisation).lastSeq, addedIds: 0 };
+    counters.set(organisation, counter);
+    return counter;
+  };
 
   const append = (
     organisation: OrganisationNumber,
@@ -371,28 +387,42 @@ export function createLedgerWriter(prepare: Prepare) {
     tally: Pick<Tally, 'created' | 'updated'>,
     ids: readonly string[],
   ): number => {
-    const row = prepare(
-      `INSERT INTO ledgers (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
-        VALUES (?, 1, 0, 0, ?)
-        ON CONFLICT (organisation) DO UPDATE SET last_seq = last_seq + 1, kept_ids = kept_ids + excluded.kept_ids
-        RETURNING last_seq`,
-    ).get(organisation, ids.length);
-    const seq = Number(row!.last_seq);
+    const counter = counterOf(organisation);
+    const seq = ++counter.lastSeq;
+    counter.addedIds += ids.length;
     insertEntry(prepare, organisation, writtenEntry(entry, type, seq, tally), packIds(ids));
     if (seq % USAGE_GROUP_ENTRIES === 0) addUsage(prepare, organisation, seq - USAGE_GROUP_ENTRIES, seq);
     return seq;
   };
 
-  return {
-    begin: (): void => groups.clear(),
+  const writeCounters = (): void => {
+    for (const [organisation, { lastSeq, addedIds }] of counters) {
+      prepare(
+        `INSERT INTO ledgers (organisation, last_seq, ids_after_seq, entries_after_seq, kept_ids)
+          VALUES (?, ?, 0, 0, ?)
+          ON CONFLICT (organisation) DO UPDATE
+            SET last_seq = excluded.last_seq, kept_ids = kept_ids + excluded.kept_ids`,
+      ).run(organisation, lastSeq, addedIds);
+    }
+    counters.clear();
+  };
 
-    /** Adds the entries of the transaction's single interactions. */
+  return {
+    begin(): void {
+      groups.clear();
+      counters.clear();
+    },
+
+    /** Adds the entries of the transaction's single interactions, and writes the counters. */
     end(): void {
       for (const { organisation, ids, ...origin } of groups.values()) {
         const entry = { ...origin, received: ids.length, rejected: 0, causesJson: null };
         append(organisation, INTERACTIONS, entry, { created: ids.length, updated: 0 }, ids);
       }
+      writeCounters();
     },
+
+    writeCounters,
 
     addUpload: append,
 
@@ -426,7 +456,7 @@ function addUsage(
   prepare(addUsageSql(['?', '?', '?'])).run(organisation, afterSeq, lastSeq);
 }
 
-export function ledgerWrites(prepare: Prepare) {
+export function ledgerWrites(prepare: Prepare, { writeCounters }: LedgerWriter) {
   /** Returns the number of the last expired entry of the next step, or `afterSeq` if no entry has expired. */
   const lastBefore = (organisation: OrganisationNumber, afterSeq: number, beforeMs: number): number => {
     const sql = `SELECT seq, received_at_ms, length(changed_ids) FROM ledger_entries WHERE organisation = ? AND seq > ?
@@ -444,6 +474,7 @@ export function ledgerWrites(prepare: Prepare) {
   return {
     /** Deletes some expired ids and entries. Returns true if more may be left; the caller then calls it again. */
     expireLedger(organisation: OrganisationNumber, idsBeforeMs: number, entriesBeforeMs: number): boolean {
+      writeCounters();
       const { lastSeq, idsAfterSeq, entriesAfterSeq } = boundsOf(prepare, organisation);
       const idsEnd = lastBefore(organisation, idsAfterSeq, Math.max(idsBeforeMs, entriesBeforeMs));
       const isExpired = 'organisation = ? AND seq > ? AND seq <= ?';
@@ -467,6 +498,7 @@ export function ledgerWrites(prepare: Prepare) {
     },
 
     addLedgerPart(organisation: OrganisationNumber, { entries, usage, isLast, ...bounds }: LedgerPart): void {
+      writeCounters();
       const { lastSeq } = boundsOf(prepare, organisation);
       for (const { ids, ...entry } of entries) {
         if (entry.seq > lastSeq) insertEntry(prepare, organisation, entry, ids);

@@ -52,7 +52,7 @@ export function createWrites(database: DatabaseSync) {
     ...recordWrites(prepare, upserts, ledger),
     ...interactionWrites(prepare, upserts, ledger),
     ...idempotencyWrites(prepare),
-    ...ledgerWrites(prepare),
+    ...ledgerWrites(prepare, ledger),
     ...segmentWrites(prepare),
   };
   return { writes, ledger };
