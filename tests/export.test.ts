@@ -1,4 +1,5 @@
-// `headgate export`, the real executable against a real server. `headgate load` can load its files.
+// `headgate export` against a real server, as a process of its own, or within this one if that makes no difference.
+// `headgate load` can load its files.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,4 +1,5 @@
-// `headgate load`, the real executable with real files against a real server.
+// `headgate load` with real files against a real server. It runs as a process of its own, or within this one if that makes
+// no difference.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,4 +1,5 @@
-// A folder with files in which `headgate load` and `headgate export` are run as a person runs them.
+// A folder with files in which `headgate load` and `headgate export` are run as a person runs them, or within the process
+// of the test.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
