@@ -15,6 +15,7 @@ import {
 import { Connection } from '@headgate/client/connection.ts';
 import { openStore } from '../server/store/open-store.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { type Fault, type FaultyProxy, startFaultyProxy } from './harness/faulty-proxy.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
@@ -23,6 +24,9 @@ import { runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 const quick = { firstPauseMs: 1, longestPauseMs: 10 };
+/** How often the server is killed, and how many records it gets in between. */
+const KILLS = times(2, 1);
+const RECORDS_PER_LIFE = 300;
 const noSuchId = '00000000-0000-0000-0000-000000000000';
 
 function shops(count: number): SentShop[] {
@@ -284,66 +288,63 @@ describe('the client reads the ledger', () => {
 });
 
 forEachStore((store) => {
-  test('the server is killed and started again: the follower gets every acknowledged record', async () => {
-    const { database, remove } = await store.newDatabase();
-    let headgate: Headgate = await startHeadgate(database);
-    try {
-      const { key } = await headgate.newKey();
-      const { port } = new URL(headgate.url);
-      const client = new HeadgateClient({
-        url: headgate.url,
-        apiKey: key,
-        maxRecordsPerRequest: 20,
-        retry: { firstPauseMs: 20, longestPauseMs: 200 },
-      });
-      const input = shops(900);
-      const { followed, stop } = follower(client);
-      let lastSeq: number | null = null;
-      for (const part of [0, 300, 600]) {
-        const uploading = client.upload('shops', input.slice(part, part + 300));
-        if (part > 0) {
-          await headgate.kill();
-          headgate = await startHeadgate(database, { HEADGATE_PORT: port });
-        }
-        ({ lastSeq } = await uploading);
-      }
-      await waitUntil('the follower has everything', () => followed.position === String(lastSeq));
-      assert.deepEqual([...new Set(followed.ids)].sort(), idsOf(input));
-      assert.ok(followed.retries > 0);
-
-      // A stop does not wait for followers, whose requests end at once.
-      const startMs = performance.now();
-      assert.equal(await headgate.stop(), 0);
-      assert.ok(performance.now() - startMs < 10_000);
-      await stop();
-    } finally {
-      await headgate.kill();
-      await remove();
-    }
+  let created: Awaited<ReturnType<typeof store.newDatabase>>;
+  let headgate: Headgate;
+  before(async () => {
+    created = await store.newDatabase();
+    headgate = await startHeadgate(created.database);
+  });
+  after(async () => {
+    await headgate?.kill();
+    await created?.remove();
   });
 
   test('changes that are no longer kept are gone, and following the last entry works', async () => {
-    const { database, remove } = await store.newDatabase();
-    const headgate = await startHeadgate(database);
-    try {
-      const { key } = await headgate.newKey();
-      const client = new HeadgateClient({ url: headgate.url, apiKey: key, retry: quick });
-      await client.upload('shops', shops(1));
-      const { lastSeq } = await client.upload('shops', shops(1));
-      await expireChanges(database);
-      const { latest } = await rejected(Array.fromAsync(client.changes({ follow: false })), GoneError);
-      assert.equal(latest, lastSeq);
-      assert.equal(await client.latest(), lastSeq);
-      const { followed, stop } = follower(client, lastSeq!);
-      const [shop] = shops(1);
-      await client.upload('shops', [shop!]);
-      await waitUntil('the follower has it', () => followed.ids.length > 0);
-      assert.deepEqual(followed.ids, [shop!.shop_id]);
-      await stop();
-    } finally {
-      await headgate.kill();
-      await remove();
+    const { key } = await headgate.newKey();
+    const client = new HeadgateClient({ url: headgate.url, apiKey: key, retry: quick });
+    await client.upload('shops', shops(1));
+    const { lastSeq } = await client.upload('shops', shops(1));
+    await expireChanges(created.database);
+    const { latest } = await rejected(Array.fromAsync(client.changes({ follow: false })), GoneError);
+    assert.equal(latest, lastSeq);
+    assert.equal(await client.latest(), lastSeq);
+    const { followed, stop } = follower(client, lastSeq!);
+    const [shop] = shops(1);
+    await client.upload('shops', [shop!]);
+    await waitUntil('the follower has it', () => followed.ids.length > 0);
+    assert.deepEqual(followed.ids, [shop!.shop_id]);
+    await stop();
+  });
+
+  test('the server is killed and started again: the follower gets every acknowledged record', async () => {
+    const { key } = await headgate.newKey();
+    const { url } = headgate;
+    const client = new HeadgateClient({
+      url,
+      apiKey: key,
+      maxRecordsPerRequest: 20,
+      retry: { firstPauseMs: 20, longestPauseMs: 200 },
+    });
+    const input = shops((1 + KILLS) * RECORDS_PER_LIFE);
+    const { followed, stop } = follower(client);
+    let lastSeq: number | null = null;
+    for (let first = 0; first < input.length; first += RECORDS_PER_LIFE) {
+      const uploading = client.upload('shops', input.slice(first, first + RECORDS_PER_LIFE));
+      if (first > 0) {
+        await headgate.kill();
+        headgate = await startHeadgate(created.database, { HEADGATE_PORT: new URL(url).port });
+      }
+      ({ lastSeq } = await uploading);
     }
+    await waitUntil('the follower has everything', () => followed.position === String(lastSeq));
+    assert.deepEqual([...new Set(followed.ids)].sort(), idsOf(input));
+    assert.ok(followed.retries > 0);
+
+    // A stop does not wait for followers, whose requests end at once.
+    const startMs = performance.now();
+    assert.equal(await headgate.stop(), 0);
+    assert.ok(performance.now() - startMs < 10_000);
+    await stop();
   });
 });
 

@@ -17,11 +17,17 @@ import {
 } from '@headgate/client/client.ts';
 import { Patience, retryAfterMs, retryRules } from '@headgate/client/patience.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { type Fault, type FaultyProxy, startFaultyProxy } from './harness/faulty-proxy.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
 import { rejected } from './harness/rejected.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
+
+/** The upload in whose middle the server is killed: at least so many times, whenever so many records are stored. */
+const KILLED_RECORDS = times(3000, 1400);
+const LEAST_KILLS = times(2, 1);
+const RECORDS_PER_LIFE = 800;
 
 const quick = { firstPauseMs: 1, longestPauseMs: 10 };
 
@@ -376,7 +382,7 @@ forEachStore((store) => {
       });
       const about = shop();
       await client.upload('shops', [about]);
-      const input = shops(3000);
+      const input = shops(KILLED_RECORDS);
       let restarts = 0;
       const restart = async (): Promise<void> => {
         restarts++;
@@ -388,16 +394,18 @@ forEachStore((store) => {
       const restartsUnderWay: Promise<void>[] = [];
       const upload = client.upload('shops', input, {
         onProgress({ received }) {
-          if (received >= (restarts + 1) * 800 && uploaded < received) restartsUnderWay.push(restart());
+          const isDue = received >= (restarts + 1) * RECORDS_PER_LIFE;
+          if (isDue && uploaded < received) restartsUnderWay.push(restart());
           uploaded = received;
         },
       });
       const { counts, errors } = await upload;
       await Promise.all(restartsUnderWay);
-      assert.ok(restarts >= 2, `${restarts} restarts`);
+      assert.ok(restarts >= LEAST_KILLS, `${restarts} restarts`);
       assert.deepEqual(errors, []);
       // A response that the kill cut off is replayed, so that nothing is counted as unchanged.
-      assert.deepEqual(counts, { received: 3000, created: 3000, updated: 0, unchanged: 0, rejected: 0 });
+      const stored = { received: KILLED_RECORDS, created: KILLED_RECORDS };
+      assert.deepEqual(counts, { ...stored, updated: 0, unchanged: 0, rejected: 0 });
       const ids = (await Array.fromAsync(client.list('shops'))).map(({ shop_id }) => shop_id);
       assert.deepEqual(ids, [about, ...input].map(({ shop_id }) => shop_id).sort());
 

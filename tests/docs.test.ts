@@ -21,9 +21,7 @@ import {
   runInOneShell,
   type Shown,
 } from './harness/docs-page.ts';
-import { forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, newDatabaseFolder, runHeadgate, startHeadgate } from './harness/headgate.ts';
-import { runningHeadgate } from './harness/running-headgate.ts';
 import { SyncedTables, syncedTypes } from './harness/synced-tables.ts';
 import { hasProgram } from './harness/waiting.ts';
 
@@ -74,13 +72,23 @@ const examplesByPage = new Map(
  * The page whose commands run with the real npx, which takes four times as long as most of them. The other pages have a
  * script in its place, unless the tests run thoroughly.
  */
-const pageWithNpx = 'README.md';
+const pageWithNpx = 'docs/quick-start.md';
 
-for (const [page, examples] of examplesByPage) {
-  describe(page, () => checkPage(examples, isThorough || page === pageWithNpx));
-}
+/** Pages whose commands use the database itself. The others share a server, and each has an organisation of its own. */
+const pagesWithDatabase: readonly string[] = [
+  'README.md',
+  'docs/backup.md',
+  'docs/changes.md',
+  'docs/keys.md',
+  'docs/sql.md',
+];
 
-function checkPage(examples: readonly Example[], hasNpx: boolean): void {
+/** The page whose TypeScript client-package.test.ts compiles and runs with the package. */
+const pageOfPackage = 'client/README.md';
+
+for (const [page, examples] of examplesByPage) describe(page, () => checkPage(page, examples));
+
+function checkPage(page: string, examples: readonly Example[]): void {
   for (const example of examples) {
     const { line, language } = example;
     const needs = markOf(example, 'needs');
@@ -98,33 +106,32 @@ function checkPage(examples: readonly Example[], hasNpx: boolean): void {
     }
   }
   const typed = examples.filter((example) => isTyped(example));
-  const parts = examples.filter((example) => example.language === 'ts' && markOf(example, 'file') === null);
+  const isPart = (example: Example): boolean =>
+    example.language === 'ts' && markOf(example, 'file') === null && page !== pageOfPackage;
+  const parts = examples.filter(isPart);
   if (typed.length === 0 && parts.length === 0) return;
   const missing = lacking.filter((program) => typed.some(({ text }) => text.includes(program)));
   describe('when run', { skip: missing.length > 0 && `this machine has no ${missing.join(', ')}` }, () =>
-    tryPage(examples, typed, parts, hasNpx),
+    tryPage(page, examples, typed, parts),
   );
 }
 
 function tryPage(
+  page: string,
   examples: readonly Example[],
   typed: readonly Example[],
   parts: readonly Example[],
-  hasNpx: boolean,
 ): void {
   const tried: { shown?: readonly Shown[]; given?: string } = {};
   let place: Place | undefined;
   before(async () => {
-    place = await preparePlace();
-    if (!hasNpx) await replaceNpx(place);
+    place = await preparePlace(pagesWithDatabase.includes(page));
+    if (!isThorough && page !== pageWithNpx) await replaceNpx(place);
     const scripts = typed.map(({ text }) => filledIn(text, place!));
     tried.given = scripts.join('\n');
     tried.shown = await runInOneShell(scripts, place.folder, environmentOf(place));
   });
-  after(async () => {
-    await place?.headgate.stop();
-    await place?.remove();
-  });
+  after(() => place?.remove());
   for (const [at, example] of typed.entries()) {
     it(`line ${example.line} works`, () => {
       const { exitCode, stdout, stderr } = tried.shown![at]!;
@@ -155,28 +162,46 @@ function isTyped(example: Example): boolean {
   return example.language === 'sh' && markOf(example, 'needs') === null;
 }
 
-interface Place {
-  readonly folder: string;
+interface Server {
   readonly headgate: Headgate;
   readonly metricsPort: number;
+}
+
+/** Starts a server on ./data in the folder. */
+async function startServer(folder: string): Promise<Server> {
+  await mkdir(join(folder, 'data'));
+  const metricsPort = await freePort();
+  const headgate = await startHeadgate(`sqlite:${join(folder, 'data/headgate.db')}`, {
+    HEADGATE_METRICS_PORT: String(metricsPort),
+  });
+  return { headgate, metricsPort };
+}
+
+interface Place extends Server {
+  readonly folder: string;
+  readonly key: string;
   remove(): Promise<void>;
 }
 
-/** Makes a folder in which `npx headgate` is installed, and starts a server on ./data in it. */
-async function preparePlace(): Promise<Place> {
+/** Makes a folder in which `npx headgate` is installed, with a server on ./data in it or with the shared server. */
+async function preparePlace(hasDatabase: boolean): Promise<Place> {
   const { folder, remove } = await newDatabaseFolder();
   try {
-    await mkdir(join(folder, 'data'));
     const packages = join(folder, 'node_modules');
     await mkdir(join(packages, '.bin'), { recursive: true });
     await symlink(join(root, 'node_modules/.bin/headgate'), join(packages, '.bin/headgate'));
     // No page shows curl's progress. If the response is an error, the exit code is 22, which a page has to mark.
     await writeFile(join(folder, '.curlrc'), 'silent\nshow-error\nfail-with-body\n');
-    const metricsPort = await freePort();
-    const headgate = await startHeadgate(`sqlite:${join(folder, 'data/headgate.db')}`, {
-      HEADGATE_METRICS_PORT: String(metricsPort),
-    });
-    return { folder, headgate, metricsPort, remove };
+    if (!hasDatabase) {
+      const { key } = await shared!.headgate.newKey();
+      return { ...shared!, folder, key, remove };
+    }
+    const server = await startServer(folder);
+    const removeAll = async (): Promise<void> => {
+      await server.headgate.stop();
+      await remove();
+    };
+    return { ...server, folder, key: firstKeyOf(server.headgate), remove: removeAll };
   } catch (error) {
     await remove();
     throw error;
@@ -201,12 +226,23 @@ before(async () => {
 });
 after(() => builtClient?.remove());
 
+let shared: Server | undefined;
+let sharedFolder: { folder: string; remove(): Promise<void> } | undefined;
+before(async () => {
+  sharedFolder = await newDatabaseFolder();
+  shared = await startServer(sharedFolder.folder);
+});
+after(async () => {
+  await shared?.headgate.stop();
+  await sharedFolder?.remove();
+});
+
 /** Fills in what a reader would: the address and the key of their own server. */
-function filledIn(text: string, { headgate, metricsPort }: Place): string {
+function filledIn(text: string, { headgate, metricsPort, key }: Place): string {
   return text
     .replaceAll('http://127.0.0.1:8080', headgate.url)
     .replaceAll(':9464', `:${metricsPort}`)
-    .replaceAll('hg_…', keyOf(headgate));
+    .replaceAll('hg_…', key);
 }
 
 async function tryProgram(parts: readonly Example[], place: Place): Promise<void> {
@@ -225,17 +261,19 @@ async function prepareProgram({ folder }: Place, name: string, program: string):
   await writeFile(join(folder, name), program);
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
   const strictly = ['--noEmit', '--strict', '--target', 'esnext', '--module', 'nodenext', '--types', 'node'];
-  await promisify(execFile)(process.execPath, [compiler, ...strictly, name], { cwd: folder }).catch(
-    ({ stdout }) => assert.fail(stdout),
+  // Checking the declarations would take most of the time. client-package.test.ts checks those of the client.
+  const args = [compiler, ...strictly, '--skipLibCheck', name];
+  await promisify(execFile)(process.execPath, args, { cwd: folder }).catch(({ stdout }) =>
+    assert.fail(stdout),
   );
 }
 
 /** Returns the key of the organisation `demo`, which the first start created. */
-function keyOf(headgate: Headgate): string {
+function firstKeyOf(headgate: Headgate): string {
   return /hg_\w+/.exec(headgate.output())![0];
 }
 
-function environmentOf({ folder, headgate }: Place): NodeJS.ProcessEnv {
+function environmentOf({ folder, headgate, key }: Place): NodeJS.ProcessEnv {
   const node = join(process.execPath, '..');
   // The variables that npm sets for the tests are not part of a reader's environment.
   const environment = Object.entries(process.env).filter(([name]) => !/^(?:HEADGATE|npm)_/.test(name));
@@ -244,7 +282,7 @@ function environmentOf({ folder, headgate }: Place): NodeJS.ProcessEnv {
     PATH: [join(folder, OWN_PROGRAMS), node, process.env.PATH].join(delimiter),
     HOME: folder,
     HEADGATE_URL: headgate.url,
-    HEADGATE_KEY: keyOf(headgate),
+    HEADGATE_KEY: key,
     NODE_OPTIONS: '--disable-warning=ExperimentalWarning',
   };
 }
@@ -252,95 +290,93 @@ function environmentOf({ folder, headgate }: Place): NodeJS.ProcessEnv {
 describe('the queries of docs/sql.md', () => {
   const queries = examplesByPage.get('docs/sql.md')!.filter(({ language }) => language === 'sql');
   it('are at least five', () => assert.ok(queries.length >= 5));
-  forEachStore((store) => {
-    const running = runningHeadgate(store);
-    before(async () => {
-      const { folder, remove } = await newDatabaseFolder();
-      try {
-        const { url } = running.headgate;
-        const env = { ...process.env, HEADGATE_URL: url, HEADGATE_KEY: keyOf(running.headgate) };
-        await runHeadgate(['sample', join(folder, 'sample'), '--customers', '50'], env);
-        await runHeadgate(['load', join(folder, 'sample'), '--rejected', join(folder, 'rejected')], env);
-      } finally {
-        await remove();
-      }
-    });
-    const rowsOf = async (text: string, apiKey = keyOf(running.headgate)): Promise<readonly unknown[]> => {
-      const client = new HeadgateClient({ url: running.headgate.url, apiKey });
-      return (await client.sql(text)).rows;
-    };
-    for (const { line, text } of queries) {
-      it(`line ${line} returns rows`, async () => {
-        assert.ok((await rowsOf(text)).length > 0, 'it found no rows');
-      });
+  let key: string;
+  before(async () => {
+    const { folder, remove } = await newDatabaseFolder();
+    try {
+      ({ key } = await shared!.headgate.newKey());
+      const env = { ...process.env, HEADGATE_URL: shared!.headgate.url, HEADGATE_KEY: key };
+      await runHeadgate(['sample', join(folder, 'sample'), '--customers', '50'], env);
+      await runHeadgate(['load', join(folder, 'sample'), '--rejected', join(folder, 'rejected')], env);
+    } finally {
+      await remove();
     }
-
-    it('credit each purchase once, to the last touch within the window', async () => {
-      const { key } = await running.headgate.newKey();
-      const client = new HeadgateClient({ url: running.headgate.url, apiKey: key });
-      const [student, shop, otherShop, offer] = [1, 2, 3, 4].map(() => randomUUID()) as [
-        string,
-        string,
-        string,
-        string,
-      ];
-      const region = 'GB';
-      await client.upload('customers', [{ customer_id: student, user_id: randomUUID(), region }]);
-      await client.upload('shops', [
-        { shop_id: shop, name: 'Corner Books', region },
-        { shop_id: otherShop, name: 'Harbour Coffee', region },
-      ]);
-      const offered = {
-        offer_id: offer,
-        shop_id: shop,
-        name: 'A tenth',
-        type: 'percentage',
-        value: 10,
-        region,
-      };
-      await client.upload('offers', [offered]);
-      const touch = (event_timestamp: string, item_id: string, isRecommended: boolean) => ({
-        interaction_type: 'PAGE_VIEW' as const,
-        item_type: item_id === offer ? ('OFFER' as const) : ('SHOP' as const),
-        item_id,
-        student_id: student,
-        event_timestamp,
-        source: isRecommended ? ('SERVICE' as const) : null,
-      });
-      await client.upload('interactions', [
-        touch('2026-03-01T10:00:00Z', shop, false),
-        touch('2026-03-02T10:00:00Z', shop, true),
-        touch('2026-03-02T11:00:00Z', offer, true),
-        touch('2026-03-03T10:00:00Z', otherShop, false),
-        touch('2026-03-20T10:00:00Z', shop, true),
-        touch('2026-03-20T10:00:00Z', shop, false),
-      ]);
-      const purchase = (created: string, amount: number, more: object = {}) => ({
-        transaction_id: randomUUID(),
-        shop_id: shop,
-        region,
-        savings: 0,
-        amount,
-        student_id: student,
-        created,
-        ...more,
-      });
-      await client.upload('transactions', [
-        purchase('2026-03-01T09:00:00Z', 1),
-        purchase('2026-03-01T11:00:00Z', 2),
-        purchase('2026-03-04T10:00:00Z', 4),
-        purchase('2026-03-09T11:00:00Z', 8),
-        purchase('2026-03-09T11:00:01Z', 16),
-        purchase('2026-03-20T12:00:00Z', 32),
-        purchase('2026-03-20T12:00:00Z', 64, { is_deleted: true }),
-      ]);
-      const { text } = queries.find((query) => query.text.includes('ASOF'))!;
-      assert.deepEqual(await rowsOf(text, key), [
-        ['browsing', 2, 34],
-        ['nothing', 2, 17],
-        ['recommendation', 2, 12],
-      ]);
+  });
+  const rowsOf = async (text: string, apiKey = key): Promise<readonly unknown[]> => {
+    const client = new HeadgateClient({ url: shared!.headgate.url, apiKey });
+    return (await client.sql(text)).rows;
+  };
+  for (const { line, text } of queries) {
+    it(`line ${line} returns rows`, async () => {
+      assert.ok((await rowsOf(text)).length > 0, 'it found no rows');
     });
+  }
+
+  it('credit each purchase once, to the last touch within the window', async () => {
+    const { key: apiKey } = await shared!.headgate.newKey();
+    const client = new HeadgateClient({ url: shared!.headgate.url, apiKey });
+    const [student, shop, otherShop, offer] = [1, 2, 3, 4].map(() => randomUUID()) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    const region = 'GB';
+    await client.upload('customers', [{ customer_id: student, user_id: randomUUID(), region }]);
+    await client.upload('shops', [
+      { shop_id: shop, name: 'Corner Books', region },
+      { shop_id: otherShop, name: 'Harbour Coffee', region },
+    ]);
+    const offered = {
+      offer_id: offer,
+      shop_id: shop,
+      name: 'A tenth',
+      type: 'percentage',
+      value: 10,
+      region,
+    };
+    await client.upload('offers', [offered]);
+    const touch = (event_timestamp: string, item_id: string, isRecommended: boolean) => ({
+      interaction_type: 'PAGE_VIEW' as const,
+      item_type: item_id === offer ? ('OFFER' as const) : ('SHOP' as const),
+      item_id,
+      student_id: student,
+      event_timestamp,
+      source: isRecommended ? ('SERVICE' as const) : null,
+    });
+    await client.upload('interactions', [
+      touch('2026-03-01T10:00:00Z', shop, false),
+      touch('2026-03-02T10:00:00Z', shop, true),
+      touch('2026-03-02T11:00:00Z', offer, true),
+      touch('2026-03-03T10:00:00Z', otherShop, false),
+      touch('2026-03-20T10:00:00Z', shop, true),
+      touch('2026-03-20T10:00:00Z', shop, false),
+    ]);
+    const purchase = (created: string, amount: number, more: object = {}) => ({
+      transaction_id: randomUUID(),
+      shop_id: shop,
+      region,
+      savings: 0,
+      amount,
+      student_id: student,
+      created,
+      ...more,
+    });
+    await client.upload('transactions', [
+      purchase('2026-03-01T09:00:00Z', 1),
+      purchase('2026-03-01T11:00:00Z', 2),
+      purchase('2026-03-04T10:00:00Z', 4),
+      purchase('2026-03-09T11:00:00Z', 8),
+      purchase('2026-03-09T11:00:01Z', 16),
+      purchase('2026-03-20T12:00:00Z', 32),
+      purchase('2026-03-20T12:00:00Z', 64, { is_deleted: true }),
+    ]);
+    const { text } = queries.find((query) => query.text.includes('ASOF'))!;
+    assert.deepEqual(await rowsOf(text, apiKey), [
+      ['browsing', 2, 34],
+      ['nothing', 2, 17],
+      ['recommendation', 2, 12],
+    ]);
   });
 });
 
@@ -366,11 +402,12 @@ describe('sync.mts of docs/changes.md', () => {
   let client: HeadgateClient;
   let tables: SyncedTables;
   before(async () => {
-    place = await preparePlace();
+    place = await preparePlace(false);
     await prepareProgram(place, 'sync.mts', text);
-    client = new HeadgateClient({ url: place.headgate.url, apiKey: keyOf(place.headgate) });
-    const issueKey = 'keys issue --org demo --scope data:read --scope interactions:read';
-    const { key } = await place.headgate.command<{ key: string }>(...issueKey.split(' '));
+    const { url, newKey, anotherKey } = place.headgate;
+    const { key: apiKey, org_id } = await newKey();
+    client = new HeadgateClient({ url, apiKey });
+    const { key } = await anotherKey(org_id, ['data:read', 'interactions:read']);
     tables = await SyncedTables.prepare(client, (databaseUrl) =>
       spawn(process.execPath, ['sync.mts'], {
         cwd: place.folder,
@@ -383,7 +420,6 @@ describe('sync.mts of docs/changes.md', () => {
     try {
       await tables?.remove();
     } finally {
-      await place?.headgate.stop();
       await place?.remove();
     }
   });

@@ -1,4 +1,5 @@
-// `headgate export`, the real executable against a real server. `headgate load` can load its files.
+// `headgate export` against a real server, as a process of its own, or within this one if that makes no difference.
+// `headgate load` can load its files.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -18,7 +19,7 @@ import { commandLine } from './harness/headgate.ts';
 import { loadFolder, runWithin } from './harness/loading.ts';
 import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { fullRecord, idOf, leastRecord, type TestRecord } from './harness/records.ts';
-import { type RunningHeadgate, runningHeadgate } from './harness/running-headgate.ts';
+import { runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 /** Texts that are difficult to represent in CSV. */
@@ -67,17 +68,18 @@ async function uploadAwkward(api: Api): Promise<Record<string, string>> {
   return ids;
 }
 
-async function asNewOrganisation(t: TestContext, { headgate }: RunningHeadgate) {
+const running = runningHeadgate(testDatabases[0]!);
+
+async function asNewOrganisation(t: TestContext) {
+  const { headgate } = running;
   const { key } = await headgate.newKey();
   const folder = await loadFolder(t, { HEADGATE_URL: headgate.url, HEADGATE_KEY: key });
   return { folder, api: apiOf(headgate.url, key) };
 }
 
 describe('with awkward records of every type', () => {
-  const running = runningHeadgate(testDatabases[0]!);
-
   test('everything that is exported loads back unchanged, as CSV and as NDJSON', async (t) => {
-    const source = await asNewOrganisation(t, running);
+    const source = await asNewOrganisation(t);
     const ids = await uploadAwkward(source.api);
     for (const [at, event_timestamp] of [1_700_000_000, '2024-05-01T09:30:00+02:00'].entries()) {
       const interaction = {
@@ -107,7 +109,7 @@ describe('with awkward records of every type', () => {
           );
           assert.equal(exitCode, 0, err);
         }
-        const target = await asNewOrganisation(t, running);
+        const target = await asNewOrganisation(t);
         const paths = types.map((type) => join(source.folder.path, `${type}.${ending}`));
         const { exitCode, out, err } = await target.folder.run('load', ...paths);
         assert.equal(exitCode, 0, out + err);
@@ -128,7 +130,7 @@ describe('with awkward records of every type', () => {
   });
 
   test('it writes to standard output by default, compresses .gz files, omits deleted records', async (t) => {
-    const { folder, api } = await asNewOrganisation(t, running);
+    const { folder, api } = await asNewOrganisation(t);
     const [kept, deleted] = [leastRecord('tags'), leastRecord('tags', { is_deleted: true })];
     await api.upload('tags', [kept, deleted]);
     const printed = await folder.run('export', 'tags');
@@ -142,17 +144,15 @@ describe('with awkward records of every type', () => {
     );
     const csv = await folder.run('export', 'tags', '--format', 'csv');
     assert.equal(csv.out, `tag_id,name,created,updated,is_deleted\n${kept.tag_id},some text,,,false\n`);
-    const packed = await folder.run('export', 'tags', '--out', 'tags.csv.gz');
+    const packed = await folder.runWithin('export', 'tags', '--out', 'tags.csv.gz');
     assert.equal(packed.err, '1 tags are in tags.csv.gz\n');
     assert.equal(gunzipSync(await readFile(join(folder.path, 'tags.csv.gz'))).toString(), csv.out);
   });
 });
 
 describe('for a spreadsheet', () => {
-  const running = runningHeadgate(testDatabases[0]!);
-
   test('cells that would be formulas are marked as text, numbers are not', async (t) => {
-    const { folder, api } = await asNewOrganisation(t, running);
+    const { folder, api } = await asNewOrganisation(t);
     const shop = leastRecord('shops');
     await api.upload('shops', [shop]);
     const formula = '=HYPERLINK("http://x","y")';
@@ -164,17 +164,15 @@ describe('for a spreadsheet', () => {
     assert.ok(plain.out.includes(',"=HYPERLINK(""http://x"",""y"")",'), plain.out);
     assert.ok(safe.out.includes(`,"'=HYPERLINK(""http://x"",""y"")",`), safe.out);
     assert.ok(safe.out.includes(',-5.5,'), safe.out);
-    const misused = await folder.run('export', 'branches', '--spreadsheet-safe');
+    const misused = await folder.runWithin('export', 'branches', '--spreadsheet-safe');
     assert.equal(misused.exitCode, 2);
     assert.match(misused.err, /--spreadsheet-safe is for CSV; give --format csv/);
   });
 });
 
 describe('the target of an export', () => {
-  const running = runningHeadgate(testDatabases[0]!);
-
   test('pipes and devices are written to, not replaced', async (t) => {
-    const { folder, api } = await asNewOrganisation(t, running);
+    const { folder, api } = await asNewOrganisation(t);
     await api.upload('tags', [leastRecord('tags')]);
     const { out: expected } = await folder.run('export', 'tags');
     const device = await folder.run('export', 'tags', '--out', '/dev/stdout');
@@ -201,23 +199,23 @@ describe('the target of an export', () => {
   });
 
   test('a symbolic link stays, and the file behind it is replaced', async (t) => {
-    const { folder, api } = await asNewOrganisation(t, running);
+    const { folder, api } = await asNewOrganisation(t);
     await api.upload('tags', [leastRecord('tags')]);
     await folder.write('kept/today.csv', 'of yesterday');
     await symlink('kept/today.csv', join(folder.path, 'tags.csv'));
-    assert.equal((await folder.run('export', 'tags', '--out', 'tags.csv', '--force')).exitCode, 0);
+    assert.equal((await folder.runWithin('export', 'tags', '--out', 'tags.csv', '--force')).exitCode, 0);
     assert.ok((await lstat(join(folder.path, 'tags.csv'))).isSymbolicLink());
     assert.match(await folder.read('kept/today.csv'), /^tag_id,/);
     assert.deepEqual(await folder.names('kept'), ['today.csv']);
   });
 
   test('an existing file is replaced only with --force', async (t) => {
-    const { folder, api } = await asNewOrganisation(t, running);
+    const { folder, api } = await asNewOrganisation(t);
     await api.upload('tags', [leastRecord('tags')]);
     await folder.write('tags.csv', 'of yesterday');
     await symlink('nowhere', join(folder.path, 'link.csv'));
     for (const name of ['tags.csv', 'link.csv']) {
-      const refused = await folder.run('export', 'tags', '--out', name);
+      const refused = await folder.runWithin('export', 'tags', '--out', name);
       assert.equal(refused.exitCode, 1);
       assert.equal(
         refused.err,
@@ -225,14 +223,14 @@ describe('the target of an export', () => {
       );
     }
     assert.equal(await folder.read('tags.csv'), 'of yesterday');
-    const forced = await folder.run('export', 'tags', '--out', 'tags.csv', '--force');
+    const forced = await folder.runWithin('export', 'tags', '--out', 'tags.csv', '--force');
     assert.equal(forced.exitCode, 0, forced.err);
     assert.match(await folder.read('tags.csv'), /^tag_id,/);
     assert.deepEqual(await folder.names('.'), ['link.csv', 'tags.csv']);
   });
 
   test('a file that appears while the export runs is not replaced', async (t) => {
-    const { folder, api } = await asNewOrganisation(t, running);
+    const { folder, api } = await asNewOrganisation(t);
     const proxy = await startFaultyProxy(running.headgate.url);
     t.after(() => proxy.close());
     await api.upload('tags', [leastRecord('tags')]);
@@ -252,11 +250,11 @@ describe('the target of an export', () => {
   });
 
   test('a database and its files are never replaced, under any name', async (t) => {
-    const { folder, api } = await asNewOrganisation(t, running);
+    const { folder, api } = await asNewOrganisation(t);
     await api.upload('tags', [leastRecord('tags')]);
     const database = running.headgate.database.replace('sqlite:', '');
     const other = join(folder.path, 'other.db');
-    await folder.run('orgs', 'create', 'acme', '--database', other);
+    await folder.runWithin('orgs', 'create', 'acme', '--database', other);
     await symlink(database, join(folder.path, 'symbolic'));
     await link(database, join(dirname(database), 'hard'));
     const names = [
@@ -284,9 +282,9 @@ describe('the target of an export', () => {
   });
 
   test('a folder cannot be the target', async (t) => {
-    const { folder } = await asNewOrganisation(t, running);
+    const { folder } = await asNewOrganisation(t);
     await folder.write('folder/file', 'x');
-    const { exitCode, err } = await folder.run('export', 'tags', '--out', 'folder');
+    const { exitCode, err } = await folder.runWithin('export', 'tags', '--out', 'folder');
     assert.equal(exitCode, 1);
     assert.match(err, /^headgate: folder cannot be written: /);
     assert.deepEqual(await folder.names('.'), ['folder']);
@@ -294,10 +292,8 @@ describe('the target of an export', () => {
 });
 
 describe('errors of an export', () => {
-  const running = runningHeadgate(testDatabases[0]!);
-
   test('a wrong command line, a missing folder and an unreachable server are reported', async (t) => {
-    const { folder } = await asNewOrganisation(t, running);
+    const { folder } = await asNewOrganisation(t);
     const wrong: [args: string[], exitCode: number, sentence: RegExp][] = [
       [['shosp'], 2, /TYPE must be a record type or user-interactions, not "shosp"; did you mean shops\?/],
       [['shops', '--format', 'xml'], 2, /--format must be one of csv, ndjson, parquet, not "xml"/],
@@ -319,7 +315,7 @@ describe('errors of an export', () => {
   });
 
   test('an interrupted export leaves the old file unchanged and no part of a new one', async (t) => {
-    const { folder, api } = await asNewOrganisation(t, running);
+    const { folder, api } = await asNewOrganisation(t);
     const proxy = await startFaultyProxy(running.headgate.url);
     t.after(() => proxy.close());
     const records = Array.from({ length: 1500 }, () => leastRecord('tags'));
@@ -337,7 +333,7 @@ describe('errors of an export', () => {
     assert.deepEqual(await folder.names('.'), ['tags.csv']);
 
     proxy.fault = () => null;
-    assert.equal((await folder.run('export', 'tags', '--out', 'tags.csv', '--force')).exitCode, 0);
+    assert.equal((await folder.runWithin('export', 'tags', '--out', 'tags.csv', '--force')).exitCode, 0);
     assert.equal((await folder.read('tags.csv')).trimEnd().split('\n').length, 1501);
   });
 });

@@ -47,7 +47,7 @@ describe('interactions', () => {
     const record = leastRecord('shops');
     const interaction = interactionWith(record.shop_id as string);
     await folder.write('user-interactions.ndjson', `\n${JSON.stringify(interaction)}\n`);
-    const load = () => folder.json('load', 'user-interactions.ndjson');
+    const load = () => folder.jsonWithin('load', 'user-interactions.ndjson');
     assert.equal((await load()).total.rejected, 1);
     assert.equal((await load()).total.rejected, 1, 'nothing has changed');
 
@@ -55,12 +55,12 @@ describe('interactions', () => {
     const posts = () => proxy.requests.filter(({ method }) => method === 'POST').length;
     const before = posts();
     proxy.fault = ({ method }) => (method === 'POST' && posts() === before + 1 ? 'cut after' : null);
-    const mended = await folder.json('load', 'rejected/user-interactions.ndjson');
+    const mended = await folder.jsonWithin('load', 'rejected/user-interactions.ndjson');
     assert.deepEqual([mended.total.created, mended.total.rejected], [1, 0]);
     assert.equal((await readAllInteractions(api)).length, 1);
 
     for (const path of ['user-interactions.ndjson', 'rejected']) {
-      const { total } = await folder.json('load', path);
+      const { total } = await folder.jsonWithin('load', path);
       assert.deepEqual([total.unchanged, total.created], [1, 0], path);
     }
     assert.equal((await readAllInteractions(api)).length, 1);
@@ -73,7 +73,7 @@ describe('interactions', () => {
       'user-interactions.ndjson',
       `${JSON.stringify(interactionWith(record.shop_id as string))}\n`,
     );
-    await folder.run('load', 'user-interactions.ndjson');
+    await folder.runWithin('load', 'user-interactions.ndjson');
     await api.upload('shops', [record]);
     proxy.fault = ({ method }) => (method === 'POST' ? 'cut after' : null);
     const killed = folder.start('load', 'user-interactions.ndjson');
@@ -81,7 +81,7 @@ describe('interactions', () => {
     killed.child.kill('SIGKILL');
     await killed.ended;
     proxy.fault = () => null;
-    const { total } = await folder.json('load', 'user-interactions.ndjson');
+    const { total } = await folder.jsonWithin('load', 'user-interactions.ndjson');
     assert.deepEqual([total.unchanged, total.rejected], [1, 0]);
     assert.equal((await readAllInteractions(api)).length, 1);
   });
@@ -100,7 +100,7 @@ describe('the ids of interactions', () => {
         event_timestamp: 1_700_000_000 + at,
       })}\n`;
     await folder.write('user-interactions.ndjson', Array.from({ length: 30 }, (_, at) => line(at)).join(''));
-    assert.equal((await folder.json('load', 'user-interactions.ndjson')).total.created, 30);
+    assert.equal((await folder.jsonWithin('load', 'user-interactions.ndjson')).total.created, 30);
     const ids = (await readAllInteractions(api))
       .reverse()
       .map(({ interaction_id }) => interaction_id as string);
@@ -121,17 +121,17 @@ describe('a server that limits requests', () => {
     const folder = await loadFolder(t, { HEADGATE_URL: url, HEADGATE_KEY: key });
     const record = leastRecord('shops');
     assert.equal((await apiOf(url, key).upload('shops', [record])).status, 200);
-    const interactions = Array.from({ length: 45 }, (_, at) => ({
+    const interactions = Array.from({ length: 25 }, (_, at) => ({
       interaction_type: 'SHARE',
       item_type: 'SHOP',
       item_id: record.shop_id,
       event_timestamp: 1_700_000_000 + at,
     }));
     await folder.write('interactions.json', JSON.stringify(interactions));
-    const first = await folder.json('load', 'interactions.json');
-    assert.deepEqual([first.total.created, first.total.unchanged], [45, 0]);
-    const second = await folder.json('load', 'interactions.json');
-    assert.deepEqual([second.total.created, second.total.unchanged], [0, 45]);
+    const first = await folder.jsonWithin('load', 'interactions.json');
+    assert.deepEqual([first.total.created, first.total.unchanged], [25, 0]);
+    const second = await folder.jsonWithin('load', 'interactions.json');
+    assert.deepEqual([second.total.created, second.total.unchanged], [0, 25]);
   });
 });
 
@@ -152,12 +152,12 @@ describe('a JSON file with more than one array', () => {
       const { folder, api } = await setUp(t);
       await folder.write('shops.json', text);
       for (let run = 1; run <= 2; run++) {
-        const { exitCode, err } = await folder.run('load', 'shops.json');
+        const { exitCode, err } = await folder.runWithin('load', 'shops.json');
         assert.equal(exitCode, 2, err);
         assert.match(err, sentence);
       }
       await folder.write('shops.json', `[${one},\n${other}]`);
-      assert.equal((await folder.run('load', 'shops.json')).exitCode, 0);
+      assert.equal((await folder.runWithin('load', 'shops.json')).exitCode, 0);
       assert.equal((await readAllRecords(api, 'shops')).length, 2);
     });
   }
@@ -167,27 +167,27 @@ test('a stopped load names its rejected records, and the next load names the sto
   const { folder } = await setUp(t);
   const good = csvOf(columns, [shop(), shop('Bad', 'nowhere')]);
   await folder.write('shops.csv', `${good}x\n`);
-  const stopped = await folder.run('load', 'shops.csv');
+  const stopped = await folder.runWithin('load', 'shops.csv');
   assert.equal(stopped.exitCode, 2);
   const part = /The records rejected so far are in\n {2}(rejected\/shops\.\w+\.part)\n/.exec(
     stopped.out,
   )![1]!;
   assert.match(await folder.read(part), /"name":"Bad"/);
-  const { finished, rejected_files } = await folder.json('load', 'shops.csv');
+  const { finished, rejected_files } = await folder.jsonWithin('load', 'shops.csv');
   assert.deepEqual([finished, rejected_files], [false, [part]]);
 
   await folder.write('tags.csv', csvOf(['tag_id', 'name'], [[randomUUID(), 'x']]));
-  const next = await folder.run('load', 'tags.csv');
+  const next = await folder.runWithin('load', 'tags.csv');
   assert.equal(next.exitCode, 0);
   assert.match(next.err, /an earlier load has not finished: headgate load shops\.csv resumes it.*--restart/);
   assert.ok(next.err.includes(`the records that it has rejected so far are in ${part}`), next.err);
-  const { unfinished_loads } = await folder.json<
+  const { unfinished_loads } = await folder.jsonWithin<
     LoadReport & { unfinished_loads: { command: string; rejected_files: string[] }[] }
   >('load', 'tags.csv');
   assert.deepEqual(unfinished_loads, [{ command: 'headgate load shops.csv', rejected_files: [part] }]);
 
   await folder.write('shops.csv', good);
-  const ended = await folder.run('load', 'shops.csv');
+  const ended = await folder.runWithin('load', 'shops.csv');
   assert.equal(ended.exitCode, 1);
   assert.doesNotMatch(ended.err, /has not finished/);
   assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
@@ -196,10 +196,10 @@ test('a stopped load names its rejected records, and the next load names the sto
 test('a load with another key starts over, as the key may be of another organisation', async (t) => {
   const { folder } = await setUp(t);
   await folder.write('shops.csv', `${csvOf(columns, [shop(), shop('Bad', 'nowhere')])}x\n`);
-  await folder.run('load', 'shops.csv');
+  await folder.runWithin('load', 'shops.csv');
   const { key } = await running.headgate.newKey();
   await folder.write('key', key);
-  const second = await folder.run('load', 'shops.csv', '--key-file', 'key');
+  const second = await folder.runWithin('load', 'shops.csv', '--key-file', 'key');
   assert.match(second.err, /the earlier run used another key.*; the load starts from the beginning/);
   assert.match(second.out, /^shops +2 +1 +0 +0 +1$/m);
   assert.equal((await readAllRecords(apiOf(running.headgate.url, key), 'shops')).length, 1);
@@ -209,7 +209,7 @@ test('a load with another key starts over, as the key may be of another organisa
 test('a load starts over if its journal is damaged or its rejected records are missing', async (t) => {
   const { folder } = await setUp(t);
   await folder.write('shops.csv', `${csvOf(columns, [shop(), shop('Bad', 'nowhere')])}x\n`);
-  const first = await folder.run('load', 'shops.csv');
+  const first = await folder.runWithin('load', 'shops.csv');
   const [journal, part] = await folder.names('rejected');
   const [journalPath, partPath] = [`rejected/${journal}`, `rejected/${part}`];
   const notes = await folder.read(journalPath);
@@ -222,7 +222,7 @@ test('a load starts over if its journal is damaged or its rejected records are m
   ];
   for (const [damage, reason] of damages) {
     await damage();
-    const { exitCode, out, err } = await folder.run('load', 'shops.csv');
+    const { exitCode, out, err } = await folder.runWithin('load', 'shops.csv');
     assert.deepEqual([exitCode, noStack.test(err)], [2, false], err);
     assert.match(err, reason);
     assert.match(err, /; the load starts from the beginning/);
@@ -238,13 +238,13 @@ test('the same load does not run twice at once, and a killed one does not block 
   proxy.fault = toPosts('silence');
   const first = folder.start('load', 'shops.csv');
   await waitUntil('it has sent something', () => proxy.requests.some(({ method }) => method === 'POST'));
-  const second = await folder.run('load', 'shops.csv');
+  const second = await folder.runWithin('load', 'shops.csv');
   assert.deepEqual([second.exitCode, second.out], [2, '']);
   assert.match(second.err, new RegExp(`the same load is running already, as process ${first.child.pid};`));
   first.child.kill('SIGKILL');
   await first.ended;
   proxy.fault = () => null;
-  assert.equal((await folder.run('load', 'shops.csv')).exitCode, 0);
+  assert.equal((await folder.runWithin('load', 'shops.csv')).exitCode, 0);
   assert.equal((await readAllRecords(api, 'shops')).length, 1);
   assert.deepEqual(await folder.names('rejected'), [], 'no lock is left');
 });
@@ -252,14 +252,14 @@ test('the same load does not run twice at once, and a killed one does not block 
 test('the folder of rejected records is recognised by any of its paths', async (t) => {
   const { folder } = await setUp(t);
   await folder.write('shops.csv', csvOf(columns, [shop('Bad', 'nowhere'), shop('Worse', 'nowhere')]));
-  await folder.run('load', 'shops.csv');
+  await folder.runWithin('load', 'shops.csv');
   await symlink('rejected', join(folder.path, 'link'));
   for (const path of [join(folder.path, 'rejected'), 'link', 'link/shops.ndjson']) {
-    const { set_aside, total } = await folder.json('load', path);
+    const { set_aside, total } = await folder.jsonWithin('load', path);
     assert.deepEqual([set_aside, total.rejected], [[], 2], path);
     assert.deepEqual(await folder.names('rejected'), ['shops.ndjson'], path);
   }
-  const { total } = await folder.json('load', '.', '--rejected', 'link');
+  const { total } = await folder.jsonWithin('load', '.', '--rejected', 'link');
   assert.equal(total.received, 2, 'the rejected records were loaded with the folder around them');
 });
 
@@ -269,7 +269,7 @@ test('a load that fails before anything is stored leaves no files behind', async
   const body = '<html><h1>Access denied</h1></html>';
   for (const fault of [toPosts({ status: 403, body }), () => ({ status: 403, body })]) {
     proxy.fault = fault;
-    const { exitCode, err } = await folder.run('load', 'shops.csv');
+    const { exitCode, err } = await folder.runWithin('load', 'shops.csv');
     assert.equal(exitCode, 2, err);
     assert.match(err, /answered 403: .*not from Headgate.*Access denied/);
     assert.doesNotMatch(err, /ask the operator/);
@@ -294,11 +294,11 @@ test('unknown codes and malformed responses of a server are reported', async (t)
     return { status: 400, body: JSON.stringify({ request_id: 'r', type: 'shops', batches: [batch] }) };
   };
   proxy.fault = toPosts(answer(0));
-  const newer = await folder.run('load', 'shops.csv');
+  const newer = await folder.runWithin('load', 'shops.csv');
   assert.equal(newer.exitCode, 1, newer.err);
   assert.match(newer.out, /shops: 1 rejected as too_new\.\n {2}shops\.csv:2 +name is too new/);
   proxy.fault = toPosts(answer(7));
-  const strange = await folder.run('load', 'shops.csv', '--rejected', 'other');
+  const strange = await folder.runWithin('load', 'shops.csv', '--rejected', 'other');
   assert.notEqual(strange.exitCode, 0);
   assert.doesNotMatch(strange.err, noStack);
 });
@@ -306,7 +306,7 @@ test('unknown codes and malformed responses of a server are reported', async (t)
 test('a NUL in a text rejects its record, not the file', async (t) => {
   const { folder } = await setUp(t);
   await folder.write('shops.csv', csvOf(columns, [shop(), shop('a\0b'), shop()]));
-  const { exitCode, out, err } = await folder.run('load', 'shops.csv');
+  const { exitCode, out, err } = await folder.runWithin('load', 'shops.csv');
   assert.equal(exitCode, 1, err);
   assert.match(out, /^shops +3 +2 +0 +0 +1$/m);
   assert.match(out, /shops\.csv:3 +name .*NUL/);
@@ -316,7 +316,7 @@ test('a folder that cannot be written is reported in one sentence at once', asyn
   const { folder, api } = await setUp(t);
   await folder.write('shops.csv', csvOf(columns, [shop()]));
   for (const place of ['/proc/rejected', 'shops.csv']) {
-    const { exitCode, err } = await folder.run('load', 'shops.csv', '--rejected', place);
+    const { exitCode, err } = await folder.runWithin('load', 'shops.csv', '--rejected', place);
     assert.equal(exitCode, 2, err);
     assert.match(err, new RegExp(`^headgate: the load cannot write to ${place}: `));
   }

@@ -1,4 +1,5 @@
-// `headgate load`, the real executable with real files against a real server.
+// `headgate load` with real files against a real server. It runs as a process of its own, or within this one if that makes
+// no difference.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -10,6 +11,7 @@ import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
 import { csvLine } from '../server/cli/csv-lines.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { apiOf } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { commandLine } from './harness/headgate.ts';
@@ -52,8 +54,10 @@ function written(records: readonly TestRecord[], ending: string): string | Buffe
   return packings[ending]!(text);
 }
 
+const onSqlite = runningHeadgate(testDatabases[0]!);
+
 forEachStore((store) => {
-  const running = runningHeadgate(store);
+  const running = store === testDatabases[0] ? onSqlite : runningHeadgate(store);
 
   test('a folder with every type, in any format, is loaded so that every reference is found', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
@@ -101,7 +105,7 @@ forEachStore((store) => {
 });
 
 describe('loaded and rejected records', () => {
-  const running = runningHeadgate(testDatabases[0]!);
+  const running = onSqlite;
 
   test('rejected records are named by file and line, and load once they are corrected', async (t) => {
     const { folder, api } = await asNewOrganisation(t, running);
@@ -110,7 +114,7 @@ describe('loaded and rejected records', () => {
       'shops.csv',
       `shop_id,name,region,is_public\n${good},"A, ""b""\nc",GB,TRUE\n${noName},,GB,\n${badRegion},B,Britain,maybe\n`,
     );
-    const first = await folder.run('load', 'shops.csv');
+    const first = await folder.runWithin('load', 'shops.csv');
     assert.equal(first.exitCode, 1, first.err);
     assert.match(first.out, /^shops +3 +1 +0 +0 +2$/m);
     assert.match(first.out, /shops: 1 rejected as required\..*\n +shops\.csv:4 +name is required/);
@@ -134,7 +138,7 @@ describe('loaded and rejected records', () => {
 
     const mended = { ...one, record: { ...one!.record, name: 'Mended' } };
     await folder.write('rejected/shops.ndjson', `${JSON.stringify(mended)}\n${JSON.stringify(other)}\n`);
-    const second = await folder.json('load', 'rejected');
+    const second = await folder.jsonWithin('load', 'rejected');
     assert.deepEqual([second.total.created, second.total.rejected], [1, 1]);
     assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
     const [still, ...more] = (await folder.read('rejected/shops.ndjson')).trimEnd().split('\n');
@@ -142,7 +146,7 @@ describe('loaded and rejected records', () => {
 
     const all = { ...other, record: { shop_id: badRegion, name: 'B', region: 'GB' } };
     await folder.write('rejected/shops.ndjson', `${JSON.stringify(all)}\n`);
-    const third = await folder.run('load', 'rejected/shops.ndjson');
+    const third = await folder.runWithin('load', 'rejected/shops.ndjson');
     assert.equal(third.exitCode, 0, third.err);
     assert.deepEqual(await folder.names('rejected'), [], 'all of them are accepted now');
     assert.equal((await readAllRecords(api, 'shops')).length, 3);
@@ -152,12 +156,12 @@ describe('loaded and rejected records', () => {
     const { folder } = await asNewOrganisation(t, running);
     await folder.write('one/shops.csv', csvOf(shopColumns, [['bad', 'One', 'GB']]));
     await folder.write('two/shops.csv', csvOf(shopColumns, [['bad', 'Two', 'GB']]));
-    await folder.run('load', 'one');
-    const { set_aside } = await folder.json('load', 'two');
+    await folder.runWithin('load', 'one');
+    const { set_aside } = await folder.jsonWithin('load', 'two');
     assert.deepEqual(set_aside, ['rejected/shops.earlier-1.ndjson']);
     assert.match(await folder.read('rejected/shops.earlier-1.ndjson'), /"name":"One"/);
     assert.match(await folder.read('rejected/shops.ndjson'), /"name":"Two"/);
-    const both = await folder.json('load', 'rejected');
+    const both = await folder.jsonWithin('load', 'rejected');
     assert.equal(both.total.rejected, 2);
     assert.deepEqual(await folder.names('rejected'), ['shops.ndjson']);
   });
@@ -166,7 +170,7 @@ describe('loaded and rejected records', () => {
     const { folder, api } = await asNewOrganisation(t, running);
     const own = `${JSON.stringify({ shop_id: 'bad', name: 'One', region: 'GB' })}\n`;
     await folder.write('shops.ndjson', own);
-    const { exitCode, err } = await folder.run('load', '.', '--rejected', '.');
+    const { exitCode, err } = await folder.runWithin('load', '.', '--rejected', '.');
     assert.equal(exitCode, 2);
     assert.match(err, /would be written to shops\.ndjson, which contains something else.*--rejected/);
     assert.equal(await folder.read('shops.ndjson'), own);
@@ -182,7 +186,7 @@ describe('loaded and rejected records', () => {
       'data/branches.csv',
       csvOf(['branch_id', 'shop_id', 'name', 'region'], [branch(shops[0]![0]!), [...branch('bad')]]),
     );
-    const { types, total } = await folder.json('load', 'data', '--dry-run');
+    const { types, total } = await folder.jsonWithin('load', 'data', '--dry-run');
     assert.deepEqual(
       types.map(({ type, created, rejected, unchecked }) => [type, created, rejected, unchecked]),
       [
@@ -193,7 +197,7 @@ describe('loaded and rejected records', () => {
     assert.equal(total.received, 5);
     assert.equal((await readAllRecords(api, 'shops')).length, 0);
     assert.deepEqual(await folder.names('rejected'), []);
-    const { exitCode, out } = await folder.run('load', 'data', '--dry-run');
+    const { exitCode, out } = await folder.runWithin('load', 'data', '--dry-run');
     assert.equal(exitCode, 1);
     assert.match(out, /Dry run: nothing was stored/);
     assert.match(out, /1 branches could not be checked: they refer to records of this run/);
@@ -205,7 +209,7 @@ describe('loaded and rejected records', () => {
     await folder.write('d/shops.csv', csvOf(shopColumns, [shop!]));
     const good = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: shop![0], event_timestamp: 1 };
     await folder.write('d/user-interactions.ndjson', `5\n[]\n${JSON.stringify(good)}\n{}\n`);
-    const { total, rejected_files } = await folder.json('load', 'd');
+    const { total, rejected_files } = await folder.jsonWithin('load', 'd');
     assert.deepEqual([total.created, total.rejected], [2, 3]);
     assert.deepEqual(rejected_files, ['rejected/user-interactions.ndjson']);
     const lines = (await folder.read(rejected_files[0]!)).trimEnd().split('\n');
@@ -222,39 +226,47 @@ describe('loaded and rejected records', () => {
       'shops.csv',
       csvOf([...shopColumns, 'colour', 'cell', 'toJSON'], [[...shopRows(1)[0]!, 'red', 'x', 'y']]),
     );
-    assert.equal((await folder.run('load', 'shops.csv')).exitCode, 2);
-    const { exitCode, out } = await folder.run('load', 'shops.csv', '--lenient');
+    assert.equal((await folder.runWithin('load', 'shops.csv')).exitCode, 2);
+    const { exitCode, out } = await folder.runWithin('load', 'shops.csv', '--lenient');
     assert.equal(exitCode, 0);
     assert.match(out, /shops\.colour +1 time/);
     assert.equal((await readAllRecords(api, 'shops')).length, 1);
   });
 
-  test('a broken line 70,000 is named, the lines before are kept, and the load resumes there', async (t) => {
+  test('a broken line far into a file is named, the lines before are kept, and the load resumes there', async (t) => {
+    const brokenLine = times(70_000, 12_000);
+    const count = brokenLine + 10;
     const { folder, api } = await asNewOrganisation(t, running);
-    const rows = shopRows(70_010);
+    const rows = shopRows(count);
     const lines = csvOf(shopColumns, rows).split('\n');
     await folder.write(
       'shops.csv',
-      lines.map((line, at) => (at === 69_999 ? line.replace('Shop', '"Shop') : line)).join('\n'),
+      lines.map((line, at) => (at === brokenLine - 1 ? line.replace('Shop', '"Shop') : line)).join('\n'),
     );
-    const broken = await folder.run('load', 'shops.csv');
+    const broken = await folder.runWithin('load', 'shops.csv');
     assert.equal(broken.exitCode, 2);
     assert.match(
       broken.err,
-      /^headgate: shops\.csv, line 70000: the quote that is opened here is never closed$/m,
+      new RegExp(
+        `^headgate: shops\\.csv, line ${brokenLine}: the quote that is opened here is never closed$`,
+        'm',
+      ),
     );
     assert.match(
       broken.err,
-      /all 69998 records before that are settled.*Correct it, then run the same command again/,
+      new RegExp(
+        `all ${brokenLine - 2} records before that are settled.*Correct it, then run the same command again`,
+      ),
     );
-    assert.equal((await readAllRecords(api, 'shops')).length, 69_998);
+    assert.equal((await readAllRecords(api, 'shops')).length, brokenLine - 2);
 
     await folder.write('shops.csv', lines.join('\n'));
-    const mended = await folder.run('load', 'shops.csv');
+    const mended = await folder.runWithin('load', 'shops.csv');
     assert.equal(mended.exitCode, 0, mended.err);
-    assert.match(mended.err, /resuming at line 70,000/);
-    assert.match(mended.out, /^shops +70,010 +70,010 +0 +0 +0$/m);
-    assert.equal((await readAllRecords(api, 'shops')).length, 70_010);
+    const shown = count.toLocaleString('en');
+    assert.match(mended.err, new RegExp(`resuming at line ${brokenLine.toLocaleString('en')}`));
+    assert.match(mended.out, new RegExp(`^shops +${shown} +${shown} +0 +0 +0$`, 'm'));
+    assert.equal((await readAllRecords(api, 'shops')).length, count);
     assert.deepEqual(await folder.names('rejected'), []);
   });
 
@@ -263,9 +275,9 @@ describe('loaded and rejected records', () => {
     const rows = shopRows(3);
     const good = csvOf(shopColumns, rows);
     await folder.write('shops.csv', `${good}x\n`);
-    await folder.run('load', 'shops.csv');
+    await folder.runWithin('load', 'shops.csv');
     await folder.write('shops.csv', good.replace('Shop 0', 'Changed'));
-    const changed = await folder.run('load', 'shops.csv');
+    const changed = await folder.runWithin('load', 'shops.csv');
     assert.match(
       changed.err,
       /shops\.csv has changed since it was partly loaded; the load starts from the beginning/,
@@ -273,9 +285,9 @@ describe('loaded and rejected records', () => {
     assert.match(changed.out, /^shops +3 +0 +1 +2 +0$/m);
 
     await folder.write('shops.csv', `${good}bad,x,GB\nx\n`);
-    await folder.run('load', 'shops.csv');
+    await folder.runWithin('load', 'shops.csv');
     await folder.write('shops.csv', good);
-    const { total } = await folder.json('load', 'shops.csv', '--restart');
+    const { total } = await folder.jsonWithin('load', 'shops.csv', '--restart');
     assert.deepEqual([total.received, total.rejected], [3, 0]);
     assert.deepEqual(await folder.names('rejected'), [], 'rejected records of the earlier load are left');
   });
@@ -284,13 +296,13 @@ describe('loaded and rejected records', () => {
     const { folder, api } = await asNewOrganisation(t, running);
     const packed = gzipSync(csvOf(shopColumns, shopRows(20_000)));
     await folder.write('shops.csv.gz', packed.subarray(0, packed.length - 100_000));
-    const { exitCode, err } = await folder.run('load', 'shops.csv.gz');
+    const { exitCode, err } = await folder.runWithin('load', 'shops.csv.gz');
     assert.equal(exitCode, 2);
     assert.match(err, /shops\.csv\.gz: its gzip data ends too early: the file is truncated/);
     const kept = (await readAllRecords(api, 'shops')).length;
     assert.ok(kept > 5000 && kept < 20_000, String(kept));
     await folder.write('shops.csv.gz', packed);
-    assert.equal((await folder.json('load', 'shops.csv.gz')).total.received, 20_000);
+    assert.equal((await folder.jsonWithin('load', 'shops.csv.gz')).total.received, 20_000);
     assert.equal((await readAllRecords(api, 'shops')).length, 20_000);
   });
 
@@ -299,7 +311,7 @@ describe('loaded and rejected records', () => {
     const [shop] = shopRows(1);
     await folder.write('d/shops.csv', csvOf(shopColumns, [shop!]));
     await folder.write('d/tags.csv', csvOf(['tag_id', 'name'], [[randomUUID(), 'x']]));
-    const { exitCode, out, err } = await folder.run('load', 'd');
+    const { exitCode, out, err } = await folder.runWithin('load', 'd');
     assert.equal(exitCode, 2);
     assert.match(
       err,
@@ -313,13 +325,13 @@ describe('loaded and rejected records', () => {
     const { key } = await headgate.newKey();
     const wrong = await loadFolder(t, { HEADGATE_URL: headgate.url, HEADGATE_KEY: 'hg_000000000000_wrong' });
     await wrong.write('shops.csv', csvOf(shopColumns, shopRows(1)));
-    const refused = await wrong.run('load', 'shops.csv');
+    const refused = await wrong.runWithin('load', 'shops.csv');
     assert.equal(refused.exitCode, 2);
     assert.match(refused.err, /does not accept the API key: it is wrong, expired or revoked/);
     await wrong.write('key', `${key}\n`);
-    assert.equal((await wrong.run('load', 'shops.csv', '--key-file', 'key')).exitCode, 0);
+    assert.equal((await wrong.runWithin('load', 'shops.csv', '--key-file', 'key')).exitCode, 0);
     await wrong.write('key', 'two words');
-    const bad = await wrong.run('load', 'shops.csv', '--key-file', 'key');
+    const bad = await wrong.runWithin('load', 'shops.csv', '--key-file', 'key');
     assert.match(bad.err, /key file "key" must hold an API key/);
     assert.doesNotMatch(bad.err, /two words/);
   });

@@ -25,7 +25,7 @@ import {
   withoutGiven,
 } from './harness/described-api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
-import { runningHeadgate } from './harness/running-headgate.ts';
+import { type RunningHeadgate, runningHeadgate } from './harness/running-headgate.ts';
 import { hasProgram } from './harness/waiting.ts';
 
 const run = promisify(execFile);
@@ -41,6 +41,11 @@ interface Setting {
   readonly url: string;
   readonly key: string;
   readonly api: DescribedApi;
+}
+
+async function newSettingOn({ headgate }: RunningHeadgate, api: DescribedApi): Promise<Setting> {
+  const { key } = await headgate.newKey();
+  return { url: headgate.url, key, api };
 }
 
 function bearer(key: string): Record<string, string> {
@@ -155,18 +160,17 @@ const kinds = [
   'getOpenApi',
 ];
 
+const onSqlite = runningHeadgate(testDatabases[0]!, rated);
+
 forEachStore((store) => {
-  const running = runningHeadgate(store, rated);
+  const running = store === testDatabases[0] ? onSqlite : runningHeadgate(store, rated);
   let api: DescribedApi;
 
   before(async () => {
     api = await DescribedApi.of(running.headgate.url);
   });
 
-  const newSetting = async (): Promise<Setting> => {
-    const { key } = await running.headgate.newKey();
-    return { url: running.headgate.url, key, api };
-  };
+  const newSetting = (): Promise<Setting> => newSettingOn(running, api);
 
   describe('the examples of the API description', () => {
     it('work in the order of the document', async () => {
@@ -289,105 +293,113 @@ forEachStore((store) => {
         assert.equal(lenient.headers['preference-applied'], 'handling=lenient');
       }
     });
-
-    it('as curl commands do what the document says', async (t) => {
-      const { url, key } = await newSetting();
-      const environment = { ...process.env, HEADGATE_URL: url, HEADGATE_KEY: key };
-      const shell = async (source: string): Promise<unknown> => {
-        const { stdout } = await run('bash', ['-c', source], { env: environment });
-        return JSON.parse(stdout);
-      };
-      if (!(await hasProgram('curl'))) return t.skip('there is no curl on this machine');
-      let interactionId = '';
-      for (const described of api.operations.filter(hasExactExamples)) {
-        const { operation } = described;
-        const [curl] = operation['x-codeSamples'];
-        const isOne = operation.operationId === 'getInteraction';
-        const source = isOne ? curl!.source.replace(pathIdOf(api, described), interactionId) : curl!.source;
-        const body = (await shell(source)) as Record<string, unknown>;
-        if (operation.operationId === 'recordInteraction') interactionId = String(body.interaction_id);
-        const status = described.method === 'post' && body.interaction_id !== undefined ? 201 : 200;
-        api.assertValid(
-          `#/paths/${encodeURIComponent(described.path.replaceAll('/', '~1'))}/${described.method}/responses/${status}/content/application~1json/schema`,
-          body,
-          source,
-        );
-        const examples = Object.values(
-          api.response(described, status)!.content!['application/json'].examples ?? {},
-        );
-        if (examples.length > 0)
-          assert.deepEqual(withoutGiven(body), withoutGiven(examples[0]!.value), source);
-      }
-    });
-
-    it('of the guide work', async (t) => {
-      if (!(await hasProgram('curl'))) return t.skip('there is no curl on this machine');
-      const { url, key } = await newSetting();
-      const blocks = [...api.document.info.description.matchAll(/^```sh .+\n([\s\S]*?)^```$/gm)];
-      assert.equal(blocks.length, 2);
-      const script = blocks
-        .map(([, source]) => source!)
-        .join('\n')
-        .replace('http://127.0.0.1:8080', url)
-        .replace('hg_…', key);
-      const { stdout } = await run('bash', ['-c', script]);
-      const { batches } = JSON.parse(stdout) as { batches: { data: { counts: { created: number } } }[] };
-      assert.equal(batches[0]!.data.counts.created, 1);
-    });
-
-    it('in TypeScript compile and work', async () => {
-      const { url, key } = await newSetting();
-      const folder = await mkdtemp(join(tmpdir(), 'headgate-samples-'));
-      try {
-        const names = await writeSamples(folder);
-        await run(fileURLToPath(new URL('node_modules/.bin/tsc', root)), ['--noEmit', '-p', folder]);
-        await writeFile(join(folder, 'run.ts'), names.map((name) => `await import('./${name}');\n`).join(''));
-        await run(process.execPath, ['--disable-warning=ExperimentalWarning', join(folder, 'run.ts')], {
-          env: { ...process.env, HEADGATE_URL: url, HEADGATE_KEY: key },
-        });
-      } finally {
-        await rm(folder, { recursive: true });
-      }
-      const reader = apiOf(url, key);
-      for (const type of Object.keys(api.document.paths).map((path) => path.replace('/v1/data/', ''))) {
-        if (!isRecordTypeName(type)) continue;
-        const { body } = await reader.list(type);
-        const described = api.operations.find(
-          (one) => one.path === `/v1/data/${type}` && one.method === 'get',
-        );
-        assert.deepEqual(body, exampleOf(api, described!, 200, 'page') as RecordsBody);
-      }
-      assert.equal((await reader.interactions()).body.interactions.length, 2, 'one recorded, one uploaded');
-    });
-
-    const writeSamples = async (folder: string): Promise<string[]> => {
-      const client = new URL('client/client.ts', root).href;
-      const names: string[] = [];
-      // What the others use is deleted last.
-      const isDeletion = ({ method }: DescribedOperation): number => Number(method === 'delete');
-      const operations = api.operations.toSorted((a, b) => isDeletion(a) - isDeletion(b));
-      for (const { operation } of operations) {
-        const sample = operation['x-codeSamples'].find(({ lang }) => lang === 'TypeScript');
-        if (sample === undefined) continue;
-        const name = `${operation.operationId}.ts`;
-        names.push(name);
-        await writeFile(join(folder, name), sample.source.replace("'@headgate/client'", `'${client}'`));
-      }
-      assert.ok(names.length >= 14 * 3 + 3);
-      await writeFile(join(folder, 'package.json'), '{"type": "module"}');
-      const typeRoots = [fileURLToPath(new URL('node_modules/@types', root))];
-      const paths = { [client]: [fileURLToPath(client)] };
-      await writeFile(
-        join(folder, 'tsconfig.json'),
-        JSON.stringify({
-          extends: fileURLToPath(new URL('tsconfig.json', root)),
-          compilerOptions: { typeRoots, paths },
-          include: ['*.ts'],
-        }),
-      );
-      return names;
-    };
   });
+});
+
+/** They send what the examples say, and those are sent to every store. */
+describe('the code samples of the API description', () => {
+  let api: DescribedApi;
+
+  before(async () => {
+    api = await DescribedApi.of(onSqlite.headgate.url);
+  });
+
+  const newSetting = (): Promise<Setting> => newSettingOn(onSqlite, api);
+
+  it('as curl commands do what the document says', async (t) => {
+    const { url, key } = await newSetting();
+    const environment = { ...process.env, HEADGATE_URL: url, HEADGATE_KEY: key };
+    const shell = async (source: string): Promise<unknown> => {
+      const { stdout } = await run('bash', ['-c', source], { env: environment });
+      return JSON.parse(stdout);
+    };
+    if (!(await hasProgram('curl'))) return t.skip('there is no curl on this machine');
+    let interactionId = '';
+    for (const described of api.operations.filter(hasExactExamples)) {
+      const { operation } = described;
+      const [curl] = operation['x-codeSamples'];
+      const isOne = operation.operationId === 'getInteraction';
+      const source = isOne ? curl!.source.replace(pathIdOf(api, described), interactionId) : curl!.source;
+      const body = (await shell(source)) as Record<string, unknown>;
+      if (operation.operationId === 'recordInteraction') interactionId = String(body.interaction_id);
+      const status = described.method === 'post' && body.interaction_id !== undefined ? 201 : 200;
+      api.assertValid(
+        `#/paths/${encodeURIComponent(described.path.replaceAll('/', '~1'))}/${described.method}/responses/${status}/content/application~1json/schema`,
+        body,
+        source,
+      );
+      const examples = Object.values(
+        api.response(described, status)!.content!['application/json'].examples ?? {},
+      );
+      if (examples.length > 0) assert.deepEqual(withoutGiven(body), withoutGiven(examples[0]!.value), source);
+    }
+  });
+
+  it('of the guide work', async (t) => {
+    if (!(await hasProgram('curl'))) return t.skip('there is no curl on this machine');
+    const { url, key } = await newSetting();
+    const blocks = [...api.document.info.description.matchAll(/^```sh .+\n([\s\S]*?)^```$/gm)];
+    assert.equal(blocks.length, 2);
+    const script = blocks
+      .map(([, source]) => source!)
+      .join('\n')
+      .replace('http://127.0.0.1:8080', url)
+      .replace('hg_…', key);
+    const { stdout } = await run('bash', ['-c', script]);
+    const { batches } = JSON.parse(stdout) as { batches: { data: { counts: { created: number } } }[] };
+    assert.equal(batches[0]!.data.counts.created, 1);
+  });
+
+  it('in TypeScript compile and work', async () => {
+    const { url, key } = await newSetting();
+    const folder = await mkdtemp(join(tmpdir(), 'headgate-samples-'));
+    try {
+      const names = await writeSamples(folder);
+      await run(fileURLToPath(new URL('node_modules/.bin/tsc', root)), ['--noEmit', '-p', folder]);
+      await writeFile(join(folder, 'run.ts'), names.map((name) => `await import('./${name}');\n`).join(''));
+      await run(process.execPath, ['--disable-warning=ExperimentalWarning', join(folder, 'run.ts')], {
+        env: { ...process.env, HEADGATE_URL: url, HEADGATE_KEY: key },
+      });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+    const reader = apiOf(url, key);
+    for (const type of Object.keys(api.document.paths).map((path) => path.replace('/v1/data/', ''))) {
+      if (!isRecordTypeName(type)) continue;
+      const { body } = await reader.list(type);
+      const described = api.operations.find((one) => one.path === `/v1/data/${type}` && one.method === 'get');
+      assert.deepEqual(body, exampleOf(api, described!, 200, 'page') as RecordsBody);
+    }
+    assert.equal((await reader.interactions()).body.interactions.length, 2, 'one recorded, one uploaded');
+  });
+
+  const writeSamples = async (folder: string): Promise<string[]> => {
+    const client = new URL('client/client.ts', root).href;
+    const names: string[] = [];
+    // What the others use is deleted last.
+    const isDeletion = ({ method }: DescribedOperation): number => Number(method === 'delete');
+    const operations = api.operations.toSorted((a, b) => isDeletion(a) - isDeletion(b));
+    for (const { operation } of operations) {
+      const sample = operation['x-codeSamples'].find(({ lang }) => lang === 'TypeScript');
+      if (sample === undefined) continue;
+      const name = `${operation.operationId}.ts`;
+      names.push(name);
+      await writeFile(join(folder, name), sample.source.replace("'@headgate/client'", `'${client}'`));
+    }
+    assert.ok(names.length >= 14 * 3 + 3);
+    await writeFile(join(folder, 'package.json'), '{"type": "module"}');
+    const typeRoots = [fileURLToPath(new URL('node_modules/@types', root))];
+    const paths = { [client]: [fileURLToPath(client)] };
+    await writeFile(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({
+        extends: fileURLToPath(new URL('tsconfig.json', root)),
+        compilerOptions: { typeRoots, paths },
+        include: ['*.ts'],
+      }),
+    );
+    return names;
+  };
 });
 
 /** After this time a request has been read and waits for the store, whose responses are held back. */
@@ -395,7 +407,7 @@ const REACHES_THE_STORE_MS = 500;
 
 describe('the refusals of the API description', () => {
   const [store] = testDatabases;
-  const running = runningHeadgate(store!, rated);
+  const running = onSqlite;
   const small = runningHeadgate(store!, {
     HEADGATE_MAX_BODY: String(MOST_BYTES),
     HEADGATE_MAX_IN_FLIGHT: String(MOST_BYTES),

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
 import { recordTypeNames, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
+import type { OpenApiDocument } from '../server/http/openapi/document.ts';
 import { apiRoutes, routes } from '../server/http/routes.ts';
 import packageJson from '../server/package.json' with { type: 'json' };
 import { testDatabases } from '../server/store/test-databases.ts';
@@ -19,13 +20,19 @@ const probePaths = Object.values(routes).flatMap(({ path, access }) => (access =
 
 describe('the API description', () => {
   const running = runningHeadgate(store!, { HEADGATE_RATE_LIMIT: '1000' });
-  const small = runningHeadgate(store!, {
+  const proxied = runningHeadgate(store!, {
+    HEADGATE_BEHIND_PROXY: 'true',
     HEADGATE_MAX_RECORDS: '7',
     HEADGATE_BATCH_SIZE: '3',
     HEADGATE_MAX_BODY: '64KiB',
     HEADGATE_RATE_LIMIT: 'off',
   });
-  const proxied = runningHeadgate(store!, { HEADGATE_BEHIND_PROXY: 'true' });
+
+  const describedBehindProxy = async (): Promise<DescribedApi> => {
+    const { url } = proxied.headgate;
+    const { body } = await exchange(url, { method: 'GET', path: '/openapi.json', headers: byHttps });
+    return new DescribedApi(body as OpenApiDocument);
+  };
 
   it('passes a public linter', async () => {
     const config = await createConfig({ extends: ['recommended'] });
@@ -83,7 +90,7 @@ describe('the API description', () => {
   });
 
   it('names the configured limits', async () => {
-    const { document } = await DescribedApi.of(small.headgate.url);
+    const { document } = await describedBehindProxy();
     const upload = document.components.schemas.ShopUpload as {
       properties: { records: { maxItems: number } };
     };
@@ -137,9 +144,7 @@ describe('the API description', () => {
 
   it('is served by HTTPS only behind a proxy, unlike the probes', async () => {
     const { url } = proxied.headgate;
-    const api = new DescribedApi(
-      (await exchange(url, { method: 'GET', path: '/openapi.json', headers: byHttps })).body as never,
-    );
+    const api = await describedBehindProxy();
     const described = api.operation('getOpenApi');
     for (const path of openPaths) {
       const refused = await exchange(url, { method: 'GET', path });

@@ -1,7 +1,7 @@
 // The package `headgate` as its users get it: packed, installed into an empty project, and run from there.
 
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   copyFileSync,
@@ -22,10 +22,12 @@ import packageJson from '../server/package.json' with { type: 'json' };
 import { type Api, apiOf } from './harness/api.ts';
 import { npmEnvironment, runIn } from './harness/npm.ts';
 import { idOf, leastRecord } from './harness/records.ts';
-import { takesConnections, waitUntil } from './harness/waiting.ts';
+import { exitCodeOf, waitUntil } from './harness/waiting.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const oldest = packageJson.engines.node.replace('>=', '');
+/** Where npm installs the executable in a project. */
+const executable = 'node_modules/.bin/headgate';
 const MOST_BYTES = 600_000;
 const MOST_UNPACKED_BYTES = 3_000_000;
 
@@ -49,8 +51,7 @@ describe('the package', () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  const headgate = (...args: string[]): Promise<string> =>
-    runIn(project, 'npx', ['--no', '--', 'headgate', ...args]);
+  const headgate = (...args: string[]): Promise<string> => runIn(project, join(project, executable), args);
 
   test('contains the files that it needs to run, and no others', () => {
     const paths = packed.files.map(({ path }) => path);
@@ -78,13 +79,14 @@ describe('the package', () => {
   });
 
   test('prints its version and its help', async () => {
-    assert.equal(await headgate('--version'), `${packageJson.version}\n`);
+    const byNpx = await runIn(project, 'npx', ['--no', '--', 'headgate', '--version']);
+    assert.equal(byNpx, `${packageJson.version}\n`);
     assert.match(await headgate('serve', '--help'), /HEADGATE_DATABASE/);
   });
 
   test('serves uploads, interactions and the reference pages, and stops cleanly', async (t) => {
-    const { url, key, signal } = await serve(project);
-    t.after(() => signal('SIGKILL'));
+    const { url, key, process: server } = await serve(project);
+    t.after(() => server.kill('SIGKILL'));
     const api: Api = apiOf(url, key);
     const shop = leastRecord('shops');
     const uploaded = await api.upload('shops', [shop]);
@@ -108,10 +110,10 @@ describe('the package', () => {
     const { records } = JSON.parse(await headgate('backup', 'backup.db', '--json')) as { records: number };
     assert.equal(records, 1);
     assert.equal(await headgate('ready', '--port', new URL(url).port), 'ready\n');
-    signal('SIGTERM');
-    await waitUntil('the server is gone', async () => !(await takesConnections(url)));
+    server.kill('SIGTERM');
+    assert.equal(await exitCodeOf(server), 0);
     // The last step of a clean stop is to move the log into the database.
-    await waitUntil('the database is closed', () => !existsSync(join(project, 'data/headgate.db-wal')));
+    assert.ok(!existsSync(join(project, 'data/headgate.db-wal')));
   });
 
   test('reports a Node version that is too old', async (t) => {
@@ -196,25 +198,15 @@ test('the launcher accepts the oldest Node that the package names, and none olde
 interface Serving {
   readonly url: string;
   readonly key: string;
-  /** Signals npx and all its children, as a terminal does, because npx does not pass signals on. */
-  signal(signal: NodeJS.Signals): void;
+  readonly process: ChildProcess;
 }
 
 async function serve(project: string): Promise<Serving> {
-  const child = spawn('npx', ['--no', '--', 'headgate', 'serve', '--port', '0'], {
+  const child = spawn(join(project, executable), ['serve', '--port', '0'], {
     cwd: project,
     env: npmEnvironment,
     stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
   });
-  const signal = (name: NodeJS.Signals): void => {
-    try {
-      process.kill(-child.pid!, name);
-    } catch (error) {
-      // All of them have ended already.
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-    }
-  };
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {
@@ -226,10 +218,10 @@ async function serve(project: string): Promise<Serving> {
     await waitUntil('the server answers', () => url() !== undefined || child.exitCode !== null);
     assert.ok(url() !== undefined, output);
   } catch (error) {
-    signal('SIGKILL');
+    child.kill('SIGKILL');
     throw error;
   }
-  return { url: url()!, key: /^ {2}(hg_\S+)$/m.exec(output)![1]!, signal };
+  return { url: url()!, key: /^ {2}(hg_\S+)$/m.exec(output)![1]!, process: child };
 }
 
 /** Returns a Node of this machine that is too old for Headgate. */

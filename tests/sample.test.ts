@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { recordTypeNames, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { apiOf, type Counts, totals } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { commandLine, newDatabaseFolder, runHeadgate } from './harness/headgate.ts';
@@ -18,14 +19,24 @@ import { idOf, type TestRecord } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
-const CUSTOMERS = 200;
+const CUSTOMERS = times(200, 40);
 const FEW_CUSTOMERS = 30;
 const MOST_RECORDS = 5000;
 const INTERACTIONS_AT_ONCE = 16;
 
 let folder: Awaited<ReturnType<typeof newDatabaseFolder>>;
+/** The folders of a larger sample, and of a small one in two formats. */
+let [many, few, fewPacked] = ['', '', ''];
 before(async () => {
   folder = await newDatabaseFolder();
+  [many, few, fewPacked] = ['many', 'few', 'packed'].map((name) => join(folder.folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await runHeadgate(['sample', many, '--customers', `${CUSTOMERS}`, '--format', 'ndjson'], process.env);
+  await runHeadgate(['sample', few, '--customers', `${FEW_CUSTOMERS}`, '--format', 'ndjson'], process.env);
+  await runHeadgate(['sample', fewPacked, '--customers', `${FEW_CUSTOMERS}`, '--gzip'], process.env);
 });
 after(() => folder.remove());
 
@@ -46,10 +57,8 @@ forEachStore((store) => {
 
   test('everything is accepted, the types in the order of upload', async () => {
     const api = await running.newApi();
-    const path = join(folder.folder, `for ${store.name}`);
-    await runHeadgate(['sample', path, '--customers', `${CUSTOMERS}`, '--format', 'ndjson'], process.env);
     for (const type of [...uploadOrder(recordTypes), 'user-interactions']) {
-      const records = recordsIn(await readFile(join(path, `${type}.ndjson`)));
+      const records = recordsIn(await readFile(join(many, `${type}.ndjson`)));
       if (type === 'user-interactions') {
         const waiting = records.values();
         const sendAll = async (): Promise<void> => {
@@ -79,14 +88,7 @@ forEachStore((store) => {
 
   test('`headgate load` accepts the folder, and everything reads back as written', async () => {
     const { key } = await running.headgate.newKey();
-    const path = join(folder.folder, `loaded into ${store.name}`);
-    const [plain, packed] = [join(path, 'ndjson'), join(path, 'csv')];
-    await runHeadgate(
-      ['sample', plain, '--customers', `${FEW_CUSTOMERS}`, '--format', 'ndjson'],
-      process.env,
-    );
-    await runHeadgate(['sample', packed, '--customers', `${FEW_CUSTOMERS}`, '--gzip'], process.env);
-    await runHeadgate(['load', packed, '--rejected', join(path, 'rejected')], {
+    await runHeadgate(['load', fewPacked, '--rejected', join(folder.folder, `rejected on ${store.name}`)], {
       ...process.env,
       HEADGATE_URL: running.headgate.url,
       HEADGATE_KEY: key,
@@ -94,13 +96,13 @@ forEachStore((store) => {
     const api = apiOf(running.headgate.url, key);
     for (const type of recordTypeNames) {
       const stored = await readAllRecords(api, type, '&include_deleted=true');
-      const written = recordsIn(await readFile(join(plain, `${type}.ndjson`)));
+      const written = recordsIn(await readFile(join(few, `${type}.ndjson`)));
       const byId = (one: TestRecord, other: TestRecord): number =>
         idOf(type, one) < idOf(type, other) ? -1 : 1;
       assert.deepEqual(stored.map(withoutNulls).sort(byId), written.sort(byId), type);
     }
     const interactions = await readAllInteractions(api);
-    const written = recordsIn(await readFile(join(plain, 'user-interactions.ndjson')));
+    const written = recordsIn(await readFile(join(few, 'user-interactions.ndjson')));
     assert.equal(interactions.length, written.length);
   });
 });

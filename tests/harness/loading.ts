@@ -1,4 +1,5 @@
-// A folder with files in which `headgate load` and `headgate export` are run as a person runs them.
+// A folder with files in which `headgate load` and `headgate export` are run as a person runs them, or within the process
+// of the test.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,6 +35,13 @@ export interface LoadFolder {
   run(...args: string[]): Promise<Ran>;
   /** Runs it with --json and returns what it prints. */
   json<Result = LoadReport>(...args: string[]): Promise<Result>;
+  /**
+   * Runs it within this process, which is several times as fast. No other command may run within it meanwhile, because
+   * the folder becomes the working directory. What a command writes to standard output by itself is not in `out`.
+   */
+  runWithin(...args: string[]): Promise<Ran>;
+  /** Runs it within this process, with --json, and returns what it prints. */
+  jsonWithin<Result = LoadReport>(...args: string[]): Promise<Result>;
 }
 
 export interface LoadReport {
@@ -78,6 +86,11 @@ export async function loadFolder(t: TestContext, environment: Environment): Prom
     return { child, ended, saying: (text) => waitUntil(`it says ${text}`, () => err.includes(text)) };
   };
   const run = (...args: string[]): Promise<Ran> => start(...args).ended;
+  const runInFolder = async (...args: string[]): Promise<Ran> => {
+    const before = process.cwd();
+    process.chdir(path);
+    return runWithin(environment, ...args).finally(() => process.chdir(before));
+  };
   return {
     path,
     environment,
@@ -92,11 +105,18 @@ export async function loadFolder(t: TestContext, environment: Environment): Prom
     start,
     run,
     async json<Result>(...args: string[]) {
-      const { out, err } = await run(...args, '--json');
-      if (out === '') throw new Error(`nothing was printed: ${err}`);
-      return JSON.parse(out) as Result;
+      return reportOf<Result>(await run(...args, '--json'));
+    },
+    runWithin: runInFolder,
+    async jsonWithin<Result>(...args: string[]) {
+      return reportOf<Result>(await runInFolder(...args, '--json'));
     },
   };
+}
+
+function reportOf<Result>({ out, err }: Ran): Result {
+  if (out === '') throw new Error(`nothing was printed: ${err}`);
+  return JSON.parse(out) as Result;
 }
 
 /** Runs a command within this process, for many runs that need no process of their own. Paths must be absolute. */

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { interaction, recordTypes } from '@headgate/catalogue/record-types.ts';
 import { jsonTextOf } from '@headgate/client/slices.ts';
 import fc from 'fast-check';
+import { times } from '../../store/test-thoroughness.ts';
 import { csvLine } from '../csv-lines.ts';
 import { CsvReader, columnsOf, readHeader } from './csv.ts';
 import { passOver } from './feed.ts';
@@ -138,15 +139,15 @@ test('an invalid CSV line is reported with its number, and all records before it
 
 test('an NDJSON line of a rejected record may be longer than other lines', async () => {
   const long = 'x'.repeat(LONGEST_RECORD_BYTES + 600_000);
-  const read = (line: string) =>
-    readAll(new NdjsonReader(inPieces(Buffer.from(line), 256 * 1024), { offset: 0, line: 1 }));
+  const read = (line: string, pieceBytes = 256 * 1024) =>
+    readAll(new NdjsonReader(inPieces(Buffer.from(line), pieceBytes), { offset: 0, line: 1 }));
   const rejected = await read(
     `${JSON.stringify({ record: { a: long }, errors: [], file: 'a.csv', line: 2 })}\n5\n`,
   );
   assert.deepEqual([rejected.records.length, rejected.broken], [2, null]);
   const other = await read(`${JSON.stringify({ a: long })}\n5\n`);
   assert.deepEqual([other.records.length, other.broken!.line], [0, 1]);
-  const endless = await read(`{"record":"${'x'.repeat(LONGEST_REJECTED_BYTES)}`);
+  const endless = await read(`{"record":"${'x'.repeat(LONGEST_REJECTED_BYTES)}`, 4 * 1024 * 1024);
   assert.match(endless.broken!.reason, /longer than 56 MiB/);
 });
 
@@ -211,7 +212,7 @@ test('any written CSV is read back unchanged, and reading can resume after any r
         }
       },
     ),
-    { numRuns: 100 },
+    { numRuns: times(100, 30) },
   );
 });
 
@@ -243,7 +244,7 @@ test('the JSON text of a CSV record is equivalent to the JSON of its values', as
       assert.equal(JSON.stringify(JSON.parse(jsonTextOf(record))), JSON.stringify(record));
     }),
     {
-      numRuns: 1000,
+      numRuns: times(1000, 300),
       examples: ['0.0', '12.50', '-1.0', '00', '-0.0', '999999999999999.999999999999999'].map((number) => [
         ['id', number, '', '', '', ''],
       ]),
