@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -349,8 +350,8 @@ for (const databases of testDatabases) {
       },
       'could not be opened last time': (path) => writeFileSync(`${path}.opening`, ''),
     };
-    for (const [damage, apply] of Object.entries(damages)) {
-      test(`is built anew if its file ${damage}`, async () => {
+    describe('is built anew if its file', () => {
+      before(async () => {
         await begin();
         await upload(
           'tags',
@@ -358,15 +359,21 @@ for (const databases of testDatabases) {
         );
         await assertSame();
         await replica.close();
-        apply(fileOf(organisation));
-        replica = openReplica();
-        await upload('tags', [recordRow('tags')]);
-        await assertSame();
-        await replica.close();
-        assert.equal(reports.length, damage === 'is deleted' ? 0 : 1, `${reports}`);
-        assert.doesNotMatch(`${reports}`, /exception_type/);
       });
-    }
+      for (const [damage, apply] of Object.entries(damages)) {
+        test(damage, async () => {
+          const path = `${fileOf(organisation)} that ${damage}`;
+          copyFileSync(fileOf(organisation), path);
+          apply(path);
+          replica = openReplica(path);
+          await upload('tags', [recordRow('tags')]);
+          await assertSame();
+          await replica.close();
+          assert.equal(reports.length, damage === 'is deleted' ? 0 : 1, `${reports}`);
+          assert.doesNotMatch(`${reports}`, /exception_type/);
+        });
+      }
+    });
 
     test('is opened once if queries arrive while its damaged file is replaced', async () => {
       await begin();
