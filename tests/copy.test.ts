@@ -283,7 +283,7 @@ describe('an invalid copy is refused in one sentence', () => {
 
   test('if the target is a file that belongs to a database', async () => {
     const path = source.replace('sqlite:', '');
-    const running = await startHeadgate(source);
+    const store = await openStore(source);
     try {
       for (const suffix of ['-wal', '-shm', '-journal']) {
         const before = existsSync(path + suffix) ? readFileSync(path + suffix) : null;
@@ -296,7 +296,7 @@ describe('an invalid copy is refused in one sentence', () => {
         assert.deepEqual(existsSync(path + suffix) ? readFileSync(path + suffix) : null, before);
       }
     } finally {
-      await running.stop();
+      await store.close();
     }
   });
 
