@@ -268,8 +268,8 @@ test('a connection that changes its TLS keys again and again is closed', {
 async function assertOnlySilentStall(t: TestContext, { newServer, open }: Transport): Promise<void> {
   const silent = 10;
   const stallMs = 250;
-  /** Reading all of them takes about three times as long. */
-  const readingMs = (3 * stallMs) / BUSY_CONNECTIONS;
+  /** Reading all of them takes about four times as long. */
+  const readingMs = (4 * stallMs) / BUSY_CONNECTIONS;
   const body = ' '.repeat(2048);
   const requests: IncomingMessage[] = [];
   const server = newServer((request) => requests.push(request));
