@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { openStore } from '../server/store/open-store.ts';
 import { startTestServer } from '../server/store/postgres/test-server.ts';
 import { isThorough } from '../server/store/test-thoroughness.ts';
 import { apiOf } from './harness/api.ts';
@@ -46,7 +47,7 @@ test('a restored SQLite database equals the backup, whatever files the old one l
   const database = `sqlite:${join(place, 'headgate.db')}`;
   let headgate: Headgate = await startHeadgate(database);
   t.after(() => headgate.kill());
-  const { key } = await headgate.newKey();
+  const { key, org_id } = await headgate.newKey();
   const [kept, lost] = [leastRecord('shops'), leastRecord('shops')];
   assert.equal((await apiOf(headgate.url, key).upload('shops', [kept])).status, 200);
   await headgate.command('backup', join(backups, 'monday.db'));
@@ -70,11 +71,11 @@ test('a restored SQLite database equals the backup, whatever files the old one l
 
   const asides = readdirSync(place).filter((name) => name.startsWith('before-'));
   assert.equal(asides.length, 1);
-  const old = await startHeadgate(`sqlite:${join(place, asides[0]!, 'headgate.db')}`);
-  t.after(() => old.kill());
-  for (const shop of [kept, lost]) {
-    assert.equal((await apiOf(old.url, key).read('shops', idOf('shops', shop))).status, 200);
-  }
+  const old = await openStore(join(place, asides[0]!, 'headgate.db'));
+  t.after(() => old.close());
+  const { organisation } = (await old.organisations()).find(({ orgId }) => orgId === org_id)!;
+  const shops = [kept, lost].map((shop) => idOf('shops', shop));
+  assert.deepEqual(await old.existing(organisation, 'shops', shops), new Set(shops));
 });
 
 test('the documented cron line makes a backup in the environment of cron', async (t) => {

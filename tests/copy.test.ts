@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, linkSync, readFileSync, symlinkSync } from 'node:fs';
+import { copyFileSync, existsSync, linkSync, readFileSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
@@ -12,6 +12,7 @@ import { interactionRow, recordRow } from '../server/store/test-rows.ts';
 import { type Api, apiOf } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
 import { type IssuedKey, newDatabaseFolder, runHeadgate, startHeadgate } from './harness/headgate.ts';
+import { runWithin } from './harness/loading.ts';
 import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { leastRecord, uploadReferenced } from './harness/records.ts';
 import { waitUntil } from './harness/waiting.ts';
@@ -29,12 +30,16 @@ interface Compared {
 
 let folder: Awaited<ReturnType<typeof newDatabaseFolder>>;
 let postgres: TestServer;
+/** A database file with some records of every type. Tests copy it before they use it. */
+let filled: { readonly path: string; readonly issued: IssuedKey; readonly content: Content };
 let source: string;
 let target: TestDatabase;
 
 before(async () => {
   folder = await newDatabaseFolder();
   postgres = await testServer();
+  const path = join(folder.folder, 'filled.db');
+  filled = { path, ...(await fillByServer(`sqlite:${path}`)) };
 });
 after(() => folder.remove());
 beforeEach(async () => {
@@ -43,13 +48,16 @@ beforeEach(async () => {
 });
 afterEach(() => target.drop());
 
+const within = (...args: string[]) => runWithin({}, ...args);
 const ask = (sql: string) => postgres.ask(new URL(target.url).pathname.slice(1), sql);
 const copyArgs = (from: string, to: string) => ['copy', '--from', from, '--to', to];
 const copyAsJson = async (from: string, to: string): Promise<readonly Compared[]> =>
   JSON.parse((await runHeadgate([...copyArgs(from, to), '--json'], process.env)).stdout) as Compared[];
 
-/** Stores some records of every type through a server. Returns the organisation's key. */
-async function fillByServer(database: string): Promise<IssuedKey> {
+type Content = Readonly<Record<string, unknown>>;
+
+/** Stores some records of every type through a server. Returns the organisation's key and content. */
+async function fillByServer(database: string): Promise<{ issued: IssuedKey; content: Content }> {
   const headgate = await startHeadgate(database);
   try {
     const issued = await headgate.newKey('acme');
@@ -68,32 +76,43 @@ async function fillByServer(database: string): Promise<IssuedKey> {
       event_timestamp: 1_700_000_000,
     });
     assert.equal(recorded.status, 201, recorded.text);
-    return issued;
+    return { issued, content: await readContent(api) };
   } finally {
     await headgate.stop();
   }
 }
 
-async function contentOf(database: string, key: string): Promise<Record<string, unknown>> {
+async function readContent(api: Api): Promise<Content> {
+  const content: Record<string, unknown> = { interactions: await readAllInteractions(api) };
+  for (const type of recordTypeNames) {
+    content[type] = await readAllRecords(api, type, '&include_deleted=true');
+  }
+  content.uploads = (await api.request('/v1/uploads?limit=1000')).body;
+  content.changes = (await api.request('/v1/changes?limit=10000')).body;
+  content.usage = (await api.request('/v1/usage?by=key')).body;
+  return content;
+}
+
+async function contentOf(database: string, key: string): Promise<Content> {
   const headgate = await startHeadgate(database);
   try {
-    const api: Api = apiOf(headgate.url, key);
-    const content: Record<string, unknown> = { interactions: await readAllInteractions(api) };
-    for (const type of recordTypeNames) {
-      content[type] = await readAllRecords(api, type, '&include_deleted=true');
-    }
-    content.uploads = (await api.request('/v1/uploads?limit=1000')).body;
-    content.changes = (await api.request('/v1/changes?limit=10000')).body;
-    content.usage = (await api.request('/v1/usage?by=key')).body;
-    return content;
+    return await readContent(apiOf(headgate.url, key));
   } finally {
     await headgate.stop();
   }
+}
+
+/** Makes the source a copy of the filled database. */
+function fillSource(): void {
+  copyFileSync(filled.path, source.replace('sqlite:', ''));
 }
 
 test('everything is copied to PostgreSQL and back, and a key issued before works on each', async () => {
-  const { key } = await fillByServer(source);
-  const before = await contentOf(source, key);
+  fillSource();
+  const {
+    issued: { key },
+    content: before,
+  } = filled;
   const { stdout, stderr } = await runHeadgate(copyArgs(source, target.url), process.env);
   assert.deepEqual(await contentOf(target.url, key), before);
 
@@ -124,7 +143,7 @@ test('everything is copied to PostgreSQL and back, and a key issued before works
 });
 
 test('a difference between the databases is shown, and the command fails', async () => {
-  await fillByServer(source);
+  fillSource();
   await runHeadgate(copyArgs(source, target.url), process.env);
   const extra = randomUUID();
   await ask(`INSERT INTO tags SELECT organisation, '${extra}', name, created, updated, is_deleted
@@ -145,22 +164,35 @@ test('a difference between the databases is shown, and the command fails', async
 });
 
 test('a target whose ledger has entries of its own cannot be made equal, and the command says so', async () => {
-  const { key } = await fillByServer(source);
-  await runHeadgate(copyArgs(source, target.url), process.env);
-  const tags = [leastRecord('tags')];
+  fillSource();
+  assert.equal((await within(...copyArgs(source, target.url))).exitCode, 0);
   const uploadTo = async (database: string): Promise<void> => {
-    const headgate = await startHeadgate(database);
-    try {
-      assert.equal((await apiOf(headgate.url, key).upload('tags', tags)).status, 200);
-    } finally {
-      await headgate.stop();
-    }
+    const store = await openStore(database);
+    const acme = (await store.organisations()).find(({ orgId }) => orgId === filled.issued.org_id)!;
+    const entry = {
+      requestId: randomUUID(),
+      keyId: filled.issued.key_id,
+      receivedAtMs: Date.now(),
+      bytes: 1,
+      received: 1,
+      rejected: 0,
+      causesJson: null,
+    };
+    const batches = [[recordRow('tags')]];
+    await store.write({
+      organisation: acme.organisation,
+      type: 'tags',
+      batches,
+      idempotencyRecord: null,
+      entry,
+    });
+    await store.close();
   };
   const assertSaid = async (): Promise<void> => {
-    const { exitCode, stderr } = await failedHeadgate(copyArgs(source, target.url), {});
+    const { exitCode, err } = await within(...copyArgs(source, target.url));
     assert.equal(exitCode, 1);
-    assert.match(stderr, /the ledger of the target has entries .* Copy into an empty database\n$/);
-    assert.doesNotMatch(stderr, /again/);
+    assert.match(err, /the ledger of the target has entries .* Copy into an empty database\n$/);
+    assert.doesNotMatch(err, /again/);
   };
   await uploadTo(target.url);
   await assertSaid();
@@ -170,31 +202,32 @@ test('a target whose ledger has entries of its own cannot be made equal, and the
 });
 
 describe('a copy that is interrupted', () => {
-  for (const signal of ['SIGKILL', 'SIGINT'] as const) {
-    test(`by ${signal} in the middle is completed by running it again`, async () => {
-      await fillDirectly(source);
+  test('by SIGKILL or SIGINT in the middle is completed by running it again', async () => {
+    await fillDirectly(source);
+    for (const signal of ['SIGKILL', 'SIGINT'] as const) {
+      const thereBefore = await copiedKeywords();
       const interrupted = runHeadgate(copyArgs(source, target.url), process.env);
       const ended = interrupted.then(
         () => 'completed',
         ({ signal: endedBy }: { signal: string | null }) => endedBy,
       );
-      await waitUntil('the first records are there', async () => (await copiedKeywords()) > 0);
+      await waitUntil('more records are there', async () => (await copiedKeywords()) > thereBefore);
       interrupted.child.kill(signal);
       assert.equal(await ended, signal);
       const there = await copiedKeywords();
       assert.ok(there > 0 && there < MANY_RECORDS, `${there} records are there`);
+    }
 
-      const compared = await copyAsJson(source, target.url);
-      assert.deepEqual(
-        compared.filter(({ equal }) => !equal),
-        [],
-      );
-      const counts = new Map(compared.map(({ part, to_count }) => [part, to_count]));
-      assert.equal(counts.get('keywords'), MANY_RECORDS);
-      assert.equal(counts.get('interactions'), MANY_INTERACTIONS);
-      assert.equal(await copiedKeywords(), MANY_RECORDS);
-    });
-  }
+    const compared = await copyAsJson(source, target.url);
+    assert.deepEqual(
+      compared.filter(({ equal }) => !equal),
+      [],
+    );
+    const counts = new Map(compared.map(({ part, to_count }) => [part, to_count]));
+    assert.equal(counts.get('keywords'), MANY_RECORDS);
+    assert.equal(counts.get('interactions'), MANY_INTERACTIONS);
+    assert.equal(await copiedKeywords(), MANY_RECORDS);
+  });
 
   const copiedKeywords = async (): Promise<number> => {
     const [found] = await ask(`SELECT to_regclass('keywords') IS NOT NULL AS is_there`);
@@ -220,17 +253,17 @@ describe('a copy that is interrupted', () => {
 
 describe('an invalid copy is refused in one sentence', () => {
   const assertRefused = async (from: string, to: string, exitCode: number, says: RegExp): Promise<void> => {
-    const refused = await failedHeadgate(copyArgs(from, to), {});
-    assert.equal(refused.exitCode, exitCode, refused.stderr);
-    assert.equal(refused.stdout, '');
-    assert.match(refused.stderr, oneSentence);
-    assert.match(refused.stderr, says);
-    assert.ok(!refused.stderr.includes(postgres.password));
+    const refused = await within(...copyArgs(from, to));
+    assert.equal(refused.exitCode, exitCode, refused.err);
+    assert.equal(refused.out, '');
+    assert.match(refused.err, oneSentence);
+    assert.match(refused.err, says);
+    assert.ok(!refused.err.includes(postgres.password));
   };
 
   test('if both sides are the same database, under any name', async () => {
     await assertRefused(source, source, 2, /the same database/);
-    await runHeadgate(['orgs', 'create', 'acme', '--database', source], process.env);
+    await within('orgs', 'create', 'acme', '--database', source);
     const path = source.replace('sqlite:', '');
     const [symbolic, hard] = [`${path}.symbolic`, `${path}.hard`];
     symlinkSync(path, symbolic);
@@ -250,7 +283,7 @@ describe('an invalid copy is refused in one sentence', () => {
 
   test('if the target is a file that belongs to a database', async () => {
     const path = source.replace('sqlite:', '');
-    const running = await startHeadgate(source);
+    const store = await openStore(source);
     try {
       for (const suffix of ['-wal', '-shm', '-journal']) {
         const before = existsSync(path + suffix) ? readFileSync(path + suffix) : null;
@@ -263,7 +296,7 @@ describe('an invalid copy is refused in one sentence', () => {
         assert.deepEqual(existsSync(path + suffix) ? readFileSync(path + suffix) : null, before);
       }
     } finally {
-      await running.stop();
+      await store.close();
     }
   });
 
@@ -280,7 +313,7 @@ describe('an invalid copy is refused in one sentence', () => {
 
   test('if the target has another organisation of the same name', async () => {
     for (const database of [source, target.url]) {
-      await runHeadgate(['orgs', 'create', 'acme', '--database', database], process.env);
+      await within('orgs', 'create', 'acme', '--database', database);
     }
     await assertRefused(source, target.url, 1, /another organisation named "acme"/);
   });

@@ -13,7 +13,7 @@ import { startHeadgate } from './harness/headgate.ts';
 import { chosenSeed, Random } from './harness/random.ts';
 import { WatchedLoad } from './harness/watched-load.ts';
 
-const KILLS = times(22, 3);
+const KILLS = times(22, 2);
 const LONGEST_LIFE_MS = 700;
 const BATCH_SIZE = 40;
 

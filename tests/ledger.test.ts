@@ -368,7 +368,8 @@ forEachStore((store) => {
     });
   });
 
-  describe('a follower', () => {
+  // They mostly wait, each in an organisation of its own.
+  describe('a follower', { concurrency: true }, () => {
     test('waits for the next upload, and gets it at once', async () => {
       const api = await running.newApi();
       await api.upload('tags', tags(1));
@@ -417,7 +418,7 @@ forEachStore((store) => {
       await sleep(300);
       await running.headgate.command('keys', 'revoke', key_id);
       // A revocation takes effect within 5 seconds.
-      await sleep(5000);
+      await waitUntil('the key is revoked', async () => (await api.request('/v1/changes')).status === 401);
       await apiOf(running.headgate.url, issued.key).upload('tags', tags(1));
       assert.equal((await waiting).status, 401);
     });

@@ -5,6 +5,7 @@ import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../server/store/postgres/test-server.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { startHeadgate } from './harness/headgate.ts';
 import { growth, metricsUrl, type Samples, scrape } from './harness/observed.ts';
 import { connectRaw } from './harness/raw-connection.ts';
@@ -71,7 +72,7 @@ describe('/metrics of several workers', () => {
     const primary = headgate.process.pid!;
     const connection = await connectRaw(metricsUrl(headgate));
     try {
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < times(3, 1); round++) {
         await waitUntil('all workers serve', async () => {
           return (await scrape(headgate)).get('headgate_workers') === WORKERS;
         });

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { openStore } from '../server/store/open-store.ts';
 import { apiOf } from './harness/api.ts';
 import { startFaultyProxy } from './harness/faulty-proxy.ts';
 import { type Headgate, newDatabaseFolder, runHeadgate, startHeadgate } from './harness/headgate.ts';
@@ -117,7 +118,7 @@ test('the journal of a running load is accessible to its owner only; its folder 
 test('the start warns once of a database that others may read, and keeps its permissions', async (t) => {
   const folder = await openFolder(t);
   const database = join(folder, 'headgate.db');
-  await (await startHeadgate(database)).stop();
+  await (await openStore(database)).close();
   await chmod(database, 0o644);
   const open = await startHeadgate(database);
   await open.stop();

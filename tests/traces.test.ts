@@ -154,55 +154,38 @@ describe('traces', () => {
     assert.equal(has(sampled!), true);
   });
 
-  it('a response of 5xx makes the span an error', async () => {
-    const store = testDatabases[1]!;
-    const { database, remove } = await store.newDatabase();
-    try {
-      const requestId = await withServer(
-        sending(),
-        async (headgate) => {
-          const { key } = await headgate.newKey();
-          const client = new pg.Client(database);
-          await client.connect();
-          await client.query('ALTER TABLE shops RENAME TO hidden');
-          try {
-            const { status, body } = await apiOf(headgate.url, key).upload('shops', [leastRecord('shops')]);
-            assert.equal(status, 500);
-            return body.request_id;
-          } finally {
-            await client.query('ALTER TABLE hidden RENAME TO shops');
-            await client.end();
-          }
-        },
-        database,
-      );
-      const { root } = spansOf(requestId);
-      assert.equal(root.isError, true);
-      assert.ok(root.attributes['error.type'] !== undefined);
-    } finally {
-      await remove();
-    }
-  });
-
-  it('come from every worker', async () => {
+  it('come from every worker, and a response of 5xx makes its span an error', async () => {
     const { database, remove } = await testDatabases[1]!.newDatabase();
     try {
-      const ids = await withServer(
-        sending({ HEADGATE_WORKERS: '2' }),
-        async ({ url }) => {
-          const ask = async (): Promise<string | null> =>
-            (await apiOf(url, null).request('/nowhere', { headers: { Connection: 'close' } })).headers.get(
-              'X-Request-Id',
-            );
-          return Promise.all(Array.from({ length: 20 }, ask));
-        },
-        database,
-      );
+      const environment = sending({ HEADGATE_WORKERS: '2' });
+      const use = async (headgate: Headgate) => {
+        const ask = async (): Promise<string | null> => {
+          const options = { headers: { Connection: 'close' } };
+          return (await apiOf(headgate.url, null).request('/nowhere', options)).headers.get('X-Request-Id');
+        };
+        const ids = await Promise.all(Array.from({ length: 20 }, ask));
+        const { key } = await headgate.newKey();
+        const client = new pg.Client(database);
+        await client.connect();
+        await client.query('ALTER TABLE shops RENAME TO hidden');
+        try {
+          const { status, body } = await apiOf(headgate.url, key).upload('shops', [leastRecord('shops')]);
+          assert.equal(status, 500);
+          return { ids, failedId: body.request_id };
+        } finally {
+          await client.query('ALTER TABLE hidden RENAME TO shops');
+          await client.end();
+        }
+      };
+      const { ids, failedId } = await withServer(environment, use, database);
       const processes = new Set(
         ids.map((requestId) => spansOf(requestId).root.resource['service.instance.id']),
       );
       assert.equal(ids.length, 20);
       assert.equal(processes.size, 2);
+      const { root } = spansOf(failedId);
+      assert.equal(root.isError, true);
+      assert.ok(root.attributes['error.type'] !== undefined);
     } finally {
       await remove();
     }

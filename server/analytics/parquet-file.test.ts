@@ -116,8 +116,9 @@ describe('a Parquet file', () => {
   it('stops writing when it is aborted', async () => {
     const stop = new AbortController();
     const texts = Array.from({ length: 2000 }, (_, at) => `${at} ${Math.sin(at)} `.repeat(400));
+    const pieces = await Array.fromAsync(piecesOf(texts));
     async function* aborting(): AsyncGenerator<string> {
-      for (let times = 0; times < 10; times++) yield* piecesOf(texts);
+      for (let times = 0; times < 10; times++) yield* pieces;
       // The file is being written by then.
       setTimeout(() => stop.abort(), 20);
     }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import {
   linkSync,
   mkdirSync,
@@ -16,6 +17,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { takePartial } from '../store/sqlite/backup-folder.ts';
 import { SCHEMA_VERSION } from '../store/sqlite/migrations.ts';
+import { openKeys } from '../store/test-keys.ts';
 import { runHeadgate } from './run.ts';
 
 interface Ran {
@@ -50,7 +52,9 @@ async function place(t: TestContext, isTerminal = false): Promise<Place> {
     });
     return { exitCode, out, err };
   };
-  assert.equal((await run('orgs', 'create', 'acme')).exitCode, 0);
+  const keys = await openKeys(database);
+  await keys.createOrganisation('acme', randomUUID(), Date.now());
+  await keys.close();
   const refused = async (...args: string[]): Promise<Pick<Ran, 'exitCode' | 'err'>> => {
     const before = readdirSync(folder, { recursive: true }).sort();
     const { exitCode, out, err } = await run('backup', ...args);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,6 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { storedInteraction } from '@headgate/catalogue/record-types.ts';
 import { settingDescriptions } from '../settings.ts';
 import { openStore } from '../store/open-store.ts';
+import { openKeys } from '../store/test-keys.ts';
 import { commands } from './commands.ts';
 import { fieldsOf } from './load/file-types.ts';
 import { options } from './options.ts';
@@ -42,9 +44,15 @@ async function temporaryFolder(t: TestContext): Promise<string> {
   return folder;
 }
 
-async function onNewDatabase(t: TestContext): Promise<Headgate> {
-  const database = join(await temporaryFolder(t), 'made', 'headgate.db');
-  return (...args) => runIn({ HEADGATE_DATABASE: database }, args);
+/** A new database with the organisation "acme". */
+async function onNewDatabase(t: TestContext): Promise<Headgate & { readonly orgId: string }> {
+  const database = join(await temporaryFolder(t), 'headgate.db');
+  const orgId = randomUUID();
+  const keys = await openKeys(database);
+  await keys.createOrganisation('acme', orgId, NOW_MS);
+  await keys.close();
+  const headgate: Headgate = (...args) => runIn({ HEADGATE_DATABASE: database }, args);
+  return Object.assign(headgate, { orgId });
 }
 
 const withoutDatabase: Headgate = (...args) => runIn({ HEADGATE_DATABASE: '/dev/null/x.db' }, args);
@@ -199,6 +207,40 @@ test('a database that cannot be used is reported with one sentence, exit code 1'
   }
 });
 
+test('a server with an invalid setting does not start, exit code 2', async () => {
+  for (const wrong of [{ HEADGATE_HOST: '0.0.0.0' }, { HEADGATE_MAX_BODY: 'big' }]) {
+    const { exitCode, out, err } = await runIn(wrong, ['serve']);
+    assert.deepEqual([exitCode, out], [2, '']);
+    assert.match(err, new RegExp(`^headgate: ${Object.keys(wrong)[0]}[^\n]+$`));
+  }
+});
+
+const withoutProc = existsSync('/proc/self') ? false : 'there is no /proc here';
+test('a database whose folder cannot be created is reported with one sentence, exit code 1', {
+  skip: withoutProc,
+}, async () => {
+  for (const path of ['/proc/x/y.db', '/proc/x/deeper/y.db']) {
+    const env = { HEADGATE_DATABASE: path, HEADGATE_LOG_LEVEL: 'silent' };
+    const { exitCode, out, err } = await runIn(env, ['serve', '--port', '0']);
+    assert.deepEqual([exitCode, out], [1, '']);
+    assert.match(err, new RegExp(`^headgate: the database ${path} cannot be made [^\n]*ENOENT[^\n]*$`));
+  }
+});
+
+test('wrong TLS files are reported with one sentence before the server starts, exit code 2', async (t) => {
+  const folder = await temporaryFolder(t);
+  const [database, text] = [join(folder, 'headgate.db'), join(folder, 'text.pem')];
+  await writeFile(text, 'no certificate');
+  for (const wrong of [join(folder, 'missing.pem'), folder, text]) {
+    const env = { HEADGATE_DATABASE: database, HEADGATE_TLS_KEY: text, HEADGATE_TLS_CERT: wrong };
+    const { exitCode, out, err } = await runIn(env, ['serve', '--port', '0']);
+    assert.deepEqual([exitCode, out], [2, ''], err);
+    assert.match(err, /^headgate: HEADGATE_TLS_CERT names [^\n]+$/);
+    assert.ok(err.includes(wrong), err);
+  }
+  assert.equal(existsSync(database), false);
+});
+
 test('only "orgs create" creates a missing database; other commands refuse it', async (t) => {
   const path = join(await temporaryFolder(t), 'mistyped', 'headgate.db');
   const env = { HEADGATE_DATABASE: path };
@@ -258,7 +300,7 @@ test('an organisation is created and listed, as text and as JSON', async (t) => 
 
 test('a key is issued with exactly the documented fields, and listed without its secret', async (t) => {
   const headgate = await onNewDatabase(t);
-  const { org_id } = (await json(headgate('orgs', 'create', 'acme', '--json'))) as { org_id: string };
+  const org_id = headgate.orgId;
   assert.match((await headgate('keys', 'list', '--org', 'acme')).out, /"acme" has no key yet/);
 
   const plain = (await json(headgate('keys', 'issue', '--org', 'acme', '--json'))) as Issued;
@@ -317,7 +359,6 @@ test('a key is issued with exactly the documented fields, and listed without its
 
 test('as text, the key is alone on its line, with a note that it will not be shown again', async (t) => {
   const headgate = await onNewDatabase(t);
-  await headgate('orgs', 'create', 'acme');
   const { exitCode, out } = await headgate('keys', 'issue', '--org', 'acme');
   assert.equal(exitCode, 0);
   assert.match(out, /^ {2}hg_[0-9a-f]{12}_[0-9a-f]{48}$/m);
@@ -333,7 +374,6 @@ test('as text, the key is alone on its line, with a note that it will not be sho
 
 test('an organisation that does not exist is reported with a similar name, exit code 1', async (t) => {
   const headgate = await onNewDatabase(t);
-  await headgate('orgs', 'create', 'acme');
   for (const command of ['issue', 'list']) {
     const { exitCode, out, err } = await headgate('keys', command, '--org', 'acne', '--json');
     assert.deepEqual([exitCode, out], [1, '']);
@@ -343,7 +383,6 @@ test('an organisation that does not exist is reported with a similar name, exit 
 
 test('a key is rotated with an overlap of one day by default', async (t) => {
   const headgate = await onNewDatabase(t);
-  await headgate('orgs', 'create', 'acme');
   const old = (await json(headgate('keys', 'issue', '--org', 'acme', '--name', 'n', '--json'))) as Issued;
   const next = (await json(headgate('keys', 'rotate', old.key_id, '--json'))) as Issued;
   assert.notEqual(next.key_id, old.key_id);
@@ -368,7 +407,6 @@ test('a key is rotated with an overlap of one day by default', async (t) => {
 
 test('a rotated key is not rotated again, and the error names its successor, exit code 1', async (t) => {
   const headgate = await onNewDatabase(t);
-  await headgate('orgs', 'create', 'acme');
   const old = (await json(
     headgate('keys', 'issue', '--org', 'acme', '--expires', '90d', '--json'),
   )) as Issued;
@@ -397,7 +435,6 @@ test('an expired key is not rotated, exit code 1', async (t) => {
 
 test('revoking a key a second time reports when it was revoked', async (t) => {
   const headgate = await onNewDatabase(t);
-  await headgate('orgs', 'create', 'acme');
   const { key_id, org_id } = (await json(headgate('keys', 'issue', '--org', 'acme', '--json'))) as Issued;
   assert.match((await headgate('keys', 'revoke', key_id)).out, /^Revoked the key [0-9a-f]{12}\. Servers/);
   assert.match((await headgate('keys', 'revoke', key_id)).out, /was already revoked, at 2026-03-01T/);

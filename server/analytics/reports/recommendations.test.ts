@@ -400,7 +400,7 @@ describe('the recommendation report', () => {
           }
         }
       }),
-      { numRuns: times(2000, 200) },
+      { numRuns: times(2000, 80) },
     );
     // Nine figures of recommended touches and ten of organic ones, each in three windows, were compared with others than 0.
     assert.equal(seen.size, (9 + 10) * 3, [...seen].join(', '));

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
+import { times } from '../../store/test-thoroughness.ts';
 import { BEGIN_READING } from '../duckdb.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
 import { QueryFailed } from './query-errors.ts';
@@ -228,7 +229,7 @@ test('any text is the same after it was rendered and read', async () => {
       );
       assert.ok(csv.endsWith(`\n${line.join(',')}\n`));
     }),
-    { numRuns: 100 },
+    { numRuns: times(100, 30) },
   );
 });
 

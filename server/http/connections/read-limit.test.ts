@@ -9,15 +9,16 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { Worker } from 'node:worker_threads';
+import { times } from '../../store/test-thoroughness.ts';
 import { newCertificate, withoutOpenssl } from '../test-certificate.ts';
 import { limitConnections } from './per-connection-limits.ts';
 import { ReadLimit } from './read-limit.ts';
 
 /** Without it, a connection that is never read would keep the tests from ending. */
 const timeout = 60_000;
-const BUSY_CONNECTIONS = 300;
+const BUSY_CONNECTIONS = times(300, 100);
 const OTHER = 2;
-const TINY_RECORD_CONNECTIONS = 60;
+const TINY_RECORD_CONNECTIONS = times(60, 20);
 const TINY_RECORDS = 2000;
 
 function headOf(owner: number, more = ''): string {
@@ -267,7 +268,8 @@ test('a connection that changes its TLS keys again and again is closed', {
 async function assertOnlySilentStall(t: TestContext, { newServer, open }: Transport): Promise<void> {
   const silent = 10;
   const stallMs = 250;
-  const readingMs = 3;
+  /** Reading all of them takes about four times as long. */
+  const readingMs = (4 * stallMs) / BUSY_CONNECTIONS;
   const body = ' '.repeat(2048);
   const requests: IncomingMessage[] = [];
   const server = newServer((request) => requests.push(request));
@@ -356,7 +358,7 @@ test('a used connection is read again and again while others send without pause'
   });
   t.after(() => sender.terminate());
   await once(sender, 'message');
-  for (let times = 0; times < 40; times++) {
+  for (let asked = 0; asked < times(40, 15); asked++) {
     const startedAtMs = performance.now();
     await ask(other);
     const tookMs = performance.now() - startedAtMs;
@@ -398,7 +400,7 @@ for (const [name, transport] of Object.entries({ http, https })) {
     t.after(() => opener.terminate());
     await once(opener, 'message');
     const waits: number[] = [];
-    while (waits.length < 30) {
+    while (waits.length < times(30, 10)) {
       const before = completed();
       await ask(await connected());
       waits.push(completed() - before);

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { type TestContext, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import { attachStore, type OpenedStore, openStore, transferablesOf } from '../open-store.ts';
@@ -30,6 +31,17 @@ async function opened(t: TestContext, path: string = pathIn(t)): Promise<OpenedS
   t.after(() => store.close());
   return store;
 }
+
+/** For tests that neither close nor break their store. Each of them has organisations of its own. */
+let shared: OpenedStore;
+const sharedFolder = mkdtempSync(join(tmpdir(), 'headgate-sqlite-'));
+before(async () => {
+  shared = await openStore(join(sharedFolder, 'headgate.db'));
+});
+after(async () => {
+  await shared.close();
+  rmSync(sharedFolder, { recursive: true });
+});
 
 /** Opens a SQLite store with access to its threads. */
 async function openedDirectly(t: TestContext, path: string = pathIn(t)): Promise<OpenSqliteStore> {
@@ -65,21 +77,20 @@ test('a file that is not a database is refused and not changed', async (t) => {
   assert.equal(existsSync(`${path}-wal`), false);
 });
 
-test('if one of several uploads that are committed together fails, the others are stored', async (t) => {
-  const store = await opened(t);
-  const organisation = await organisationIn(store);
+test('if one of several uploads that are committed together fails, the others are stored', async () => {
+  const organisation = await organisationIn(shared);
   const good = Array.from({ length: 4 }, () => uploadOf(organisation, 3));
   const broken: Upload = {
     ...uploadOf(organisation),
     batches: [[recordRow('tags'), recordRow('tags').slice(1)]],
   };
   const uploads = [...good.slice(0, 2), broken, ...good.slice(2)];
-  const written = await Promise.allSettled(uploads.map((upload) => store.write(upload)));
+  const written = await Promise.allSettled(uploads.map((upload) => shared.write(upload)));
   assert.deepEqual(
     written.map(({ status }) => status),
     ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'fulfilled'],
   );
-  const there = await everyRecord(store, organisation, 'tags');
+  const there = await everyRecord(shared, organisation, 'tags');
   assert.deepEqual(
     new Set(there.map(([id]) => id)),
     new Set(good.flatMap(({ batches }) => batches.flat().map(([id]) => id))),
@@ -241,10 +252,9 @@ test('another process adds twelve keys within two seconds while this one writes 
   assert.ok(Number(printed) < 2000, `twelve keys took ${printed} ms`);
 });
 
-test('a store attached in another thread uses the same database, and lets the thread end', async (t) => {
-  const store = await opened(t);
-  const organisation = await organisationIn(store);
-  const handle = store.handle();
+test('a store attached in another thread uses the same database, and lets the thread end', async () => {
+  const organisation = await organisationIn(shared);
+  const handle = shared.handle();
   const row = recordRow('tags');
   const worker = new Worker(
     `const { workerData, parentPort } = require('node:worker_threads');
@@ -271,7 +281,7 @@ test('a store attached in another thread uses the same database, and lets the th
   const ended = new Promise((resolve) => worker.once('exit', resolve));
   assert.deepEqual(await seen, new Set([row[0]]));
   assert.equal(await ended, 0);
-  assert.deepEqual(await everyRecord(store, organisation, 'tags'), [row]);
+  assert.deepEqual(await everyRecord(shared, organisation, 'tags'), [row]);
 });
 
 test('an attached store is unavailable once the opened one is closed', async (t) => {
@@ -403,55 +413,50 @@ async function answeredBefore(one: Promise<unknown>, others: readonly Promise<un
   return before;
 }
 
-test('a small write does not wait for all uploads of another organisation', async (t) => {
-  const store = await opened(t);
-  const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
-  const uploads = Array.from({ length: 16 }, () => store.write(uploadOf(greedy, 5000)));
-  const before = await answeredBefore(store.write(uploadOf(modest)), uploads);
+test('a small write does not wait for all uploads of another organisation', async () => {
+  const [greedy, modest] = [await organisationIn(shared), await organisationIn(shared)];
+  const uploads = Array.from({ length: 16 }, () => shared.write(uploadOf(greedy, 5000)));
+  const before = await answeredBefore(shared.write(uploadOf(modest)), uploads);
   assert.ok(before <= 6, `${before} of 16 uploads came first`);
 });
 
-test('a write does not wait for dry runs', async (t) => {
-  const store = await opened(t);
-  const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
-  const dryRuns = Array.from({ length: 16 }, () => store.dryRun(uploadOf(greedy, 5000)));
-  assert.equal(await answeredBefore(store.write(uploadOf(modest)), dryRuns), 0);
+test('a write does not wait for dry runs', async () => {
+  const [greedy, modest] = [await organisationIn(shared), await organisationIn(shared)];
+  const dryRuns = Array.from({ length: 16 }, () => shared.dryRun(uploadOf(greedy, 5000)));
+  assert.equal(await answeredBefore(shared.write(uploadOf(modest)), dryRuns), 0);
 });
 
-test('a small write that arrives while a large group is written waits for few of its uploads', async (t) => {
-  const store = await opened(t);
-  const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
-  const uploads = Array.from({ length: 12 }, () => store.write(uploadOf(greedy, 5000)));
+test('a small write that arrives while a large group is written waits for few of its uploads', async () => {
+  const [greedy, modest] = [await organisationIn(shared), await organisationIn(shared)];
+  const uploads = Array.from({ length: 12 }, () => shared.write(uploadOf(greedy, 5000)));
   await uploads[0];
   await pause(30);
-  const before = await answeredBefore(store.write(uploadOf(modest)), uploads.slice(4));
+  const before = await answeredBefore(shared.write(uploadOf(modest)), uploads.slice(4));
   assert.ok(before <= 3, `${before} of the uploads that were not written came first`);
   for (const written of await Promise.all(uploads)) assert.equal(written.kind, 'written');
-  assert.equal(await store.countRecords(greedy, 'tags'), 12 * 5000);
+  assert.equal(await shared.countRecords(greedy, 'tags'), 12 * 5000);
 });
 
-test('look-ups wait neither for lists nor for all look-ups of another organisation', async (t) => {
-  const store = await opened(t);
-  const [greedy, modest] = [await organisationIn(store), await organisationIn(store)];
+test('look-ups wait neither for lists nor for all look-ups of another organisation', async () => {
+  const [greedy, modest] = [await organisationIn(shared), await organisationIn(shared)];
   const rows = Array.from({ length: 20_000 }, () => recordRow('tags', { is_deleted: true }));
-  await store.write({ ...uploadOf(greedy), batches: [rows] });
+  await shared.write({ ...uploadOf(greedy), batches: [rows] });
   const own = uploadOf(modest);
-  await store.write(own);
+  await shared.write(own);
   const ids = rows.slice(0, 5000).map(([id]) => id as string);
-  const lookUps = Array.from({ length: 100 }, () => store.existing(greedy, 'tags', ids));
-  const readOne = store.record(modest, 'tags', own.batches[0]![0]![0] as string);
-  assert.ok((await answeredBefore(Promise.all([readOne, store.findKey('none')]), lookUps)) <= 10);
+  const lookUps = Array.from({ length: 100 }, () => shared.existing(greedy, 'tags', ids));
+  const readOne = shared.record(modest, 'tags', own.batches[0]![0]![0] as string);
+  assert.ok((await answeredBefore(Promise.all([readOne, shared.findKey('none')]), lookUps)) <= 10);
 
   const page = { afterId: null, limit: 10, includeDeleted: false };
-  const lists = Array.from({ length: 30 }, () => store.records(greedy, 'tags', page));
-  assert.equal(await answeredBefore(store.findKey('none'), lists), 0);
-  const listsAgain = Array.from({ length: 30 }, () => store.records(greedy, 'tags', page));
-  assert.ok((await answeredBefore(store.records(modest, 'tags', page), listsAgain)) <= 3);
+  const lists = Array.from({ length: 30 }, () => shared.records(greedy, 'tags', page));
+  assert.equal(await answeredBefore(shared.findKey('none'), lists), 0);
+  const listsAgain = Array.from({ length: 30 }, () => shared.records(greedy, 'tags', page));
+  assert.ok((await answeredBefore(shared.records(modest, 'tags', page), listsAgain)) <= 3);
 });
 
-test('expired responses are deleted in steps, however large they are', async (t) => {
-  const store = await opened(t);
-  const organisation = await organisationIn(store);
+test('expired responses are deleted in steps, however large they are', async () => {
+  const organisation = await organisationIn(shared);
   const keys = Array.from({ length: 12 }, (_, n) => `key ${n}`);
   for (const key of keys) {
     const idempotencyRecord = {
@@ -463,21 +468,20 @@ test('expired responses are deleted in steps, however large they are', async (t)
       storedAtMs: 1,
       expiresAtMs: 2,
     };
-    await store.write({ ...uploadOf(organisation), idempotencyRecord });
+    await shared.write({ ...uploadOf(organisation), idempotencyRecord });
   }
-  const forgetting = store.deleteExpiredResponses(2);
-  const write = store.write(uploadOf(organisation));
+  const forgetting = shared.deleteExpiredResponses(2);
+  const write = shared.write(uploadOf(organisation));
   assert.equal(await answeredBefore(write, [forgetting]), 0);
   for (const key of keys)
-    assert.equal(await store.storedResponse({ organisation, path: '/v1/data/tags', key }, 1), null);
+    assert.equal(await shared.storedResponse({ organisation, path: '/v1/data/tags', key }, 1), null);
 });
 
-test('an invalid call fails alone, and not as an outage', async (t) => {
-  const store = await opened(t);
-  const organisation = await organisationIn(store);
+test('an invalid call fails alone, and not as an outage', async () => {
+  const organisation = await organisationIn(shared);
   const wrong = { ...uploadOf(organisation), batches: [[['too', 'short']]] };
   const right = uploadOf(organisation);
-  const [failing, passing] = await Promise.allSettled([store.write(wrong), store.write(right)]);
+  const [failing, passing] = await Promise.allSettled([shared.write(wrong), shared.write(right)]);
   assert.equal(failing.status, 'rejected');
   assert.ok(!(failing.reason instanceof StoreUnavailable));
   assert.match(failing.reason.message, /a row for tags has 2 values, not 5/);
