@@ -1,10 +1,12 @@
-#!/usr/bin/env -S node --disable-warning=ExperimentalWarning --min-semi-space-size=8 --max-semi-space-size=8
+#!/usr/bin/env -S MALLOC_MMAP_THRESHOLD_=4194304 node --disable-warning=ExperimentalWarning --min-semi-space-size=8 --max-semi-space-size=8
 // Starts Headgate: from its sources in a checkout, otherwise from the compiled package. Even an old Node must be able
 // to run this file, in order to start the newer Node of the checkout, or to print an error.
 //
-// The first line sets V8's space for new objects to 8 MB, because the size can only be set when Node starts. With the
-// default of 1 MB, the serving thread takes a tenth longer for every interaction. A space that may grow takes tens of
-// megabytes more than Headgate needs.
+// The first line sets what can only be set when Node starts:
+// - V8's space for new objects has 8 MB. With the default of 1 MB, the serving thread takes a tenth longer for every
+//   interaction. A space that may grow takes tens of megabytes more than Headgate needs.
+// - glibc returns blocks of 4 MiB or more to the system when they are freed. By default it learns from the first large
+//   bodies to keep them, and after many of them the server holds 200 MB that it does not use.
 
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

@@ -15,11 +15,15 @@ import type { Organisation } from '../../server/store/organisations.ts';
 import { type Keys, openKeys } from '../../server/store/test-keys.ts';
 
 const executable = new URL('../../server/bin/headgate.js', import.meta.url).pathname;
-/** The flags of its first line, for use with the Node that runs the tests instead of the first one in PATH. */
-export const nodeFlags: readonly string[] = readFileSync(executable, 'utf8')
-  .split('\n', 1)[0]!
-  .split(' ')
-  .slice(3);
+/** The first line, of the form `#!/usr/bin/env -S VARIABLE=VALUE node --flag`. */
+const [, , ...launching] = readFileSync(executable, 'utf8').split('\n', 1)[0]!.split(' ');
+const nodeAt = launching.indexOf('node');
+/** Its flags, for use with the Node that runs the tests instead of the first one in PATH. */
+export const nodeFlags: readonly string[] = launching.slice(nodeAt + 1);
+/** The variables that it sets. */
+const launchedWith: Environment = Object.fromEntries(
+  launching.slice(0, nodeAt).map((assignment) => assignment.split('=') as [string, string]),
+);
 const START_TIMEOUT_MS = 60_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 
@@ -69,7 +73,7 @@ export async function startHeadgate(
   environment: Environment = {},
   logTo: number | 'pipe' = 'pipe',
 ): Promise<Headgate> {
-  const env = { ...process.env, ...quiet, ...environment, HEADGATE_DATABASE: database };
+  const env = { ...process.env, ...launchedWith, ...quiet, ...environment, HEADGATE_DATABASE: database };
   const [program, ...args] = commandLine(['serve', '--port', environment.HEADGATE_PORT ?? '0']);
   const child = spawn(program!, args, {
     env,
