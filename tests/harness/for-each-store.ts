@@ -11,6 +11,11 @@ export function forEachStore(suite: (store: TestStore) => void): void {
 }
 
 /** For tests of what does not depend on the database. Thorough runs try it on every store, others on the first one. */
-export function describeOnceOn(store: TestStore, what: string, suite: () => void): void {
-  if (isThorough || store === testDatabases[0]) describe(what, suite);
+export function describeOnceOn(
+  store: TestStore,
+  what: string,
+  suite: () => void,
+  options: { readonly concurrency?: boolean } = {},
+): void {
+  if (isThorough || store === testDatabases[0]) describe(what, options, suite);
 }
