@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import pg from 'pg';
 import { testDatabases } from '../server/store/test-databases.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { apiOf } from './harness/api.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
 import { type LogLine, lineOf, logLines } from './harness/observed.ts';
@@ -141,8 +142,8 @@ describe('a line per request', () => {
     const { url, process: child } = server.headgate;
     child.stderr!.pause();
     const api = apiOf(url, null);
-    // About three times the capacity of a pipe.
-    for (let round = 0; round < 50; round++) {
+    // At least three times the capacity of a pipe.
+    for (let round = 0; round < times(100, 50); round++) {
       await Promise.all(Array.from({ length: 20 }, () => api.request('/gone')));
     }
     assert.equal((await api.request('/livez')).status, 200);
