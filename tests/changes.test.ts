@@ -9,7 +9,7 @@ import { recordTypes } from '@headgate/catalogue/record-types.ts';
 import { uploadOrder } from '@headgate/catalogue/references.ts';
 import { testDatabases } from '../server/store/test-databases.ts';
 import { type Api, apiOf, type UploadBody } from './harness/api.ts';
-import { forEachStore } from './harness/for-each-store.ts';
+import { describeOnceOn, forEachStore } from './harness/for-each-store.ts';
 import { type Headgate, type IssuedKey, startHeadgate } from './harness/headgate.ts';
 import { type LoadFolder, loadFolder, type Ran, runWithin } from './harness/loading.ts';
 import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
@@ -49,11 +49,11 @@ function linesIn(out: string): Change[] {
     .map((line) => JSON.parse(line) as Change);
 }
 
+const running = runningHeadgate(testDatabases[0]!);
+
 const positionIn = ({ err }: Ran): string => /the position is (\S+); to continue/.exec(err)![1]!;
 
 describe('headgate changes', () => {
-  const running = runningHeadgate(testDatabases[0]!);
-
   test('prints each change as a line, ends when it is up to date, and continues from its position', async (t) => {
     const { folder, api } = await newSetting(t, running.headgate);
     const [first, second, third] = [1, 2, 3].map(() => leastRecord('tags'));
@@ -143,37 +143,37 @@ describe('headgate changes', () => {
 });
 
 forEachStore((store) => {
-  test('--follow goes on after the server was killed and started again', async (t) => {
-    const { database, remove } = await store.newDatabase();
-    let headgate = await startHeadgate(database);
-    try {
-      const { folder, api } = await newSetting(t, headgate);
-      const { HEADGATE_PORT } = { HEADGATE_PORT: new URL(headgate.url).port };
-      const following = folder.start('changes', '--after', '0', '--follow');
-      let out = '';
-      following.child.stdout!.on('data', (chunk: Buffer) => {
-        out += chunk;
-      });
-      await upload(api, 'tags', [leastRecord('tags')]);
-      await waitUntil('it is printed', () => linesIn(out).length === 1);
-      await headgate.kill();
-      await following.saying('retrying, because');
-      headgate = await startHeadgate(database, { HEADGATE_PORT });
-      await upload(api, 'tags', [leastRecord('tags')]);
-      await waitUntil('it is printed', () => linesIn(out).length === 2);
-      following.child.kill('SIGTERM');
-      const ran = await following.ended;
-      assert.deepEqual([ran.exitCode, positionIn(ran)], [0, '2'], ran.err);
-    } finally {
-      await headgate.kill();
-      await remove();
-    }
+  describeOnceOn(store, 'a follower', () => {
+    test('that runs with --follow goes on after the server was killed and started again', async (t) => {
+      const { database, remove } = await store.newDatabase();
+      let headgate = await startHeadgate(database);
+      try {
+        const { folder, api } = await newSetting(t, headgate);
+        const { HEADGATE_PORT } = { HEADGATE_PORT: new URL(headgate.url).port };
+        const following = folder.start('changes', '--after', '0', '--follow');
+        let out = '';
+        following.child.stdout!.on('data', (chunk: Buffer) => {
+          out += chunk;
+        });
+        await upload(api, 'tags', [leastRecord('tags')]);
+        await waitUntil('it is printed', () => linesIn(out).length === 1);
+        await headgate.kill();
+        await following.saying('retrying, because');
+        headgate = await startHeadgate(database, { HEADGATE_PORT });
+        await upload(api, 'tags', [leastRecord('tags')]);
+        await waitUntil('it is printed', () => linesIn(out).length === 2);
+        following.child.kill('SIGTERM');
+        const ran = await following.ended;
+        assert.deepEqual([ran.exitCode, positionIn(ran)], [0, '2'], ran.err);
+      } finally {
+        await headgate.kill();
+        await remove();
+      }
+    });
   });
 });
 
 describe('headgate uploads', () => {
-  const running = runningHeadgate(testDatabases[0]!);
-
   test('lists uploads as a table or as JSON, and filters narrow the list', async (t) => {
     const { folder, api, issued } = await newSetting(t, running.headgate);
     const run = (...args: string[]): Promise<Ran> =>
@@ -265,8 +265,6 @@ describe('headgate uploads', () => {
 });
 
 describe('headgate export', () => {
-  const running = runningHeadgate(testDatabases[0]!);
-
   /** Uploads two records of every type, the second marked as deleted, and two interactions. */
   async function fill(api: Api): Promise<Record<string, TestRecord>> {
     const firsts: Record<string, TestRecord> = {};
@@ -379,27 +377,20 @@ describe('headgate export', () => {
   });
 
   test('a change of a record that no longer exists is left out', async (t) => {
-    const { database, remove } = await testDatabases[0]!.newDatabase();
-    const headgate = await startHeadgate(database);
-    try {
-      const { folder, api } = await newSetting(t, headgate);
-      const [kept, erased] = [leastRecord('tags'), leastRecord('tags')];
-      await upload(api, 'tags', [kept, erased]);
-      using direct = new DatabaseSync(database.replace('sqlite:', ''));
-      direct.prepare('DELETE FROM tags WHERE tag_id = ?').run(idOf('tags', erased));
-      const { exitCode, out } = await folder.run('export', 'tags', '--since', '0');
-      assert.equal(exitCode, 0);
-      assert.deepEqual(
-        out
-          .trimEnd()
-          .split('\n')
-          .map((line) => (JSON.parse(line) as TestRecord).tag_id),
-        [kept.tag_id],
-      );
-    } finally {
-      await headgate.stop();
-      await remove();
-    }
+    const { folder, api } = await newSetting(t, running.headgate);
+    const [kept, erased] = [leastRecord('tags'), leastRecord('tags')];
+    await upload(api, 'tags', [kept, erased]);
+    using direct = new DatabaseSync(running.headgate.database.replace('sqlite:', ''));
+    direct.prepare('DELETE FROM tags WHERE tag_id = ?').run(idOf('tags', erased));
+    const { exitCode, out } = await folder.run('export', 'tags', '--since', '0');
+    assert.equal(exitCode, 0);
+    assert.deepEqual(
+      out
+        .trimEnd()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as TestRecord).tag_id),
+      [kept.tag_id],
+    );
   });
 });
 

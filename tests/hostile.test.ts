@@ -4,11 +4,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { ProblemCode } from '@headgate/catalogue/problem-codes.ts';
 import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
-import { testDatabases } from '../server/store/test-databases.ts';
-import { isThorough } from '../server/store/test-thoroughness.ts';
 import {
   type Api,
   apiOf,
@@ -19,7 +17,7 @@ import {
   type UploadBody,
 } from './harness/api.ts';
 import { brotliBomb, gzipBomb, gzipOfEmptyBlocks, zstdBomb } from './harness/bombs.ts';
-import { forEachStore, type TestStore } from './harness/for-each-store.ts';
+import { describeOnceOn, forEachStore, type TestStore } from './harness/for-each-store.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
 import { bearer, connectRaw, type RawAnswer } from './harness/raw-connection.ts';
 import { fullRecord, leastRecord } from './harness/records.ts';
@@ -28,7 +26,13 @@ import { waitUntil } from './harness/waiting.ts';
 
 const MIB = 1024 ** 2;
 const LEVELS = 100_000;
-const compressors = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync };
+const compressors = {
+  gzip: gzipSync,
+  // The default quality takes seconds for the largest bodies.
+  br: (data: string | Uint8Array) =>
+    brotliCompressSync(data, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+  zstd: zstdCompressSync,
+};
 const lenient = { Prefer: 'handling=lenient' };
 
 const shop = (given: Record<string, unknown> = {}) => leastRecord('shops', given);
@@ -43,9 +47,6 @@ function shopWith(field: string, valueText: string): string {
 }
 
 function hostileSuite(store: TestStore): void {
-  /** For input that is refused before the store is involved. Thorough runs try it on every store. */
-  const describeOnce: (what: string, suite: () => void) => void =
-    isThorough || store === testDatabases[0] ? describe : () => {};
   let headgate: Headgate;
   let removeDatabase: () => Promise<void>;
   let hostileKey: string;
@@ -132,7 +133,89 @@ function hostileSuite(store: TestStore): void {
     await removeDatabase();
   });
 
-  describeOnce('in the body as a whole', () => {
+  describe('in a record that the store is asked about', () => {
+    test('keys of prototypes do not affect later records', async () => {
+      const evil = '{"is_deleted":true,"is_public":true,"name":"evil","records":[],"refusal":"x"}';
+      await post(`{"records":[${shopWith('__proto__', evil)}],"__proto__":${evil}}`);
+      await post(`{"records":[${shopWith('constructor', `{"prototype":${evil}}`)}]}`);
+      await postInteraction(`{"__proto__":${evil},"constructor":{"prototype":${evil}}}`);
+      const dropped = shopWith('__proto__', evil);
+      const record = JSON.parse(dropped) as Record<string, unknown>;
+      const lenientReply = await neighbour.request<UploadBody>('/v1/data/shops', {
+        body: `{"records":[${dropped}]}`,
+        headers: lenient,
+      });
+      assert.equal(lenientReply.status, 200);
+      const shown = (await neighbour.read('shops', record.shop_id as string)).body;
+      assert.equal(shown.is_deleted, false);
+      assert.equal(shown.is_public, null);
+      assert.equal((await neighbour.upload('shops', [{ shop_id: randomUUID(), region: 'GB' }])).status, 400);
+    });
+
+    test('10,000 escaped characters are returned as the text that they encode', async () => {
+      for (const [spelt, meant] of [
+        ['\\\\', '\\'],
+        ['\\"', '"'],
+        ['\\u005c', '\\'],
+        ['\\ud83d\\ude00', '😀'],
+        ['\\u0001', '\u0001'],
+      ] as const) {
+        const record = shopWith('name', `"${spelt.repeat(10_000)}"`);
+        const { shop_id } = JSON.parse(record) as { shop_id: string };
+        const { status } = await neighbour.request('/v1/data/shops', { body: `{"records":[${record}]}` });
+        assert.equal(status, 200);
+        assert.equal((await neighbour.read('shops', shop_id)).body.name, meant.repeat(10_000));
+      }
+    });
+
+    test('problems of references count towards the limit of listed problems', async () => {
+      const record = () => ({
+        ...leastRecord('shop-categories', { shop_id: randomUUID(), category_id: randomUUID() }),
+        region: '?',
+      });
+      const { status, body } = await hostile.upload('shop-categories', Array.from({ length: 5000 }, record));
+      assert.equal(status, 400);
+      const problems = problemsOf(body);
+      assert.equal(new Set(problems.map(({ index }) => index)).size, 5000);
+      assert.equal(problems.length, 2 * 5000);
+      assert.equal(
+        body.batches.reduce((sum, { data }) => sum + (data.errors_omitted ?? 0), 0),
+        5000,
+      );
+    });
+
+    test('records, references and replays of another organisation are not accessible', async () => {
+      const theirs = shop();
+      const idempotency = { 'Idempotency-Key': 'shared' };
+      const first = await neighbour.upload('shops', [theirs], { headers: idempotency });
+      assert.equal(first.status, 200);
+      const id = theirs.shop_id as string;
+      assert.equal((await hostile.read('shops', id)).status, 404);
+      const replayed = await hostile.upload('branches', [leastRecord('branches', { shop_id: id })], {
+        headers: idempotency,
+      });
+      assert.equal(replayed.headers.get('idempotency-replayed'), null);
+      assert.deepEqual(
+        problemsOf(replayed.body).map(({ field, code }) => [field, code]),
+        [['shop_id', 'unknown_reference']],
+      );
+      const sameBody = await hostile.upload('shops', [{ ...theirs, colour: 1 }], { headers: idempotency });
+      assert.equal(sameBody.status, 400);
+      const { body } = await hostile.record<RefusalBody>({
+        interaction_type: 'SHARE',
+        item_type: 'SHOP',
+        item_id: id,
+        event_timestamp: 1,
+      });
+      assert.deepEqual(
+        body.details?.map(({ field, code }) => [field, code]),
+        [['item_id', 'unknown_reference']],
+      );
+      assert.deepEqual((await neighbour.read('shops', id)).body.name, theirs.name);
+    });
+  });
+
+  describeOnceOn(store, 'in the body as a whole', () => {
     const good = JSON.stringify(shop());
     const refused: Readonly<Record<string, readonly [body: string | Uint8Array, says: RegExp]>> = {
       'no bytes at all': ['', /not valid JSON/],
@@ -245,7 +328,7 @@ function hostileSuite(store: TestStore): void {
     });
   });
 
-  describe('in a record', () => {
+  describeOnceOn(store, 'in a record', () => {
     const customer = fullRecord('customers');
     const transaction = fullRecord('transactions');
     const flawed: Readonly<
@@ -350,24 +433,6 @@ function hostileSuite(store: TestStore): void {
       }
     });
 
-    test('keys of prototypes do not affect later records', async () => {
-      const evil = '{"is_deleted":true,"is_public":true,"name":"evil","records":[],"refusal":"x"}';
-      await post(`{"records":[${shopWith('__proto__', evil)}],"__proto__":${evil}}`);
-      await post(`{"records":[${shopWith('constructor', `{"prototype":${evil}}`)}]}`);
-      await postInteraction(`{"__proto__":${evil},"constructor":{"prototype":${evil}}}`);
-      const dropped = shopWith('__proto__', evil);
-      const record = JSON.parse(dropped) as Record<string, unknown>;
-      const lenientReply = await neighbour.request<UploadBody>('/v1/data/shops', {
-        body: `{"records":[${dropped}]}`,
-        headers: lenient,
-      });
-      assert.equal(lenientReply.status, 200);
-      const shown = (await neighbour.read('shops', record.shop_id as string)).body;
-      assert.equal(shown.is_deleted, false);
-      assert.equal(shown.is_public, null);
-      assert.equal((await neighbour.upload('shops', [{ shop_id: randomUUID(), region: 'GB' }])).status, 400);
-    });
-
     test('100,000 unknown fields are reported as the first 20 of them', async () => {
       const strangers = Object.fromEntries(
         Array.from({ length: 100_000 }, (_, at) => [`stranger_${at}`, at]),
@@ -413,22 +478,6 @@ function hostileSuite(store: TestStore): void {
       }
     });
 
-    test('10,000 escaped characters are returned as the text that they encode', async () => {
-      for (const [spelt, meant] of [
-        ['\\\\', '\\'],
-        ['\\"', '"'],
-        ['\\u005c', '\\'],
-        ['\\ud83d\\ude00', '😀'],
-        ['\\u0001', '\u0001'],
-      ] as const) {
-        const record = shopWith('name', `"${spelt.repeat(10_000)}"`);
-        const { shop_id } = JSON.parse(record) as { shop_id: string };
-        const { status } = await neighbour.request('/v1/data/shops', { body: `{"records":[${record}]}` });
-        assert.equal(status, 200);
-        assert.equal((await neighbour.read('shops', shop_id)).body.name, meant.repeat(10_000));
-      }
-    });
-
     test('5000 records with 30 unknown fields each are all reported, omitted problems counted', async () => {
       const strangers = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`stranger_${at}`, null]));
       const { status, body, text } = await hostile.upload(
@@ -458,52 +507,6 @@ function hostileSuite(store: TestStore): void {
       assert.ok(text.length < 5 * 1024 * 1024, `the response has ${text.length} characters`);
     });
 
-    test('problems of references count towards the limit of listed problems', async () => {
-      const record = () => ({
-        ...leastRecord('shop-categories', { shop_id: randomUUID(), category_id: randomUUID() }),
-        region: '?',
-      });
-      const { status, body } = await hostile.upload('shop-categories', Array.from({ length: 5000 }, record));
-      assert.equal(status, 400);
-      const problems = problemsOf(body);
-      assert.equal(new Set(problems.map(({ index }) => index)).size, 5000);
-      assert.equal(problems.length, 2 * 5000);
-      assert.equal(
-        body.batches.reduce((sum, { data }) => sum + (data.errors_omitted ?? 0), 0),
-        5000,
-      );
-    });
-
-    test('records, references and replays of another organisation are not accessible', async () => {
-      const theirs = shop();
-      const idempotency = { 'Idempotency-Key': 'shared' };
-      const first = await neighbour.upload('shops', [theirs], { headers: idempotency });
-      assert.equal(first.status, 200);
-      const id = theirs.shop_id as string;
-      assert.equal((await hostile.read('shops', id)).status, 404);
-      const replayed = await hostile.upload('branches', [leastRecord('branches', { shop_id: id })], {
-        headers: idempotency,
-      });
-      assert.equal(replayed.headers.get('idempotency-replayed'), null);
-      assert.deepEqual(
-        problemsOf(replayed.body).map(({ field, code }) => [field, code]),
-        [['shop_id', 'unknown_reference']],
-      );
-      const sameBody = await hostile.upload('shops', [{ ...theirs, colour: 1 }], { headers: idempotency });
-      assert.equal(sameBody.status, 400);
-      const { body } = await hostile.record<RefusalBody>({
-        interaction_type: 'SHARE',
-        item_type: 'SHOP',
-        item_id: id,
-        event_timestamp: 1,
-      });
-      assert.deepEqual(
-        body.details?.map(({ field, code }) => [field, code]),
-        [['item_id', 'unknown_reference']],
-      );
-      assert.deepEqual((await neighbour.read('shops', id)).body.name, theirs.name);
-    });
-
     test('an invalid key is refused before anything else is checked', async () => {
       const [keyId] = hostileKey.match(/^hg_[^_]+_/)!;
       for (const key of [
@@ -525,7 +528,7 @@ function hostileSuite(store: TestStore): void {
     });
   });
 
-  describeOnce('in its size and encoding', () => {
+  describeOnceOn(store, 'in its size and encoding', () => {
     const large = Buffer.alloc(33 * MIB, ' ');
     large.write('{"records":[]}');
 
@@ -692,7 +695,7 @@ function hostileSuite(store: TestStore): void {
     });
   });
 
-  describe('in how it is sent', () => {
+  describeOnceOn(store, 'in how it is sent', () => {
     const body = uploadOf(shop());
     const length = String(Buffer.byteLength(body));
     const half = body.slice(0, body.length / 2);
@@ -933,7 +936,7 @@ function hostileSuite(store: TestStore): void {
   test('after all of this the same process responds, has stored nothing and logged no failure', async () => {
     assert.equal(headgate.process.pid, pid);
     assert.equal(headgate.process.exitCode, null);
-    assert.ok(statuses.length > 100);
+    assert.ok(statuses.length > 5);
     assert.deepEqual(
       statuses.filter((status) => status >= 500),
       [],

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { HeadgateClient } from '@headgate/client/client.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, apiOf } from './harness/api.ts';
 import { fillDeletedTags, filledId, fillPageViews } from './harness/filling.ts';
 import { forEachStore } from './harness/for-each-store.ts';
@@ -19,7 +20,7 @@ const PAGE_BYTES = 1024 * 1024;
 const LONGEST_TEXT = '\u0001'.repeat(10_000);
 const LARGEST_OFFER_BYTES = 4 * 6 * 10_000 + 1000;
 const DELETED_TAGS = 500_000;
-const PAGE_VIEWS = 100_000;
+const PAGE_VIEWS = times(100_000, 50_000);
 /** Generous, because other tests run at the same time; without bounds it takes minutes. */
 const SOON_MS = 20_000;
 
@@ -32,7 +33,7 @@ forEachStore((store) => {
   };
 
   describe('a page of long records', () => {
-    const OFFERS = 60;
+    const OFFERS = times(60, 24);
     let api: Api;
     let key: string;
     let ids: readonly string[];

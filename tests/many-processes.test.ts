@@ -6,9 +6,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type TestDatabase, testServer } from '../server/store/postgres/test-server.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, apiOf, type Reply, totals, type UploadBody } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
 import {
@@ -28,6 +29,9 @@ import { childrenOf, isRunning } from './harness/worker-processes.ts';
 const WORKERS = 2;
 const CONNECTIONS = 8;
 const REVOKED_WITHIN_MS = 5000;
+/** The uploads of each client of a random workload. */
+const ROUNDS = times(25, 10);
+const SERVERS_AT_ONCE = times(4, 3);
 
 const newDatabase = async (): Promise<TestDatabase> => (await testServer()).newDatabase();
 const keyPattern = /hg_[A-Za-z0-9_-]+/g;
@@ -40,13 +44,10 @@ describe('several workers on one port', () => {
   };
   const workers = (): Promise<readonly number[]> => childrenOf(headgate.process.pid!);
 
-  beforeEach(async () => {
+  before(async () => {
     database = await newDatabase();
   });
-  afterEach(async () => {
-    await headgate?.kill();
-    await database.drop();
-  });
+  after(() => database.drop());
 
   const openConnections = async (): Promise<readonly RawConnection[]> => {
     const connections = await Promise.all(
@@ -60,107 +61,113 @@ describe('several workers on one port', () => {
     assert.equal((await connection.answer()).status, 200);
   };
 
-  test('the first key and `listening on` are printed once, when all workers can respond', async () => {
-    await start({ HEADGATE_WORKRES: '3' });
-    assert.equal((await workers()).length, WORKERS);
-    const output = headgate.output();
-    assert.equal(output.match(/^listening on /gm)?.length, 1, output);
-    assert.equal(output.match(/^ *hg_\S+$/gm)?.length, 1, output);
-    assert.equal(output.match(/HEADGATE_WORKRES is not a setting/g)?.length, 1, output);
-    const keys = [...new Set(output.match(keyPattern))];
-    assert.equal(keys.length, 1);
-    assert.ok(output.includes(`curl ${headgate.url}/v1/data/`), output);
-    const api = apiOf(headgate.url, keys[0]!);
-    assert.equal((await api.upload('tags', [leastRecord('tags')])).status, 200);
-  });
+  describe('until they are stopped', () => {
+    before(() => start({ HEADGATE_WORKRES: '3', HEADGATE_SHUTDOWN_TIMEOUT: '25s' }));
+    after(() => headgate.kill());
 
-  test('requests reach every worker, and a lost worker is replaced while the others serve', async () => {
-    await start();
-    const { key } = await headgate.newKey();
-    const first = await workers();
-    const seen = new Set<number>();
-    for (const lost of first) {
-      const connections = await openConnections();
-      const ended = new Set<RawConnection>();
-      for (const connection of connections) void connection.ended.then(() => ended.add(connection));
-      process.kill(lost, 'SIGKILL');
-      await waitUntil('a connection has ended with its worker', () => ended.size > 0);
-      await waitUntil('the loss is told', () =>
-        headgate.output().includes(`headgate: worker ${lost} ended with SIGKILL unexpectedly`),
-      );
-      const alive = connections.filter((connection) => !ended.has(connection));
-      assert.ok(alive.length > 0, 'all connections were with one worker');
-      for (const connection of alive) await assertServes(connection);
-      const api = apiOf(headgate.url, key);
-      assert.equal((await api.upload('tags', [leastRecord('tags')])).status, 200);
-      await waitUntil('another serves in its place', async () => {
-        const replacements = (await workers()).filter((pid) => !first.includes(pid));
-        return replacements.some((pid) => {
-          const isTold = headgate.output().includes(`headgate: worker ${pid} replaces it`);
-          return isTold && !seen.has(pid) && seen.add(pid);
-        });
-      });
+    test('the first key and `listening on` are printed once, when all workers can respond', async () => {
       assert.equal((await workers()).length, WORKERS);
-      for (const connection of alive) connection.destroy();
-    }
-    assert.ok(first.every((pid) => !isRunning(pid)));
-    assert.equal(await headgate.stop(), 0);
-  });
-
-  test('SIGTERM lets every worker finish its requests, and the exit code is 0', async () => {
-    await start({ HEADGATE_SHUTDOWN_TIMEOUT: '25s' });
-    const { key } = await headgate.newKey();
-    const pids = await workers();
-    const perUpload = 50;
-    const begun = await Promise.all(
-      Array.from({ length: CONNECTIONS }, async () => {
-        const connection = await connectRaw(headgate.url);
-        const records = Array.from({ length: perUpload }, () => leastRecord('courses'));
-        const finish = await connection.sendAllButTheLastByte({
-          path: '/v1/data/courses',
-          headers: bearer(key),
-          body: JSON.stringify({ records }),
-        });
-        return { connection, finish };
-      }),
-    );
-    headgate.process.kill('SIGTERM');
-    await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
-    assert.equal(headgate.process.exitCode, null);
-    for (const { connection, finish } of begun) {
-      finish();
-      const { status, text } = await connection.answer();
-      assert.equal(status, 200, text);
-    }
-    assert.equal(await exitCodeOf(headgate.process), 0);
-    assert.ok(pids.every((pid) => !isRunning(pid)));
-    assert.doesNotMatch(headgate.output(), /^headgate: /m);
-
-    const sql = 'SELECT count(*)::integer AS courses FROM courses';
-    const stored = await (await testServer()).ask(database.name, sql);
-    assert.deepEqual(stored, [{ courses: CONNECTIONS * perUpload }]);
-  });
-
-  test('a stop disconnects a client that never finishes, and exits with 0', async () => {
-    await start({ HEADGATE_SHUTDOWN_TIMEOUT: '3s' });
-    const { key } = await headgate.newKey();
-    const stuck = await connectRaw(headgate.url);
-    await stuck.sendAllButTheLastByte({
-      path: '/v1/data/tags',
-      headers: bearer(key),
-      body: '{"records":[]}',
+      const output = headgate.output();
+      assert.equal(output.match(/^listening on /gm)?.length, 1, output);
+      assert.equal(output.match(/^ *hg_\S+$/gm)?.length, 1, output);
+      assert.equal(output.match(/HEADGATE_WORKRES is not a setting/g)?.length, 1, output);
+      const keys = [...new Set(output.match(keyPattern))];
+      assert.equal(keys.length, 1);
+      assert.ok(output.includes(`curl ${headgate.url}/v1/data/`), output);
+      const api = apiOf(headgate.url, keys[0]!);
+      assert.equal((await api.upload('tags', [leastRecord('tags')])).status, 200);
     });
-    assert.equal(await headgate.stop(), 0, headgate.output());
-    assert.match(headgate.output(), /closed the connections of stalled clients while stopping/);
-    await stuck.ended;
+
+    test('requests reach every worker, and a lost worker is replaced while the others serve', async () => {
+      const { key } = await headgate.newKey();
+      const first = await workers();
+      const seen = new Set<number>();
+      for (const lost of first) {
+        const connections = await openConnections();
+        const ended = new Set<RawConnection>();
+        for (const connection of connections) void connection.ended.then(() => ended.add(connection));
+        process.kill(lost, 'SIGKILL');
+        await waitUntil('a connection has ended with its worker', () => ended.size > 0);
+        await waitUntil('the loss is told', () =>
+          headgate.output().includes(`headgate: worker ${lost} ended with SIGKILL unexpectedly`),
+        );
+        const alive = connections.filter((connection) => !ended.has(connection));
+        assert.ok(alive.length > 0, 'all connections were with one worker');
+        for (const connection of alive) await assertServes(connection);
+        const api = apiOf(headgate.url, key);
+        assert.equal((await api.upload('tags', [leastRecord('tags')])).status, 200);
+        await waitUntil('another serves in its place', async () => {
+          const replacements = (await workers()).filter((pid) => !first.includes(pid));
+          return replacements.some((pid) => {
+            const isTold = headgate.output().includes(`headgate: worker ${pid} replaces it`);
+            return isTold && !seen.has(pid) && seen.add(pid);
+          });
+        });
+        assert.equal((await workers()).length, WORKERS);
+        for (const connection of alive) connection.destroy();
+      }
+      assert.ok(first.every((pid) => !isRunning(pid)));
+    });
+
+    test('SIGTERM lets every worker finish its requests, and the exit code is 0', async () => {
+      const { key } = await headgate.newKey();
+      const pids = await workers();
+      const perUpload = 50;
+      const begun = await Promise.all(
+        Array.from({ length: CONNECTIONS }, async () => {
+          const connection = await connectRaw(headgate.url);
+          const records = Array.from({ length: perUpload }, () => leastRecord('courses'));
+          const finish = await connection.sendAllButTheLastByte({
+            path: '/v1/data/courses',
+            headers: bearer(key),
+            body: JSON.stringify({ records }),
+          });
+          return { connection, finish };
+        }),
+      );
+      const printedBefore = headgate.output().length;
+      headgate.process.kill('SIGTERM');
+      await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
+      assert.equal(headgate.process.exitCode, null);
+      for (const { connection, finish } of begun) {
+        finish();
+        const { status, text } = await connection.answer();
+        assert.equal(status, 200, text);
+      }
+      assert.equal(await exitCodeOf(headgate.process), 0);
+      assert.ok(pids.every((pid) => !isRunning(pid)));
+      assert.doesNotMatch(headgate.output().slice(printedBefore), /^headgate: /m);
+
+      const sql = 'SELECT count(*)::integer AS courses FROM courses';
+      const stored = await (await testServer()).ask(database.name, sql);
+      assert.deepEqual(stored, [{ courses: CONNECTIONS * perUpload }]);
+    });
   });
 
-  test('no worker outlives the process that started it', async () => {
-    await start();
-    const pids = await workers();
-    assert.equal(pids.length, WORKERS);
-    await headgate.kill();
-    await waitUntil('the workers are gone', () => pids.every((pid) => !isRunning(pid)));
+  describe('with a server of its own', () => {
+    afterEach(() => headgate.kill());
+
+    test('a stop disconnects a client that never finishes, and exits with 0', async () => {
+      await start({ HEADGATE_SHUTDOWN_TIMEOUT: '3s' });
+      const { key } = await headgate.newKey();
+      const stuck = await connectRaw(headgate.url);
+      await stuck.sendAllButTheLastByte({
+        path: '/v1/data/tags',
+        headers: bearer(key),
+        body: '{"records":[]}',
+      });
+      assert.equal(await headgate.stop(), 0, headgate.output());
+      assert.match(headgate.output(), /closed the connections of stalled clients while stopping/);
+      await stuck.ended;
+    });
+
+    test('no worker outlives the process that started it', async () => {
+      await start();
+      const pids = await workers();
+      assert.equal(pids.length, WORKERS);
+      await headgate.kill();
+      await waitUntil('the workers are gone', () => pids.every((pid) => !isRunning(pid)));
+    });
   });
 
   test('the reason why workers cannot start is printed once', async () => {
@@ -222,7 +229,7 @@ describe('two servers on one database', () => {
       const ids = Array.from({ length: 60 }, () => randomUUID());
       const uploads: SentUpload[] = [];
       const client = async (api: Api, own: Random): Promise<void> => {
-        for (let round = 0; round < 25; round++) {
+        for (let round = 0; round < ROUNDS; round++) {
           const records = shuffled(ids, own)
             .slice(0, own.integer(1, 40))
             .map((id) =>
@@ -250,7 +257,7 @@ describe('two servers on one database', () => {
   test('overlapping uploads in opposite order both succeed', async () => {
     const { apis } = await newPair();
     const records = Array.from({ length: 2500 }, () => leastRecord('courses'));
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < times(5, 2); round++) {
       const named = (name: string) => records.map((record) => ({ ...record, name: `${name} ${round}` }));
       const replies = await Promise.all([
         apis[0].upload('courses', named('forwards')),
@@ -315,7 +322,7 @@ describe('two servers on one database', () => {
     const { apis } = await newPair();
     const shop = leastRecord('shops');
     assert.equal((await apis[0].upload('shops', [shop])).status, 200);
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < times(10, 4); round++) {
       const headers = { 'Idempotency-Key': randomUUID() };
       const records = Array.from({ length: 300 }, () => leastRecord('courses', { name: `round ${round}` }));
       const uploaded = await carriedOutOnce(200, apis, (api) => api.upload('courses', records, { headers }));
@@ -330,9 +337,9 @@ describe('two servers on one database', () => {
   });
 });
 
-test('four servers that start at once on an empty database create tables and first key once', async () => {
+test('servers that start at once on an empty database create tables and first key once', async () => {
   const database = await newDatabase();
-  const starting = Array.from({ length: 4 }, () => startHeadgate(database.url));
+  const starting = Array.from({ length: SERVERS_AT_ONCE }, () => startHeadgate(database.url));
   const settled = await Promise.allSettled(starting);
   const servers = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   try {

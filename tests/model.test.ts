@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, problemsOf, type UploadBody } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { chosenSeed, Random } from './harness/random.ts';
@@ -46,7 +47,7 @@ interface Drawn {
 
 const BATCH_SIZE = 7;
 const MOST_RECORDS = 25;
-const WORK_MS = 8_000;
+const WORK_MS = times(8000, 3000);
 const FEWEST_STEPS = 120;
 const CLIENTS = 4;
 

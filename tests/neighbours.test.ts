@@ -7,19 +7,27 @@ import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants } from 'node:zlib';
+import { testDatabases } from '../server/store/test-databases.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, apiOf } from './harness/api.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
 import { scrape } from './harness/observed.ts';
 import { bearer, connectRaw } from './harness/raw-connection.ts';
 import { leastRecord } from './harness/records.ts';
 import { residentMemory } from './harness/resident-memory.ts';
+import { runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 const MEMORY_LIMIT_MB = 600;
 /** Generous, because other tests run at the same time. Without fair scheduling it was minutes. */
 const WAIT_LIMIT_MS = 3000;
 const STALL_TIMEOUT_MS = 2000;
-const CONNECTIONS = 16;
+const CONNECTIONS = times(16, 10);
+/** Together the names must be more than the limit leaves besides what a single one takes. */
+const LONG_NAMES = times(15, 8);
+const UPLOADS_DURING_ATTACK = times(8, 4);
+const CONNECTIONS_THAT_READ_NOTHING = times(10, 4);
+const LOOKS = times(30, 10);
 /** Promised for every key. */
 const REVOKED_WITHIN_MS = 5000;
 
@@ -55,7 +63,7 @@ describe('while another organisation attacks', () => {
     });
     const issued = await headgate.newKey('greedy');
     greedyKey = issued.key;
-    secondGreedyKey = (await headgate.command<{ key: string }>('keys', 'issue', '--org', 'greedy')).key;
+    secondGreedyKey = (await headgate.anotherKey(issued.org_id, [])).key;
     greedy = apiOf(headgate.url, greedyKey);
     modest = apiOf(headgate.url, (await headgate.newKey('modest')).key);
   });
@@ -66,14 +74,14 @@ describe('while another organisation attacks', () => {
   });
 
   /** Repeats the work on several connections. Returns the longest wait of the other organisation meanwhile. */
-  const longestWaitMs = async (work: () => Promise<unknown>, uploads = 8): Promise<number> => {
+  const longestWaitMs = async (work: () => Promise<unknown>): Promise<number> => {
     let isOver = false;
     const working = Array.from({ length: CONNECTIONS }, async () => {
       while (!isOver) await work();
     });
     await sleep(200);
     const waitsMs: number[] = [];
-    for (let upload = 0; upload < uploads; upload++) {
+    for (let upload = 0; upload < UPLOADS_DURING_ATTACK; upload++) {
       const startedAtMs = performance.now();
       const { status, text } = await modest.upload('tags', [leastRecord('tags')]);
       assert.equal(status, 200, text);
@@ -93,7 +101,7 @@ describe('while another organisation attacks', () => {
 
   test('long unknown names do not accumulate in memory', async () => {
     for (const path of ['/v1/data/tags', '/user-interactions']) {
-      for (let request = 0; request < 15; request++) {
+      for (let request = 0; request < LONG_NAMES; request++) {
         const name = `${request}`.padStart(30_000_000, 'k');
         const body = packed(path === '/v1/data/tags' ? `{"records":[{"${name}":1}]}` : `{"${name}":1}`);
         assert.equal((await greedy.request(path, { body, headers: brotli })).status, 400);
@@ -140,7 +148,7 @@ describe('while another organisation attacks', () => {
     await modest.upload('tags', [leastRecord('tags')]);
     const openBefore = await openConnections(Number(port));
     const sockets: Socket[] = [];
-    for (let connection = 0; connection < 10; connection++) {
+    for (let connection = 0; connection < CONNECTIONS_THAT_READ_NOTHING; connection++) {
       const socket = connect(Number(port), hostname).on('error', () => {});
       sockets.push(socket);
       socket.pause();
@@ -207,72 +215,67 @@ describe('while another organisation attacks', () => {
   });
 });
 
-test('responses that nobody reads are few, and the others are made once those are read', async (t) => {
-  const { folder, remove } = await newDatabaseFolder();
-  const headgate = await startHeadgate(`${folder}/headgate.db`, { HEADGATE_METRICS_PORT: '0' });
-  t.after(async () => {
-    await headgate.kill();
-    await remove();
-  });
-  const { key } = await headgate.newKey();
-  const { hostname, port } = new URL(headgate.url);
-  const REQUESTS = 3;
-  // Each response has almost 3 MB.
-  const record = JSON.stringify(
-    Object.fromEntries(Array.from({ length: 5 }, (_, at) => [`${at}${'\u2028'.repeat(100)}`, 1])),
-  );
-  const body = packed(`{"records":[${new Array(5000).fill(record).join()}]}`);
-  let responses = 0;
-  const sockets = Array.from({ length: CONNECTIONS }, () => {
-    const socket = connect(Number(port), hostname).on('error', () => {});
-    socket.on('data', (data) => {
-      if (data.includes('HTTP/1.1 400')) responses++;
-    });
-    socket.pause();
-    // Together the responses are larger than what the kernel takes for a connection.
-    for (let request = 0; request < REQUESTS; request++) {
-      socket.write(headOf('/v1/data/tags', key, body.byteLength, 'Content-Encoding: br\r\n'), 'latin1');
-      socket.write(body);
-    }
-    return socket;
-  });
-  let mostBytes = 0;
-  const heldBytes = async (): Promise<number> =>
-    (await scrape(headgate)).get('headgate_in_flight_bytes') ?? Number.NaN;
-  for (let looks = 0; looks < 30; looks++) {
-    mostBytes = Math.max(mostBytes, await heldBytes());
-    await sleep(200);
-  }
-  t.diagnostic(`${mostBytes} bytes in flight`);
-  assert.ok(mostBytes > 1_000_000 && mostBytes < 24 * 1024 * 1024, `${mostBytes} bytes in flight`);
-  for (const socket of sockets) socket.resume();
-  await waitUntil('all responses arrive', () => responses === CONNECTIONS * REQUESTS);
-  for (const socket of sockets) socket.destroy();
-});
+describe('while a client does not read or finish', () => {
+  const running = runningHeadgate(testDatabases[0]!, { HEADGATE_METRICS_PORT: '0' });
 
-test('a request is refused if its key is revoked while the body arrives', async (t) => {
-  const { folder, remove } = await newDatabaseFolder();
-  const headgate = await startHeadgate(`${folder}/headgate.db`);
-  t.after(async () => {
-    await headgate.kill();
-    await remove();
+  test('responses that nobody reads are few, and the others are made once those are read', async (t) => {
+    const { headgate } = running;
+    const { key } = await headgate.newKey();
+    const { hostname, port } = new URL(headgate.url);
+    const REQUESTS = 3;
+    // Each response has almost 3 MB.
+    const record = JSON.stringify(
+      Object.fromEntries(Array.from({ length: 5 }, (_, at) => [`${at}${'\u2028'.repeat(100)}`, 1])),
+    );
+    const body = packed(`{"records":[${new Array(5000).fill(record).join()}]}`);
+    let responses = 0;
+    const sockets = Array.from({ length: CONNECTIONS }, () => {
+      const socket = connect(Number(port), hostname).on('error', () => {});
+      socket.on('data', (data) => {
+        if (data.includes('HTTP/1.1 400')) responses++;
+      });
+      socket.pause();
+      // Together the responses are larger than what the kernel takes for a connection.
+      for (let request = 0; request < REQUESTS; request++) {
+        socket.write(headOf('/v1/data/tags', key, body.byteLength, 'Content-Encoding: br\r\n'), 'latin1');
+        socket.write(body);
+      }
+      return socket;
+    });
+    let mostBytes = 0;
+    const heldBytes = async (): Promise<number> =>
+      (await scrape(headgate)).get('headgate_in_flight_bytes') ?? Number.NaN;
+    await waitUntil('responses are held', async () => (await heldBytes()) > 1_000_000);
+    for (let looks = 0; looks < LOOKS; looks++) {
+      mostBytes = Math.max(mostBytes, await heldBytes());
+      await sleep(200);
+    }
+    t.diagnostic(`${mostBytes} bytes in flight`);
+    assert.ok(mostBytes > 1_000_000 && mostBytes < 24 * 1024 * 1024, `${mostBytes} bytes in flight`);
+    for (const socket of sockets) socket.resume();
+    await waitUntil('all responses arrive', () => responses === CONNECTIONS * REQUESTS);
+    for (const socket of sockets) socket.destroy();
   });
-  const { key, key_id: keyId } = await headgate.newKey('careless');
-  const other = await headgate.command<{ key: string }>('keys', 'issue', '--org', 'careless');
-  const connection = await connectRaw(headgate.url);
-  const record = leastRecord('tags');
-  const finish = await connection.sendAllButTheLastByte({
-    path: '/v1/data/tags',
-    headers: bearer(key),
-    body: JSON.stringify({ records: [record] }),
+
+  test('a request is refused if its key is revoked while the body arrives', async () => {
+    const { headgate } = running;
+    const { key, key_id: keyId, org_id: orgId } = await headgate.newKey();
+    const other = await headgate.anotherKey(orgId, []);
+    const connection = await connectRaw(headgate.url);
+    const record = leastRecord('tags');
+    const finish = await connection.sendAllButTheLastByte({
+      path: '/v1/data/tags',
+      headers: bearer(key),
+      body: JSON.stringify({ records: [record] }),
+    });
+    await headgate.command('keys', 'revoke', keyId);
+    await sleep(REVOKED_WITHIN_MS);
+    finish();
+    const { status } = await connection.answer();
+    connection.destroy();
+    assert.equal(status, 401);
+    assert.equal((await apiOf(headgate.url, other.key).read('tags', record.tag_id as string)).status, 404);
   });
-  await headgate.command('keys', 'revoke', keyId);
-  await sleep(REVOKED_WITHIN_MS);
-  finish();
-  const { status } = await connection.answer();
-  connection.destroy();
-  assert.equal(status, 401);
-  assert.equal((await apiOf(headgate.url, other.key).read('tags', record.tag_id as string)).status, 404);
 });
 
 /** Returns the number of connections to this port that the server has not closed, according to the kernel. */

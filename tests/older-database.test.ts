@@ -1,4 +1,4 @@
-// The real executable on a database of an older Headgate, whose catalogue required other fields: stored records stay
+// A database of an older Headgate, whose catalogue required other fields: stored records stay
 // unchanged, uploads follow the current rules, and the database can be copied to and from a new one.
 
 import assert from 'node:assert/strict';
@@ -13,7 +13,8 @@ import { type TestDatabases, testDatabases } from '../server/store/test-database
 import { everyRecord } from '../server/store/test-lists.ts';
 import { recordRow } from '../server/store/test-rows.ts';
 import { apiOf } from './harness/api.ts';
-import { type IssuedKey, runHeadgate, startHeadgate } from './harness/headgate.ts';
+import { type IssuedKey, startHeadgate } from './harness/headgate.ts';
+import { runWithin } from './harness/loading.ts';
 import { readAllRecords } from './harness/read-all.ts';
 import { leastRecord } from './harness/records.ts';
 
@@ -39,17 +40,21 @@ interface Owned {
   remove(): Promise<void>;
 }
 
-async function newDatabase(kind: TestDatabases, organisation: string): Promise<Owned> {
+async function newDatabase(kind: TestDatabases, name: string, customers: readonly Row[]): Promise<Owned> {
   const { database, remove } = await kind.newDatabase();
   const store = await openStore(database);
-  await store.createOrganisation(organisation, randomUUID(), 1);
+  const { organisation } = (await store.createOrganisation(name, randomUUID(), 1))!;
+  if (customers.length > 0) {
+    const upload = { organisation, type: 'customers', batches: [customers] } as const;
+    await store.write({ ...upload, idempotencyRecord: null, entry: null });
+  }
   await store.close();
-  return { database, organisation, remove };
+  return { database, organisation: name, remove };
 }
 
 /** Makes the table of customers like older releases: required fields were NOT NULL, and there was no region. */
 async function olderDatabase(kind: TestDatabases): Promise<Owned> {
-  const owned = await newDatabase(kind, 'acme');
+  const owned = await newDatabase(kind, 'acme', []);
   const isSqlite = owned.database.startsWith('sqlite:');
   const codecs = isSqlite ? sqliteCodecs : postgresCodecs;
   const wasRequired = ['customer_id', 'gender', 'is_deleted'];
@@ -73,32 +78,24 @@ async function olderDatabase(kind: TestDatabases): Promise<Owned> {
   return owned;
 }
 
-async function customersIn({ database, organisation }: Omit<Owned, 'remove'>): Promise<readonly Row[]> {
+/** Returns the customers of each organisation by its name. */
+async function customersIn(database: string): Promise<Record<string, readonly Row[]>> {
   const store = await openStore(database);
   try {
-    const { organisation: number } = (await store.organisations()).find(({ name }) => name === organisation)!;
-    return await everyRecord(store, number, 'customers');
+    const customers: Record<string, readonly Row[]> = {};
+    for (const { organisation, name } of await store.organisations()) {
+      customers[name] = await everyRecord(store, organisation, 'customers');
+    }
+    return customers;
   } finally {
     await store.close();
   }
 }
 
-async function addCustomer({ database }: Owned, row: Row): Promise<void> {
-  const store = await openStore(database);
-  const [{ organisation } = assert.fail()] = await store.organisations();
-  await store.write({
-    organisation,
-    type: 'customers',
-    batches: [[row]],
-    idempotencyRecord: null,
-    entry: null,
-  });
-  await store.close();
-}
-
 /** Copies and fails unless both sides are equal afterwards. */
 async function copy(from: string, to: string): Promise<void> {
-  await runHeadgate(['copy', '--from', from, '--to', to], process.env);
+  const { exitCode, err } = await runWithin({}, 'copy', '--from', from, '--to', to);
+  assert.equal(exitCode, 0, err);
 }
 
 for (const kind of testDatabases) {
@@ -143,19 +140,17 @@ for (const kind of testDatabases) {
         const target = await other.newDatabase();
         t.after(target.remove);
         await copy(older.database, target.database);
-        assert.deepEqual(await customersIn({ ...older, database: target.database }), [oldRow]);
+        assert.deepEqual(await customersIn(target.database), { acme: [oldRow] });
       });
 
       test(`can receive a copy of a new one on ${other.name}`, async (t) => {
-        const source = await newDatabase(other, 'bmce');
-        t.after(source.remove);
         const row = recordRow('customers');
-        await addCustomer(source, row);
+        const source = await newDatabase(other, 'bmce', [row]);
+        t.after(source.remove);
         const older = await olderDatabase(kind);
         t.after(older.remove);
         await copy(source.database, older.database);
-        assert.deepEqual(await customersIn({ ...source, database: older.database }), [row]);
-        assert.deepEqual(await customersIn(older), [oldRow]);
+        assert.deepEqual(await customersIn(older.database), { acme: [oldRow], bmce: [row] });
       });
     }
 

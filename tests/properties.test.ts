@@ -28,9 +28,9 @@ import { uploadReferenced } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 
 const MOST_RECORDS = 25;
-const RUNS = times(12, 5);
-const INTERACTION_RUNS = times(80, 30);
-const SCHEMA_RUNS = times(150, 60);
+const RUNS = times(12, 3);
+const INTERACTION_RUNS = times(80, 16);
+const SCHEMA_RUNS = times(150, 40);
 
 interface Drawn {
   readonly good: SampleObject;
@@ -75,8 +75,9 @@ function reportedId(id: string, { field }: Corruption, key: string): string | nu
 }
 
 forEachStore((store) => {
+  const running = runningHeadgate(store);
+
   describe('for any record', () => {
-    const running = runningHeadgate(store);
     let api: Api;
     before(async () => {
       api = await running.newApi();
@@ -168,7 +169,6 @@ forEachStore((store) => {
   });
 
   describe('for any interaction', () => {
-    const running = runningHeadgate(store);
     let api: Api;
     let items: Items;
     before(async () => {

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openStore } from '../server/store/open-store.ts';
 import { type Api, apiOf, type RefusalBody, type Reply } from './harness/api.ts';
-import { forEachStore } from './harness/for-each-store.ts';
+import { describeOnceOn, forEachStore } from './harness/for-each-store.ts';
 import { leastRecord } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
@@ -128,38 +128,6 @@ forEachStore((store) => {
       sample: [de],
     });
     assert.ok(ms >= 0 && as_of.complete);
-    assert.deepEqual(await ok(get(api, '')), { segments: [] });
-  });
-
-  test('a condition that is not valid is refused with its path and a suggestion', async () => {
-    const api = await server.newApi();
-    const condition = { all: [isIn('DE'), { customer: 'regoin', is: 'DE' }] };
-    for (const reply of [
-      await save(api, 'a', condition),
-      await api.request('/v1/segments/preview', { body: { condition } }),
-    ]) {
-      const { message, path } = reply.body as RefusalBody & { path: string };
-      assert.deepEqual([reply.status, path], [400, 'all[1].customer']);
-      assert.match(message, /^condition\.all\[1\]\.customer: .*did you mean "region"\?$/);
-    }
-    const refusals: readonly [string, unknown, RegExp][] = [
-      ['a', undefined, /^condition: a condition is required\.$/],
-      ['a', [], /^condition: a condition must be an object, not an array\.$/],
-      ['a', isIn('Germany'), /condition\.in\[0\]/],
-      ['Not-A-Name', isIn('DE'), /^The name of a segment must be up to 64 lower-case letters/],
-      ['preview', isIn('DE'), /^The name of a segment must not be preview/],
-      ['a', { segment: 'b' }, /there is no segment "b"/],
-    ];
-    for (const [name, given, reason] of refusals) {
-      const { status, body } = await save(api, name, given);
-      assert.equal(status, 400, name);
-      assert.match((body as unknown as RefusalBody).message, reason);
-    }
-    const unknownField = await api.request<RefusalBody>('/v1/segments/a', {
-      method: 'PUT',
-      body: { condition: isIn('DE'), notes: 'x' },
-    });
-    assert.match(unknownField.body.message, /The field "notes" is not known; did you mean note\?/);
     assert.deepEqual(await ok(get(api, '')), { segments: [] });
   });
 
@@ -309,26 +277,6 @@ forEachStore((store) => {
     assert.ok(performance.now() - deletedAtMs < 3000);
   });
 
-  test('saved segments are evaluated regularly', async () => {
-    const api = await server.newApi();
-    await uploadCustomers(api, ['DE']);
-    await ok(save(api, 'german', isIn('DE')));
-    await uploadCustomers(api, ['DE']);
-    await waitUntil('the segment has two members', async () => {
-      return (await ok(get<SegmentBody>(api, '/german'))).count === 2;
-    });
-  });
-
-  test('segments need scopes', async () => {
-    const reader = await server.newApi(['analytics:read']);
-    assert.equal((await get(reader, '')).status, 200);
-    const { status, body } = await save(reader, 'a', isIn('DE'));
-    assert.equal(status, 403);
-    assert.match((body as unknown as RefusalBody).message, /analytics:write/);
-    const uploader = await server.newApi(['data:read', 'data:write', 'analytics:write']);
-    assert.equal((await get(uploader, '')).status, 403);
-  });
-
   test('the report compares with a holdout', async () => {
     const api = await server.newApi();
     const [p] = await uploadCustomers(api, ['DE', 'AT']);
@@ -347,5 +295,59 @@ forEachStore((store) => {
     );
     const mistyped = await api.request<RefusalBody>('/v1/reports/recommendations?holdout=contro');
     assert.match(mistyped.body.message, /there is none named "contro"; did you mean control\?$/);
+  });
+
+  describeOnceOn(store, 'on any store', () => {
+    test('a condition that is not valid is refused with its path and a suggestion', async () => {
+      const api = await server.newApi();
+      const condition = { all: [isIn('DE'), { customer: 'regoin', is: 'DE' }] };
+      for (const reply of [
+        await save(api, 'a', condition),
+        await api.request('/v1/segments/preview', { body: { condition } }),
+      ]) {
+        const { message, path } = reply.body as RefusalBody & { path: string };
+        assert.deepEqual([reply.status, path], [400, 'all[1].customer']);
+        assert.match(message, /^condition\.all\[1\]\.customer: .*did you mean "region"\?$/);
+      }
+      const refusals: readonly [string, unknown, RegExp][] = [
+        ['a', undefined, /^condition: a condition is required\.$/],
+        ['a', [], /^condition: a condition must be an object, not an array\.$/],
+        ['a', isIn('Germany'), /condition\.in\[0\]/],
+        ['Not-A-Name', isIn('DE'), /^The name of a segment must be up to 64 lower-case letters/],
+        ['preview', isIn('DE'), /^The name of a segment must not be preview/],
+        ['a', { segment: 'b' }, /there is no segment "b"/],
+      ];
+      for (const [name, given, reason] of refusals) {
+        const { status, body } = await save(api, name, given);
+        assert.equal(status, 400, name);
+        assert.match((body as unknown as RefusalBody).message, reason);
+      }
+      const unknownField = await api.request<RefusalBody>('/v1/segments/a', {
+        method: 'PUT',
+        body: { condition: isIn('DE'), notes: 'x' },
+      });
+      assert.match(unknownField.body.message, /The field "notes" is not known; did you mean note\?/);
+      assert.deepEqual(await ok(get(api, '')), { segments: [] });
+    });
+
+    test('saved segments are evaluated regularly', async () => {
+      const api = await server.newApi();
+      await uploadCustomers(api, ['DE']);
+      await ok(save(api, 'german', isIn('DE')));
+      await uploadCustomers(api, ['DE']);
+      await waitUntil('the segment has two members', async () => {
+        return (await ok(get<SegmentBody>(api, '/german'))).count === 2;
+      });
+    });
+
+    test('segments need scopes', async () => {
+      const reader = await server.newApi(['analytics:read']);
+      assert.equal((await get(reader, '')).status, 200);
+      const { status, body } = await save(reader, 'a', isIn('DE'));
+      assert.equal(status, 403);
+      assert.match((body as unknown as RefusalBody).message, /analytics:write/);
+      const uploader = await server.newApi(['data:read', 'data:write', 'analytics:write']);
+      assert.equal((await get(uploader, '')).status, 403);
+    });
   });
 });

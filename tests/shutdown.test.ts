@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -11,9 +11,10 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { openForWriting } from '../server/store/sqlite/writing-connection.ts';
+import { isThorough } from '../server/store/test-thoroughness.ts';
 import { type Api, apiOf, type RefusalBody, type UploadBody } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
-import { forEachStore } from './harness/for-each-store.ts';
+import { describeOnceOn, forEachStore } from './harness/for-each-store.ts';
 import { type Environment, type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
 import { bearer, connectRaw } from './harness/raw-connection.ts';
 import { leastRecord, type TestRecord } from './harness/records.ts';
@@ -22,22 +23,23 @@ import { exitCodeOf, hasProgram, takesConnections, waitUntil } from './harness/w
 /** Longer than any test waits. A stop that reaches it has another exit code. */
 const patient: Environment = { HEADGATE_SHUTDOWN_TIMEOUT: '25s' };
 const LARGE_UPLOAD_RECORDS = 5000;
+/** A thorough run tries both in each test, others one. */
+const signals = ['SIGTERM', 'SIGINT'] as const;
 
 forEachStore((store) => {
   let database: Awaited<ReturnType<typeof store.newDatabase>>;
   let headgate: Headgate;
-  let key: string;
+  let key: string | undefined;
   let api: Api;
 
   const start = async (environment: Environment): Promise<void> => {
     headgate = await startHeadgate(database.database, environment);
-    if (key !== undefined) api = apiOf(headgate.url, key);
   };
   const courses = (count: number, name: string): TestRecord[] =>
     Array.from({ length: count }, () => leastRecord('courses', { name }));
   const upload = (records: readonly TestRecord[]) => ({
     path: '/v1/data/courses',
-    headers: bearer(key),
+    headers: bearer(key!),
     body: JSON.stringify({ records }),
   });
   const nameCounts = async (): Promise<Map<unknown, number>> => {
@@ -49,18 +51,20 @@ forEachStore((store) => {
   };
 
   describe('a stop', () => {
+    const serve = async (environment: Environment): Promise<void> => {
+      await start(environment);
+      key ??= (await headgate.newKey()).key;
+      api = apiOf(headgate.url, key);
+    };
     before(async () => {
       database = await store.newDatabase();
-      await start({});
-      ({ key } = await headgate.newKey());
-      await headgate.stop();
     });
     afterEach(() => headgate.kill());
     after(() => database.remove());
 
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    for (const signal of isThorough ? signals : (['SIGTERM'] as const)) {
       test(`${signal} lets requests in flight finish, accepts no new ones, and exits with 0`, async () => {
-        await start(patient);
+        await serve(patient);
         const received = await connectRaw(headgate.url);
         const finishReceived = await received.sendAllButTheLastByte(
           upload(courses(LARGE_UPLOAD_RECORDS, `${signal} received`)),
@@ -89,9 +93,11 @@ forEachStore((store) => {
         assert.equal(counts.get(`${signal} received`), LARGE_UPLOAD_RECORDS);
         assert.equal(counts.get(`${signal} half sent`), 3);
       });
+    }
 
+    for (const signal of isThorough ? signals : (['SIGINT'] as const)) {
       test(`${signal} under load exits with 0, and everything acknowledged is stored`, async () => {
-        await start(patient);
+        await serve(patient);
         const acknowledged = new Set<string>();
         const sent = new Set<string>();
         const perUpload = 200;
@@ -120,94 +126,96 @@ forEachStore((store) => {
       });
     }
 
-    test('is not delayed by idle keep-alive connections', async () => {
-      await start(patient);
-      const connections = await Promise.all(Array.from({ length: 5 }, () => connectRaw(headgate.url)));
-      for (const connection of connections.slice(1)) {
-        connection.send({ path: '/livez' });
-        assert.equal((await connection.answer()).status, 200);
-      }
-      assert.equal(await headgate.stop(), 0);
-      await Promise.all(connections.map(({ ended }) => ended));
-    });
+    describeOnceOn(store, 'that clients hinder', () => {
+      test('is not delayed by idle keep-alive connections', async () => {
+        await serve(patient);
+        const connections = await Promise.all(Array.from({ length: 5 }, () => connectRaw(headgate.url)));
+        for (const connection of connections.slice(1)) {
+          connection.send({ path: '/livez' });
+          assert.equal((await connection.answer()).status, 200);
+        }
+        assert.equal(await headgate.stop(), 0);
+        await Promise.all(connections.map(({ ended }) => ended));
+      });
 
-    test('refuses new requests and /readyz with 503, while /livez still responds', async () => {
-      await start(patient);
-      const probe = async (path: string) => {
-        const connection = await connectRaw(headgate.url);
-        // A request that has begun keeps its connection. Its path is sent after the signal.
-        connection.write('GET ');
-        return async () => {
-          connection.write(`${path} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
-          const answer = await connection.answer();
-          await connection.ended;
-          return answer;
+      test('refuses new requests and /readyz with 503, while /livez still responds', async () => {
+        await serve(patient);
+        const probe = async (path: string) => {
+          const connection = await connectRaw(headgate.url);
+          // A request that has begun keeps its connection. Its path is sent after the signal.
+          connection.write('GET ');
+          return async () => {
+            connection.write(`${path} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+            const answer = await connection.answer();
+            await connection.ended;
+            return answer;
+          };
         };
-      };
-      const [readyz, livez, list] = [
-        await probe('/readyz'),
-        await probe('/livez'),
-        await probe('/v1/data/courses'),
-      ];
-      const upload = await probe('/user-interactions');
-      await waitUntil(
-        'the server has read all beginnings',
-        async () => (await api.list('courses')).status === 200,
-      );
-      headgate.process.kill('SIGTERM');
-      await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
-      assert.equal((await livez()).status, 200);
-      for (const ask of [readyz, list, upload]) {
-        const { status, headers, text } = await ask();
-        assert.equal(status, 503, text);
-        assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-        assert.equal(headers.get('connection'), 'close');
-        assert.equal(headers.get('x-content-type-options'), 'nosniff');
-        const body = JSON.parse(text) as RefusalBody;
-        assert.equal(body.error, 'Service Unavailable');
-        assert.match(body.message, /shutting down/);
-        assert.equal(body.request_id, headers.get('x-request-id'));
-      }
-      assert.equal(await exitCodeOf(headgate.process), 0);
-    });
+        const [readyz, livez, list] = [
+          await probe('/readyz'),
+          await probe('/livez'),
+          await probe('/v1/data/courses'),
+        ];
+        const upload = await probe('/user-interactions');
+        await waitUntil(
+          'the server has read all beginnings',
+          async () => (await api.list('courses')).status === 200,
+        );
+        headgate.process.kill('SIGTERM');
+        await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
+        assert.equal((await livez()).status, 200);
+        for (const ask of [readyz, list, upload]) {
+          const { status, headers, text } = await ask();
+          assert.equal(status, 503, text);
+          assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+          assert.equal(headers.get('connection'), 'close');
+          assert.equal(headers.get('x-content-type-options'), 'nosniff');
+          const body = JSON.parse(text) as RefusalBody;
+          assert.equal(body.error, 'Service Unavailable');
+          assert.match(body.message, /shutting down/);
+          assert.equal(body.request_id, headers.get('x-request-id'));
+        }
+        assert.equal(await exitCodeOf(headgate.process), 0);
+      });
 
-    test('disconnects stalled clients in time, finishes complete requests, and exits with 0', async () => {
-      await start({ HEADGATE_SHUTDOWN_TIMEOUT: '12s' });
-      const [halfBody, halfHead, slow] = [
-        await connectRaw(headgate.url),
-        await connectRaw(headgate.url),
-        await connectRaw(headgate.url),
-      ];
-      await halfBody.sendAllButTheLastByte(upload(courses(3, 'half body')));
-      halfHead.write('POST /v1/data/courses HTTP/1.1\r\nHost: x\r\n');
-      const finishSlow = await slow.sendAllButTheLastByte(upload(courses(3, 'slow')));
-      const stopped = headgate.stop();
-      await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
-      finishSlow();
-      assert.equal((await slow.answer()).status, 200);
-      assert.equal(await stopped, 0, headgate.output());
-      assert.match(headgate.output(), /"connections":2,.*stalled clients/);
-      assert.doesNotMatch(headgate.output(), /did not end within/);
-      await Promise.all([halfBody.ended, halfHead.ended]);
+      test('disconnects stalled clients in time, finishes complete requests, and exits with 0', async () => {
+        await serve({ HEADGATE_SHUTDOWN_TIMEOUT: '12s' });
+        const [halfBody, halfHead, slow] = [
+          await connectRaw(headgate.url),
+          await connectRaw(headgate.url),
+          await connectRaw(headgate.url),
+        ];
+        await halfBody.sendAllButTheLastByte(upload(courses(3, 'half body')));
+        halfHead.write('POST /v1/data/courses HTTP/1.1\r\nHost: x\r\n');
+        const finishSlow = await slow.sendAllButTheLastByte(upload(courses(3, 'slow')));
+        const stopped = headgate.stop();
+        await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
+        finishSlow();
+        assert.equal((await slow.answer()).status, 200);
+        assert.equal(await stopped, 0, headgate.output());
+        assert.match(headgate.output(), /"connections":2,.*stalled clients/);
+        assert.doesNotMatch(headgate.output(), /did not end within/);
+        await Promise.all([halfBody.ended, halfHead.ended]);
 
-      const counts = await nameCounts();
-      assert.equal(counts.get('half body'), undefined);
-      assert.equal(counts.get('slow'), 3);
-    });
+        const counts = await nameCounts();
+        assert.equal(counts.get('half body'), undefined);
+        assert.equal(counts.get('slow'), 3);
+      });
 
-    test('a second signal ends it at once', async () => {
-      await start(patient);
-      const stuck = await connectRaw(headgate.url);
-      await stuck.sendAllButTheLastByte(upload(courses(3, 'stuck')));
-      headgate.process.kill('SIGTERM');
-      await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
-      // Two signals in quick succession count as one.
-      await sleep(500);
-      assert.equal(headgate.process.exitCode, null);
-      headgate.process.kill('SIGINT');
-      assert.equal(await exitCodeOf(headgate.process), 1);
-      assert.doesNotMatch(headgate.output(), /did not end within/);
-      stuck.destroy();
+      test('a second signal ends it at once', async () => {
+        await serve(patient);
+        const stuck = await connectRaw(headgate.url);
+        await stuck.sendAllButTheLastByte(upload(courses(3, 'stuck')));
+        headgate.process.kill('SIGTERM');
+        await waitUntil('no connection is taken', async () => !(await takesConnections(headgate.url)));
+        // Two signals in quick succession count as one.
+        await sleep(500);
+        assert.equal(headgate.process.exitCode, null);
+        headgate.process.kill('SIGINT');
+        assert.equal(await exitCodeOf(headgate.process), 1);
+        assert.doesNotMatch(headgate.output(), /did not end within/);
+        stuck.destroy();
+      });
     });
   });
 
@@ -255,7 +263,6 @@ forEachStore((store) => {
     });
 
     test('on a port in use is refused in one sentence', async () => {
-      await start({});
       const other = createServer().listen(0, '127.0.0.1');
       await once(other, 'listening');
       const { port } = other.address() as AddressInfo;
@@ -303,29 +310,12 @@ describe('a start is refused on a SQLite file', () => {
     await assertRefused(path, /made by a newer Headgate.*upgrade/);
   });
 
-  test('with a column that this version does not know', async () => {
-    const path = await newHeadgateFile('column.db', 'ALTER TABLE shops ADD COLUMN colour TEXT');
-    await assertRefused(path, /made by a newer Headgate.*colour/);
-  });
-
   test('that is another program’s database', async () => {
     const path = join(folder.folder, 'foreign.db');
     const database = new DatabaseSync(path);
     database.exec('CREATE TABLE shops (id INTEGER PRIMARY KEY)');
     database.close();
     await assertRefused(path, /Headgate has not made/);
-  });
-
-  test('that is not a database', async () => {
-    const path = join(folder.folder, 'notes.txt');
-    await writeFile(path, 'A shopping list, and not a database.\n'.repeat(200));
-    await assertRefused(path, /not a SQLite database/);
-  });
-
-  test('that is a folder', async () => {
-    const path = join(folder.folder, 'folder.db');
-    await mkdir(path);
-    await assertRefused(path, /not a file/);
   });
 });
 

@@ -17,6 +17,8 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
 import { socketPath } from '../server/analytics/analytics-orders.ts';
+import { testDatabases } from '../server/store/test-databases.ts';
+import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, apiOf, type RefusalBody } from './harness/api.ts';
 import { forEachStore } from './harness/for-each-store.ts';
 import { startHeadgate } from './harness/headgate.ts';
@@ -35,7 +37,8 @@ interface SqlBody {
   readonly as_of: { readonly seq: number; readonly at: string; readonly complete: boolean };
 }
 
-const SQL_TIMEOUT_S = 8;
+/** The default of HEADGATE_SQL_TIMEOUT. */
+const LONGEST_QUERY_MS = 30_000;
 
 /** A query that takes minutes. */
 const ENDLESS =
@@ -63,10 +66,7 @@ async function refused(
 
 forEachStore((store) => {
   const folder = join(process.env.TMPDIR ?? '/tmp', `hg-${process.pid}-${store.name.length}`);
-  const server = runningHeadgate(store, {
-    HEADGATE_ANALYTICS_DIR: folder,
-    HEADGATE_SQL_TIMEOUT: `${SQL_TIMEOUT_S}s`,
-  });
+  const server = runningHeadgate(store, { HEADGATE_ANALYTICS_DIR: folder });
 
   test('a query sees what its organisation has uploaded before, and nothing of another', async () => {
     const [api, other] = [await server.newApi(), await server.newApi()];
@@ -90,121 +90,6 @@ forEachStore((store) => {
       assert.deepEqual({ seq: as_of.seq, complete: as_of.complete }, { seq: uploads, complete: true });
       assert.ok(Math.abs(Date.parse(as_of.at) - Date.now()) < 60_000);
     }
-  });
-
-  test('a query that is not valid is refused with the place of the error', async () => {
-    const api = await server.newApi();
-    const sql = 'SELECT nam FROM shops';
-    const { status, error, message, position } = await refused(api, { sql });
-    assert.deepEqual({ status, error }, { status: 400, error: 'Bad Request' });
-    assert.match(message, /"nam"/);
-    assert.equal(position, sql.indexOf('nam'));
-    assert.match((await refused(api, { sql: 'SELECT * FROM shop' })).message, /shops/);
-    assert.match(
-      (await refused(api, { sql: "SELECT * FROM read_text('/etc/passwd')" })).message,
-      /read_text/,
-    );
-    for (const body of [
-      {},
-      [],
-      { sql: 1 },
-      { sql: '' },
-      { sql: 'SELECT 1', parms: [] },
-      { sql: 'SELECT ?', params: {} },
-      { sql: 'SELECT ?', params: ['\ud800'] },
-    ]) {
-      assert.equal((await refused(api, body)).status, 400, JSON.stringify(body));
-    }
-    const infinite = await api.request('/v1/sql', { body: '{"sql": "SELECT ?", "params": [1e999]}' });
-    assert.equal(infinite.status, 400, infinite.text);
-    assert.match((await refused(api, { sql: 'SELECT 1', parms: [] })).message, /did you mean params/);
-    assert.match(
-      (await refused(api, { query: 'SELECT 1' })).message,
-      /^The field "query" is not known; the body takes sql and params\.$/,
-    );
-  });
-
-  test('a key without the scope is refused', async () => {
-    const { key } = await server.headgate.newKey('reader', ['data:read']);
-    const { status, message } = await refused(apiOf(server.headgate.url, key), { sql: 'SELECT 1' });
-    assert.equal(status, 403);
-    assert.match(message, /analytics:read/);
-  });
-
-  test('a format that there is not is refused, with those that there are', async () => {
-    const api = await server.newApi();
-    const headers = { Accept: 'application/parquet' };
-    const { status, body } = await api.request('/v1/sql', { headers, body: { sql: 'SELECT 1' } });
-    assert.deepEqual([status, body.error], [406, 'Not Acceptable']);
-    assert.match(body.message, /application\/vnd\.apache\.parquet/);
-  });
-
-  test('a result is sent as CSV, NDJSON or Parquet if the client accepts it', async () => {
-    const api = await server.newApi();
-    await api.upload('tags', [leastRecord('tags', { name: 'a, "b"' })]);
-    const { key } = await server.headgate.newKey();
-    const send = async (accept: string): Promise<{ type: string; bytes: Buffer }> => {
-      const response = await fetch(`${server.headgate.url}/v1/sql`, {
-        method: 'POST',
-        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', Accept: accept },
-        body: JSON.stringify({ sql: 'SELECT 1 AS one, \'a, "b"\' AS text' }),
-      });
-      assert.equal(response.status, 200);
-      const { seq, complete } = JSON.parse(response.headers.get('headgate-as-of')!) as SqlBody['as_of'];
-      assert.deepEqual({ seq, complete }, { seq: 0, complete: true });
-      return {
-        type: response.headers.get('content-type')!,
-        bytes: Buffer.from(await response.arrayBuffer()),
-      };
-    };
-    const csv = await send('text/csv');
-    assert.match(csv.type, /^text\/csv/);
-    assert.equal(csv.bytes.toString(), 'one,text\n1,"a, ""b"""\n');
-    const ndjson = await send('application/x-ndjson');
-    assert.deepEqual(JSON.parse(ndjson.bytes.toString()), { one: 1, text: 'a, "b"' });
-    const parquet = await send('application/vnd.apache.parquet');
-    assert.equal(parquet.type, 'application/vnd.apache.parquet');
-    assert.equal(parquet.bytes.subarray(0, 4).toString(), 'PAR1');
-  });
-
-  test('a JSON response has a limited number of rows, the other formats have none', async () => {
-    const api = await server.newApi();
-    const sql = 'SELECT range FROM range(12345)';
-    const { rows, row_count, truncated } = await query(api, sql);
-    assert.deepEqual([rows.length, row_count, truncated], [10_000, 10_000, true]);
-    const numbers = Array.from({ length: 12_345 }, (_, n) => n);
-    const linesOf = async (accept: string): Promise<string[]> =>
-      (await api.request('/v1/sql', { body: { sql }, headers: { accept } })).text.trimEnd().split(/\r?\n/);
-    assert.deepEqual(await linesOf('text/csv'), ['range', ...numbers.map(String)]);
-    assert.deepEqual(
-      await linesOf('application/x-ndjson'),
-      numbers.map((range) => JSON.stringify({ range })),
-    );
-  });
-
-  test('a client that leaves ends its query', async () => {
-    const { key } = await server.headgate.newKey();
-    const api = apiOf(server.headgate.url, key);
-    await query(api, 'SELECT 1');
-    const startedAtMs = performance.now();
-    const connections = await Promise.all(Array.from({ length: 4 }, () => connectRaw(server.headgate.url)));
-    for (const connection of connections) {
-      connection.send({
-        method: 'POST',
-        path: '/v1/sql',
-        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-        body: JSON.stringify({ sql: ENDLESS }),
-      });
-    }
-    let waiting = Promise.resolve<SqlBody | null>(null);
-    await waitUntil('the four queries run and a fifth one waits', async () => {
-      waiting = query(api, 'SELECT 1');
-      return (await Promise.race([waiting, sleep(1000, null)])) === null;
-    });
-    for (const connection of connections) connection.destroy();
-    assert.deepEqual((await waiting)?.rows, [[1]]);
-    // Otherwise the queries may have ended because they took too long.
-    assert.ok(performance.now() - startedAtMs < SQL_TIMEOUT_S * 1000);
   });
 
   test('the recommendation report sees what was uploaded before', async () => {
@@ -242,43 +127,17 @@ forEachStore((store) => {
     assert.equal((await apiOf(server.headgate.url, key).request('/v1/reports/recommendations')).status, 403);
   });
 
-  test('the analytics process is started again after a kill, and the folder may be deleted', async () => {
+  test('the analytics process is started again after a kill, even if its folder was deleted', async () => {
     const api = await server.newApi();
     await api.upload('tags', [leastRecord('tags')]);
-    for (const end of ['kill', 'kill and delete']) {
-      assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[1]]);
-      const [analytics] = await childrenOf(server.headgate.process.pid!);
-      process.kill(analytics!, 'SIGKILL');
-      await waitUntil('it has ended', async () => !isRunning(analytics!));
-      if (end !== 'kill') rmSync(folder, { recursive: true });
-      await waitUntil('queries run again', async () => {
-        const { status, text } = await api.request('/v1/sql', { body: { sql: 'SELECT count(*) FROM tags' } });
-        return status === 200 && text.includes('[[1]]');
-      });
-    }
-  });
-
-  test('a damaged copy is made again, and never gives a wrong result', async () => {
-    const { key, org_id } = await server.headgate.newKey();
-    const api = apiOf(server.headgate.url, key);
-    await api.upload(
-      'tags',
-      Array.from({ length: 3000 }, (_, n) => leastRecord('tags', { name: `Tag ${n}` })),
-    );
-    const sql = 'SELECT count(*), count(DISTINCT name), min(length(name)) FROM tags';
-    assert.deepEqual((await query(api, sql)).rows, [[3000, 3000, 5]]);
+    assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[1]]);
     const [analytics] = await childrenOf(server.headgate.process.pid!);
     process.kill(analytics!, 'SIGKILL');
     await waitUntil('it has ended', async () => !isRunning(analytics!));
-    const path = join(folder, `${org_id}.duckdb`);
-    const bytes = readFileSync(path);
-    for (let at = 3 * 4096; at < bytes.length; at += 997) bytes[at] = bytes[at]! ^ 0xff;
-    writeFileSync(path, bytes);
-    rmSync(`${path}.wal`, { force: true });
+    rmSync(folder, { recursive: true });
     await waitUntil('queries run again', async () => {
-      const { status, body } = await api.request<SqlBody>('/v1/sql', { body: { sql } });
-      if (status === 200) assert.deepEqual(body.rows, [[3000, 3000, 5]]);
-      return status === 200;
+      const { status, text } = await api.request('/v1/sql', { body: { sql: 'SELECT count(*) FROM tags' } });
+      return status === 200 && text.includes('[[1]]');
     });
   });
 
@@ -302,186 +161,323 @@ forEachStore((store) => {
 });
 
 describe('analytics on SQLite', () => {
-  forEachStore((store) => {
-    if (store.name !== 'SQLite') return;
-    const on = runningHeadgate(store);
-    const off = runningHeadgate(store, { HEADGATE_ANALYTICS: 'off' });
-    const hurried = runningHeadgate(store, { HEADGATE_SQL_TIMEOUT: '1s' });
+  const store = testDatabases[0]!;
+  const on = runningHeadgate(store);
+  const off = runningHeadgate(store, { HEADGATE_ANALYTICS: 'off' });
+  const hurried = runningHeadgate(store, { HEADGATE_SQL_TIMEOUT: '1s' });
+  /** The folder of `on`. */
+  const folder = (): string => join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics');
 
-    test('has its folder beside the database', async () => {
-      const api = await on.newApi();
-      await query(api, 'SELECT 1');
-      assert.ok(existsSync(join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics')));
+  test('a query that is not valid is refused with the place of the error', async () => {
+    const api = await on.newApi();
+    const sql = 'SELECT nam FROM shops';
+    const { status, error, message, position } = await refused(api, { sql });
+    assert.deepEqual({ status, error }, { status: 400, error: 'Bad Request' });
+    assert.match(message, /"nam"/);
+    assert.equal(position, sql.indexOf('nam'));
+    assert.match((await refused(api, { sql: 'SELECT * FROM shop' })).message, /shops/);
+    assert.match(
+      (await refused(api, { sql: "SELECT * FROM read_text('/etc/passwd')" })).message,
+      /read_text/,
+    );
+    for (const body of [
+      {},
+      [],
+      { sql: 1 },
+      { sql: '' },
+      { sql: 'SELECT 1', parms: [] },
+      { sql: 'SELECT ?', params: {} },
+      { sql: 'SELECT ?', params: ['\ud800'] },
+    ]) {
+      assert.equal((await refused(api, body)).status, 400, JSON.stringify(body));
+    }
+    const infinite = await api.request('/v1/sql', { body: '{"sql": "SELECT ?", "params": [1e999]}' });
+    assert.equal(infinite.status, 400, infinite.text);
+    assert.match((await refused(api, { sql: 'SELECT 1', parms: [] })).message, /did you mean params/);
+    assert.match(
+      (await refused(api, { query: 'SELECT 1' })).message,
+      /^The field "query" is not known; the body takes sql and params\.$/,
+    );
+  });
+
+  test('a key without the scope is refused', async () => {
+    const { key } = await on.headgate.newKey('reader', ['data:read']);
+    const { status, message } = await refused(apiOf(on.headgate.url, key), { sql: 'SELECT 1' });
+    assert.equal(status, 403);
+    assert.match(message, /analytics:read/);
+  });
+
+  test('a format that there is not is refused, with those that there are', async () => {
+    const api = await on.newApi();
+    const headers = { Accept: 'application/parquet' };
+    const { status, body } = await api.request('/v1/sql', { headers, body: { sql: 'SELECT 1' } });
+    assert.deepEqual([status, body.error], [406, 'Not Acceptable']);
+    assert.match(body.message, /application\/vnd\.apache\.parquet/);
+  });
+
+  test('a result is sent as CSV, NDJSON or Parquet if the client accepts it', async () => {
+    const api = await on.newApi();
+    await api.upload('tags', [leastRecord('tags', { name: 'a, "b"' })]);
+    const { key } = await on.headgate.newKey();
+    const send = async (accept: string): Promise<{ type: string; bytes: Buffer }> => {
+      const response = await fetch(`${on.headgate.url}/v1/sql`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', Accept: accept },
+        body: JSON.stringify({ sql: 'SELECT 1 AS one, \'a, "b"\' AS text' }),
+      });
+      assert.equal(response.status, 200);
+      const { seq, complete } = JSON.parse(response.headers.get('headgate-as-of')!) as SqlBody['as_of'];
+      assert.deepEqual({ seq, complete }, { seq: 0, complete: true });
+      return {
+        type: response.headers.get('content-type')!,
+        bytes: Buffer.from(await response.arrayBuffer()),
+      };
+    };
+    const csv = await send('text/csv');
+    assert.match(csv.type, /^text\/csv/);
+    assert.equal(csv.bytes.toString(), 'one,text\n1,"a, ""b"""\n');
+    const ndjson = await send('application/x-ndjson');
+    assert.deepEqual(JSON.parse(ndjson.bytes.toString()), { one: 1, text: 'a, "b"' });
+    const parquet = await send('application/vnd.apache.parquet');
+    assert.equal(parquet.type, 'application/vnd.apache.parquet');
+    assert.equal(parquet.bytes.subarray(0, 4).toString(), 'PAR1');
+  });
+
+  test('a JSON response has a limited number of rows, the other formats have none', async () => {
+    const api = await on.newApi();
+    const sql = 'SELECT range FROM range(12345)';
+    const { rows, row_count, truncated } = await query(api, sql);
+    assert.deepEqual([rows.length, row_count, truncated], [10_000, 10_000, true]);
+    const numbers = Array.from({ length: 12_345 }, (_, n) => n);
+    const linesOf = async (accept: string): Promise<string[]> =>
+      (await api.request('/v1/sql', { body: { sql }, headers: { accept } })).text.trimEnd().split(/\r?\n/);
+    assert.deepEqual(await linesOf('text/csv'), ['range', ...numbers.map(String)]);
+    assert.deepEqual(
+      await linesOf('application/x-ndjson'),
+      numbers.map((range) => JSON.stringify({ range })),
+    );
+  });
+
+  test('a client that leaves ends its query', async () => {
+    const { key } = await on.headgate.newKey();
+    const api = apiOf(on.headgate.url, key);
+    await query(api, 'SELECT 1');
+    const startedAtMs = performance.now();
+    const connections = await Promise.all(Array.from({ length: 4 }, () => connectRaw(on.headgate.url)));
+    for (const connection of connections) {
+      connection.send({
+        method: 'POST',
+        path: '/v1/sql',
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ sql: ENDLESS }),
+      });
+    }
+    let waiting = Promise.resolve<SqlBody | null>(null);
+    await waitUntil('the four queries run and a fifth one waits', async () => {
+      waiting = query(api, 'SELECT 1');
+      return (await Promise.race([waiting, sleep(1000, null)])) === null;
     });
+    for (const connection of connections) connection.destroy();
+    assert.deepEqual((await waiting)?.rows, [[1]]);
+    // Otherwise the queries may have ended because they took too long.
+    assert.ok(performance.now() - startedAtMs < LONGEST_QUERY_MS);
+  });
 
-    test('says at once why it cannot start, without the paths of the server', async () => {
-      const { database, remove } = await store.newDatabase();
-      const file = join(dirname(database.replace('sqlite:', '')), 'file');
-      writeFileSync(file, '');
-      const headgate = await startHeadgate(database, { HEADGATE_ANALYTICS_DIR: join(file, 'analytics') });
-      try {
-        const api = apiOf(headgate.url, (await headgate.newKey()).key);
+  test('a damaged copy is made again, and never gives a wrong result', async () => {
+    const { key, org_id } = await on.headgate.newKey();
+    const api = apiOf(on.headgate.url, key);
+    await api.upload(
+      'tags',
+      Array.from({ length: 3000 }, (_, n) => leastRecord('tags', { name: `Tag ${n}` })),
+    );
+    const sql = 'SELECT count(*), count(DISTINCT name), min(length(name)) FROM tags';
+    assert.deepEqual((await query(api, sql)).rows, [[3000, 3000, 5]]);
+    const [analytics] = await childrenOf(on.headgate.process.pid!);
+    process.kill(analytics!, 'SIGKILL');
+    await waitUntil('it has ended', async () => !isRunning(analytics!));
+    const path = join(folder(), `${org_id}.duckdb`);
+    const bytes = readFileSync(path);
+    for (let at = 3 * 4096; at < bytes.length; at += 997) bytes[at] = bytes[at]! ^ 0xff;
+    writeFileSync(path, bytes);
+    rmSync(`${path}.wal`, { force: true });
+    await waitUntil('queries run again', async () => {
+      const { status, body } = await api.request<SqlBody>('/v1/sql', { body: { sql } });
+      if (status === 200) assert.deepEqual(body.rows, [[3000, 3000, 5]]);
+      return status === 200;
+    });
+  });
+
+  test('has its folder beside the database', async () => {
+    const api = await on.newApi();
+    await query(api, 'SELECT 1');
+    assert.ok(existsSync(folder()));
+  });
+
+  test('says at once why it cannot start, without the paths of the server', async () => {
+    const { database, remove } = await store.newDatabase();
+    const file = join(dirname(database.replace('sqlite:', '')), 'file');
+    writeFileSync(file, '');
+    const headgate = await startHeadgate(database, { HEADGATE_ANALYTICS_DIR: join(file, 'analytics') });
+    try {
+      const api = apiOf(headgate.url, (await headgate.newKey()).key);
+      const startedAtMs = performance.now();
+      const { status, message } = await refused(api, { sql: 'SELECT 1' });
+      assert.ok(performance.now() - startedAtMs < 5000);
+      assert.equal(status, 503);
+      assert.match(message, /ENOTDIR.*HEADGATE_ANALYTICS_DIR/);
+      assert.doesNotMatch(message, /tmp/);
+      rmSync(file);
+      mkdirSync(join(file, 'analytics'), { recursive: true });
+      // It cannot be opened as a lock.
+      mkdirSync(
+        `${socketPath({ database: database.replace('sqlite:', ''), folder: join(file, 'analytics') })}.lock`,
+      );
+      assert.match((await refused(api, { sql: 'SELECT 1' })).message, /unable to open database file/);
+    } finally {
+      await headgate.kill();
+      await remove();
+    }
+  });
+
+  test('says at once that DuckDB cannot be loaded, and does not log it for every query', async () => {
+    const { database, remove } = await store.newDatabase();
+    const headgate = await startHeadgate(database, { NODE_OPTIONS: '--no-addons' });
+    try {
+      const api = apiOf(headgate.url, (await headgate.newKey()).key);
+      for (let n = 0; n < 20; n++) {
         const startedAtMs = performance.now();
         const { status, message } = await refused(api, { sql: 'SELECT 1' });
-        assert.ok(performance.now() - startedAtMs < 5000);
+        assert.ok(performance.now() - startedAtMs < 3000);
         assert.equal(status, 503);
-        assert.match(message, /ENOTDIR.*HEADGATE_ANALYTICS_DIR/);
-        assert.doesNotMatch(message, /tmp/);
-        rmSync(file);
-        mkdirSync(join(file, 'analytics'), { recursive: true });
-        // It cannot be opened as a lock.
-        mkdirSync(
-          `${socketPath({ database: database.replace('sqlite:', ''), folder: join(file, 'analytics') })}.lock`,
-        );
-        assert.match((await refused(api, { sql: 'SELECT 1' })).message, /unable to open database file/);
-      } finally {
-        await headgate.kill();
-        await remove();
+        assert.equal(message, 'Analytics is not available: DuckDB cannot be loaded');
       }
-    });
+      const logged = headgate.output().match(/"message":"analytics: .*?"/g);
+      assert.ok(logged !== null && logged.length <= 6, logged?.join('\n'));
+      assert.match(logged[0]!, /Cannot load native addon/);
+    } finally {
+      await headgate.kill();
+      await remove();
+    }
+  });
 
-    test('says at once that DuckDB cannot be loaded, and does not log it for every query', async () => {
-      const { database, remove } = await store.newDatabase();
-      const headgate = await startHeadgate(database, { NODE_OPTIONS: '--no-addons' });
-      try {
-        const api = apiOf(headgate.url, (await headgate.newKey()).key);
-        for (let n = 0; n < 20; n++) {
-          const startedAtMs = performance.now();
-          const { status, message } = await refused(api, { sql: 'SELECT 1' });
-          assert.ok(performance.now() - startedAtMs < 3000);
-          assert.equal(status, 503);
-          assert.equal(message, 'Analytics is not available: DuckDB cannot be loaded');
-        }
-        const logged = headgate.output().match(/"message":"analytics: .*?"/g);
-        assert.ok(logged !== null && logged.length <= 6, logged?.join('\n'));
-        assert.match(logged[0]!, /Cannot load native addon/);
-      } finally {
-        await headgate.kill();
-        await remove();
-      }
-    });
+  test('can be switched off', async () => {
+    const { status, message } = await refused(await off.newApi(), { sql: 'SELECT 1' });
+    assert.equal(status, 404);
+    assert.match(message, /HEADGATE_ANALYTICS/);
+  });
 
-    test('can be switched off', async () => {
-      const { status, message } = await refused(await off.newApi(), { sql: 'SELECT 1' });
-      assert.equal(status, 404);
-      assert.match(message, /HEADGATE_ANALYTICS/);
-    });
+  test('a query that takes too long ends with an error, and others run on', async () => {
+    const api = await hurried.newApi();
+    await query(api, 'SELECT 1');
+    const slow = refused(api, { sql: ENDLESS });
+    assert.deepEqual((await query(api, 'SELECT 1')).rows, [[1]]);
+    const { status, message } = await slow;
+    assert.equal(status, 400);
+    assert.match(message, /1 s/);
+  });
 
-    test('a query that takes too long ends with an error, and others run on', async () => {
-      const api = await hurried.newApi();
-      await query(api, 'SELECT 1');
-      const slow = refused(api, { sql: ENDLESS });
-      assert.deepEqual((await query(api, 'SELECT 1')).rows, [[1]]);
-      const { status, message } = await slow;
-      assert.equal(status, 400);
-      assert.match(message, /1 s/);
-    });
-
-    test('clients of four organisations that do not read their results do not keep a fifth waiting', async () => {
-      const over = new AbortController();
-      const unread = Array.from({ length: 4 }, async () => {
-        const { key } = await on.headgate.newKey();
-        const headers = { Authorization: `Bearer ${key}`, Accept: 'application/x-ndjson' };
-        const body = JSON.stringify({ sql: 'SELECT range, md5(range::VARCHAR) FROM range(100000000)' });
-        const { status } = await fetch(`${on.headgate.url}/v1/sql`, {
-          method: 'POST',
-          headers: { ...headers, 'Content-Type': 'application/json' },
-          body,
-          signal: over.signal,
-        });
-        assert.equal(status, 200);
+  test('clients of four organisations that do not read their results do not keep a fifth waiting', async () => {
+    const over = new AbortController();
+    const unread = Array.from({ length: 4 }, async () => {
+      const { key } = await on.headgate.newKey();
+      const headers = { Authorization: `Bearer ${key}`, Accept: 'application/x-ndjson' };
+      const body = JSON.stringify({ sql: 'SELECT range, md5(range::VARCHAR) FROM range(100000000)' });
+      const { status } = await fetch(`${on.headgate.url}/v1/sql`, {
+        method: 'POST',
+        headers: { ...headers, 'Content-Type': 'application/json' },
+        body,
+        signal: over.signal,
       });
-      await Promise.all(unread);
-      const api = await on.newApi();
-      const startedAtMs = performance.now();
-      await query(api, 'SELECT 1');
-      const tookMs = performance.now() - startedAtMs;
-      over.abort();
-      // Without the limit for slow clients, it waits as long as a query may take, which is 30 s.
-      assert.ok(tookMs < 15_000, `it waited for ${tookMs} ms`);
+      assert.equal(status, 200);
     });
+    await Promise.all(unread);
+    const api = await on.newApi();
+    const startedAtMs = performance.now();
+    await query(api, 'SELECT 1');
+    const tookMs = performance.now() - startedAtMs;
+    over.abort();
+    // Without the limit for slow clients, it waits as long as a query may take, which is 30 s.
+    assert.ok(tookMs < 15_000, `it waited for ${tookMs} ms`);
+  });
 
-    test('the condition of a segment is checked only when one of four queries has ended', async () => {
-      const api = await hurried.newApi();
-      await query(api, 'SELECT 1');
-      const ended: string[] = [];
-      const queries = Array.from({ length: 4 }, () =>
-        refused(api, { sql: ENDLESS }).then(() => ended.push('query')),
-      );
-      await sleep(500);
-      const preview = await api.request('/v1/segments/preview', { body: { condition: { wrong: 1 } } });
-      assert.equal(preview.status, 400);
-      assert.notEqual(ended.length, 0);
-      await Promise.all(queries);
-    });
+  test('the condition of a segment is checked only when one of four queries has ended', async () => {
+    const api = await hurried.newApi();
+    await query(api, 'SELECT 1');
+    const ended: string[] = [];
+    const queries = Array.from({ length: 4 }, () =>
+      refused(api, { sql: ENDLESS }).then(() => ended.push('query')),
+    );
+    await sleep(500);
+    const preview = await api.request('/v1/segments/preview', { body: { condition: { wrong: 1 } } });
+    assert.equal(preview.status, 400);
+    assert.notEqual(ended.length, 0);
+    await Promise.all(queries);
+  });
 
-    test('a query that DuckDB does not stop ends with the process, and others run in a new one', async () => {
-      const [api, other] = [await hurried.newApi(), await hurried.newApi()];
-      await query(other, 'SELECT 1');
-      const [analytics] = await childrenOf(hurried.headgate.process.pid!);
-      const { status, message } = await refused(api, UNSTOPPABLE);
-      assert.equal(status, 400);
-      assert.match(message, /1 s/);
-      await waitUntil('it has ended', async () => !isRunning(analytics!));
-      assert.deepEqual((await query(other, 'SELECT 1')).rows, [[1]]);
-    });
+  test('a query that DuckDB does not stop ends with the process, and others run in a new one', async () => {
+    const [api, other] = [await hurried.newApi(), await hurried.newApi()];
+    await query(other, 'SELECT 1');
+    const [analytics] = await childrenOf(hurried.headgate.process.pid!);
+    const { status, message } = await refused(api, UNSTOPPABLE);
+    assert.equal(status, 400);
+    assert.match(message, /1 s/);
+    await waitUntil('it has ended', async () => !isRunning(analytics!));
+    assert.deepEqual((await query(other, 'SELECT 1')).rows, [[1]]);
+  });
 
-    test('a query that has not begun to answer runs again if the process ends', async () => {
-      const api = await on.newApi();
+  test('a query that has not begun to answer runs again if the process ends', async () => {
+    const api = await on.newApi();
+    await query(api, 'SELECT 1');
+    const [analytics] = await childrenOf(on.headgate.process.pid!);
+    const ROWS = times(200_000_000, 80_000_000);
+    const running = query(api, `SELECT count(*) FROM range(${ROWS}) WHERE sqrt(range) > 3`);
+    setTimeout(() => process.kill(analytics!, 'SIGKILL'), 300);
+    assert.deepEqual((await running).rows, [[ROWS - 10]]);
+    assert.equal(isRunning(analytics!), false);
+  });
+
+  test('the folder may be deleted while the process runs', async () => {
+    const api = await on.newApi();
+    for (let n = 1; n <= 2; n++) {
+      await api.upload('tags', [leastRecord('tags')]);
+      assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[n]]);
+      const [analytics] = await childrenOf(on.headgate.process.pid!);
+      rmSync(folder(), { recursive: true });
+      assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[n]]);
+      await waitUntil('the process without a folder has ended', async () => !isRunning(analytics!));
+    }
+  });
+
+  test('the folders for temporary files and exports may be deleted while the process runs', async () => {
+    const api = await on.newApi();
+    for (const suffix of ['.exports', '.temporary']) {
       await query(api, 'SELECT 1');
       const [analytics] = await childrenOf(on.headgate.process.pid!);
-      const running = query(api, 'SELECT count(*) FROM range(200000000) WHERE sqrt(range) > 3');
-      setTimeout(() => process.kill(analytics!, 'SIGKILL'), 300);
-      assert.deepEqual((await running).rows, [[199_999_990]]);
-      assert.equal(isRunning(analytics!), false);
-    });
+      const [deleted] = readdirSync(folder()).filter((name) => name.endsWith(suffix));
+      rmSync(join(folder(), deleted!), { recursive: true });
+      await waitUntil('the process has ended', async () => !isRunning(analytics!));
+      const headers = { accept: 'application/vnd.apache.parquet' };
+      const { status, text } = await api.request('/v1/sql', { body: { sql: 'SELECT 1' }, headers });
+      assert.equal(status, 200, text);
+    }
+  });
 
-    test('the folder may be deleted while the process runs', async () => {
-      const api = await on.newApi();
-      const folder = join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics');
-      for (let n = 1; n <= 2; n++) {
-        await api.upload('tags', [leastRecord('tags')]);
-        assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[n]]);
-        const [analytics] = await childrenOf(on.headgate.process.pid!);
-        rmSync(folder, { recursive: true });
-        assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[n]]);
-        await waitUntil('the process without a folder has ended', async () => !isRunning(analytics!));
-      }
-    });
-
-    test('the folders for temporary files and exports may be deleted while the process runs', async () => {
-      const api = await on.newApi();
-      const folder = join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics');
-      for (const suffix of ['.exports', '.temporary']) {
-        await query(api, 'SELECT 1');
-        const [analytics] = await childrenOf(on.headgate.process.pid!);
-        const [deleted] = readdirSync(folder).filter((name) => name.endsWith(suffix));
-        rmSync(join(folder, deleted!), { recursive: true });
-        await waitUntil('the process has ended', async () => !isRunning(analytics!));
-        const headers = { accept: 'application/vnd.apache.parquet' };
-        const { status, text } = await api.request('/v1/sql', { body: { sql: 'SELECT 1' }, headers });
-        assert.equal(status, 200, text);
-      }
-    });
-
-    test('a copy that is cut off while it is open is made again', async () => {
-      const { key, org_id } = await on.headgate.newKey();
-      const api = apiOf(on.headgate.url, key);
-      const tags = Array.from({ length: 5000 }, () => leastRecord('tags', { name: randomUUID() }));
-      await api.upload('tags', tags);
-      const sql = 'SELECT count(DISTINCT name) FROM tags';
-      assert.deepEqual((await query(api, sql)).rows, [[5000]]);
-      // The next process has read nothing of the file yet.
-      const [analytics] = await childrenOf(on.headgate.process.pid!);
-      process.kill(analytics!, 'SIGTERM');
-      await waitUntil('it has ended', async () => !isRunning(analytics!));
-      await query(api, 'SELECT 1');
-      const folder = join(dirname(on.headgate.database.replace('sqlite:', '')), 'analytics');
-      truncateSync(join(folder, `${org_id}.duckdb`), 3 * 4096);
-      const damaged = await api.request<RefusalBody>('/v1/sql', { body: { sql } });
-      assert.equal(damaged.status, 503, damaged.text);
-      assert.match(damaged.body.message, /was damaged and is made again/);
-      assert.deepEqual((await query(api, sql)).rows, [[5000]]);
-    });
+  test('a copy that is cut off while it is open is made again', async () => {
+    const { key, org_id } = await on.headgate.newKey();
+    const api = apiOf(on.headgate.url, key);
+    const tags = Array.from({ length: 5000 }, () => leastRecord('tags', { name: randomUUID() }));
+    await api.upload('tags', tags);
+    const sql = 'SELECT count(DISTINCT name) FROM tags';
+    assert.deepEqual((await query(api, sql)).rows, [[5000]]);
+    // The next process has read nothing of the file yet.
+    const [analytics] = await childrenOf(on.headgate.process.pid!);
+    process.kill(analytics!, 'SIGTERM');
+    await waitUntil('it has ended', async () => !isRunning(analytics!));
+    await query(api, 'SELECT 1');
+    truncateSync(join(folder(), `${org_id}.duckdb`), 3 * 4096);
+    const damaged = await api.request<RefusalBody>('/v1/sql', { body: { sql } });
+    assert.equal(damaged.status, 503, damaged.text);
+    assert.match(damaged.body.message, /was damaged and is made again/);
+    assert.deepEqual((await query(api, sql)).rows, [[5000]]);
   });
 });
