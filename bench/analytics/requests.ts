@@ -1,6 +1,8 @@
 // The requests of the analytics measurements, and the analytics process of a server.
 
 import { readdir, readFile } from 'node:fs/promises';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import type { RunningHeadgate } from '../contenders/headgate.ts';
 
 export interface SqlResult {
@@ -9,9 +11,9 @@ export interface SqlResult {
 }
 
 export async function runSql({ headgate, key }: RunningHeadgate, sql: string): Promise<SqlResult> {
-  const response = await post(headgate.url, key, '/v1/sql', { sql });
-  if (!response.ok) throw new Error(`the query failed: ${await response.text()}`);
-  return (await response.json()) as SqlResult;
+  const { status, body } = await post(headgate.url, key, '/v1/sql', { sql });
+  if (status !== 200) throw new Error(`the query failed: ${body}`);
+  return JSON.parse(body) as SqlResult;
 }
 
 /** Returns the number of members, or null if the server does not have this endpoint. */
@@ -19,15 +21,29 @@ export async function previewSegment(
   { headgate, key }: RunningHeadgate,
   condition: object,
 ): Promise<number | null> {
-  const response = await post(headgate.url, key, '/v1/segments/preview', { condition });
-  if (response.status === 404) return null;
-  if (!response.ok) throw new Error(`the preview failed: ${await response.text()}`);
-  return ((await response.json()) as { count: number }).count;
+  const { status, body } = await post(headgate.url, key, '/v1/segments/preview', { condition });
+  if (status === 404) return null;
+  if (status !== 200) throw new Error(`the preview failed: ${body}`);
+  return (JSON.parse(body) as { count: number }).count;
 }
 
-function post(url: string, key: string, path: string, body: object): Promise<Response> {
+const agent = new Agent({ keepAlive: true });
+
+interface Reply {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Uses `node:http`, because `fetch` takes up to 2 ms longer, which would count as time of the server. */
+function post(url: string, key: string, path: string, body: object): Promise<Reply> {
+  const { promise, resolve, reject } = Promise.withResolvers<Reply>();
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
-  return fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  const read = async (response: IncomingMessage): Promise<void> =>
+    resolve({ status: response.statusCode!, body: await text(response) });
+  request(`${url}${path}`, { method: 'POST', headers, agent }, (response) => read(response).catch(reject))
+    .on('error', reject)
+    .end(JSON.stringify(body));
+  return promise;
 }
 
 /** Returns the time that `work` takes on average. */

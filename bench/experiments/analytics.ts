@@ -40,7 +40,9 @@ const heavySql = `SELECT t.shop_id, count(*), sum(t.amount), count(DISTINCT i.it
 const HEAVY_QUERIES = 4;
 const REPEATED = 5;
 /** One query takes 30 ms, so a few would only show the noise. */
-const REPEATED_QUERIES = 25;
+const REPEATED_QUERIES = 100;
+/** A round takes only six seconds, and the ratio of a single one varies by a tenth. */
+const QUERY_ROUNDS = 8;
 /** Node compiles more of the code of a query for the first few seconds, during which it takes a tenth longer. */
 const WARM_UP_QUERIES = 200;
 /** SQLite gets as much memory for its pages as DuckDB has for a replica. */
@@ -124,7 +126,7 @@ async function replicaBuilt(database: BenchDatabase, { plan, say }: Bench): Prom
 
 async function queries(running: RunningHeadgate, bare: BareDuckdb, { plan, say }: Bench): Promise<Findings> {
   const series = await inRounds(
-    plan.rounds,
+    QUERY_ROUNDS,
     [
       repeated('bare DuckDB', () => bare.rows({ sql: groupBySql, params: [] }), REPEATED_QUERIES),
       repeated('POST /v1/sql', () => runSql(running, groupBySql), REPEATED_QUERIES),
