@@ -29,10 +29,10 @@ import fc from 'fast-check';
 import { openStore } from '../store/open-store.ts';
 import type { OrganisationNumber, Row } from '../store/rows.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
-import { type TestDatabases, testDatabases } from '../store/test-databases.ts';
+import { isTriedInFull, type TestDatabases, testDatabases } from '../store/test-databases.ts';
 import { everyInteraction, everyRecord } from '../store/test-lists.ts';
 import { anyRow, interactionRow, recordRow } from '../store/test-rows.ts';
-import { isThorough, times } from '../store/test-thoroughness.ts';
+import { times } from '../store/test-thoroughness.ts';
 import { type AsOf, Replica, type Wanted } from './replica.ts';
 import { recordTables } from './replica-tables.ts';
 import type { ReplicaOrder } from './test-replica-process.ts';
@@ -332,7 +332,7 @@ for (const databases of testDatabases) {
     });
 
     // What follows is about the file of the replica and its use. It does not depend on the store.
-    if (databases !== testDatabases[0] && !isThorough) return;
+    if (!isTriedInFull(databases)) return;
 
     const damages: Readonly<Record<string, (path: string) => void>> = {
       'is deleted': (path) => rmSync(path),

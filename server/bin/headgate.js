@@ -5,8 +5,8 @@
 // The first line sets what can only be set when Node starts:
 // - V8's space for new objects has 8 MB. With the default of 1 MB, the serving thread takes a tenth longer for every
 //   interaction. A space that may grow takes tens of megabytes more than Headgate needs.
-// - glibc returns blocks of 4 MiB or more to the system when they are freed. By default it learns from the first large
-//   bodies to keep them, and after many of them the server holds 200 MB that it does not use.
+// - glibc returns freed blocks of 4 MiB or more to the system. By default it keeps them once it has seen a few, and after
+//   many large bodies the server holds 200 MB that it does not use.
 
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { testClusters } from './postgres/test-cluster.ts';
 import { testServer } from './postgres/test-server.ts';
+import { isThorough } from './test-thoroughness.ts';
 
 export interface TestDatabases {
   readonly name: string;
@@ -78,6 +79,11 @@ export const testDatabases: readonly TestDatabases[] = [
     },
   })),
 ];
+
+/** Whether tests of what does not depend on the database run on this one: the first, or in a thorough run each. */
+export function isTriedInFull(databases: TestDatabases): boolean {
+  return isThorough || databases === testDatabases[0];
+}
 
 async function holdAnswersTable(database: string): Promise<() => Promise<void>> {
   const client = new pg.Client(database);

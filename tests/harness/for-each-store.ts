@@ -1,8 +1,7 @@
 // Runs a suite once for every kind of database that Headgate supports.
 
 import { describe } from 'node:test';
-import { type TestDatabases, testDatabases } from '../../server/store/test-databases.ts';
-import { isThorough } from '../../server/store/test-thoroughness.ts';
+import { isTriedInFull, type TestDatabases, testDatabases } from '../../server/store/test-databases.ts';
 
 export type TestStore = TestDatabases;
 
@@ -10,12 +9,12 @@ export function forEachStore(suite: (store: TestStore) => void): void {
   for (const store of testDatabases) describe(`on ${store.name}`, () => suite(store));
 }
 
-/** For tests of what does not depend on the database. Thorough runs try it on every store, others on the first one. */
+/** For tests of what does not depend on the database. */
 export function describeOnceOn(
   store: TestStore,
   what: string,
   suite: () => void,
   options: { readonly concurrency?: boolean } = {},
 ): void {
-  if (isThorough || store === testDatabases[0]) describe(what, options, suite);
+  if (isTriedInFull(store)) describe(what, options, suite);
 }

@@ -359,7 +359,7 @@ interface InteractionGroup extends EntryOrigin {
 
 export type LedgerWriter = ReturnType<typeof createLedgerWriter>;
 
-/** What the current transaction has added to the counters of a ledger. */
+/** The number of a ledger's last entry, and how many ids the current transaction has added. */
 interface Counter {
   lastSeq: number;
   addedIds: number;
