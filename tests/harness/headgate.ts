@@ -45,7 +45,7 @@ export interface Headgate {
   newKey(name?: string, scopes?: readonly string[]): Promise<IssuedKey>;
   /** Issues another key, with the given scopes, to an organisation. */
   anotherKey(orgId: string, scopes: readonly string[]): Promise<IssuedKey>;
-  /** Sends SIGTERM and resolves to the exit code. */
+  /** Sends SIGTERM and resolves to the exit code once the output is complete. */
   stop(): Promise<number | null>;
   /** Sends SIGKILL, which leaves no time to finish anything. */
   kill(): Promise<void>;
@@ -93,6 +93,7 @@ export async function startHeadgate(
   child.stdout!.on('data', listen);
   child.stderr?.on('data', listen);
   const exited = once(child, 'exit');
+  const closed = once(child, 'close');
   void exited.then(([code]) => started.reject(new Error(`headgate ended with ${code} at start: ${output}`)));
   const timer = setTimeout(() => {
     started.reject(new Error(`headgate did not start: ${output}`));
@@ -116,7 +117,11 @@ export async function startHeadgate(
     newKey: (name = `organisation ${process.pid}-${++organisations}`, scopes = []) =>
       newKeyIn(database, name, scopes),
     anotherKey: (orgId, scopes) => anotherKeyIn(database, orgId, scopes),
-    stop: () => end('SIGTERM'),
+    async stop() {
+      const code = await end('SIGTERM');
+      await closed;
+      return code;
+    },
     async kill() {
       await end('SIGKILL');
     },
