@@ -32,7 +32,8 @@ RUN ln -s /app/server/bin/headgate.js /usr/local/bin/headgate && install -d -o 1
 ENV NODE_ENV=production \
     HEADGATE_HOST=0.0.0.0 \
     HEADGATE_PORT=8080 \
-    HEADGATE_DATABASE=sqlite:/data/headgate.db
+    HEADGATE_DATABASE=sqlite:/data/headgate.db \
+    HEADGATE_ANALYTICS_DIR=/data/analytics
 USER 10001:10001
 VOLUME /data
 EXPOSE 8080

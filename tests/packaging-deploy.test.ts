@@ -72,6 +72,8 @@ describe('Dockerfile', () => {
     const environment = environmentOf(image);
     const settings = settingsOf({ ...environment, HEADGATE_BEHIND_PROXY: 'true' });
     assert.equal(settings.database, 'sqlite:/data/headgate.db');
+    // With PostgreSQL, the copies for queries would otherwise be in a folder that only root may write to.
+    assert.equal(settings.analyticsDir, '/data/analytics');
     assert.equal(only(image, 'EXPOSE'), String(settings.port));
     assert.equal(only(image, 'STOPSIGNAL'), 'SIGTERM');
   });
@@ -308,6 +310,8 @@ describe('the manifest for Kubernetes', () => {
     readonly startupProbe: Probe;
     readonly livenessProbe: Probe;
     readonly readinessProbe: Probe;
+    readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+    readonly resources: { readonly limits: { readonly memory: string } };
     readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
     readonly securityContext: Readonly<Record<string, unknown>>;
   }
@@ -357,6 +361,15 @@ describe('the manifest for Kubernetes', () => {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     });
+  });
+
+  test('a pod can write to the volume of the image, and has enough memory for uploads and queries', () => {
+    const volume = only(image, 'VOLUME');
+    const mount = container.volumeMounts.find(({ mountPath }) => mountPath === volume)!;
+    assert.deepEqual(template.spec.volumes, [{ name: mount.name, emptyDir: {} }]);
+    assert.equal(template.spec.securityContext.fsGroup, template.spec.securityContext.runAsGroup);
+    const limitGib = Number(/^(\d+)Gi$/.exec(container.resources.limits.memory)![1]);
+    assert.equal(limitGib, 2 + defaults.analyticsMemoryBytes / 1024 ** 3);
   });
 
   test('an update removes no pod before another is ready, and lets each finish its requests', () => {
