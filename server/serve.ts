@@ -146,6 +146,7 @@ export async function startServer(
     followers,
     analytics,
     sqlLimits: settings,
+    maxConnections: settings.maxConnections,
     stallTimeoutMs: settings.stallTimeoutMs,
     maxBodyBytes,
     limits: settings,

@@ -215,6 +215,13 @@ const ofServer = {
     'The most bytes of request bodies and large responses that each process keeps in memory. Further requests get a ' +
       '503. One organisation can use at most as much as it leaves free. Never less than HEADGATE_MAX_BODY.',
   ),
+  maxConnections: setting(
+    'HEADGATE_MAX_CONNECTIONS',
+    integer(16, 1_000_000),
+    '5000',
+    'The most connections that each process keeps open. For one more, the IP address with the most loses one: one ' +
+      'without a request, or the one that was not used for the longest time.',
+  ),
   stallTimeoutMs: setting(
     'HEADGATE_STALL_TIMEOUT',
     duration('1s', '1h'),

@@ -29,6 +29,7 @@ export interface AppDependencies {
   /** Null if analytics is switched off. */
   readonly analytics: AnalyticsLink | null;
   readonly sqlLimits: Pick<Settings, 'sqlTimeoutMs' | 'sqlMaxRows'>;
+  readonly maxConnections: number;
   readonly stallTimeoutMs: number;
   readonly maxBodyBytes: number;
   /** The limits that the API description states. */

@@ -17,6 +17,7 @@ import {
   respondToHalfClosed,
 } from './connections/connection-state.ts';
 import { expectsTheUnknown, handleExpectations } from './connections/expect-continue.ts';
+import { limitOpenConnections } from './connections/open-connections.ts';
 import { limitConnections } from './connections/per-connection-limits.ts';
 import { endStalledConnections } from './connections/stalled-connections.ts';
 import { passCrossOrigin } from './cross-origin.ts';
@@ -61,6 +62,8 @@ const HEADERS_TIMEOUT_MS = 20_000;
 /** The time within which a whole request must arrive. It is enough for 32 MiB at 1 Mbit/s. */
 const REQUEST_TIMEOUT_MS = 300_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+/** So that an attack does not fill the log with connections that are closed because there are too many. */
+const CLOSINGS_LOGGED_EVERY_MS = 10_000;
 /**
  * The longest part of a path that the router accepts. The HTTP parser accepts only shorter paths, so the router never
  * refuses a path for its length.
@@ -103,6 +106,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
 
   app.server.maxHeadersCount = MOST_HEADERS;
   respondToHalfClosed(app.server);
+  limitOpenConnections(app.server, service.maxConnections, closingsLog(service));
   const noteUnparsed = limitConnections(app.server, requestOwner(service));
   handleExpectations(app.server);
   app.server.on('connect', (_, socket) => {
@@ -163,6 +167,21 @@ export function buildApp(service: AppDependencies): FastifyInstance {
   });
   app.setErrorHandler((error, request, reply) => refuseAfterError(service, error, request, reply));
   return app;
+}
+
+/** Returns a function that logs from time to time how many connections were closed because too many were open. */
+function closingsLog({ log, maxConnections }: AppDependencies): () => void {
+  const reason = `more than ${maxConnections} connections were open (HEADGATE_MAX_CONNECTIONS)`;
+  let closings = 0;
+  let loggedAtMs = -Infinity;
+  return () => {
+    closings++;
+    const nowMs = performance.now();
+    if (nowMs - loggedAtMs < CLOSINGS_LOGGED_EVERY_MS) return;
+    log('warn', { connections: closings }, `closed connections of the addresses with the most: ${reason}`);
+    closings = 0;
+    loggedAtMs = nowMs;
+  };
 }
 
 function handlersOf(

@@ -18,8 +18,8 @@ import { inTurn } from './work-slots.ts';
 export const memberTypes = [JSON_TYPE, NDJSON_TYPE, CSV_TYPE] as const;
 export const LARGEST_PAGE_MEMBER_CHANGES = 5000;
 const DEFAULT_PAGE_MEMBER_CHANGES = 1000;
-/** How many memberships a step of a stream reads. */
-const STREAMED_AT_ONCE = 2000;
+/** How many memberships a step of a stream reads. Several streams may have a step in the same turn of the event loop. */
+const STREAMED_AT_ONCE = 500;
 
 export function getMembers(service: AppDependencies): Handler {
   return analyticsHandler(service, 'analytics:read', ['limit', 'cursor'], async (request, reply, given) => {

@@ -17,7 +17,7 @@ export class AddressLines<Connection extends Socket> {
   }
 
   add(connection: Connection): void {
-    const address = lineOf(connection.remoteAddress ?? '');
+    const address = networkOf(connection);
     this.#addresses.set(connection, address);
     const line = this.#lines.get(address);
     if (line === undefined) this.#lines.set(address, new Set([connection]));
@@ -51,8 +51,8 @@ export class AddressLines<Connection extends Socket> {
   }
 }
 
-/** Returns the address, or the first half of an IPv6 address, because a client often has all that begin with it. */
-function lineOf(address: string): string {
+/** Returns the client's address, or the first half of an IPv6 address, because a client often has all that begin with it. */
+export function networkOf({ remoteAddress: address = '' }: Socket): string {
   if (address.includes('.')) return address;
   return address.split('::', 1)[0]!.split(':').slice(0, 4).join(':');
 }

@@ -16,12 +16,15 @@ const TURN_MS = 10;
  * many. Otherwise a new connection would wait until all that were opened before it are read.
  */
 const MOST_ACCEPTED_IN_A_ROW = 50;
-/** Of the turns in which a connection was accepted, each of this many reads from one connection. */
-const TURNS_PER_READ = 5;
+/**
+ * While connections are accepted, one connection of an organisation is read for each time of this length. If one was
+ * read in every few turns instead, they would wait long whenever other work makes each turn long.
+ */
+const READ_KNOWN_EVERY_MS = 4;
 /** After a turn that took longer, only one new connection is read: what has arrived on it may take 50 ms to decrypt. */
 const LONG_TURN_MS = 2 * TURN_MS;
-/** How many connections of organisations are read after such a turn. */
-const KNOWN_AFTER_LONG_TURN = 6;
+/** How many connections of organisations are read after such a turn, and the most that are read after one turn. */
+const MOST_KNOWN = 6;
 
 /** Only a connection that was forgotten waits this long. Its timeout is no longer postponed, so that it ends. */
 const LONGEST_WAIT_MS = 60_000;
@@ -75,7 +78,8 @@ export class ReadLimit {
   #isTimeOver = false;
   #hasAccepted = false;
   #acceptedInARow = 0;
-  #turnsWithoutRead = 0;
+  /** When connections of organisations were last read. */
+  #readKnownAtMs = 0;
   #looking: NodeJS.Timeout | undefined;
 
   constructor(server: Server, longestWaitMs = LONGEST_WAIT_MS) {
@@ -186,14 +190,11 @@ export class ReadLimit {
     const isAccepting = this.#hasAccepted && this.#acceptedInARow < MOST_ACCEPTED_IN_A_ROW;
     this.#hasAccepted = false;
     if (!isAccepting) this.#acceptedInARow = 0;
-    const wasLong = performance.now() - this.#turnStartedAtMs > LONG_TURN_MS;
-    // Organisations have their place in many of these turns, too. Otherwise an open connection would wait for fifty
-    // turns for each of the connections of its organisation, even if those have no data.
-    const isDue = ++this.#turnsWithoutRead >= TURNS_PER_READ && this.#waiting.size > 0;
-    if (!isAccepting || wasLong || isDue) this.#turnsWithoutRead = 0;
-    if (wasLong) this.#resumeAfterLongTurn(isAccepting);
-    else if (!isAccepting) this.#resumeFour();
-    else if (isDue) this.#resume(this.#takeKnown());
+    const nowMs = performance.now();
+    const wasLong = nowMs - this.#turnStartedAtMs > LONG_TURN_MS;
+    if (isAccepting) this.#resumeKnown(Math.floor((nowMs - this.#readKnownAtMs) / READ_KNOWN_EVERY_MS));
+    else if (wasLong) this.#resumeAfterLongTurn();
+    else this.#resumeFour();
     if (this.#waiting.size + this.#newWaiting.size + this.#unread.size > 0) this.#beginTurn();
   }
 
@@ -248,9 +249,13 @@ export class ReadLimit {
     for (const newest of [this.#newest, null, null]) this.#resume(this.#takeNew(newest) ?? this.#takeKnown());
   }
 
-  #resumeAfterLongTurn(isAccepting: boolean): void {
-    for (let place = 0; place < KNOWN_AFTER_LONG_TURN; place++) this.#resume(this.#takeKnown());
-    if (!isAccepting) this.#resume(this.#takeNew(null));
+  #resumeAfterLongTurn(): void {
+    this.#resumeKnown(MOST_KNOWN);
+    this.#resume(this.#takeNew(null));
+  }
+
+  #resumeKnown(places: number): void {
+    for (let place = 0; place < Math.min(places, MOST_KNOWN); place++) this.#resume(this.#takeKnown());
   }
 
   #resume(socket: HttpSocket | undefined): void {
@@ -263,6 +268,7 @@ export class ReadLimit {
 
   /** Removes and returns the next connection of an organisation that is still open. */
   #takeKnown(): HttpSocket | undefined {
+    this.#readKnownAtMs = performance.now();
     let socket = this.#waiting.shift();
     while (socket?.destroyed) socket = this.#waiting.shift();
     // Connections that have had no request are not charged. Otherwise an organisation would owe more with each connection
