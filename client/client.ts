@@ -89,6 +89,7 @@ export {
   GoneError,
   HeadgateError,
   RefusedError,
+  ResponseTooLargeError,
   UnauthorizedError,
   UnreachableError,
   UploadInterruptedError,
