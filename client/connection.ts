@@ -68,6 +68,7 @@ export interface ApiCall<Result> extends Control {
 /** A call whose response is passed on as it arrives. */
 export interface StreamCall extends Control {
   readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
   readonly body: Uint8Array<ArrayBuffer>;
   /** The media type of the response. */
   readonly accept: string;

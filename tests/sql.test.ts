@@ -243,6 +243,23 @@ describe('analytics on SQLite', () => {
     assert.equal(parquet.bytes.subarray(0, 4).toString(), 'PAR1');
   });
 
+  test('CSV for a spreadsheet has no formulas, and other formats cannot be asked for it', async () => {
+    const api = await on.newApi();
+    const body = { sql: 'SELECT \'=1+1\' AS "=a", -5 AS n' };
+    const send = (value: string, accept: string) =>
+      api.request(`/v1/sql?spreadsheet_safe=${value}`, { headers: { accept }, body });
+    assert.equal((await send('true', 'text/csv')).text, "'=a,n\n'=1+1,-5\n");
+    assert.equal((await send('false', 'text/csv')).text, '=a,n\n=1+1,-5\n');
+    for (const accept of ['application/json', 'application/x-ndjson', 'application/vnd.apache.parquet']) {
+      const refusal = await send('true', accept);
+      assert.equal(refusal.status, 400);
+      assert.equal(refusal.body.message, 'spreadsheet_safe is for CSV; send the header Accept: text/csv.');
+      assert.equal((await send('false', accept)).status, 200);
+    }
+    const { status, body: refusal } = await send('yes', 'text/csv');
+    assert.deepEqual([status, refusal.message], [400, 'spreadsheet_safe must be true or false, not "yes".']);
+  });
+
   test('a JSON response has a limited number of rows, the other formats have none', async () => {
     const api = await on.newApi();
     const sql = 'SELECT range FROM range(12345)';
