@@ -417,6 +417,32 @@ describe('analytics on SQLite', () => {
     assert.ok(tookMs < 15_000, `it waited for ${tookMs} ms`);
   });
 
+  test('a query whose key is revoked while it waits for a slot does not run', async () => {
+    const { key, key_id: keyId, org_id: orgId } = await on.headgate.newKey();
+    const other = await on.headgate.anotherKey(orgId, []);
+    const over = new AbortController();
+    const unread = Array.from({ length: 4 }, async () => {
+      const { status } = await fetch(`${on.headgate.url}/v1/sql`, {
+        method: 'POST',
+        headers: {
+          Authorization: `Bearer ${other.key}`,
+          'Content-Type': 'application/json',
+          Accept: 'application/x-ndjson',
+        },
+        body: JSON.stringify({ sql: 'SELECT range, md5(range::VARCHAR) FROM range(100000000)' }),
+        signal: over.signal,
+      });
+      assert.equal(status, 200);
+    });
+    await Promise.all(unread);
+    const api = apiOf(on.headgate.url, key);
+    const waiting = refused(api, { sql: 'SELECT 1' });
+    await on.headgate.command('keys', 'revoke', keyId);
+    await waitUntil('the key is revoked', async () => (await api.request('/v1/usage')).status === 401);
+    over.abort();
+    assert.equal((await waiting).status, 401);
+  });
+
   test('the condition of a segment is checked only when one of four queries has ended', async () => {
     const api = await hurried.newApi();
     await query(api, 'SELECT 1');

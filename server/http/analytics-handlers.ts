@@ -34,7 +34,7 @@ interface SentQuery {
 }
 
 export function postSql(service: AppDependencies): Handler {
-  const { sqlSlots, sqlLimits } = service;
+  const { sqlLimits } = service;
   const parameters = ['spreadsheet_safe'] as const;
   return analyticsHandler(service, 'analytics:read', parameters, async (request, reply, given) => {
     const { analytics, query } = given;
@@ -52,12 +52,12 @@ export function postSql(service: AppDependencies): Handler {
     const mostRows = format === 'json' ? sqlLimits.sqlMaxRows : null;
     const timeoutMs = sqlLimits.sqlTimeoutMs;
     const order = { organisation, orgId, ...sent, format, isForSpreadsheet, mostRows, timeoutMs };
-    return passOn(sqlSlots, request, reply, type, (signal) => analytics.sql(order, signal));
+    return passOn(service, request, reply, type, (signal) => analytics.sql(order, signal));
   });
 }
 
 export function getRecommendationReport(service: AppDependencies): Handler {
-  const { sqlSlots, sqlLimits, store } = service;
+  const { sqlLimits, store } = service;
   const parameters = ['from', 'to', 'by', 'holdout'] as const;
   return analyticsHandler(service, 'analytics:read', parameters, async (request, reply, given) => {
     const { analytics, query } = given;
@@ -68,7 +68,7 @@ export function getRecommendationReport(service: AppDependencies): Handler {
     const { organisation, orgId } = request.caller!;
     const { holdout = null } = query;
     const order = { organisation, orgId, ...period, by, holdout, timeoutMs: sqlLimits.sqlTimeoutMs };
-    return passOn(sqlSlots, request, reply, JSON_TYPE, async (signal) => {
+    return passOn(service, request, reply, JSON_TYPE, async (signal) => {
       if (holdout !== null) {
         const { segments } = await store.segments(organisation);
         const names = segments.map(({ name }) => name);
