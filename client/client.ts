@@ -58,7 +58,14 @@ import type {
   SegmentMember,
   SegmentPreview,
 } from './segments.ts';
-import { type SqlFormat, type SqlParam, type SqlResult, type SqlStream, sqlMediaTypes } from './sql.ts';
+import {
+  type SqlFormat,
+  type SqlParam,
+  type SqlResult,
+  type SqlStream,
+  type SqlStreamOptions,
+  sqlMediaTypes,
+} from './sql.ts';
 import { Upload, type UploadLimits, type UploadOptions } from './upload.ts';
 
 export type {
@@ -89,6 +96,7 @@ export {
   GoneError,
   HeadgateError,
   RefusedError,
+  ResponseTooLargeError,
   UnauthorizedError,
   UnreachableError,
   UploadInterruptedError,
@@ -137,7 +145,15 @@ export type {
   SegmentMember,
   SegmentPreview,
 } from './segments.ts';
-export type { AsOf, SqlColumn, SqlFormat, SqlParam, SqlResult, SqlStream } from './sql.ts';
+export type {
+  AsOf,
+  SqlColumn,
+  SqlFormat,
+  SqlParam,
+  SqlResult,
+  SqlStream,
+  SqlStreamOptions,
+} from './sql.ts';
 export type { RejectedRecord, UploadedSlice, UploadOptions, UploadProgress } from './upload.ts';
 
 export interface ClientOptions extends ConnectionOptions {
@@ -386,15 +402,20 @@ export class HeadgateClient {
     sql: string,
     params: readonly SqlParam[],
     format: SqlFormat,
-    options: ReadOptions = {},
+    options: SqlStreamOptions = {},
   ): Promise<SqlStream> {
+    const { spreadsheetSafe = false, ...others } = options;
     if (!Object.hasOwn(sqlMediaTypes, format)) {
       throw new TypeError(
         `format must be one of ${Object.keys(sqlMediaTypes).join(', ')}, not ${shown(format)}`,
       );
     }
+    if (spreadsheetSafe && format !== 'csv') {
+      throw new TypeError(`spreadsheetSafe is for the format csv, not ${shown(format)}`);
+    }
     const accept = sqlMediaTypes[format];
-    const call = { path: 'v1/sql', body: jsonBody({ sql, params }), accept, ...options };
+    const query = spreadsheetSafe ? { spreadsheet_safe: 'true' } : {};
+    const call = { path: 'v1/sql', query, body: jsonBody({ sql, params }), accept, ...others };
     const { headers, stream } = await this.#connection.stream(call);
     return { as_of: readAsOf(headers), stream };
   }

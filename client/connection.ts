@@ -8,6 +8,7 @@ import {
   GoneError,
   type Refusal,
   RefusedError,
+  ResponseTooLargeError,
   UnauthorizedError,
   UnreachableError,
 } from './errors.ts';
@@ -67,6 +68,7 @@ export interface ApiCall<Result> extends Control {
 /** A call whose response is passed on as it arrives. */
 export interface StreamCall extends Control {
   readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
   readonly body: Uint8Array<ArrayBuffer>;
   /** The media type of the response. */
   readonly accept: string;
@@ -93,6 +95,11 @@ export interface Begun {
 /** The version of this package. It is sent in the User-Agent header. */
 export const CLIENT_VERSION = '0.1.0';
 const DEFAULT_TIMEOUT_MS = 120_000;
+/**
+ * The longest response that is kept in memory. The longest ones of Headgate have about 30 MB: those to uploads whose
+ * records are all invalid. Only the JSON result of a query can be longer.
+ */
+const LONGEST_RESPONSE_BYTES = 128 * 1024 * 1024;
 const LONGEST_QUOTE_CHARACTERS = 200;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const errorClasses: Readonly<Record<number, typeof RefusedError>> = {
@@ -203,6 +210,7 @@ export class Connection {
     streamed: string | null,
   ): Promise<Received | Begun | Failure> {
     const { signal, waitMs = 0 } = call;
+    const url = this.#urlOf(call);
     const timeoutMs = Math.min(this.#timeoutMs + waitMs, LONGEST_TIMER_MS);
     if (signal?.aborted) throw new AbortedError(signal.reason);
     const controller = new AbortController();
@@ -219,14 +227,15 @@ export class Connection {
     const fetch = this.#fetch;
     try {
       const response = await fetch(
-        this.#urlOf(call),
+        url,
         this.#requestOf(call, streamed ?? 'application/json', controller.signal),
       );
       isStream = streamed !== null && response.ok && mediaTypeOf(response) === streamed;
       if (isStream) {
         return { headers: response.headers, stream: streamOf(response.body!, signal, stopListening) };
       }
-      return { response, text: await response.text() };
+      const text = await textOf(response);
+      if (text !== null) return { response, text };
     } catch (cause) {
       if (signal?.aborted) throw new AbortedError(signal.reason);
       const reason = isLate ? `no response within ${timeoutMs / 1000} s` : networkReason(cause);
@@ -235,6 +244,9 @@ export class Connection {
       clearTimeout(timer);
       if (!isStream) stopListening();
     }
+    // Closes the connection, because the rest of the response would still arrive.
+    abort();
+    throw new ResponseTooLargeError(url.origin + url.pathname, LONGEST_RESPONSE_BYTES);
   }
 
   #urlOf<Result>({ path, query }: ApiCall<Result>): URL {
@@ -278,6 +290,21 @@ export class Connection {
 function mediaTypeOf({ headers }: Response): string {
   const [type] = (headers.get('Content-Type') ?? '').split(';', 1) as [string];
   return type.trim().toLowerCase();
+}
+
+/** Resolves to the text of the body, or to null, without reading any further, if it is too long. */
+async function textOf({ body }: Response): Promise<string | null> {
+  if (body === null) return '';
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  for (let readBytes = 0; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    readBytes += value.byteLength;
+    if (readBytes > LONGEST_RESPONSE_BYTES) return null;
+    text += decoder.decode(value, { stream: true });
+  }
 }
 
 /** Passes a body on as it is read, with the client's errors instead of those of `fetch`. */

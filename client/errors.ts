@@ -106,6 +106,21 @@ export class BrokenOffError extends HeadgateError {
   }
 }
 
+/**
+ * A response was longer than the client keeps in memory, and was not read to its end. The request is not repeated,
+ * because the next response would be as long.
+ */
+export class ResponseTooLargeError extends HeadgateError {
+  override readonly name = 'ResponseTooLargeError';
+
+  constructor(url: string, mostBytes: number) {
+    super(
+      `${url} responded with more than ${mostBytes / 1024 / 1024} MiB, which the client does not keep in memory; ` +
+        'check that this is the address of Headgate, or request less at once',
+    );
+  }
+}
+
 /** The caller's AbortSignal was aborted; `cause` is the reason of the signal. */
 export class AbortedError extends HeadgateError {
   override readonly name = 'AbortedError';

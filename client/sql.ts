@@ -1,5 +1,7 @@
 // The parameters, formats and results of SQL queries.
 
+import type { ReadOptions } from './connection.ts';
+
 /** A value for a placeholder of a query. */
 export type SqlParam = string | number | boolean | null;
 
@@ -12,6 +14,13 @@ export const sqlMediaTypes: Readonly<Record<SqlFormat, string>> = {
   ndjson: 'application/x-ndjson',
   parquet: 'application/vnd.apache.parquet',
 };
+
+export interface SqlStreamOptions extends ReadOptions {
+  /**
+   * In CSV, puts an apostrophe before texts and names of columns that a spreadsheet would run as formulas. Default: false.
+   */
+  spreadsheetSafe?: boolean | undefined;
+}
 
 export interface SqlColumn {
   readonly name: string;

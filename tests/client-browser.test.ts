@@ -15,7 +15,9 @@ import { promisify } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
 import { testDatabases } from '../server/store/test-databases.ts';
 import { openBrowser } from './harness/browser.ts';
+import { startEndlessServer } from './harness/endless-server.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
+import { waitUntil } from './harness/waiting.ts';
 
 const root = new URL('..', import.meta.url).pathname;
 
@@ -144,5 +146,27 @@ describe('in a browser', { skip }, () => {
       ),
     );
     assert.equal(name, 'UnreachableError');
+  });
+
+  test('a response that never ends is read in part only', async (t) => {
+    const endless = await startEndlessServer('/v1/data/shops/');
+    t.after(() => endless.close());
+    const error = await onPage(stranger.origin, async (page) => {
+      const thrown = await page.evaluate(async (url) => {
+        const path = '/client/client.js';
+        const { HeadgateClient } = (await import(path)) as typeof import('@headgate/client/client.ts');
+        const client = new HeadgateClient({ url, apiKey: 'hg_a_b' });
+        return client.latest().then(
+          () => ({ name: 'none', message: '' }),
+          ({ name, message }: Error) => ({ name, message }),
+        );
+      }, endless.url);
+      // Closing the page would also close the connection.
+      await waitUntil('the connection is closed', () => endless.open() === 0);
+      return thrown;
+    });
+    assert.equal(error.name, 'ResponseTooLargeError');
+    assert.match(error.message, /\/v1\/changes responded with more than 128 MiB/);
+    assert.equal(endless.begun.length, 1);
   });
 });

@@ -107,6 +107,31 @@ describe('headgate sql', () => {
     assert.equal(all.out.split('\n').length, 10_002);
   });
 
+  test('marks the formulas in CSV that is meant for a spreadsheet', async (t) => {
+    const { sql, folder } = await newSetting(t);
+    const query = 'SELECT \'=1+1\' AS "-a", -5 AS n';
+    const marked = "'-a,n\n'=1+1,-5\n";
+    const plain = await sql(query, '--format', 'csv');
+    assert.equal(plain.out, '-a,n\n=1+1,-5\n');
+    const { exitCode, out, err } = await sql(query, '--format', 'csv', '--spreadsheet-safe');
+    assert.deepEqual([exitCode, out, err], [0, marked, '']);
+    assert.equal((await sql(query, '--out', 'people.csv', '--spreadsheet-safe')).exitCode, 0);
+    assert.equal(await folder.read('people.csv'), marked);
+    for (const args of [[], ['--format', 'ndjson'], ['--out', 'people.parquet']]) {
+      const misused = await sql(query, ...args, '--spreadsheet-safe');
+      assert.equal(misused.exitCode, 2);
+      assert.match(misused.err, /--spreadsheet-safe is for CSV; give --format csv/);
+    }
+    const { HEADGATE_URL: url, HEADGATE_KEY: apiKey } = folder.environment;
+    const client = new HeadgateClient({ url: url!, apiKey: apiKey! });
+    const { stream } = await client.sqlStream(query, [], 'csv', { spreadsheetSafe: true });
+    assert.equal(await new Response(stream).text(), marked);
+    await assert.rejects(client.sqlStream(query, [], 'json', { spreadsheetSafe: true }), {
+      name: 'TypeError',
+      message: 'spreadsheetSafe is for the format csv, not "json"',
+    });
+  });
+
   test('writes to a file, which it replaces only with --force', async (t) => {
     const { sql, folder } = await newSetting(t);
     await folder.write('result.csv', 'precious');

@@ -243,6 +243,23 @@ describe('analytics on SQLite', () => {
     assert.equal(parquet.bytes.subarray(0, 4).toString(), 'PAR1');
   });
 
+  test('CSV for a spreadsheet has no formulas, and other formats cannot be asked for it', async () => {
+    const api = await on.newApi();
+    const body = { sql: 'SELECT \'=1+1\' AS "=a", -5 AS n' };
+    const send = (value: string, accept: string) =>
+      api.request(`/v1/sql?spreadsheet_safe=${value}`, { headers: { accept }, body });
+    assert.equal((await send('true', 'text/csv')).text, "'=a,n\n'=1+1,-5\n");
+    assert.equal((await send('false', 'text/csv')).text, '=a,n\n=1+1,-5\n');
+    for (const accept of ['application/json', 'application/x-ndjson', 'application/vnd.apache.parquet']) {
+      const refusal = await send('true', accept);
+      assert.equal(refusal.status, 400);
+      assert.equal(refusal.body.message, 'spreadsheet_safe is for CSV; send the header Accept: text/csv.');
+      assert.equal((await send('false', accept)).status, 200);
+    }
+    const { status, body: refusal } = await send('yes', 'text/csv');
+    assert.deepEqual([status, refusal.message], [400, 'spreadsheet_safe must be true or false, not "yes".']);
+  });
+
   test('a JSON response has a limited number of rows, the other formats have none', async () => {
     const api = await on.newApi();
     const sql = 'SELECT range FROM range(12345)';
@@ -398,6 +415,32 @@ describe('analytics on SQLite', () => {
     over.abort();
     // Without the limit for slow clients, it waits as long as a query may take, which is 30 s.
     assert.ok(tookMs < 15_000, `it waited for ${tookMs} ms`);
+  });
+
+  test('a query whose key is revoked while it waits for a slot does not run', async () => {
+    const { key, key_id: keyId, org_id: orgId } = await on.headgate.newKey();
+    const other = await on.headgate.anotherKey(orgId, []);
+    const over = new AbortController();
+    const unread = Array.from({ length: 4 }, async () => {
+      const { status } = await fetch(`${on.headgate.url}/v1/sql`, {
+        method: 'POST',
+        headers: {
+          Authorization: `Bearer ${other.key}`,
+          'Content-Type': 'application/json',
+          Accept: 'application/x-ndjson',
+        },
+        body: JSON.stringify({ sql: 'SELECT range, md5(range::VARCHAR) FROM range(100000000)' }),
+        signal: over.signal,
+      });
+      assert.equal(status, 200);
+    });
+    await Promise.all(unread);
+    const api = apiOf(on.headgate.url, key);
+    const waiting = refused(api, { sql: 'SELECT 1' });
+    await on.headgate.command('keys', 'revoke', keyId);
+    await waitUntil('the key is revoked', async () => (await api.request('/v1/usage')).status === 401);
+    over.abort();
+    assert.equal((await waiting).status, 401);
   });
 
   test('the condition of a segment is checked only when one of four queries has ended', async () => {

@@ -23,7 +23,10 @@ async function newOrganisation(database: string) {
 
 async function ask(link: AnalyticsLink, of: Awaited<ReturnType<typeof newOrganisation>>): Promise<string> {
   const order = { ...of, sql: 'SELECT 42', params: [], mostRows: null, timeoutMs: 5000 };
-  const answer = await link.sql({ ...order, format: 'csv' }, new AbortController().signal);
+  const answer = await link.sql(
+    { ...order, format: 'csv', isForSpreadsheet: false },
+    new AbortController().signal,
+  );
   assert.ok(answer.kind === 'result', answer.kind === 'result' ? '' : answer.refusal.message);
   return text(answer.body);
 }

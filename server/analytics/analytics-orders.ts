@@ -45,6 +45,8 @@ export interface SqlOrder extends Order {
   readonly sql: string;
   readonly params: readonly (string | number | boolean | null)[];
   readonly format: SqlFormat;
+  /** In CSV: whether names and texts that a spreadsheet would run as formulas are marked. */
+  readonly isForSpreadsheet: boolean;
   /** The most rows of the response, or null if there is no limit. */
   readonly mostRows: number | null;
 }

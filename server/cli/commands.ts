@@ -295,7 +295,7 @@ export const commands: readonly Command[] = [
         help: 'One SELECT statement of DuckDB. Without it, give --file FILE.',
       },
     ],
-    options: ['file', 'param', 'format', 'out', 'force', 'url', 'key-file'],
+    options: ['file', 'param', 'format', 'out', 'force', 'spreadsheet-safe', 'url', 'key-file'],
     optionTexts: {
       format: {
         value: 'csv|ndjson|parquet|json',

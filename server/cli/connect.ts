@@ -9,6 +9,7 @@ import {
   GoneError,
   HeadgateClient,
   RefusedError,
+  ResponseTooLargeError,
   type RetryNotice,
   UnauthorizedError,
   UnreachableError,
@@ -119,6 +120,7 @@ export function whyFailed(error: unknown, url: string): string {
   if (error instanceof BrokenOffError) {
     return `the result from ${url} is not complete: the query failed, or the connection was lost`;
   }
+  if (error instanceof ResponseTooLargeError) return error.message;
   if (error instanceof AbortedError) return 'it was interrupted';
   if (error instanceof RefusedError) return `${url} answered ${error.status}: ${error.message}`;
   throw error;

@@ -27,6 +27,7 @@ import {
   typeNamed,
 } from './load/file-types.ts';
 import { makeFolder } from './make-folder.ts';
+import { spreadsheetSafeMisused } from './options.ts';
 import {
   type Destination,
   destinationOf,
@@ -233,8 +234,7 @@ function readChoices({ io, args, option, isOn }: Call): Choices | Failure {
   const formatOfName = out !== null && isParquetName(out) ? 'parquet' : (named?.format ?? null);
   const format = formatNamed(option('format') ?? (formatOfName === 'json' ? null : formatOfName) ?? 'ndjson');
   if (format instanceof Failure) return format;
-  if (format !== 'csv' && isOn('spreadsheet-safe'))
-    return new Failure('--spreadsheet-safe is for CSV; give --format csv');
+  if (format !== 'csv' && isOn('spreadsheet-safe')) return new Failure(spreadsheetSafeMisused);
   if (out === '') return new Failure('--out must be the path of a file');
   if (format !== 'parquet' && isOn('text-ids')) return new Failure(textIdsMisused);
   if (formatOfName !== null && formatOfName !== format) {

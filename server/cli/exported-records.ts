@@ -2,7 +2,8 @@
 
 import type { HeadgateClient } from '@headgate/client/client.ts';
 import { type ReplicaTable, recordTables } from '../analytics/replica-tables.ts';
-import { type CsvValue, csvLine, spreadsheetSafe } from './csv-lines.ts';
+import { spreadsheetSafe } from '../csv-cell.ts';
+import { type CsvValue, csvLine } from './csv-lines.ts';
 import { fieldsOf, INTERACTIONS, type LoadType, uploadTypeOf } from './load/file-types.ts';
 
 export const exportFormats = ['csv', 'ndjson', 'parquet'] as const;
@@ -54,7 +55,8 @@ export async function* piecesOf(
   const { format, isForSpreadsheet } = content;
   const names = namesOf(content);
   const longest = format === 'parquet' ? PARQUET_PIECE_CHARACTERS : PIECE_CHARACTERS;
-  const cellOf = isForSpreadsheet ? spreadsheetSafe : (value: CsvValue) => value;
+  const cellOf = (value: CsvValue): CsvValue =>
+    isForSpreadsheet && typeof value === 'string' ? spreadsheetSafe(value) : value;
   let piece = format === 'csv' ? csvLine(names) : '';
   let total = 0;
   for await (const record of recordsOf(client, content, signal, onPosition)) {

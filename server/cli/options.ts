@@ -35,6 +35,8 @@ for (const { flag, env, accepts, default: defaultText, help } of settingDescript
   };
 }
 
+export const spreadsheetSafeMisused = '--spreadsheet-safe is for CSV; give --format csv';
+
 export const options: Readonly<Record<string, Option>> = {
   ...settingOptions,
   org: { value: 'NAME|ID', help: 'The organisation, by its name or its id.' },

@@ -16,6 +16,7 @@ import { readInput } from './input-file.ts';
 import { type ExitCode, exitCodes, failed, type Io, misused } from './io.ts';
 import { shown } from './load/display.ts';
 import { missingData } from './missing-data.ts';
+import { spreadsheetSafeMisused } from './options.ts';
 import {
   type Destination,
   destinationOf,
@@ -43,6 +44,7 @@ type Choices =
       readonly destination: Destination | null;
       readonly isPacked: boolean;
       readonly mayReplace: boolean;
+      readonly spreadsheetSafe: boolean;
     };
 
 const formats: readonly SqlFormat[] = ['csv', 'ndjson', 'parquet', 'json'];
@@ -51,6 +53,7 @@ export async function sql(call: Call): Promise<ExitCode> {
   const { io } = call;
   const chosen = readFormat(call);
   if (chosen instanceof Failure) return misused(io, chosen);
+  if (chosen.format !== 'csv' && call.isOn('spreadsheet-safe')) return misused(io, spreadsheetSafeMisused);
   const choices = readChoices(call, chosen);
   if (choices instanceof Failure) return failed(io, choices);
   const server = await connect(call, 'sql');
@@ -116,7 +119,8 @@ function readChoices(
   const out = outOption(option('out'));
   const mayReplace = isOn('force');
   const destination = out === null ? null : destinationOf(out, mayReplace);
-  return destination instanceof Failure ? destination : { format, destination, isPacked, mayReplace };
+  if (destination instanceof Failure) return destination;
+  return { format, destination, isPacked, mayReplace, spreadsheetSafe: isOn('spreadsheet-safe') };
 }
 
 async function readStatement({ args, option }: Call): Promise<string | Failure> {
@@ -165,10 +169,11 @@ async function passOn(
   io: Io,
   { client, onRetry }: Server,
   { sql, params }: Query,
-  { format, destination, isPacked, mayReplace }: Exclude<Choices, { format: 'table' }>,
+  { format, destination, isPacked, mayReplace, spreadsheetSafe }: Exclude<Choices, { format: 'table' }>,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const { stream: result, as_of } = await client.sqlStream(sql, params, format, { signal, onRetry });
+  const options = { spreadsheetSafe, signal, onRetry };
+  const { stream: result, as_of } = await client.sqlStream(sql, params, format, options);
   if (destination === null) await writeToOutput(result);
   else if (destination.isStream) await writeTo(destination.path, 'a', result, isPacked);
   else {

@@ -10,7 +10,7 @@ import { analyticsHandler, passOn } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { badBody, readJsonBody } from './body/read-json-body.ts';
 import { acceptedType } from './header-values.ts';
-import { badQuery, readChoice } from './query.ts';
+import { badQuery, readChoice, readFlag } from './query.ts';
 import type { Handler } from './read-handlers.ts';
 import { CSV_TYPE, isRefusal, JSON_TYPE, NDJSON_TYPE, type Refusal, refuse } from './refusals.ts';
 
@@ -24,6 +24,8 @@ export const sqlTypes: Readonly<Record<SqlFormat, string>> = {
   parquet: PARQUET_TYPE,
 };
 
+const onlyForCsv: Refusal = badQuery('spreadsheet_safe is for CSV; send the header Accept: text/csv.');
+
 type Param = string | number | boolean | null;
 
 interface SentQuery {
@@ -32,8 +34,12 @@ interface SentQuery {
 }
 
 export function postSql(service: AppDependencies): Handler {
-  const { sqlSlots, sqlLimits } = service;
-  return analyticsHandler(service, 'analytics:read', [], async (request, reply, { analytics }) => {
+  const { sqlLimits } = service;
+  const parameters = ['spreadsheet_safe'] as const;
+  return analyticsHandler(service, 'analytics:read', parameters, async (request, reply, given) => {
+    const { analytics, query } = given;
+    const isForSpreadsheet = readFlag('spreadsheet_safe', query.spreadsheet_safe);
+    if (isRefusal(isForSpreadsheet)) return refuse(reply, isForSpreadsheet);
     const body = await readJsonBody(service, request, ['sql', 'params']);
     if (body === null) return reply.hijack();
     const sent = isRefusal(body) ? body : checkSentQuery(body);
@@ -42,14 +48,16 @@ export function postSql(service: AppDependencies): Handler {
     if (isRefusal(type)) return refuse(reply, type);
     const { organisation, orgId } = request.caller!;
     const format = sqlFormats.find((known) => sqlTypes[known] === type)!;
+    if (isForSpreadsheet && format !== 'csv') return refuse(reply, onlyForCsv);
     const mostRows = format === 'json' ? sqlLimits.sqlMaxRows : null;
-    const order = { organisation, orgId, ...sent, format, mostRows, timeoutMs: sqlLimits.sqlTimeoutMs };
-    return passOn(sqlSlots, request, reply, type, (signal) => analytics.sql(order, signal));
+    const timeoutMs = sqlLimits.sqlTimeoutMs;
+    const order = { organisation, orgId, ...sent, format, isForSpreadsheet, mostRows, timeoutMs };
+    return passOn(service, request, reply, type, (signal) => analytics.sql(order, signal));
   });
 }
 
 export function getRecommendationReport(service: AppDependencies): Handler {
-  const { sqlSlots, sqlLimits, store } = service;
+  const { sqlLimits, store } = service;
   const parameters = ['from', 'to', 'by', 'holdout'] as const;
   return analyticsHandler(service, 'analytics:read', parameters, async (request, reply, given) => {
     const { analytics, query } = given;
@@ -60,7 +68,7 @@ export function getRecommendationReport(service: AppDependencies): Handler {
     const { organisation, orgId } = request.caller!;
     const { holdout = null } = query;
     const order = { organisation, orgId, ...period, by, holdout, timeoutMs: sqlLimits.sqlTimeoutMs };
-    return passOn(sqlSlots, request, reply, JSON_TYPE, async (signal) => {
+    return passOn(service, request, reply, JSON_TYPE, async (signal) => {
       if (holdout !== null) {
         const { segments } = await store.segments(organisation);
         const names = segments.map(({ name }) => name);

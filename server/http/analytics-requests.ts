@@ -11,7 +11,7 @@ import { type Query, readQuery } from './query.ts';
 import type { Handler } from './read-handlers.ts';
 import { isRefusal, type Refusal, refuse } from './refusals.ts';
 import { leftSignal } from './request-observation.ts';
-import { inTurn, type WorkSlots } from './work-slots.ts';
+import { inTurn } from './work-slots.ts';
 
 export interface AnalyticsRequest<Parameter extends string> {
   readonly analytics: AnalyticsLink;
@@ -48,13 +48,13 @@ export function analyticsHandler<const Parameter extends string>(
 
 /** Waits for a slot, and sends what the analytics process answers. Ends its work if the client leaves. */
 export function passOn(
-  slots: WorkSlots,
+  service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   contentType: string,
   ask: (signal: AbortSignal) => Promise<OrderResult | Refusal>,
 ): Promise<FastifyReply> {
-  return inTurn(slots, tooManyQueries, request, reply, async () => {
+  return inTurn(service, service.sqlSlots, tooManyQueries, request, reply, async () => {
     const left = leftSignal(request);
     const answer = await ask(left);
     if (left.aborted) {

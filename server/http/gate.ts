@@ -84,6 +84,29 @@ function admit(
   done();
 }
 
+/** If a request is older than this when its work begins, its API key is checked again. */
+const KEY_TRUSTED_MS = 1000;
+
+/** Checks the key again, because it may have been revoked while the body arrived or the request waited. */
+export async function isStillAllowed(
+  { gatekeeper }: AppDependencies,
+  { headers, watched }: FastifyRequest,
+): Promise<boolean> {
+  if (performance.now() - watched!.startedAtMs < KEY_TRUSTED_MS) return true;
+  return (await gatekeeper.identify(presentedKey(headers)!)) !== null;
+}
+
+/** Calls `work`, unless the client has disconnected or its key is no longer accepted. */
+export async function ifStillAllowed(
+  service: AppDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  work: () => Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  if (request.watched!.isClosed) return reply.hijack();
+  return (await isStillAllowed(service, request)) ? work() : refuse(reply, unauthorized);
+}
+
 export function overRate(requestsPerSecond: number, retryAfterSeconds: number): Refusal {
   return {
     refusal: 'too_many_requests',

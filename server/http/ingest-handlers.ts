@@ -10,8 +10,8 @@ import type { AppDependencies } from './app-dependencies.ts';
 import { type Body, bodyEncoding, readBytes } from './body/read-body.ts';
 import { isSmall } from './body/small-body.ts';
 import { tooManyWaiting } from './fixed-refusals.ts';
-import { lacksScope, unauthorized } from './gate.ts';
-import { idempotencyKey, preferenceApplied, preferredHandling, presentedKey } from './header-values.ts';
+import { ifStillAllowed, lacksScope } from './gate.ts';
+import { idempotencyKey, preferenceApplied, preferredHandling } from './header-values.ts';
 import type { IngestRequest } from './ingest-pool.ts';
 import { type IngestResponse, keyRunning } from './ingest-responses.ts';
 import { uploadTypeOf } from './path-parameters.ts';
@@ -19,9 +19,6 @@ import { readFlag, readQuery } from './query.ts';
 import { isRefusal, JSON_TYPE, refuse } from './refusals.ts';
 import { noteBody, noteWork, noteWorkDone, whenClosed } from './request-observation.ts';
 import { inTurn } from './work-slots.ts';
-
-/** If a request is older than this when its work begins, its API key is checked again. */
-const KEY_TRUSTED_MS = 1000;
 
 /** The requests with an idempotency key that run in this process. An entry contains organisation, path and key. */
 const running = new Set<string>();
@@ -82,7 +79,9 @@ async function takeBody(
   const needsSlot = wanted.type !== null || encoding !== null || !isSmall(bytes);
   try {
     return await once(request, reply, idempotency, () =>
-      needsSlot ? inTurn(service.workSlots, tooManyWaiting, request, reply, work) : work(),
+      needsSlot
+        ? inTurn(service, service.workSlots, tooManyWaiting, request, reply, work)
+        : ifStillAllowed(service, request, reply, work),
     );
   } finally {
     inFlight.give(organisation, byteLength);
@@ -119,8 +118,6 @@ async function takeIn(
   idempotency: IdempotencyKey | null,
   body: Body,
 ): Promise<FastifyReply> {
-  if (request.watched!.isClosed) return reply.hijack();
-  if (!(await isStillAllowed(service, request))) return refuse(reply, unauthorized);
   const { id: requestId, caller, headers, watched } = request;
   const { organisation, keyId } = caller!;
   let summary: IngestSummary | null = null;
@@ -136,15 +133,6 @@ async function takeIn(
   } finally {
     noteWorkDone(service.observer, request, reply, summary);
   }
-}
-
-/** Checks the key again, because it may have been revoked while the body arrived or the request waited. */
-async function isStillAllowed(
-  service: AppDependencies,
-  { headers, watched }: FastifyRequest,
-): Promise<boolean> {
-  if (performance.now() - watched!.startedAtMs < KEY_TRUSTED_MS) return true;
-  return (await service.gatekeeper.identify(presentedKey(headers)!)) !== null;
 }
 
 function send(

@@ -28,8 +28,8 @@ import type { OrganisationNumber } from '../store/rows.ts';
 import { StoreBusy } from '../store/store.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { listBusy, tooManyFollowers, tooManyLists, tooManyLookUps } from './fixed-refusals.ts';
-import { unauthorized } from './gate.ts';
-import { acceptedType, presentedKey } from './header-values.ts';
+import { isStillAllowed, unauthorized } from './gate.ts';
+import { acceptedType } from './header-values.ts';
 import { unknownType } from './path-parameters.ts';
 import {
   badQuery,
@@ -135,7 +135,7 @@ export function getUpload(service: AppDependencies): Handler {
     const types = allowedTypes(request.caller!, 'read or write', undefined);
     if (isRefusal(types)) return refuse(reply, types);
     const { organisation } = request.caller!;
-    return inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
+    return inTurn(service, service.lookUpSlots, tooManyLookUps, request, reply, async () => {
       const requestId = pathId(request) ?? (await requestIdOf(service, request));
       const entry = requestId === null ? null : await service.store.entry(organisation, requestId);
       if (entry === null || !maySee(request.caller!, entry)) return refuse(reply, noSuchUpload);
@@ -213,13 +213,14 @@ export function getChanges(service: AppDependencies): Handler {
  * others of its organisation from reading.
  */
 async function follow(
-  { store, gatekeeper, listSlots, followers, inFlight }: AppDependencies,
+  service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   page: ChangesPage,
   waitMs: number,
   contentType: ChangesType,
 ): Promise<FastifyReply> {
+  const { store, listSlots, followers, inFlight } = service;
   const { organisation } = request.caller!;
   const endsAtMs = performance.now() + waitMs;
   let { after } = page;
@@ -229,12 +230,18 @@ async function follow(
   for (;;) {
     const hasSlot = await listSlots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
     if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooManyLists);
-    let read: ChangesRead;
+    let read: ChangesRead | null;
     try {
-      read = await store.changes(organisation, { ...page, after });
+      // The key may have been revoked during a wait.
+      const isAllowed = await isStillAllowed(service, request);
+      read = isAllowed ? await store.changes(organisation, { ...page, after }) : null;
     } catch (error) {
       listSlots.leave(organisation);
       throw error;
+    }
+    if (read === null) {
+      listSlots.leave(organisation);
+      return refuse(reply, unauthorized);
     }
     const leftMs = endsAtMs - performance.now();
     const isOver = leftMs <= 0 || followers.isClosed || hasLeft(request);
@@ -254,9 +261,6 @@ async function follow(
       endWait = end;
     });
     hasWaited = true;
-    // The key may have been revoked during the wait.
-    if ((await gatekeeper.identify(presentedKey(request.headers)!)) === null)
-      return refuse(reply, unauthorized);
   }
 }
 

@@ -52,7 +52,7 @@ export function explainMember(service: AppDependencies): Handler {
     const customerId = pathId(request);
     const { organisation, orgId } = request.caller!;
     const { sqlTimeoutMs: timeoutMs } = service.sqlLimits;
-    return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
+    return inTurn(service, service.sqlSlots, tooManyQueries, request, reply, async () => {
       const segment = await findSegment(service, request, name);
       if (isRefusal(segment)) return refuse(reply, segment);
       if (customerId === null) return refuse(reply, noCustomer);
@@ -132,7 +132,7 @@ function streamMembers(
       last = page.at(-1)!;
     }
   };
-  return inTurn(sqlSlots, tooManyQueries, request, reply, async () => {
+  return inTurn(service, sqlSlots, tooManyQueries, request, reply, async () => {
     const found = await findSegment(service, request, name);
     if (isRefusal(found)) return refuse(reply, found);
     return reply.type(contentType).send(Readable.from(lines(found.segment)));

@@ -35,7 +35,7 @@ export function getRecord(service: AppDependencies): Handler {
     const query = readQuery(request, []);
     if (isRefusal(query)) return refuse(reply, query);
     const id = pathId(request);
-    return inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
+    return inTurn(service, service.lookUpSlots, tooManyLookUps, request, reply, async () => {
       const row = id && (await service.store.record(request.caller!.organisation, type, id));
       if (!row) return refuse(reply, notFound(recordTypes[type].title.toLowerCase()));
       return reply.send(presenters[type](row));
@@ -72,7 +72,7 @@ export function getInteraction(service: AppDependencies): Handler {
     const query = readQuery(request, []);
     if (isRefusal(query)) return refuse(reply, query);
     const id = pathId(request);
-    return inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
+    return inTurn(service, service.lookUpSlots, tooManyLookUps, request, reply, async () => {
       const row = id && (await service.store.interaction(request.caller!.organisation, id));
       return row ? reply.send(presentInteraction(row)) : refuse(reply, notFound('interaction'));
     });
@@ -114,13 +114,14 @@ export function getInteractions(service: AppDependencies): Handler {
 }
 
 export function sendPage(
-  { listSlots, inFlight, observer }: AppDependencies,
+  service: AppDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   readPage: () => Promise<object | Refusal>,
 ): Promise<FastifyReply> {
+  const { listSlots, inFlight, observer } = service;
   const { organisation } = request.caller!;
-  return inTurn(listSlots, tooManyLists, request, reply, async () => {
+  return inTurn(service, listSlots, tooManyLists, request, reply, async () => {
     try {
       const page = await readPage();
       if (isRefusal(page)) return refuse(reply, page);

@@ -41,7 +41,7 @@ export function getSegments(service: AppDependencies): Handler {
 
 export function getSegment(service: AppDependencies): Handler {
   return analyticsHandler(service, 'analytics:read', [], (request, reply, { name }) =>
-    inTurn(service.lookUpSlots, tooManyLookUps, request, reply, () =>
+    inTurn(service, service.lookUpSlots, tooManyLookUps, request, reply, () =>
       sendSegment(service, request, reply, name),
     ),
   );
@@ -55,7 +55,7 @@ export function postPreview(service: AppDependencies): Handler {
     const { condition } = body;
     const { organisation, orgId } = request.caller!;
     // The check needs a slot too, because it reads the conditions of all segments that the condition uses.
-    return passOn(service.sqlSlots, request, reply, JSON_TYPE, async (signal) => {
+    return passOn(service, request, reply, JSON_TYPE, async (signal) => {
       const { segments } = await service.store.segments(organisation);
       const valid = await checkCondition(service.store, organisation, segments, condition);
       if (!('uses' in valid)) return notValid(valid);
@@ -73,7 +73,7 @@ export function putSegment(service: AppDependencies): Handler {
     const note = checkNote(body.note);
     if (note instanceof Failure) return refuse(reply, badBody(`${note.reason}.`));
     const { organisation } = request.caller!;
-    return inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
+    return inTurn(service, service.sqlSlots, tooManyQueries, request, reply, async () => {
       const refusal = await changeSegments(service, request, async ({ revision, segments }) => {
         const valid = await checkSegment(service.store, organisation, segments, name, body.condition);
         if (!('uses' in valid)) return notValid(valid);
@@ -88,7 +88,7 @@ export function putSegment(service: AppDependencies): Handler {
 
 export function deleteSegment(service: AppDependencies): Handler {
   return analyticsHandler(service, 'analytics:write', [], (request, reply, { name }) =>
-    inTurn(service.lookUpSlots, tooManyLookUps, request, reply, async () => {
+    inTurn(service, service.lookUpSlots, tooManyLookUps, request, reply, async () => {
       const refusal = await changeSegments(service, request, async ({ revision, segments }) => {
         if (!segments.some((segment) => segment.name === name)) return noSegment(name, segments);
         const failure = whyNotDeleted(name, segments);
@@ -102,7 +102,7 @@ export function deleteSegment(service: AppDependencies): Handler {
 
 export function postRefresh(service: AppDependencies): Handler {
   return analyticsHandler(service, 'analytics:write', [], (request, reply, { analytics, name }) =>
-    inTurn(service.sqlSlots, tooManyQueries, request, reply, async () => {
+    inTurn(service, service.sqlSlots, tooManyQueries, request, reply, async () => {
       const segment = await findSegment(service, request, name);
       if (isRefusal(segment)) return refuse(reply, segment);
       return evaluateAndSend(service, analytics, request, reply, name);

@@ -4,6 +4,8 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OrganisationNumber } from '../store/rows.ts';
+import type { AppDependencies } from './app-dependencies.ts';
+import { ifStillAllowed } from './gate.ts';
 import { type Refusal, refuse } from './refusals.ts';
 import { whenClosed } from './request-observation.ts';
 
@@ -90,11 +92,12 @@ export class WorkSlots {
 }
 
 /**
- * Calls `work` when the organisation has a free slot, unless the client has disconnected. Frees the slot when `work`
- * has settled and the response is sent or the client has disconnected. So a client cannot free the slot by
- * disconnecting while its work goes on.
+ * Calls `work` when the organisation has a free slot, unless the client has disconnected or its key is no longer
+ * accepted. Frees the slot when `work` has settled and the response is sent or the client has disconnected. So a client
+ * cannot free the slot by disconnecting while its work goes on.
  */
 export async function inTurn(
+  service: AppDependencies,
   slots: WorkSlots,
   tooMany: Refusal,
   request: FastifyRequest,
@@ -105,7 +108,7 @@ export async function inTurn(
   const hasSlot = await slots.enter(organisation, (giveUp) => whenClosed(request, giveUp));
   if (!hasSlot) return request.watched!.isClosed ? reply.hijack() : refuse(reply, tooMany);
   try {
-    return request.watched!.isClosed ? reply.hijack() : await work();
+    return await ifStillAllowed(service, request, reply, work);
   } finally {
     whenClosed(request, () => slots.leave(organisation));
   }

@@ -7,7 +7,7 @@ import type { ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { AS_OF_HEADER, type OrderRefusal, type SqlFormat, type SqlOrder } from '../analytics-orders.ts';
+import { AS_OF_HEADER, type OrderRefusal, type SqlOrder } from '../analytics-orders.ts';
 import type { AsOf, ReadTransaction, Replica } from '../replica.ts';
 import { CATCH_UP_MS, DamagedReplica, isDamage, type ReplicaService, withReplica } from '../replica-use.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
@@ -125,10 +125,11 @@ async function send(
 
 async function sendRows(
   connection: DuckDBConnection,
-  { sql, params, format, mostRows, timeoutMs }: SqlOrder,
+  order: SqlOrder,
   asOf: AsOf,
   client: Client,
 ): Promise<QueryFailure | null> {
+  const { sql, params, mostRows, timeoutMs } = order;
   const startedAtMs = performance.now();
   const running = await runQuery(connection, sql, params, {
     withinMs: timeoutMs,
@@ -137,7 +138,7 @@ async function sendRows(
   });
   if (running.kind !== 'running') return running;
   const last = () => ({ ms: Math.round(performance.now() - startedAtMs), as_of: asOf });
-  await writePieces(rendered(format, running, last), client);
+  await writePieces(rendered(order, running, last), client);
   return null;
 }
 
@@ -174,11 +175,11 @@ export async function writePieces(
 }
 
 function rendered(
-  format: SqlFormat,
+  { format, isForSpreadsheet }: SqlOrder,
   running: RunningQuery,
   last: () => Readonly<Record<string, unknown>>,
 ): AsyncIterable<string> {
-  if (format === 'csv') return renderCsv(running);
+  if (format === 'csv') return renderCsv(running, isForSpreadsheet);
   return format === 'ndjson' ? renderNdjson(running) : renderJson(running, last);
 }
 

@@ -199,6 +199,36 @@ test('columns with the same name stay apart in NDJSON, and names are escaped', a
   assert.equal(await render('SELECT 1 AS a, 2 AS a, 4 AS "x""y,z"', renderCsv), 'a,a,"x""y,z"\n1,2,4\n');
 });
 
+test('for a spreadsheet, texts and names of columns that look like formulas are marked, and numbers are not', async () => {
+  const safe = (query: RunningQuery) => renderCsv(query, true);
+  for (const [sql, cell] of [
+    ["'=1+1'", "'=1+1"],
+    ["'-5'", "'-5"],
+    [`'@SUM("a",b)'`, `"'@SUM(""a"",b)"`],
+    ["chr(10) || '=1'", `"'\n=1"`],
+    ["'a=1'", 'a=1'],
+    ["'=b'::ENUM('=b')", "'=b"],
+    ["union_value(k := '=1')", "'=1"],
+    ["'=1'::VARIANT", "'=1"],
+    ["'\\xFB\\xFF'::BLOB", "'+/8="],
+    ["DATE '0044-03-15 (BC)'", "'-000043-03-15"],
+    ['NULL', ''],
+    ["''", '""'],
+    ['-5', '-5'],
+    ['-0.05::DECIMAL(9,2)', '-0.05'],
+    ['-9223372036854775808', '-9223372036854775808'],
+    ['(-12345678901234567.89)::DECIMAL(38,2)', '-12345678901234567.89'],
+    ['-1e300::DOUBLE', '-1e+300'],
+    ["'-infinity'::FLOAT", '-Infinity'],
+    ['[-1]', '[-1]'],
+  ] as const) {
+    assert.equal(await render(`SELECT ${sql} AS v`, safe), `v\n${cell}\n`, sql);
+  }
+  const names = 'SELECT 1 AS "=cmd|\'/c calc\'!A0", 2 AS "＋a,b", 3 AS "a=b"';
+  assert.equal(await render(names, safe), `'=cmd|'/c calc'!A0,"'＋a,b",a=b\n1,2,3\n`);
+  assert.equal(await render(names, renderCsv), `=cmd|'/c calc'!A0,"＋a,b",a=b\n1,2,3\n`);
+});
+
 test('nulls and texts of every length keep their places in large results', async () => {
   const sql = `
     SELECT i, CASE WHEN i % 7 = 0 THEN NULL ELSE substr(md5(i::VARCHAR) || md5(i::VARCHAR) || 'ä', 1 + i % 65) END AS t,

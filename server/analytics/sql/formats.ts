@@ -6,6 +6,7 @@
 // structs and maps are JSON.
 
 import { DuckDBDataChunk } from '@duckdb/node-api';
+import { csvCell, spreadsheetSafe } from '../../csv-cell.ts';
 import { type ColumnReader, type ColumnTexts, openColumn } from './column-texts.ts';
 import { RENDERING_TURN_MS, renderingTurn } from './rendering-turns.ts';
 import { stepsOf } from './row-sizes.ts';
@@ -47,10 +48,15 @@ export async function* renderNdjson(query: RunningQuery): AsyncGenerator<string>
   });
 }
 
-/** Yields a line with the names of the columns, and one line per row. */
-export async function* renderCsv(query: RunningQuery): AsyncGenerator<string> {
-  yield `${query.columns.map(({ name }) => csvText(name)).join(',')}\n`;
-  yield* renderRows(query, csvColumn, (columns, row) => {
+/**
+ * Yields a line with the names of the columns, and one line per row. For a spreadsheet, names and texts that it would
+ * run as formulas are marked.
+ */
+export async function* renderCsv(query: RunningQuery, isForSpreadsheet = false): AsyncGenerator<string> {
+  const names = query.columns.map(({ name }) => (isForSpreadsheet ? spreadsheetSafe(name) : name));
+  yield `${names.map(csvCell).join(',')}\n`;
+  const renderColumn = isForSpreadsheet ? safeCsvColumn : csvColumn;
+  yield* renderRows(query, renderColumn, (columns, row) => {
     let text = '';
     for (let column = 0; column < columns.length; column++) {
       text += column === 0 ? columns[column]![row]! : `,${columns[column]![row]!}`;
@@ -122,21 +128,28 @@ function jsonColumn({ form, texts }: ColumnTexts): readonly string[] {
 function csvColumn({ form, texts }: ColumnTexts): readonly string[] {
   switch (form) {
     case 'json':
-      return texts.map((text) => (text === null ? '' : csvText(withoutQuotes(text))));
+      return texts.map((text) => (text === null ? '' : csvCell(withoutQuotes(text))));
     case 'plain':
       return texts.map((text) => text ?? '');
     case 'text':
-      return texts.map((text) => (text === null ? '' : csvText(text)));
+      return texts.map((text) => (text === null ? '' : csvCell(text)));
   }
+}
+
+function safeCsvColumn({ form, texts }: ColumnTexts): readonly string[] {
+  return texts.map((given) => {
+    if (given === null) return '';
+    if (form !== 'json') return csvCell(spreadsheetSafe(given));
+    const text = withoutQuotes(given);
+    // A number that JSON would not keep exactly has quotes there, like a text.
+    const isNumber = !Number.isNaN(Number(text));
+    return csvCell(isNumber ? text : spreadsheetSafe(text));
+  });
 }
 
 /** Returns a JSON text as the text itself, and other JSON as it is. */
 function withoutQuotes(json: string): string {
   return json.startsWith('"') ? (JSON.parse(json) as string) : json;
-}
-
-function csvText(text: string): string {
-  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /** Returns the names with a number after each one that occurred before. */

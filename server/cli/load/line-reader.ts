@@ -10,6 +10,9 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** The maximum length of a record. If one is longer, most likely a closing quote or all line breaks are missing. */
 export const LONGEST_RECORD_BYTES = 8 * 1024 * 1024;
 
+/** The first bytes of a record, from which its maximum length follows. */
+const START_BYTES = 16;
+
 /** A position in a file at which reading resumes. */
 export interface FilePosition {
   readonly offset: number;
@@ -86,15 +89,11 @@ export abstract class LineReader {
     return null;
   }
 
-  #isTooLong(): boolean {
-    return this.#held.length > this.longestBytes(this.#held);
-  }
-
   #whyTooLong(): Unreadable | null {
-    if (!this.#isTooLong()) return null;
-    const limit = mebibytes(this.longestBytes(this.#held));
+    const longestBytes = this.longestBytes(this.#held);
+    if (this.#held.length <= longestBytes) return null;
     return new Unreadable(
-      `the record that begins here is longer than ${limit}; ${this.tooLong}`,
+      `the record that begins here is longer than ${mebibytes(longestBytes)}; ${this.tooLong}`,
       this.#place.line,
     );
   }
@@ -102,20 +101,25 @@ export abstract class LineReader {
   /** Resolves to the lines after `#place`, so what was not used of the last block is returned again with more lines. */
   async #nextBlock(): Promise<Block> {
     let broken: Unreadable | null = null;
-    let wholeBytes = this.#isAtEnd ? this.#held.length : 0;
+    let wholeBytes = 0;
+    const pieces = this.#held.length === 0 ? [] : [this.#held];
+    let heldBytes = this.#held.length;
     while (wholeBytes === 0 && !this.#isAtEnd) {
       const more = await this.#source.next();
       if (more === null || more instanceof Unreadable) {
         this.#isAtEnd = true;
         broken = more;
-        wholeBytes = broken === null ? this.#held.length : this.#held.lastIndexOf(LINE_FEED) + 1;
         break;
       }
-      this.#held = this.#held.length === 0 ? more : Buffer.concat([this.#held, more]);
+      pieces.push(more);
       const lastLineFeed = more.lastIndexOf(LINE_FEED);
-      if (lastLineFeed !== -1) wholeBytes = this.#held.length - more.length + lastLineFeed + 1;
-      else if (this.#isTooLong()) break;
+      if (lastLineFeed !== -1) wholeBytes = heldBytes + lastLineFeed + 1;
+      heldBytes += more.length;
+      if (wholeBytes === 0 && heldBytes > this.longestBytes(startOf(pieces))) break;
     }
+    // The pieces are joined only here: joining them again for each further piece would take quadratic time.
+    this.#held = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+    if (this.#isAtEnd) wholeBytes = broken === null ? heldBytes : this.#held.lastIndexOf(LINE_FEED) + 1;
     const { offset, line } = this.#place;
     if (offset === 0 && wholeBytes > 0 && this.#held.subarray(0, 3).equals(BYTE_ORDER_MARK)) {
       wholeBytes -= BYTE_ORDER_MARK.length;
@@ -137,6 +141,11 @@ export abstract class LineReader {
     const notUtf8 = new Unreadable('the line is not UTF-8 text; save the file as UTF-8', line);
     return { bytes: before, text: before.toString(), isAscii: false, place, isLast: true, broken: notUtf8 };
   }
+}
+
+/** Returns the first bytes of the pieces. No piece is empty. */
+function startOf(pieces: readonly Buffer[]): Buffer {
+  return Buffer.concat(pieces.slice(0, START_BYTES), START_BYTES);
 }
 
 /** Returns the lines before the first one that is not UTF-8. */

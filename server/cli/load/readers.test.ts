@@ -151,6 +151,20 @@ test('an NDJSON line of a rejected record may be longer than other lines', async
   assert.match(endless.broken!.reason, /longer than 56 MiB/);
 });
 
+test('a long line is read in linear time, however many pieces it comes in', async () => {
+  const line = Buffer.from(`{"record":"${'x'.repeat(LONGEST_RECORD_BYTES)}","errors":[]}`);
+  const readMs = async (pieceBytes: number): Promise<number> => {
+    const reader = new NdjsonReader(inPieces(line, pieceBytes), { offset: 0, line: 1 });
+    const startedAtMs = performance.now();
+    const { records, broken } = await readAll(reader);
+    assert.deepEqual([records.length, broken], [1, null]);
+    return performance.now() - startedAtMs;
+  };
+  const wholeMs = await readMs(line.length);
+  const piecesMs = await readMs(4 * 1024);
+  assert.ok(piecesMs < 10 * wholeMs + 200, `${piecesMs} ms in pieces, ${wholeMs} ms at once`);
+});
+
 test('a record or file that never ends is refused after a limited number of bytes', async () => {
   const endless = 'x'.repeat(LONGEST_RECORD_BYTES + 300_000);
   const openQuote = await csv(`branch_id,name\n1,a\n2,"${endless.replaceAll('xxx', 'x,\n')}`, 256 * 1024);

@@ -255,6 +255,14 @@ export function runSql(): Operation {
         '`is_deleted`. The query sees everything that was uploaded before; `as_of` and the header `Headgate-As-Of` say ' +
         'so. With the header `Accept: text/csv`, `application/x-ndjson` or `application/vnd.apache.parquet`, the ' +
         'response has that format and no limit of rows.',
+      parameters: [
+        query(
+          'spreadsheet_safe',
+          'For CSV only: puts an apostrophe before texts and names of columns that a spreadsheet would run as formulas.',
+          { type: 'boolean', default: false },
+          true,
+        ),
+      ],
       body: { schema: 'SqlQuery', name: 'shops_by_region', example },
       responses: {
         ...statusesOfBodies,
@@ -269,7 +277,7 @@ export function runSql(): Operation {
           refusalFrom(checkSentQuery({})),
           keyHeaders,
           'no_query',
-          'The body or the query is not valid, or the query took too long or too much memory. `position` is the number ' +
+          'The body, a parameter or the query is not valid, or the query took too long or too much memory. `position` is the number ' +
             'of characters before the error in the text of the query.',
         ),
         406: refused(notAcceptable(Object.values(sqlTypes))),
