@@ -407,10 +407,7 @@ for (const [name, transport] of Object.entries({ http, https })) {
     }
     // A single one may be late, because the clients and the server share this thread.
     const long = waits.filter((completedBefore) => completedBefore >= AGAIN_CONNECTIONS / 2);
-    assert.ok(
-      long.length <= waits.length / 10,
-      `requests that were completed before: ${waits.join(', ')}`,
-    );
+    assert.ok(long.length <= waits.length / 10, `requests that were completed before: ${waits.join(', ')}`);
   });
 
   test(`a connection that sends only empty lines over ${name} is closed`, {
