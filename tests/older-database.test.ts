@@ -1,9 +1,12 @@
-// A database of an older Headgate, whose catalogue required other fields: stored records stay
-// unchanged, uploads follow the current rules, and the database can be copied to and from a new one.
+// A database of an older Headgate: stored records stay unchanged, uploads follow the current rules, and the database can
+// be copied to and from a new one. One kind of older database is made here, with a catalogue that required other fields;
+// the other was really written by the oldest version whose databases can be opened.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { describe, test } from 'node:test';
+import { readFileSync } from 'node:fs';
+import { describe, type TestContext, test } from 'node:test';
+import { recordTypeNames } from '@headgate/catalogue/record-types.ts';
 import { openStore } from '../server/store/open-store.ts';
 import { codecs as postgresCodecs } from '../server/store/postgres/codecs.ts';
 import type { Row } from '../server/store/rows.ts';
@@ -12,11 +15,11 @@ import { catalogueTables, quoted, tableOf } from '../server/store/tables.ts';
 import { type TestDatabases, testDatabases } from '../server/store/test-databases.ts';
 import { everyRecord } from '../server/store/test-lists.ts';
 import { recordRow } from '../server/store/test-rows.ts';
-import { apiOf } from './harness/api.ts';
+import { type Api, apiOf } from './harness/api.ts';
 import { type IssuedKey, startHeadgate } from './harness/headgate.ts';
 import { runWithin } from './harness/loading.ts';
-import { readAllRecords } from './harness/read-all.ts';
-import { leastRecord } from './harness/records.ts';
+import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
+import { idOf, leastRecord } from './harness/records.ts';
 
 const OLD_ID = '0d1f6a3c-9a57-4e0e-8a52-52ab20c2b8d1';
 /** A record from the time when a customer needed a gender, but neither a user_id nor a region. */
@@ -154,25 +157,139 @@ for (const kind of testDatabases) {
       });
     }
 
-    test('has the columns of a new one afterwards', async (t) => {
+    test('has the columns and indexes of a new one afterwards', async (t) => {
       const older = await olderDatabase(kind);
       t.after(older.remove);
-      const newer = await kind.newDatabase();
-      t.after(newer.remove);
-      for (const { database } of [older, newer]) await (await openStore(database)).close();
-      assert.deepEqual(await columnsIn(kind, older.database), await columnsIn(kind, newer.database));
+      await assertLayoutOfNew(kind, older.database, t);
     });
   });
 }
 
-async function columnsIn(kind: TestDatabases, database: string): Promise<readonly string[]> {
+/** Fails unless the database, once it was opened, has the columns and indexes of a new one. */
+async function assertLayoutOfNew(kind: TestDatabases, older: string, t: TestContext): Promise<void> {
+  const newer = await kind.newDatabase();
+  t.after(newer.remove);
+  for (const database of [older, newer.database]) await (await openStore(database)).close();
+  assert.deepEqual(await layoutOf(kind, older), await layoutOf(kind, newer.database));
+}
+
+/** Returns every column and index, in any order: a column that is added comes last. */
+async function layoutOf(kind: TestDatabases, database: string): Promise<readonly string[]> {
+  const isSqlite = database.startsWith('sqlite:');
   const columns = await kind.ask(
     database,
-    database.startsWith('sqlite:')
-      ? `SELECT columns.name, type, "notnull" AS is_not_null FROM pragma_table_info('customers') AS columns`
-      : `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, attnotnull AS is_not_null
-          FROM pg_attribute WHERE attrelid = 'customers'::regclass AND attnum > 0`,
+    isSqlite
+      ? `SELECT tables.name || '.' || columns.name AS name, columns.type, "notnull" AS is_not_null
+          FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'`
+      : `SELECT attrelid::regclass || '.' || attname AS name, format_type(atttypid, atttypmod) AS type,
+            attnotnull AS is_not_null
+          FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid
+          WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND attnum > 0`,
   );
-  // In any order: a column that is added comes last.
-  return columns.map(({ name, type, is_not_null }) => `${name} ${type} ${is_not_null}`).toSorted();
+  const indexes = await kind.ask(
+    database,
+    isSqlite
+      ? `SELECT sql AS made FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL`
+      : `SELECT indexdef AS made FROM pg_indexes WHERE schemaname = 'public'`,
+  );
+  return [
+    ...columns.map(({ name, type, is_not_null }) => `${name} ${type} ${is_not_null}`),
+    ...indexes.map(({ made }) => String(made)),
+  ].toSorted();
+}
+
+const folderOfOldest = new URL('./harness/older/', import.meta.url);
+const dumps = { SQLite: 'sqlite.sql', PostgreSQL: 'postgres.sql' } as const;
+type Dumped = keyof typeof dumps;
+const dumpedKinds = Object.keys(dumps) as Dumped[];
+
+/** What the oldest version returned for the databases in the dumps. Both have the same records. */
+const returned = JSON.parse(readFileSync(new URL('responses.json', folderOfOldest), 'utf8')) as {
+  readonly records: Readonly<Record<string, readonly Record<string, unknown>[]>>;
+  readonly interactions: Readonly<Record<Dumped, readonly Record<string, unknown>[]>>;
+};
+/** The key whose hash is in the dumps. */
+const OLDEST_KEY = `hg_000000000001_${'0'.repeat(48)}`;
+
+function kindOf(name: Dumped): TestDatabases {
+  return testDatabases.find((kind) => kind.name === name)!;
+}
+
+async function emptyDatabase(name: Dumped, t: TestContext): Promise<string> {
+  const { database, remove } = await kindOf(name).newDatabase();
+  t.after(remove);
+  return database;
+}
+
+async function oldestDatabase(name: Dumped, t: TestContext): Promise<string> {
+  const database = await emptyDatabase(name, t);
+  await kindOf(name).run(database, readFileSync(new URL(dumps[name], folderOfOldest), 'utf8'));
+  return database;
+}
+
+/** Starts a server, and returns a client that has the oldest key. */
+async function served(database: string, t: TestContext): Promise<Api> {
+  const headgate = await startHeadgate(database);
+  t.after(() => headgate.stop());
+  return apiOf(headgate.url, OLDEST_KEY);
+}
+
+/** Fails unless everything that the oldest version returned is returned unchanged. */
+async function assertUnchanged(api: Api, dumped: Dumped): Promise<void> {
+  assert.deepEqual(Object.keys(returned.records).toSorted(), recordTypeNames.toSorted());
+  for (const [type, records] of Object.entries(returned.records)) {
+    assert.deepEqual(await readAllRecords(api, type, '&include_deleted=true'), records);
+  }
+  assert.deepEqual(await readAllInteractions(api), returned.interactions[dumped]);
+}
+
+for (const name of dumpedKinds) {
+  describe(`a database that the oldest version wrote on ${name}`, () => {
+    test('shows everything unchanged, accepts its key, and takes uploads', async (t) => {
+      const database = await oldestDatabase(name, t);
+      const headgate = await startHeadgate(database);
+      t.after(() => headgate.stop());
+      const api = apiOf(headgate.url, OLDEST_KEY);
+      await assertUnchanged(api, name);
+
+      const [shop] = returned.records.shops!;
+      const renamed = { ...shop, name: 'Corner Books and More' };
+      const uploaded = await api.upload('shops', [renamed, leastRecord('shops')]);
+      assert.equal(uploaded.status, 200, uploaded.text);
+      const { created, updated } = uploaded.body.batches[0]!.data.counts;
+      assert.deepEqual([created, updated], [1, 1]);
+      assert.deepEqual((await api.read('shops', idOf('shops', renamed))).body, renamed);
+      const offer = leastRecord('offers', { shop_id: shop!.shop_id });
+      assert.equal((await api.upload('offers', [offer])).status, 200);
+      // Entry 1 of the ledger stands for everything that was stored before there was a ledger.
+      assert.equal(uploaded.body.seq, 2);
+      assert.equal((await api.request('/v1/changes?after=0')).status, 410);
+      const { body } = await api.request<{ changes: { id: string }[] }>('/v1/changes?after=1');
+      assert.equal(body.changes.length, 3);
+      await headgate.stop();
+      assert.deepEqual(await kindOf(name).damages(database), []);
+    });
+
+    test('has the columns and indexes of a new one afterwards', async (t) => {
+      await assertLayoutOfNew(kindOf(name), await oldestDatabase(name, t), t);
+    });
+
+    for (const other of dumpedKinds.filter((kind) => kind !== name)) {
+      test(`can be copied to a new one on ${other}`, async (t) => {
+        const target = await emptyDatabase(other, t);
+        await copy(await oldestDatabase(name, t), target);
+        await assertUnchanged(await served(target, t), name);
+      });
+
+      test(`can receive a copy of a new one on ${other}`, async (t) => {
+        const row = recordRow('customers');
+        const source = await newDatabase(kindOf(other), 'bmce', [row]);
+        t.after(source.remove);
+        const oldest = await oldestDatabase(name, t);
+        await copy(source.database, oldest);
+        assert.deepEqual((await customersIn(oldest)).bmce, [row]);
+        await assertUnchanged(await served(oldest, t), name);
+      });
+    }
+  });
 }

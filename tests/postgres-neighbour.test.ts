@@ -1,5 +1,5 @@
 // An organisation is served as usual while the statements of others hang, as they do on a Citus cluster with a frozen
-// worker.
+// worker. A list of their own is refused in time.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -16,6 +16,7 @@ import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, apiOf, type RefusalBody, type Reply } from './harness/api.ts';
 import { type Headgate, startHeadgate } from './harness/headgate.ts';
 import { idOf, leastRecord } from './harness/records.ts';
+import { assertRefusal } from './harness/refusal.ts';
 import { waitUntil } from './harness/waiting.ts';
 
 const HANGING_CONNECTIONS = 8;
@@ -296,4 +297,13 @@ describe('while the statements of another organisation hang', () => {
     t.diagnostic(`those that hang: ${JSON.stringify([...statuses])}`);
     assertServed(usual, during, (message) => t.diagnostic(message));
   });
+});
+
+test('a list that cannot be read in time gets 503, and can be requested again later', async () => {
+  const [member] = (await newMembers(1)) as [Member];
+  await holder.query('BEGIN; LOCK TABLE courses IN ACCESS EXCLUSIVE MODE');
+  const reply = await member.api.request<RefusalBody>('/v1/data/courses').finally(letGo);
+  assertRefusal(reply, 503, /^The list could not be read in time because the store is busy; try again/);
+  assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+  assert.equal((await member.api.list('courses')).status, 200);
 });

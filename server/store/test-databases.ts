@@ -15,6 +15,8 @@ export interface TestDatabases {
   newDatabase(): Promise<{ database: string; remove(): Promise<void> }>;
   /** Runs a statement outside any store, as an analyst would. */
   ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]>;
+  /** Runs a script of statements, such as a dump. */
+  run(database: string, script: string): Promise<void>;
   /** Blocks all writes of idempotency records. Resolves to a function that ends this. */
   holdAnswers(database: string): Promise<() => Promise<void>>;
   /** Returns the damage that the database's own check of its files finds. No server may be running on it. */
@@ -34,6 +36,11 @@ export const testDatabases: readonly TestDatabases[] = [
       const rows = file.prepare(sql).all();
       file.close();
       return rows;
+    },
+    async run(database, script) {
+      const file = new DatabaseSync(database.replace('sqlite:', ''));
+      file.exec(script);
+      file.close();
     },
     async holdAnswers(database) {
       const file = new DatabaseSync(database.replace('sqlite:', ''));
@@ -56,6 +63,9 @@ export const testDatabases: readonly TestDatabases[] = [
       const server = await testServer();
       return server.ask(nameIn(database), sql);
     },
+    async run(database, script) {
+      await this.ask(database, script);
+    },
     holdAnswers: holdAnswersTable,
     async damages(database) {
       return damagesOf((sql) => this.ask(database, sql));
@@ -71,6 +81,9 @@ export const testDatabases: readonly TestDatabases[] = [
     async ask(database: string, sql: string) {
       const cluster = await testCluster();
       return cluster.ask(nameIn(database), sql);
+    },
+    async run(database: string, script: string) {
+      await this.ask(database, script);
     },
     holdAnswers: holdAnswersTable,
     async damages(database: string) {

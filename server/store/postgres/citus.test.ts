@@ -1,4 +1,5 @@
-// Runs only if HEADGATE_TEST_CITUS_URL names a cluster. The contract suite runs there, too.
+// Which tables are distributed is tested without a cluster. All other tests need one: they do not exist unless
+// HEADGATE_TEST_CITUS_URL names it. The contract suite runs there, too.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -13,6 +14,8 @@ import type { Store } from '../store.ts';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { everyInteraction, everyRecord } from '../test-lists.ts';
 import { interactionRow, recordRow } from '../test-rows.ts';
+import { distributeSteps } from './citus.ts';
+import type { Step } from './migrator.ts';
 import { type TestCluster, testClusters } from './test-cluster.ts';
 import type { TestDatabase } from './test-server.ts';
 
@@ -28,6 +31,17 @@ const spread = [
   'usage_days',
   ...recordTypeNames.map((type) => type.replaceAll('-', '_')),
 ].toSorted();
+
+test('organisations and keys stay on the coordinator, and every other table is distributed by organisation', () => {
+  for (const table of local) assert.deepEqual(distributeSteps(table), []);
+  for (const table of spread) {
+    const [{ doing, sql }, ...others] = distributeSteps(table) as [Step];
+    assert.equal(doing, `distributing the table ${table}`);
+    assert.ok(sql.startsWith(`SELECT create_distributed_table('${table}', 'organisation', `), sql);
+    assert.match(sql, /THEN 'idempotency_answers' ELSE 'default' END\)$/);
+    assert.deepEqual(others, []);
+  }
+});
 
 for (const testCluster of testClusters) {
   describe('a database on a Citus cluster', () => {

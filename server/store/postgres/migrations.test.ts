@@ -10,7 +10,7 @@ import { catalogueTables } from '../tables.ts';
 import { recordRow } from '../test-rows.ts';
 import { readAddress } from './address.ts';
 import { prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
-import type { Migrator } from './migrator.ts';
+import { MIGRATION_LOCK, type Migrator, type StepProgress } from './migrator.ts';
 import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 let server: TestServer;
@@ -157,22 +157,27 @@ describe('an empty database', () => {
   });
 });
 
-describe('a long step', () => {
-  /** Opens a connection on which an ordinary statement times out after `readTimeoutMs`. */
-  const connectWith = async (readTimeoutMs: number): Promise<pg.Client> => {
-    const client = new pg.Client({ connectionString: database.url, query_timeout: readTimeoutMs });
-    client.on('error', () => {});
-    await client.connect();
-    return client;
-  };
-  const READ_TIMEOUT_MS = 500;
-  const migratorOf = (client: pg.Client): Migrator => ({
+const READ_TIMEOUT_MS = 500;
+
+/** Opens a connection on which an ordinary statement times out after `readTimeoutMs`. */
+async function connectWith(readTimeoutMs: number): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: database.url, query_timeout: readTimeoutMs });
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+
+function migratorOf(client: pg.Client, onProgress: Migrator['onProgress'] = () => {}): Migrator {
+  return {
     client,
     address: readAddress(database.url),
     connect: () => connectWith(READ_TIMEOUT_MS),
-    onProgress() {},
-  });
+    lockPatienceMs: READ_TIMEOUT_MS,
+    onProgress,
+  };
+}
 
+describe('a long step', () => {
   beforeEach(async () => {
     await openAndClose();
     await ask('DROP INDEX interactions_by_user');
@@ -206,6 +211,54 @@ describe('a long step', () => {
       await sleep(20);
     await ended;
     await preparing.end();
+  });
+});
+
+describe('while another process migrates', () => {
+  /** Longer than the timeouts, and than the time after which progress is reported. */
+  const MIGRATES_FOR_S = 3;
+
+  test('a process waits for its turn without a time limit, and reports its progress', async () => {
+    const other = await connectWith(60_000);
+    // The migration that the other process runs is the build of a slow index.
+    await other.query(`CREATE TABLE slow (n integer); INSERT INTO slow SELECT generate_series(1, 10);
+      CREATE FUNCTION slowly(n integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql
+        AS $$ BEGIN PERFORM pg_sleep(${MIGRATES_FOR_S / 10}); RETURN n; END $$`);
+    await other.query('BEGIN');
+    await other.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+    const progress: StepProgress[] = [];
+    const preparing = await connectWith(READ_TIMEOUT_MS);
+    const prepared = prepareDatabase(
+      migratorOf(preparing, (step) => progress.push(step)),
+      catalogueTables,
+    );
+    try {
+      await Promise.race([other.query('CREATE INDEX ON slow (slowly(n))'), prepared]);
+      assert.deepEqual(await tablesThere(), ['slow']);
+      await other.query('COMMIT');
+      await prepared;
+    } finally {
+      await other.end();
+      await preparing.end();
+    }
+    assert.deepEqual(await tablesThere(), [...ours, 'slow'].toSorted());
+    const [first] = progress;
+    assert.equal(first?.doing, 'waiting for another process to migrate the database');
+    assert.match(first.detail ?? '', /^scanning table/);
+  });
+
+  test('a process waits for the lock of a table for a limited time', async () => {
+    await openAndClose();
+    await ask('DROP INDEX interactions_by_user');
+    const other = await connectWith(60_000);
+    await other.query('BEGIN; LOCK TABLE interactions');
+    const preparing = await connectWith(60_000);
+    try {
+      await assert.rejects(prepareDatabase(migratorOf(preparing), catalogueTables), /lock timeout/);
+    } finally {
+      await other.end();
+      await preparing.end();
+    }
   });
 });
 

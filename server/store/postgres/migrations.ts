@@ -202,7 +202,7 @@ export async function prepareDatabase(migrator: Migrator, tables: Tables): Promi
   const server = await readServer(client, address);
   if (server.hasCitus) await refuseWrongDistribution(client, address, server, tables);
   if ((await missingSteps(client, address, server, tables)).length === 0) return server;
-  await inTurn(client, async () => {
+  await inTurn(migrator, async () => {
     // Determines the steps again, because another process may have run all of them in the meantime.
     for (const step of await missingSteps(client, address, server, tables)) await runStep(migrator, step);
   });
@@ -262,12 +262,12 @@ export async function distributeDatabase(
   const { client } = migrator;
   const madeLocal = await copiedTables(client, schema);
   for (const table of madeLocal) {
-    await inTurn(client, () => makeLocal(client, schema, table));
+    await inTurn(migrator, () => makeLocal(client, schema, table));
     onMadeLocal?.(table);
   }
   const distributed: string[] = [];
   for (const table of await undistributed(client, schema, workingTables(tables))) {
-    const isMoved = await inTurn(client, async () => {
+    const isMoved = await inTurn(migrator, async () => {
       if ((await undistributed(client, schema, [table])).length === 0) return false;
       await lockTable(client, table);
       await client.query(REPORT_COPIED_ROWS_SQL);

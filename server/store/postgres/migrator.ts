@@ -22,12 +22,14 @@ export interface Migrator {
   readonly address: Address;
   /** Opens another connection to the same database. */
   connect(): Promise<Client>;
+  /** How long a step may wait for the lock of a table. */
+  readonly lockPatienceMs: number;
   onProgress(progress: StepProgress): void;
 }
 
 /** The number of the advisory lock: "Hgat" in ASCII, which other users of the same database are unlikely to lock. */
-const MIGRATION_LOCK = 0x48676174;
-const LOCK_PATIENCE_MS = 30_000;
+export const MIGRATION_LOCK = 0x48676174;
+export const LOCK_PATIENCE_MS = 30_000;
 const SHORT_STEP_MS = 5000;
 /** Short, because other statements, such as key lookups, queue behind a statement that waits for a lock. */
 const SHORT_LOCK_PATIENCE_MS = 1000;
@@ -36,12 +38,20 @@ const NO_READ_TIMEOUT_MS = 2 ** 31 - 1;
 const FIRST_PROGRESS_AFTER_MS = 2000;
 const PROGRESS_EVERY_MS = 1000;
 
-/** Runs `work` in its own transaction, while no other process migrates. */
-export function inTurn<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {
+/**
+ * Runs `work` in its own transaction, while no other process migrates. Waits without a time limit for a process that
+ * does, because its migration may take hours.
+ */
+export function inTurn<Result>(migrator: Migrator, work: () => Promise<Result>): Promise<Result> {
+  const { client, lockPatienceMs } = migrator;
   return inTransaction(client, async () => {
-    // A step may take hours, but waiting for the locks of other processes has a limit.
-    await client.query(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${LOCK_PATIENCE_MS}`);
-    await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+    await client.query('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
+    await runStep(migrator, {
+      doing: 'waiting for another process to migrate the database',
+      sql: `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`,
+    });
+    // Other locks are waited for with a limit: whoever holds one may never release it.
+    await client.query(`SET LOCAL lock_timeout = ${lockPatienceMs}`);
     return work();
   });
 }
@@ -76,7 +86,7 @@ async function inTransaction<Result>(client: ClientBase, work: () => Promise<Res
 }
 
 /**
- * Runs a step. Must be called within `inTurn`. Reports progress if the step takes longer than FIRST_PROGRESS_AFTER_MS.
+ * Runs a step in the transaction of `inTurn`. Reports progress if the step takes longer than FIRST_PROGRESS_AFTER_MS.
  */
 export async function runStep(migrator: Migrator, { doing, sql }: Step): Promise<void> {
   const { client } = migrator;
@@ -128,14 +138,17 @@ async function watch(
 /** Makes Citus send a notice for every million rows that it has moved out of a table. */
 export const REPORT_COPIED_ROWS_SQL = 'SET LOCAL client_min_messages = debug1';
 
-/** Returns the progress of an index build. A Citus coordinator reports none, because its workers build the index. */
+/**
+ * Returns the progress of an index build, in the process `pid` of the server or in the one that it waits for. A Citus
+ * coordinator reports none, because its workers build the index.
+ */
 async function indexProgress(observer: Client, pid: number): Promise<string | null> {
   const { rows } = await observer
     .query<{ phase: string; percent: number | null }>(
       `SELECT replace(phase, 'building index: ', '') AS phase, floor(100.0 * CASE WHEN phase LIKE '%tuples%'
           THEN tuples_done / nullif(tuples_total, 0)::numeric
           ELSE blocks_done / nullif(blocks_total, 0)::numeric END)::integer AS percent
-        FROM pg_stat_progress_create_index WHERE pid = $1`,
+        FROM pg_stat_progress_create_index WHERE pid = $1 OR pid = ANY (pg_blocking_pids($1))`,
       [pid],
     )
     .catch(() => ({ rows: [] }));

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { attachStore, openStore } from '../open-store.ts';
 import { StoreUnavailable, StoreUnusable } from '../store.ts';
 import { recordRow } from '../test-rows.ts';
+import { reportOnce } from './open-postgres-store.ts';
 import { type OwnTestServer, startTestServer, type TestDatabase } from './test-server.ts';
 
 let server: OwnTestServer;
@@ -33,6 +34,20 @@ async function reasonOf(url: string, kind: typeof StoreUnusable | typeof StoreUn
   assert.ok(!error.message.includes('\n') && !/secret/.test(error.message), error.message);
   return error.message;
 }
+
+test('whoever opens a database is told once about each step that takes long', () => {
+  const reported: string[] = [];
+  const onProgress = reportOnce((sentence) => reported.push(sentence));
+  const doing = 'waiting for another process to migrate the database';
+  for (const elapsedMs of [2000, 9000]) onProgress({ doing, elapsedMs, detail: null });
+  assert.deepEqual(reported, []);
+  for (const elapsedMs of [10_000, 11_000]) onProgress({ doing, elapsedMs, detail: null });
+  onProgress({ doing: 'building an index', elapsedMs: 20_000, detail: null });
+  assert.deepEqual(reported, [
+    'still waiting for another process to migrate the database; the database cannot be used before that is done',
+    'still building an index; the database cannot be used before that is done',
+  ]);
+});
 
 describe('a database that cannot be opened is refused in one sentence', () => {
   test('because the password is wrong', async () => {

@@ -14,7 +14,7 @@ import {
   type Server,
   tryToMakeLocal,
 } from './migrations.ts';
-import type { Migrator, StepProgress } from './migrator.ts';
+import { LOCK_PATIENCE_MS, type Migrator, type StepProgress } from './migrator.ts';
 import { attachPostgresStore } from './postgres-store.ts';
 import { BEGIN_POOLED_SQL, clientConfig, setUpSession } from './session.ts';
 
@@ -52,7 +52,7 @@ const WORTH_REPORTING_AFTER_MS = 10_000;
  * Returns a listener that reports each long step once, so that the operator learns why opening the database takes so
  * long.
  */
-function reportOnce(report: (sentence: string) => void): (progress: StepProgress) => void {
+export function reportOnce(report: (sentence: string) => void): (progress: StepProgress) => void {
   const reported = new Set<string>();
   return ({ doing, elapsedMs }) => {
     if (elapsedMs < WORTH_REPORTING_AFTER_MS || reported.has(doing)) return;
@@ -70,7 +70,13 @@ async function onPrepared<Result>(
   try {
     const { client, address } = await reach(asked);
     try {
-      const migrator = { client, address, connect: () => connect(address), onProgress };
+      const migrator = {
+        client,
+        address,
+        connect: () => connect(address),
+        lockPatienceMs: LOCK_PATIENCE_MS,
+        onProgress,
+      };
       return await use(migrator, await prepareDatabase(migrator, catalogueTables));
     } finally {
       await client.end();
