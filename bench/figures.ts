@@ -198,8 +198,7 @@ export const claims = {
     bound: { below: MEMORY_LIMIT_MB },
   },
   neighbourServed: {
-    title:
-      'Requests answered 200 while another organisation attacks, less what was restarted, of all requests',
+    title: 'Share of requests answered 200 while another organisation attacks, with no thread restarted',
     unit: 'ratio',
     bound: { atLeast: 1 },
   },

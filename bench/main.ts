@@ -84,10 +84,10 @@ function readOptions(args: readonly string[]): Options | null {
   if (values.full && values.smoke) throw new WrongOption('--full and --smoke exclude each other');
   const mode: Mode = values.full ? 'full' : values.smoke ? 'smoke' : 'quick';
   const plan = plans[mode];
-  const rounds = values.rounds === undefined ? plan.rounds : Number(values.rounds);
-  if (!Number.isInteger(rounds) || rounds < 1)
+  const rounds = values.rounds === undefined ? null : Number(values.rounds);
+  if (rounds !== null && (!Number.isInteger(rounds) || rounds < 1)) {
     throw new WrongOption('--rounds must be a whole number from 1');
-  const peerRounds = values.rounds === undefined ? plan.peerRounds : rounds;
+  }
   const chosen = values.only?.split(',') ?? Object.keys(experiments);
   const unknown = chosen.find((name) => !Object.hasOwn(experiments, name));
   if (unknown !== undefined) throw new WrongOption(`there is no experiment ${unknown}`);
@@ -101,8 +101,9 @@ function readOptions(args: readonly string[]): Options | null {
   return {
     plan: {
       ...plan,
-      rounds,
-      peerRounds,
+      rounds: rounds ?? plan.rounds,
+      peerRounds: rounds ?? plan.peerRounds,
+      attackRounds: rounds ?? plan.attackRounds,
       withPeers: plan.withPeers && !values['no-peers'] && chosen.includes('peers'),
     },
     chosen,

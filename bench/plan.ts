@@ -38,6 +38,8 @@ export interface Plan {
   readonly attacks: number;
   readonly attackRounds: number;
   readonly attackMs: number;
+  /** How long to upload new records, which fills the write-ahead log of SQLite. Null skips this attack. */
+  readonly lastingAttackMs: number | null;
   readonly attackScale: Scale;
   readonly withPeers: boolean;
   /** The rows on which analytics are measured. */
@@ -75,6 +77,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     interactionsToWarmUp: 60_000,
     interactions: 30_000,
     memoryMs: 15 * SECOND_MS,
+    lastingAttackMs: null,
     attackRounds: 1,
   },
   full: {
@@ -92,6 +95,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     interactionsToWarmUp: 100_000,
     interactions: 100_000,
     memoryMs: 10 * MINUTE_MS,
+    lastingAttackMs: MINUTE_MS,
     attackRounds: 3,
   },
   smoke: {
@@ -115,6 +119,7 @@ export const plans: Readonly<Record<Mode, Plan>> = {
     attacks: 1,
     attackRounds: 1,
     attackMs: SECOND_MS / 2,
+    lastingAttackMs: SECOND_MS,
     attackScale: { deletedTags: 100, interactions: 100, longOffers: 10 },
     withPeers: false,
     students: { customers: 200, transactions: 2000, interactions: 2000 },

@@ -2,7 +2,7 @@
 // reads of one record, and /readyz. Every attack runs against a new server.
 
 import { closeSync, openSync } from 'node:fs';
-import { type Attack, attacks } from '../../tests/harness/neighbours/attacks.ts';
+import { type Attack, attackNamed, attacks, type Scale } from '../../tests/harness/neighbours/attacks.ts';
 import {
   CONNECTIONS,
   type Measured,
@@ -11,11 +11,13 @@ import {
 } from '../../tests/harness/neighbours/measure.ts';
 import { type Kind, kinds } from '../../tests/harness/neighbours/neighbour.ts';
 import type { BenchDatabases } from '../databases.ts';
+import type { Plan } from '../plan.ts';
 import type { Comparison } from '../report/results.ts';
 import { median } from '../report/statistics.ts';
 import { type Bench, type Experiment, figure } from './experiment.ts';
 
-const NOBODY = 'nobody attacks';
+/** The attack that is also measured for `lastingAttackMs`. */
+const LASTING = '5000 new transactions';
 
 const kindsInWords: Readonly<Record<Kind, string>> = {
   upload: 'Upload of one record',
@@ -24,32 +26,38 @@ const kindsInWords: Readonly<Record<Kind, string>> = {
   ready: '/readyz',
 };
 
-/** The measurements of one attack, one for each round. */
-type Rounds = readonly Measured[];
+interface Planned {
+  readonly name: string;
+  /** Null measures the neighbour alone. */
+  readonly attack: Attack | null;
+  readonly durationMs: number;
+}
+
+/** The measurements of one attack on one store, one for each round. */
+interface Attacked extends Planned {
+  readonly rounds: readonly Measured[];
+}
 
 export const neighbours: Experiment = async (bench) => {
   const { plan, sqlite, postgres } = bench;
   const onSqlite = await measureAll('SQLite', sqlite, bench);
-  const onPostgres = plan.allOnPostgres ? await measureAll('PostgreSQL', postgres, bench) : null;
-  const largest = new Set<string>(attacks.filter(({ isLargest }) => isLargest).map(({ name }) => name));
-  const roundsOf = (isLargest: boolean): readonly Rounds[] =>
-    [...onSqlite].filter(([name]) => largest.has(name) === isLargest).map(([, rounds]) => rounds);
-  const usual = roundsOf(false);
-  const besideLargest = roundsOf(true);
-  const all = [...onSqlite.values()];
-  const measured = all.flat();
+  const onPostgres = plan.allOnPostgres ? await measureAll('PostgreSQL', postgres, bench) : [];
+  const all = [...onSqlite, ...onPostgres];
+  const usual = all.filter(({ attack }) => !attack?.isLargest);
+  const besideLargest = all.filter(({ attack }) => attack?.isLargest);
+  const measured = all.flatMap(({ rounds }) => rounds);
   const requests = measured.reduce((sum, one) => sum + one.requests, 0);
   const failures = measured.reduce((sum, one) => sum + one.failures.length, 0);
   return {
     comparisons: [
       ...comparisonsOf('SQLite', onSqlite, bench),
-      ...(onPostgres === null ? [] : comparisonsOf('PostgreSQL', onPostgres, bench)),
+      ...(onPostgres.length === 0 ? [] : comparisonsOf('PostgreSQL', onPostgres, bench)),
     ],
     figures: [
-      figure('neighbourUpload', worst(usual, p99MsOf('upload'))),
+      figure('neighbourUpload', worst(usual, uploadP99Ms)),
       figure('neighbourRead', worst(all, p99MsOf('read'))),
       figure('neighbourReady', worst(all, p99MsOf('ready'))),
-      figure('neighbourUploadBesideLargest', worst(besideLargest, p99MsOf('upload'))),
+      figure('neighbourUploadBesideLargest', worst(besideLargest, uploadP99Ms)),
       figure('largestUploadsMemory', worst(besideLargest, peakMbOf)),
       figure('neighbourMemory', worst(usual, peakMbOf)),
       figure('neighbourServed', [(requests - failures) / requests]),
@@ -65,36 +73,52 @@ function peakMbOf({ peakMb }: Measured): number {
   return peakMb;
 }
 
+/** The slower of the plain and the compressed uploads. */
+function uploadP99Ms({ times }: Measured): number {
+  return Math.max(times.upload.p99Ms, times.packed.p99Ms);
+}
+
 /** Returns the values of all rounds for the attack whose median is the highest. */
-function worst(attacked: readonly Rounds[], read: (measured: Measured) => number): readonly number[] {
+function worst(attacked: readonly Attacked[], read: (measured: Measured) => number): readonly number[] {
   const byMedian = attacked
-    .map((rounds) => rounds.map(read))
+    .map(({ rounds }) => rounds.map(read))
     .toSorted((one, other) => median(other) - median(one));
   return byMedian[0]!;
+}
+
+function plannedBy({ attacks: count, attackMs, lastingAttackMs }: Plan): readonly Planned[] {
+  const chosen = attacks.filter(({ isLargest }, at) => at < count || isLargest);
+  const planned: Planned[] = [null, ...chosen].map((attack) => ({
+    name: attack?.name ?? 'nobody attacks',
+    attack,
+    durationMs: attackMs,
+  }));
+  if (lastingAttackMs === null) return planned;
+  const name = `${LASTING}, for ${lastingAttackMs / 1000} s`;
+  return [...planned, { name, attack: attackNamed(LASTING), durationMs: lastingAttackMs }];
 }
 
 async function measureAll(
   store: string,
   databases: BenchDatabases,
   { plan, say }: Bench,
-): Promise<ReadonlyMap<string, Rounds>> {
-  const chosen = [null, ...attacks.filter(({ isLargest }, at) => at < plan.attacks || isLargest)];
-  const all = new Map<string, Measured[]>(chosen.map((attack) => [attack?.name ?? NOBODY, []]));
+): Promise<readonly Attacked[]> {
+  const attacked = plannedBy(plan).map((planned) => ({ ...planned, rounds: [] as Measured[] }));
   for (let round = 1; round <= plan.attackRounds; round++) {
-    for (const attack of chosen) {
-      const name = attack?.name ?? NOBODY;
-      const measured = await measureOne(databases, attack, plan);
-      all.get(name)!.push(measured);
+    for (const { name, attack, durationMs, rounds } of attacked) {
+      const measured = await measureOne(databases, attack, durationMs, plan.attackScale);
+      rounds.push(measured);
       say(`  ${store}, round ${round}/${plan.attackRounds}, ${name}: ${measuredInWords(measured)}`);
     }
   }
-  return all;
+  return attacked;
 }
 
 async function measureOne(
   databases: BenchDatabases,
   attack: Attack | null,
-  { attackMs, attackScale }: Bench['plan'],
+  durationMs: number,
+  scale: Scale,
 ): Promise<Measured> {
   const { database, remove } = await databases.newDatabase(0);
   const logTo = openSync('/dev/null', 'w');
@@ -102,11 +126,11 @@ async function measureOne(
     const ground = await openGround({
       database,
       attacks: attack === null ? [] : [attack],
-      scale: attackScale,
+      scale,
       logTo,
     });
     try {
-      return await ground.measure(attack, attackMs);
+      return await ground.measure(attack, durationMs);
     } finally {
       await ground.close();
     }
@@ -116,21 +140,16 @@ async function measureOne(
   }
 }
 
-function comparisonsOf(
-  store: string,
-  measured: ReadonlyMap<string, Rounds>,
-  { plan }: Bench,
-): readonly Comparison[] {
-  const conditions = `another organisation attacks on ${CONNECTIONS} connections for ${plan.attackMs / 1000} s`;
-  const entries = [...measured];
+function comparisonsOf(store: string, attacked: readonly Attacked[], { plan }: Bench): readonly Comparison[] {
+  const conditions = `another organisation attacks on ${CONNECTIONS} connections for ${plan.attackMs / 1000} s, unless stated otherwise`;
   return [
     ...kinds.map(
       (kind): Comparison => ({
         id: `neighbours-${kind}-${store}`,
         title: `${kindsInWords[kind]}, ${store}, 99th percentile beside an attack`,
         conditions,
-        series: entries.map(([contender, rounds]) => ({
-          contender,
+        series: attacked.map(({ name, rounds }) => ({
+          contender: name,
           unit: 'ms',
           values: rounds.map(p99MsOf(kind)),
         })),
@@ -140,8 +159,8 @@ function comparisonsOf(
       id: `neighbours-memory-${store}`,
       title: `Peak resident memory, ${store}, under an attack`,
       conditions,
-      series: entries.map(([contender, rounds]) => ({
-        contender,
+      series: attacked.map(({ name, rounds }) => ({
+        contender: name,
         unit: 'MB',
         values: rounds.map(peakMbOf),
       })),

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
 import { after, describe, test } from 'node:test';
 import { testDatabases } from '../../server/store/test-databases.ts';
-import { times } from '../../server/store/test-thoroughness.ts';
+import { isThorough } from '../../server/store/test-thoroughness.ts';
 import { type Attack, attacks } from '../harness/neighbours/attacks.ts';
 import {
   LARGEST_UPLOADS_MEMORY_LIMIT_MB,
@@ -16,8 +16,6 @@ import { type Measured, measuredInWords, openGround } from '../harness/neighbour
 import { kinds } from '../harness/neighbours/neighbour.ts';
 
 const ATTACK_MS = 1000;
-/** All attacks, or every fifth: one takes several seconds. */
-const attackEvery = times(1, 5);
 const scale = { deletedTags: 50_000, interactions: 20_000, longOffers: 300 };
 /** Other work on the machine only adds to the times, so an attack is measured again before the test fails. */
 const MOST_TRIES = 3;
@@ -38,7 +36,7 @@ async function measured(attack: Attack): Promise<Measured> {
 describe('an organisation is served while another one attacks on 16 connections', () => {
   after(() => closeSync(logTo));
 
-  for (const attack of attacks.filter((_, at) => at % attackEvery === 0)) {
+  for (const attack of attacks.filter(({ isTypical }) => isThorough || isTypical)) {
     const memoryLimitMb = attack.isLargest ? LARGEST_UPLOADS_MEMORY_LIMIT_MB : MEMORY_LIMIT_MB;
     test(attack.name, async (t) => {
       const tries: Measured[] = [];

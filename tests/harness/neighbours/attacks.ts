@@ -47,6 +47,8 @@ export interface Attack {
   /** Stores the rows of the organisation before the server starts. */
   readonly furnish?: (store: Store, organisation: OrganisationNumber, scale: Scale) => Promise<void>;
   readonly manner: Manner;
+  /** True for one attack of each kind. These run in every run of the tests, all others only in a thorough one. */
+  readonly isTypical?: true;
   /** True for uploads of the largest size, which may take more memory. */
   readonly isLargest?: true;
   /** Makes all requests before the attack begins, so that the attacker needs little CPU. */
@@ -306,6 +308,7 @@ async function furnishSegments(store: Store, organisation: OrganisationNumber): 
 export const attacks: readonly Attack[] = [
   {
     name: 'unknown names of 30 million characters, tags',
+    isTypical: true,
     manner: 'reads',
     requests: async (target) => inTurn(target, await longNames('/v1/data/tags', '{"records":[{"', '":1}]}')),
   },
@@ -329,6 +332,7 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: '5000 rejected records of 10 MB in 52 bytes',
+    isTypical: true,
     manner: 'reads',
     requests: (target) => inTurn(target, [rejectedRecords()]),
   },
@@ -344,11 +348,13 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: 'answers with the most errors, never read',
+    isTypical: true,
     manner: 'never reads',
     requests: (target) => inTurn(target, [packed('/v1/data/transactions', uploadOf(recordOfMostErrors()))]),
   },
   {
     name: 'pages of 1000 offers with the longest texts',
+    isTypical: true,
     furnish: furnishLongOffers,
     manner: 'reads',
     requests: (target) => inTurn(target, [{ path: '/v1/data/offers?limit=1000' }]),
@@ -367,6 +373,7 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: 'lists of tags that are all deleted',
+    isTypical: true,
     furnish: furnishDeletedTags,
     manner: 'reads',
     requests: (target) => inTurn(target, [{ path: '/v1/data/tags?limit=1' }]),
@@ -385,12 +392,14 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: 'bodies of 32 MiB that stall',
+    isTypical: true,
     manner: 'stalls',
     requests: (target) =>
       inTurn(target, [{ path: '/v1/data/tags', body: Buffer.alloc(MAX_BODY_BYTES, ' ') }]),
   },
   {
     name: 'requests with an Idempotency-Key that vanish',
+    isTypical: true,
     manner: 'vanishes',
     requests(target) {
       const body = uploadOf(JSON.stringify(leastRecord('tags')));
@@ -413,6 +422,7 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: '3.6 million texts',
+    isTypical: true,
     manner: 'reads',
     requests(target) {
       const texts = `"abcdef"${',"abcdef"'.repeat(3_600_000)}`;
@@ -526,6 +536,7 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: '5000 new transactions',
+    isTypical: true,
     manner: 'reads',
     requests: (target) =>
       withNewIds(target, { path: '/v1/data/transactions' }, (id) => transaction(target.shopId, id)),
@@ -554,6 +565,7 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: '5000 offers with the longest texts that a body holds',
+    isTypical: true,
     manner: 'reads',
     isLargest: true,
     requests(target) {
@@ -624,6 +636,19 @@ export const attacks: readonly Attack[] = [
       inTurn(target, [
         { path: '/v1/segments/preview', body: JSON.stringify({ condition: conditionOfMostSegments }) },
       ]),
+  },
+  {
+    name: 'queries that need all processors or much memory',
+    isTypical: true,
+    manner: 'reads',
+    requests: (target) =>
+      inTurn(
+        target,
+        [
+          'SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE (a.range * b.range) % 7 = 1',
+          'SELECT range FROM range(50000000) ORDER BY hash(range)',
+        ].map((sql) => ({ path: '/v1/sql', body: JSON.stringify({ sql }) })),
+      ),
   },
   {
     name: 'keys that do not exist',
