@@ -141,6 +141,17 @@ forEachStore((store) => {
     });
   });
 
+  test('if memory is used up, Linux ends the analytics process, not the server', {
+    skip: !existsSync('/proc/self/oom_score_adj') && 'this system has no scores',
+  }, async () => {
+    const scoreOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'));
+    await query(await server.newApi(), 'SELECT 1');
+    const pid = server.headgate.process.pid!;
+    const [analytics] = await childrenOf(pid);
+    assert.equal(scoreOf(analytics!), 1000);
+    assert.equal(scoreOf(pid), scoreOf(process.pid));
+  });
+
   test('the analytics process ends with the server', async () => {
     const { database, remove } = await store.newDatabase();
     const own = `${folder}-own`;

@@ -2,7 +2,7 @@
 // same database. So a query can fail, or end this process, without harm to uploads. It ends when no server needs it, or
 // none has used it for a while.
 
-import { existsSync, mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { flushCompileCache } from 'node:module';
 import { availableParallelism } from 'node:os';
@@ -46,8 +46,12 @@ const LOOK_EVERY_MS = 100;
 /** What the process itself, the store and single values may use besides DuckDB's own limit. */
 const MEMORY_BESIDES_MB = 1024;
 const MEBIBYTE = 1024 ** 2;
+/** When the machine's memory is used up, Linux ends the process with the highest score. */
+const OUT_OF_MEMORY_SCORE = '/proc/self/oom_score_adj';
+const HIGHEST_SCORE = '1000';
 
 keepNewFilesPrivate();
+if (existsSync(OUT_OF_MEMORY_SCORE)) writeFileSync(OUT_OF_MEMORY_SCORE, HIGHEST_SCORE);
 const setup = JSON.parse(process.env[SETUP_VARIABLE]!) as AnalyticsSetup;
 delete process.env[SETUP_VARIABLE];
 const report = (message: string): void => void process.stderr.write(`${message}\n`);
