@@ -4,7 +4,7 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { StoreUnavailable } from '../store/store.ts';
 import type { Order, OrderRefusal } from './analytics-orders.ts';
 import { AnalyticsPaused } from './crash-suspects.ts';
-import { type AsOf, isFullDisk, type Replica } from './replica.ts';
+import { type AsOf, isFullDisk, type Replica, ReplicaClosed } from './replica.ts';
 import { type Replicas, ReplicasBusy } from './replicas.ts';
 import { QueryClock } from './sql/query-clock.ts';
 import { QueryFailed, type QueryFailure, readQueryError } from './sql/query-errors.ts';
@@ -60,6 +60,7 @@ export async function withReplica<Result>(
       return { ...unavailable(error.message), retryAfterS: error.retryAfterS };
     if (error instanceof StoreUnavailable) return storeUnresponsive;
     if (error instanceof ReplicasBusy) return unavailable(error.message);
+    if (error instanceof ReplicaClosed) return unavailable('Analytics is being stopped; try again shortly.');
     const { type, message } = readQueryError(error, '');
     replicas.reportRefusal(orgId, message);
     if (type === 'Out of Memory') return memoryInUse;

@@ -33,7 +33,7 @@ import { isTriedInFull, type TestDatabases, testDatabases } from '../store/test-
 import { everyInteraction, everyRecord } from '../store/test-lists.ts';
 import { anyRow, interactionRow, recordRow } from '../store/test-rows.ts';
 import { times } from '../store/test-thoroughness.ts';
-import { type AsOf, Replica, type Wanted } from './replica.ts';
+import { type AsOf, Replica, ReplicaClosed, type Wanted } from './replica.ts';
 import { recordTables } from './replica-tables.ts';
 import type { ReplicaOrder } from './test-replica-process.ts';
 
@@ -404,6 +404,13 @@ for (const databases of testDatabases) {
       assert.deepEqual(reports, ['the replica is built anew: damage']);
       await assertSame();
       await replica.close();
+    });
+
+    test('is not opened again once it is closed, even if a query still waits', async () => {
+      await begin();
+      await replica.close();
+      await assert.rejects(replica.connect(), ReplicaClosed);
+      assert.equal(existsSync(fileOf(organisation)), false);
     });
 
     test('is opened again after the store was not available, and is not considered damaged', async () => {

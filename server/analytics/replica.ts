@@ -70,6 +70,9 @@ const PROGRESS_EVERY_MS = 10_000;
 /** A replica with other tables than these is built anew. */
 const tablesSql = replicaTables.map(createReplicaTableSql).join(';\n');
 
+/** Thrown to a query that has waited while the replica was closed. */
+export class ReplicaClosed extends Error {}
+
 /** Matches the errors of DuckDB after which the file is still good. */
 const passing = /out of memory|no space left|interrupt/i;
 
@@ -277,6 +280,7 @@ export class Replica {
 
   /** Opens the file, unless it is open. Queries and the replication may need it at the same moment. */
   #open(): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new ReplicaClosed());
     this.#opening ??= this.#openOrBuildAnew().catch((error: unknown) => {
       this.#disconnect();
       rmSync(this.#mark, { force: true });

@@ -430,6 +430,8 @@ for (const [name, transport] of Object.entries({ http, https })) {
     });
     t.after(() => opener.terminate());
     await once(opener, 'message');
+    // The first ones may be slow, because their code is not compiled yet.
+    for (let asked = 0; asked < 10; asked++) await ask(await connected());
     const waits: number[] = [];
     while (waits.length < times(30, 10)) {
       const before = completed();
