@@ -3,16 +3,21 @@
 // HEADGATE_TEST_SEED repeats the choices of a run; how the requests meet still depends on the machine.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { MIGRATION_LOCK } from '../server/store/postgres/migrator.ts';
 import { type TestDatabase, testServer } from '../server/store/postgres/test-server.ts';
 import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, apiOf, type Reply, totals, type UploadBody } from './harness/api.ts';
 import { failedHeadgate, oneSentence } from './harness/failed-command.ts';
 import {
+  commandLine,
   type Environment,
   type Headgate,
   type IssuedKey,
@@ -335,6 +340,35 @@ describe('two servers on one database', () => {
       assert.deepEqual(found, [recorded.body]);
     }
   });
+});
+
+test('a server that waits for the migration of another one ends after a signal, exit code 1', {
+  timeout: 60_000,
+}, async () => {
+  const database = await newDatabase();
+  const migrating = new pg.Client(database.url);
+  await migrating.connect();
+  await migrating.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`);
+  const [program, ...args] = commandLine(['serve', '--port', '0']);
+  const child = spawn(program!, args, {
+    env: { ...process.env, HEADGATE_DATABASE: database.url, HEADGATE_SHUTDOWN_TIMEOUT: '1s' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  try {
+    const printed = text(child.stderr);
+    await waitUntil('it waits', async () => {
+      const { rows } = await migrating.query(`SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event = 'advisory'`);
+      return rows.length > 0;
+    });
+    child.kill('SIGTERM');
+    assert.equal(await exitCodeOf(child), 1);
+    assert.match(await printed, /^headgate: the start did not end within 1 s; stopped without waiting$/m);
+  } finally {
+    child.kill('SIGKILL');
+    await migrating.end();
+    await database.drop();
+  }
 });
 
 test('servers that start at once on an empty database create tables and first key once', async () => {

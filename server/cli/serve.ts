@@ -36,7 +36,12 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
     if (sentence === null) throw error;
     return new Failure(sentence);
   });
-  const started = await Promise.race([starting, secondSignal]);
+  const timeoutMs = settings.shutdownTimeoutMs + (isPrimary(settings) ? WORKERS_HEAD_START_MS : 0);
+  const late = (what: string): Failure =>
+    new Failure(`${what} did not end within ${settings.shutdownTimeoutMs / 1000} s; stopped without waiting`);
+  // A start can take hours, for example if it waits until another process has migrated the database.
+  const stoppedAtStart = firstSignal.then(() => setTimeout(timeoutMs, late('the start')));
+  const started = await Promise.race([starting, stoppedAtStart, secondSignal]);
   if (started === undefined || started instanceof WorkerFailed) return exitCodes.failed;
   if (started instanceof Failure) return failed(io, started);
 
@@ -50,12 +55,7 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
       },
     ),
     secondSignal.then(() => exitCodes.failed),
-    setTimeout(settings.shutdownTimeoutMs + (isPrimary(settings) ? WORKERS_HEAD_START_MS : 0)).then(() =>
-      failed(
-        io,
-        `requests in flight did not end within ${settings.shutdownTimeoutMs / 1000} s; stopped without waiting`,
-      ),
-    ),
+    setTimeout(timeoutMs).then(() => failed(io, late('requests in flight'))),
   ]);
 }
 
