@@ -215,36 +215,44 @@ describe('a long step', () => {
 });
 
 describe('while another process migrates', () => {
-  /** Longer than the timeouts, and than the time after which progress is reported. */
-  const MIGRATES_FOR_S = 3;
+  /** The advisory lock that the build of the slow index waits for. Any number will do. */
+  const SLOW_LOCK = 4711;
 
-  test('a process waits for its turn without a time limit, and reports its progress', async () => {
-    const other = await connectWith(60_000);
-    // The migration that the other process runs is the build of a slow index.
-    await other.query(`CREATE TABLE slow (n integer); INSERT INTO slow SELECT generate_series(1, 10);
+  test('a process waits for its turn without a time limit, and reports its progress', {
+    timeout: 60_000,
+  }, async () => {
+    const [other, holder] = [await connectWith(60_000), await connectWith(60_000)];
+    // The migration that the other process runs is the build of an index, which goes on until `holder` lets it end.
+    await other.query(`CREATE TABLE slow (n integer); INSERT INTO slow VALUES (1);
       CREATE FUNCTION slowly(n integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql
-        AS $$ BEGIN PERFORM pg_sleep(${MIGRATES_FOR_S / 10}); RETURN n; END $$`);
+        AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(${SLOW_LOCK}); RETURN n; END $$`);
+    await holder.query(`SELECT pg_advisory_lock(${SLOW_LOCK})`);
     await other.query('BEGIN');
     await other.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
-    const progress: StepProgress[] = [];
+    const building = other.query('CREATE INDEX ON slow (slowly(n))');
+    // It comes only after more than the timeouts.
+    const progress = Promise.withResolvers<StepProgress>();
     const preparing = await connectWith(READ_TIMEOUT_MS);
     const prepared = prepareDatabase(
-      migratorOf(preparing, (step) => progress.push(step)),
+      migratorOf(preparing, (step) => {
+        if (step.detail !== null) progress.resolve(step);
+      }),
       catalogueTables,
     );
     try {
-      await Promise.race([other.query('CREATE INDEX ON slow (slowly(n))'), prepared]);
+      await Promise.race([progress.promise, building, prepared]);
       assert.deepEqual(await tablesThere(), ['slow']);
+      await holder.query(`SELECT pg_advisory_unlock(${SLOW_LOCK})`);
+      await building;
       await other.query('COMMIT');
       await prepared;
     } finally {
-      await other.end();
-      await preparing.end();
+      for (const client of [holder, other, preparing]) await client.end();
     }
     assert.deepEqual(await tablesThere(), [...ours, 'slow'].toSorted());
-    const [first] = progress;
-    assert.equal(first?.doing, 'waiting for another process to migrate the database');
-    assert.match(first.detail ?? '', /^scanning table/);
+    const { doing, detail } = await progress.promise;
+    assert.equal(doing, 'waiting for another process to migrate the database');
+    assert.match(detail!, /^scanning table/);
   });
 
   test('a process waits for the lock of a table for a limited time', async () => {
