@@ -227,11 +227,14 @@ async function oldestDatabase(name: Dumped, t: TestContext): Promise<string> {
   return database;
 }
 
-/** Starts a server, and returns a client that has the oldest key. */
-async function served(database: string, t: TestContext): Promise<Api> {
+/** Starts a server, and calls `use` with a client that has the oldest key. The server has ended afterwards. */
+async function whileServed(database: string, use: (api: Api) => Promise<void>): Promise<void> {
   const headgate = await startHeadgate(database);
-  t.after(() => headgate.stop());
-  return apiOf(headgate.url, OLDEST_KEY);
+  try {
+    await use(apiOf(headgate.url, OLDEST_KEY));
+  } finally {
+    await headgate.stop();
+  }
 }
 
 /** Fails unless everything that the oldest version returned is returned unchanged. */
@@ -247,26 +250,24 @@ for (const name of dumpedKinds) {
   describe(`a database that the oldest version wrote on ${name}`, () => {
     test('shows everything unchanged, accepts its key, and takes uploads', async (t) => {
       const database = await oldestDatabase(name, t);
-      const headgate = await startHeadgate(database);
-      t.after(() => headgate.stop());
-      const api = apiOf(headgate.url, OLDEST_KEY);
-      await assertUnchanged(api, name);
+      await whileServed(database, async (api) => {
+        await assertUnchanged(api, name);
 
-      const [shop] = returned.records.shops!;
-      const renamed = { ...shop, name: 'Corner Books and More' };
-      const uploaded = await api.upload('shops', [renamed, leastRecord('shops')]);
-      assert.equal(uploaded.status, 200, uploaded.text);
-      const { created, updated } = uploaded.body.batches[0]!.data.counts;
-      assert.deepEqual([created, updated], [1, 1]);
-      assert.deepEqual((await api.read('shops', idOf('shops', renamed))).body, renamed);
-      const offer = leastRecord('offers', { shop_id: shop!.shop_id });
-      assert.equal((await api.upload('offers', [offer])).status, 200);
-      // Entry 1 of the ledger stands for everything that was stored before there was a ledger.
-      assert.equal(uploaded.body.seq, 2);
-      assert.equal((await api.request('/v1/changes?after=0')).status, 410);
-      const { body } = await api.request<{ changes: { id: string }[] }>('/v1/changes?after=1');
-      assert.equal(body.changes.length, 3);
-      await headgate.stop();
+        const [shop] = returned.records.shops!;
+        const renamed = { ...shop, name: 'Corner Books and More' };
+        const uploaded = await api.upload('shops', [renamed, leastRecord('shops')]);
+        assert.equal(uploaded.status, 200, uploaded.text);
+        const { created, updated } = uploaded.body.batches[0]!.data.counts;
+        assert.deepEqual([created, updated], [1, 1]);
+        assert.deepEqual((await api.read('shops', idOf('shops', renamed))).body, renamed);
+        const offer = leastRecord('offers', { shop_id: shop!.shop_id });
+        assert.equal((await api.upload('offers', [offer])).status, 200);
+        // Entry 1 of the ledger stands for everything that was stored before there was a ledger.
+        assert.equal(uploaded.body.seq, 2);
+        assert.equal((await api.request('/v1/changes?after=0')).status, 410);
+        const { body } = await api.request<{ changes: { id: string }[] }>('/v1/changes?after=1');
+        assert.equal(body.changes.length, 3);
+      });
       assert.deepEqual(await kindOf(name).damages(database), []);
     });
 
@@ -278,7 +279,7 @@ for (const name of dumpedKinds) {
       test(`can be copied to a new one on ${other}`, async (t) => {
         const target = await emptyDatabase(other, t);
         await copy(await oldestDatabase(name, t), target);
-        await assertUnchanged(await served(target, t), name);
+        await whileServed(target, (api) => assertUnchanged(api, name));
       });
 
       test(`can receive a copy of a new one on ${other}`, async (t) => {
@@ -288,7 +289,7 @@ for (const name of dumpedKinds) {
         const oldest = await oldestDatabase(name, t);
         await copy(source.database, oldest);
         assert.deepEqual((await customersIn(oldest)).bmce, [row]);
-        await assertUnchanged(await served(oldest, t), name);
+        await whileServed(oldest, (api) => assertUnchanged(api, name));
       });
     }
   });
