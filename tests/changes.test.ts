@@ -380,7 +380,7 @@ describe('headgate export', () => {
     const { folder, api } = await newSetting(t, running.headgate);
     const [kept, erased] = [leastRecord('tags'), leastRecord('tags')];
     await upload(api, 'tags', [kept, erased]);
-    using direct = new DatabaseSync(running.headgate.database.replace('sqlite:', ''));
+    using direct = new DatabaseSync(running.headgate.database.replace('sqlite:', ''), { timeout: 10_000 });
     direct.prepare('DELETE FROM tags WHERE tag_id = ?').run(idOf('tags', erased));
     const { exitCode, out } = await folder.run('export', 'tags', '--since', '0');
     assert.equal(exitCode, 0);

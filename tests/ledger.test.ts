@@ -385,7 +385,7 @@ forEachStore((store) => {
 
     test('of one type is not woken for good by others, and gets a new position', async () => {
       const api = await running.newApi();
-      const waiting = changesOf(api, '?wait=2&type=shops');
+      const waiting = changesOf(api, '?wait=4&type=shops');
       await sleep(300);
       await api.upload('tags', tags(1));
       assert.deepEqual(await waiting, { changes: [], next: '1', latest: 1 });
