@@ -63,7 +63,7 @@ const HEADERS_TIMEOUT_MS = 20_000;
 const REQUEST_TIMEOUT_MS = 300_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** So that an attack does not fill the log with connections that are closed because there are too many. */
-const CLOSINGS_LOGGED_EVERY_MS = 10_000;
+const CLOSINGS_LOGGED_AFTER_MS = 10_000;
 /**
  * The longest part of a path that the router accepts. The HTTP parser accepts only shorter paths, so the router never
  * refuses a path for its length.
@@ -169,18 +169,17 @@ export function buildApp(service: AppDependencies): FastifyInstance {
   return app;
 }
 
-/** Returns a function that logs from time to time how many connections were closed because too many were open. */
+/** Returns a function that counts the connections that were closed because too many were open, and logs their number. */
 function closingsLog({ log, maxConnections }: AppDependencies): () => void {
   const reason = `more than ${maxConnections} connections were open (HEADGATE_MAX_CONNECTIONS)`;
   let closings = 0;
-  let loggedAtMs = -Infinity;
-  return () => {
-    closings++;
-    const nowMs = performance.now();
-    if (nowMs - loggedAtMs < CLOSINGS_LOGGED_EVERY_MS) return;
+  const logThem = (): void => {
     log('warn', { connections: closings }, `closed connections of the addresses with the most: ${reason}`);
     closings = 0;
-    loggedAtMs = nowMs;
+  };
+  return () => {
+    closings++;
+    if (closings === 1) setTimeout(logThem, CLOSINGS_LOGGED_AFTER_MS).unref();
   };
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, type NetConnectOpts, type Socket } from 'node:net';
 import { test } from 'node:test';
@@ -12,7 +12,6 @@ import { limitOpenConnections } from './open-connections.ts';
 const MOST = 4;
 const timeout = 20_000;
 const ATTACKER = '127.0.0.2';
-const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 
 const transports = {
   http: {
@@ -30,12 +29,17 @@ const transports = {
 };
 
 for (const [name, { skip, newServer, open, opened }] of Object.entries(transports)) {
-  test(`too many connections over ${name}: the address with the most loses one, first those without a request`, {
+  test(`too many connections over ${name}: the address with the most loses one, first those without a request, last the busy ones`, {
     skip,
     timeout,
   }, async (t) => {
     const server = newServer();
-    server.on('request', (_, response) => response.end('ok'));
+    const held: ServerResponse[] = [];
+    server.on('request', ({ url }, response) => {
+      if (url === '/held') held.push(response.writeHead(200));
+      response.write('ok');
+      if (url !== '/held') response.end();
+    });
     let closings = 0;
     limitOpenConnections(server, MOST, () => closings++);
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -51,8 +55,8 @@ for (const [name, { skip, newServer, open, opened }] of Object.entries(transport
       await once(client, opened);
       return client;
     };
-    const ask = async (client: Socket): Promise<void> => {
-      client.write(request);
+    const ask = async (client: Socket, path = '/'): Promise<void> => {
+      client.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
       await once(client, 'data');
     };
     const isClosed = (client: Socket) => client.destroyed;
@@ -62,20 +66,27 @@ for (const [name, { skip, newServer, open, opened }] of Object.entries(transport
     };
 
     const other = await connected('127.0.0.1');
-    const [first, second, idle] = [await connected(), await connected(), await connected()];
-    for (const client of [first, second, first]) await ask(client);
+    const [busy, used, unused] = [await connected(), await connected(), await connected()];
+    await ask(busy, '/held');
+    await ask(used);
     assert.equal(closings, 0);
-    await ask(await connected());
-    await closedNow(idle);
-    await ask(await connected());
-    await closedNow(second);
-    assert.deepEqual([closings, isClosed(first), isClosed(other)], [2, false, false]);
+    await ask(await connected(), '/held');
+    await closedNow(unused);
+    await ask(await connected(), '/held');
+    await closedNow(used);
+    assert.deepEqual([closings, isClosed(busy), isClosed(other)], [2, false, false]);
+    // Once its response has ended, a connection is idle, even if the others began to be busy later.
+    held[0]!.end();
+    await once(busy, 'data');
+    await ask(await connected(), '/held');
+    await closedNow(busy);
+    assert.deepEqual([closings, isClosed(other)], [3, false]);
     // A place that has become free may be used.
-    first.destroy();
+    clients.at(-1)!.destroy();
     while ((await connectionsOf(server)) === MOST) await setImmediate();
     await ask(await connected());
     await ask(other);
-    assert.equal(closings, 2);
+    assert.equal(closings, 3);
   });
 }
 

@@ -2,7 +2,7 @@
 // address that has the most loses one. So a client that opens thousands of connections, or resets them faster than the
 // server notices, does not keep others from connecting.
 
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from './address-lines.ts';
 
@@ -11,26 +11,40 @@ interface HttpSocket extends Socket {
   readonly _parent?: Socket;
 }
 
-/** The TCP connections of an address. */
+/** The TCP connections of an address. The first of `withoutRequest` is closed first, and the last of `busy` last. */
 interface OfAddress {
   readonly address: string;
   /** The oldest comes first. */
   readonly withoutRequest: Set<Socket>;
-  /** The one whose last request began longest ago comes first. */
-  readonly withRequest: Set<Socket>;
+  /** Those whose requests have all been responded to. The one that has been idle the longest comes first. */
+  readonly idle: Set<Socket>;
+  /** The one that has been busy the longest comes first. */
+  readonly busy: Set<Socket>;
+}
+
+interface Open {
+  readonly ofAddress: OfAddress;
+  /** The set that has the connection. */
+  place: Set<Socket>;
+  /** How many requests have no response yet. */
+  requests: number;
 }
 
 /** Call this once per server. Calls `onClosed` for every connection that is closed because there are too many. */
 export function limitOpenConnections(server: Server, most: number, onClosed: () => void): void {
   const addresses = new Map<string, OfAddress>();
-  const open = new Map<Socket, OfAddress>();
+  const open = new Map<Socket, Open>();
 
   const forget = (tcp: Socket): void => {
-    const connections = open.get(tcp);
-    if (connections === undefined) return;
+    const known = open.get(tcp);
+    if (known === undefined) return;
     open.delete(tcp);
-    if (!connections.withoutRequest.delete(tcp)) connections.withRequest.delete(tcp);
-    if (countOf(connections) === 0) addresses.delete(connections.address);
+    known.place.delete(tcp);
+    if (countOf(known.ofAddress) === 0) addresses.delete(known.ofAddress.address);
+  };
+  const move = (tcp: Socket, known: Open, to: Set<Socket>): void => {
+    known.place.delete(tcp);
+    known.place = to.add(tcp);
   };
 
   server.on('connection', (tcp: Socket) => {
@@ -41,29 +55,40 @@ export function limitOpenConnections(server: Server, most: number, onClosed: () 
       onClosed();
     }
     const address = networkOf(tcp);
-    const known = addresses.get(address);
-    const connections = known ?? { address, withoutRequest: new Set(), withRequest: new Set() };
-    if (known === undefined) addresses.set(address, connections);
-    connections.withoutRequest.add(tcp);
-    open.set(tcp, connections);
+    const ofAddress = addresses.get(address) ?? newAddress(address);
+    addresses.set(address, ofAddress);
+    open.set(tcp, { ofAddress, place: ofAddress.withoutRequest.add(tcp), requests: 0 });
     tcp.once('close', () => forget(tcp));
   });
-  server.on('request', ({ socket }: IncomingMessage & { readonly socket: HttpSocket }) => {
-    const tcp = socket._parent ?? socket;
-    const connections = open.get(tcp);
-    if (!connections?.withoutRequest.delete(tcp)) connections?.withRequest.delete(tcp);
-    connections?.withRequest.add(tcp);
-  });
+  server.on(
+    'request',
+    ({ socket }: IncomingMessage & { readonly socket: HttpSocket }, response: ServerResponse) => {
+      const tcp = socket._parent ?? socket;
+      const known = open.get(tcp);
+      if (known === undefined) return;
+      known.requests++;
+      if (known.requests === 1) move(tcp, known, known.ofAddress.busy);
+      response.once('close', () => {
+        known.requests--;
+        if (known.requests === 0 && open.has(tcp)) move(tcp, known, known.ofAddress.idle);
+      });
+    },
+  );
 }
 
-function countOf({ withoutRequest, withRequest }: OfAddress): number {
-  return withoutRequest.size + withRequest.size;
+function newAddress(address: string): OfAddress {
+  return { address, withoutRequest: new Set(), idle: new Set(), busy: new Set() };
 }
 
-/** Returns a connection of the address with the most: one without a request, or the one whose last request is the oldest. */
+function countOf({ withoutRequest, idle, busy }: OfAddress): number {
+  return withoutRequest.size + idle.size + busy.size;
+}
+
+/** Returns a connection of the address with the most. */
 function leastUsedOf(addresses: Iterable<OfAddress>): Socket {
   let most: OfAddress | undefined;
   for (const one of addresses) if (most === undefined || countOf(one) > countOf(most)) most = one;
-  const [connection] = most!.withoutRequest.size > 0 ? most!.withoutRequest : most!.withRequest;
+  const { withoutRequest, idle, busy } = most!;
+  const [connection] = [withoutRequest, idle, busy].find(({ size }) => size > 0)!;
   return connection!;
 }
