@@ -18,7 +18,7 @@ const TIMEOUT_MS = 900_000;
 const ofPeers = ['toTextbookOnSqlite', 'toTextbookOnPostgres', 'toDirectus'];
 
 function run(...args: string[]): Promise<{ stdout: string; stderr: string }> {
-  return promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', main, ...args], {
+  return promisify(execFile)(process.execPath, [main, ...args], {
     timeout: TIMEOUT_MS,
   });
 }

@@ -283,7 +283,6 @@ function environmentOf({ folder, headgate, key }: Place): NodeJS.ProcessEnv {
     HOME: folder,
     HEADGATE_URL: headgate.url,
     HEADGATE_KEY: key,
-    NODE_OPTIONS: '--disable-warning=ExperimentalWarning',
   };
 }
 

@@ -387,11 +387,9 @@ describe('headgate export --format parquet', () => {
       const before = isLoaded();
       await import('./server/analytics/parquet-file.ts');
       console.log(before, isLoaded());`;
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script],
-      { cwd: join(import.meta.dirname, '..') },
-    );
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+      cwd: join(import.meta.dirname, '..'),
+    });
     assert.equal(stdout, 'false true\n');
   });
 });

@@ -1,7 +1,8 @@
-// The larger space for new objects that the launcher's first line requests applies to the main thread only.
+// The first line of the launcher, which sets variables and V8's options.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { nodeFlags } from './harness/headgate.ts';
@@ -25,7 +26,7 @@ const script = `
 `;
 
 async function spaces(flags: readonly string[]): Promise<{ ofMain: number; ofThread: number }> {
-  const args = [...flags, '--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script];
+  const args = [...flags, '--input-type=module', '-e', script];
   return JSON.parse((await promisify(execFile)(process.execPath, args)).stdout);
 }
 
@@ -35,4 +36,11 @@ test('the V8 option of the launcher applies to the main thread only', async () =
   assert.equal(launched.ofMain, 8 * MEGABYTE);
   assert.ok(usual.ofMain < launched.ofMain, `${usual.ofMain} without the launcher`);
   assert.equal(launched.ofThread, usual.ofThread);
+});
+
+test('the first line of the launcher is read completely by older versions of Linux', () => {
+  const launcher = new URL('../server/bin/headgate.js', import.meta.url);
+  const [line] = readFileSync(launcher, 'utf8').split('\n', 1);
+  // Before version 5.1, Linux reads 127 characters.
+  assert.ok(line!.length <= 127, `it has ${line!.length} characters`);
 });

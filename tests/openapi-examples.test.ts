@@ -359,7 +359,7 @@ describe('the code samples of the API description', () => {
       const names = await writeSamples(folder);
       await run(fileURLToPath(new URL('node_modules/.bin/tsc', root)), ['--noEmit', '-p', folder]);
       await writeFile(join(folder, 'run.ts'), names.map((name) => `await import('./${name}');\n`).join(''));
-      await run(process.execPath, ['--disable-warning=ExperimentalWarning', join(folder, 'run.ts')], {
+      await run(process.execPath, [join(folder, 'run.ts')], {
         env: { ...process.env, HEADGATE_URL: url, HEADGATE_KEY: key },
       });
     } finally {

@@ -146,7 +146,7 @@ for (const databases of testDatabases) {
         options: optionsIn(folder),
       };
       const program = fileURLToPath(import.meta.resolve('./test-replica-process.ts'));
-      const args = ['--disable-warning=ExperimentalWarning', program, JSON.stringify(order)];
+      const args = [program, JSON.stringify(order)];
       const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
       const ended = once(child, 'exit');
       await Promise.race([once(child.stdout!, 'data'), ended]);

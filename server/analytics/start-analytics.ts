@@ -28,7 +28,7 @@ export function startAnalytics(
     [SETUP_VARIABLE]: JSON.stringify(setup),
     UV_THREADPOOL_SIZE: String(POOL_THREADS),
   };
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
+  const child = spawn(process.execPath, [program], {
     env,
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe'],

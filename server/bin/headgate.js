@@ -1,4 +1,4 @@
-#!/usr/bin/env -S MALLOC_MMAP_THRESHOLD_=4194304 node --disable-warning=ExperimentalWarning --min-semi-space-size=8 --max-semi-space-size=8
+#!/usr/bin/env -S MALLOC_MMAP_THRESHOLD_=4194304 node --min-semi-space-size=8 --max-semi-space-size=8
 // Starts Headgate: from its sources in a checkout, otherwise from the compiled package. Even an old Node must be able
 // to run this file, in order to start the newer Node of the checkout, or to print an error.
 //

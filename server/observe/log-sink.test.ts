@@ -45,7 +45,7 @@ test('buffered lines are written before the process ends, also after an uncaught
     for (let number = 0; number < 100; number++) sink.write('line ' + number + '\\n');
     ${end}`;
   const linesOf = async (end: string): Promise<number> => {
-    const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script(end)];
+    const args = ['--input-type=module', '-e', script(end)];
     const { stderr } = await promisify(execFile)(process.execPath, args).catch((error) => error);
     return (stderr as string).split('\n').filter((line) => line.startsWith('line ')).length;
   };
@@ -61,7 +61,7 @@ async function programIn(t: TestContext, script: string): Promise<{ folder: stri
   t.after(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'program.mjs');
   await writeFile(file, `import { openLogSink } from '${module}';\n${script}`);
-  return { folder, command: `'${process.execPath}' --disable-warning=ExperimentalWarning '${file}'` };
+  return { folder, command: `'${process.execPath}' '${file}'` };
 }
 
 function startShell(t: TestContext, program: string, args: readonly string[]): ChildProcess {

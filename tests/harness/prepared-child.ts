@@ -16,7 +16,7 @@ type Said = { readonly result: unknown } | { readonly failed: string };
 
 /** Starts the script with the order and resolves when it has prepared. It must call `takeOrder`. */
 export async function prepareChild<Order, Result>(script: URL, order: Order): Promise<PreparedChild<Result>> {
-  const child = fork(script, { execArgv: ['--disable-warning=ExperimentalWarning'] });
+  const child = fork(script);
   const exited = once(child, 'exit').then(([code]) => {
     throw new Error(`${script.pathname} ended with ${code} before it had finished`);
   });
