@@ -2,12 +2,17 @@
 // unexpectedly, and stops all workers. The workers share only the port and the database.
 
 import cluster, { type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import type { FastifyListenOptions } from 'fastify';
 import type { RunningServer } from './serve.ts';
 import type { Settings } from './settings.ts';
 
 const FIRST_RESTART_AFTER_MS = 200;
 const LONGEST_RESTART_PAUSE_MS = 10_000;
 const STOP_SIGNAL = 'SIGTERM';
+/** The variable that tells a worker the port. */
+const PORT_VARIABLE = 'HEADGATE_PORT_OF_WORKERS';
 
 /** The message that a worker sends to the primary when it is serving. */
 interface Listening {
@@ -23,6 +28,19 @@ export function isWorker(): boolean {
   return cluster.isWorker;
 }
 
+/**
+ * Returns where this process listens. On Linux, each worker has its own listening socket, and the kernel distributes
+ * connections among these. The primary would hand over connections one at a time, each only when the worker has
+ * confirmed the one before, so that all clients would wait while one opens hundreds of connections.
+ */
+export function listenOptions({ host, port }: Settings): FastifyListenOptions {
+  if (!isWorker()) return { host, port };
+  const isOwn = process.platform === 'linux';
+  // Fastify passes on options that its type does not have.
+  const options = { host, port: Number(process.env[PORT_VARIABLE]), reusePort: isOwn, exclusive: isOwn };
+  return options;
+}
+
 export function notifyPrimary(url: string): void {
   process.send!({ listening: url } satisfies Listening);
 }
@@ -33,16 +51,17 @@ export function notifyPrimary(url: string): void {
  * once.
  */
 export async function startWorkers(
-  { workers: count, metricsHost, metricsPort }: Settings,
+  { host, port, workers: count, metricsHost, metricsPort }: Settings,
   tell: (sentence: string) => void,
   out: (line: string) => void,
 ): Promise<RunningServer> {
   let isClosing = false;
   let restartPauseMs = FIRST_RESTART_AFTER_MS;
   const serving = new Set<Worker>();
+  const portOfWorkers = await freePort(host, port);
 
   const start = async (): Promise<{ readonly url: string; readonly worker: Worker }> => {
-    const worker = cluster.fork();
+    const worker = cluster.fork({ [PORT_VARIABLE]: portOfWorkers });
     const url = await listening(worker);
     serving.add(worker);
     worker
@@ -94,6 +113,18 @@ export async function startWorkers(
     await close().catch(() => {});
     throw error;
   }
+}
+
+/**
+ * Rejects if another program has the port, because workers with their own sockets do not notice that. Returns a free port
+ * if none is given.
+ */
+async function freePort(host: string, port: number): Promise<number> {
+  const server = createServer();
+  await once(server.listen({ host, port }), 'listening');
+  const { port: free } = server.address() as AddressInfo;
+  await once(server.close(), 'close');
+  return free;
 }
 
 /** Serves the merged metrics of all workers. Resolves to a function that stops serving them. */

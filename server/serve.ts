@@ -22,6 +22,7 @@ import type { Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
 import { openTraces } from './observe/traces.ts';
 import { openToOthers } from './private-files.ts';
+import { listenOptions } from './serve-many.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { shellWord } from './shell-word.ts';
 import { isPostgres, readDatabaseLocation } from './store/database-location.ts';
@@ -157,7 +158,7 @@ export async function startServer(
     observer,
     log: log.write,
   });
-  await app.listen({ host, port: settings.port, backlog: BACKLOG_CONNECTIONS });
+  await app.listen({ ...listenOptions(settings), backlog: BACKLOG_CONNECTIONS });
   opened.defer(() => app.close());
   const url = urlOf(app.server.address() as AddressInfo, host, tls !== null);
   await greetNewcomer(store, settings, url, out);

@@ -5,8 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,7 +31,8 @@ import { exitCodeOf, takesConnections, waitUntil } from './harness/waiting.ts';
 import { childrenOf, isRunning } from './harness/worker-processes.ts';
 
 const WORKERS = 2;
-const CONNECTIONS = 8;
+/** So many that they are hardly ever all with one worker. */
+const CONNECTIONS = 24;
 const REVOKED_WITHIN_MS = 5000;
 /** The uploads of each client of a random workload. */
 const ROUNDS = times(25, 10);
@@ -81,6 +81,20 @@ describe('several workers on one port', () => {
       assert.ok(output.includes(`curl ${headgate.url}/v1/data/`), output);
       const api = apiOf(headgate.url, keys[0]!);
       assert.equal((await api.upload('tags', [leastRecord('tags')])).status, 200);
+    });
+
+    test('each worker listens itself, so that no new connection waits for the primary', {
+      skip: process.platform !== 'linux' && 'elsewhere, the primary accepts connections for the workers',
+    }, async () => {
+      const { port } = new URL(headgate.url);
+      // Each line has the local address and port, the remote ones, and the state. 0A is a listening socket.
+      const listening = readFileSync('/proc/net/tcp', 'utf8')
+        .split('\n')
+        .map((line) => line.trim().split(/\s+/))
+        .filter(
+          ([, local, , state]) => state === '0A' && Number(`0x${local!.split(':')[1]}`) === Number(port),
+        );
+      assert.equal(listening.length, WORKERS);
     });
 
     test('requests reach every worker, and a lost worker is replaced while the others serve', async () => {
@@ -176,15 +190,14 @@ describe('several workers on one port', () => {
   });
 
   test('the reason why workers cannot start is printed once', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
+    await start();
+    const { port } = new URL(headgate.url);
     const serve = ['serve', '--workers', '3', '--port'];
     const refusals = [
-      await failedHeadgate([...serve, String(port)], { HEADGATE_DATABASE: database.url }),
+      await failedHeadgate([...serve, port], { HEADGATE_DATABASE: database.url }),
       await failedHeadgate([...serve, '0'], { HEADGATE_DATABASE: 'postgres://u:sesame@127.0.0.1:1/app' }),
     ];
-    taken.close();
+    await headgate.stop();
     for (const [at, { exitCode, stdout, stderr }] of refusals.entries()) {
       assert.equal(exitCode, 1, stderr);
       assert.doesNotMatch(stdout, /listening/);
