@@ -23,6 +23,7 @@ export function prepareThreadMemory(): void {
   // allocate rows in the old generation, which would cost 40 MB of memory and 5 % more work.
   setFlagsFromString('--no-allocation-site-pretenuring');
   // Resets the sizes that bin/headgate.js sets for the serving thread. Otherwise they would apply to every thread.
-  setFlagsFromString('--min-semi-space-size=0');
-  setFlagsFromString('--max-semi-space-size=0');
+  for (const size of ['min-semi-space-size', 'max-semi-space-size', 'max-old-space-size']) {
+    setFlagsFromString(`--${size}=0`);
+  }
 }

@@ -9,33 +9,48 @@ import { nodeFlags } from './harness/headgate.ts';
 
 const MEGABYTE = 1024 * 1024;
 
-/** Prints the size of the space at the start of the main thread, and of a thread that it starts. */
+/**
+ * Prints the size of the space for new objects and the limit of the heap, at the start of the main thread and of a thread
+ * that it starts.
+ */
 const script = `
-  import { getHeapSpaceStatistics } from 'node:v8';
+  import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
   import { Worker } from 'node:worker_threads';
   import { prepareThreadMemory } from ${JSON.stringify(new URL('../server/thread-memory.ts', import.meta.url).href)};
+  const { heap_size_limit: limitOfMain } = getHeapStatistics();
   const ofMain = getHeapSpaceStatistics().find((space) => space.space_name === 'new_space').space_size;
   prepareThreadMemory();
   const look = \`
-    import { getHeapSpaceStatistics } from 'node:v8';
+    import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
     import { parentPort } from 'node:worker_threads';
     const space = getHeapSpaceStatistics().find((space) => space.space_name === 'new_space');
-    parentPort.postMessage(space.space_size);
+    parentPort.postMessage({ ofThread: space.space_size, limitOfThread: getHeapStatistics().heap_size_limit });
   \`;
-  new Worker(look, { eval: true }).on('message', (ofThread) => console.log(JSON.stringify({ ofMain, ofThread })));
+  new Worker(look, { eval: true }).on('message', (found) =>
+    console.log(JSON.stringify({ ofMain, limitOfMain, ...found })),
+  );
 `;
 
-async function spaces(flags: readonly string[]): Promise<{ ofMain: number; ofThread: number }> {
+interface Spaces {
+  readonly ofMain: number;
+  readonly limitOfMain: number;
+  readonly ofThread: number;
+  readonly limitOfThread: number;
+}
+
+async function spaces(flags: readonly string[]): Promise<Spaces> {
   const args = [...flags, '--input-type=module', '-e', script];
   return JSON.parse((await promisify(execFile)(process.execPath, args)).stdout);
 }
 
-test('the V8 option of the launcher applies to the main thread only', async () => {
+test('the V8 options of the launcher apply to the main thread only', async () => {
   const launched = await spaces(nodeFlags);
   const usual = await spaces([]);
   assert.equal(launched.ofMain, 8 * MEGABYTE);
   assert.ok(usual.ofMain < launched.ofMain, `${usual.ofMain} without the launcher`);
   assert.equal(launched.ofThread, usual.ofThread);
+  assert.ok(launched.limitOfMain < 1100 * MEGABYTE, `${launched.limitOfMain}`);
+  assert.equal(launched.limitOfThread, usual.limitOfThread);
 });
 
 test('the first line of the launcher is read completely by older versions of Linux', () => {
