@@ -220,7 +220,7 @@ const ofServer = {
     integer(16, 1_000_000),
     '5000',
     'The most connections that each process keeps open. For one more, the IP address with the most loses one: one ' +
-      'without a request, or the one that was not used for the longest time.',
+      'without a request, or the one that has been idle the longest.',
   ),
   stallTimeoutMs: setting(
     'HEADGATE_STALL_TIMEOUT',
