@@ -40,12 +40,14 @@ export async function prepareChild<Order, Result>(script: URL, order: Order): Pr
 
 /** The child's side: `prepare` gets the order and returns the work to be timed. */
 export function takeOrder<Order, Result>(prepare: (order: Order) => Promise<() => Promise<Result>>): void {
-  const say = (said: Said): void => void process.send!(said);
+  // A long message is sent in parts, and would be lost if the process ended before the last one.
+  const say = (said: Said): Promise<void> =>
+    new Promise((resolve) => process.send!(said, undefined, undefined, () => resolve()));
   const tell = async (work: () => Promise<unknown>): Promise<void> => {
     try {
-      say({ result: await work() });
+      await say({ result: await work() });
     } catch (error) {
-      say({ failed: (error as Error).stack ?? String(error) });
+      await say({ failed: (error as Error).stack ?? String(error) });
       process.disconnect();
     }
   };

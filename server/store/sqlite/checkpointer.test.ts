@@ -40,6 +40,25 @@ test('passes are made and counted even if the ordering thread never reaches its 
   assert.equal(framesLeft(database), 0);
 });
 
+test('a pass also copies what is appended while it copies, so that little is left for whoever restarts the log', async (t) => {
+  const { database, path } = openWithLog(t);
+  database.exec('INSERT INTO filler VALUES (randomblob(100000000))');
+  const checkpointer = new Checkpointer(newOpenedFiles(path), () => {});
+  t.after(() => checkpointer.close());
+  const framesBefore = framesLeft(database);
+  const append = database.prepare('INSERT INTO filler VALUES (randomblob(1000))');
+  checkpointer.orderPass();
+  while (checkpointer.passesLeft > 0) append.run();
+  const { log } = database.prepare('PRAGMA wal_checkpoint(NOOP)').get()!;
+  const framesAppended = Number(log) - framesBefore;
+  assert.ok(framesAppended > 100, `${framesAppended} pages were appended`);
+  const framesNotCopied = framesLeft(database);
+  assert.ok(
+    framesNotCopied < framesAppended / 4,
+    `${framesNotCopied} of ${framesAppended} appended pages are left`,
+  );
+});
+
 test('a checkpointer that cannot open the file ends the wait, and reports why', async (t) => {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   // The thread does not keep the process alive by itself.
