@@ -8,6 +8,7 @@ import { testFolder } from './test-folder.ts';
 import { openForWriting } from './writing-connection.ts';
 
 const PATIENCE_MS = 20_000;
+const MOST_TRIES = 5;
 
 function openWithLog(t: TestContext): { readonly database: DatabaseSync; readonly path: string } {
   const path = join(testFolder(t), 'headgate.db');
@@ -42,21 +43,25 @@ test('passes are made and counted even if the ordering thread never reaches its 
 
 test('a pass also copies what is appended while it copies, so that little is left for whoever restarts the log', async (t) => {
   const { database, path } = openWithLog(t);
-  database.exec('INSERT INTO filler VALUES (randomblob(100000000))');
   const checkpointer = new Checkpointer(newOpenedFiles(path), () => {});
   t.after(() => checkpointer.close());
-  const framesBefore = framesLeft(database);
-  const append = database.prepare('INSERT INTO filler VALUES (randomblob(1000))');
+  // The thread runs once it has made a pass. While it starts, what is appended would be copied in any case.
   checkpointer.orderPass();
-  while (checkpointer.passesLeft > 0) append.run();
-  const { log } = database.prepare('PRAGMA wal_checkpoint(NOOP)').get()!;
-  const framesAppended = Number(log) - framesBefore;
-  assert.ok(framesAppended > 100, `${framesAppended} pages were appended`);
-  const framesNotCopied = framesLeft(database);
-  assert.ok(
-    framesNotCopied < framesAppended / 4,
-    `${framesNotCopied} of ${framesAppended} appended pages are left`,
-  );
+  checkpointer.waitForPasses(PATIENCE_MS);
+  const append = database.prepare('INSERT INTO filler VALUES (randomblob(1000))');
+  const tries: string[] = [];
+  for (let isLittleLeft = false; !isLittleLeft; ) {
+    database.exec('INSERT INTO filler VALUES (randomblob(100000000))');
+    checkpointer.orderPass();
+    let rowsAppended = 0;
+    for (; checkpointer.passesLeft > 0; rowsAppended++) append.run();
+    // Each row appends a page or more. If only the first copy were made, all of these would be left.
+    const framesNotCopied = framesLeft(database);
+    isLittleLeft = framesNotCopied < rowsAppended / 4;
+    tries.push(`${framesNotCopied} pages were left of ${rowsAppended} rows`);
+    // The disk, or other work on the machine, may delay only the last copy.
+    assert.ok(isLittleLeft || tries.length < MOST_TRIES, tries.join(', '));
+  }
 });
 
 test('a checkpointer that cannot open the file ends the wait, and reports why', async (t) => {

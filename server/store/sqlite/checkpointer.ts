@@ -49,7 +49,7 @@ export class Checkpointer {
     return this.isGone ? 0 : this.#ordered - Atomics.load(this.#made, 0);
   }
 
-  /** Queues one more pass, which copies everything that the log holds when the pass starts. */
+  /** Queues one more pass. It copies what the log holds when it starts, and most of what is appended until it ends. */
   orderPass(): void {
     this.#ordered++;
     this.#worker.postMessage(null);
