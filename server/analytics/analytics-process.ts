@@ -51,7 +51,11 @@ const OUT_OF_MEMORY_SCORE = '/proc/self/oom_score_adj';
 const HIGHEST_SCORE = '1000';
 
 keepNewFilesPrivate();
-if (existsSync(OUT_OF_MEMORY_SCORE)) writeFileSync(OUT_OF_MEMORY_SCORE, HIGHEST_SCORE);
+try {
+  writeFileSync(OUT_OF_MEMORY_SCORE, HIGHEST_SCORE);
+} catch {
+  // Other systems have no such file, and a sandbox may make it read-only. Queries run nevertheless.
+}
 const setup = JSON.parse(process.env[SETUP_VARIABLE]!) as AnalyticsSetup;
 delete process.env[SETUP_VARIABLE];
 const report = (message: string): void => void process.stderr.write(`${message}\n`);
