@@ -116,8 +116,8 @@ export async function startWorkers(
 }
 
 /**
- * Rejects if another program has the port, because workers with their own sockets do not notice that. Returns a free port
- * if none is given.
+ * Resolves to the port, or to a free one if the port is 0. Rejects if the port is in use. Otherwise the workers of two
+ * servers could share it unnoticed.
  */
 async function freePort(host: string, port: number): Promise<number> {
   const server = createServer();

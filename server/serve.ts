@@ -2,6 +2,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
+import type { FastifyListenOptions } from 'fastify';
 import { Gatekeeper } from './access/gatekeeper.ts';
 import { issueKey } from './access/keys.ts';
 import { createOrganisation } from './access/organisations.ts';
@@ -22,7 +23,6 @@ import type { Metrics } from './observe/metrics.ts';
 import { Observer } from './observe/observer.ts';
 import { openTraces } from './observe/traces.ts';
 import { openToOthers } from './private-files.ts';
-import { listenOptions } from './serve-many.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import { shellWord } from './shell-word.ts';
 import { isPostgres, readDatabaseLocation } from './store/database-location.ts';
@@ -55,6 +55,7 @@ export interface ServeOutput {
   readonly env: { readonly [name: string]: string | undefined };
   /** True if this is one of several processes that serve the port together. */
   readonly isWorker: boolean;
+  readonly listenOptions: FastifyListenOptions;
 }
 
 export interface RunningServer {
@@ -66,7 +67,7 @@ export interface RunningServer {
 export async function startServer(
   settings: Settings,
   tls: TlsPair | null,
-  { out, version, isTerminal, env, isWorker }: ServeOutput,
+  { out, version, isTerminal, env, isWorker, listenOptions }: ServeOutput,
 ): Promise<RunningServer> {
   // Closes what was opened, the last first: when the server is stopped, or if it cannot be started.
   await using opened = new AsyncDisposableStack();
@@ -158,7 +159,7 @@ export async function startServer(
     observer,
     log: log.write,
   });
-  await app.listen({ ...listenOptions(settings), backlog: BACKLOG_CONNECTIONS });
+  await app.listen({ ...listenOptions, backlog: BACKLOG_CONNECTIONS });
   opened.defer(() => app.close());
   const url = urlOf(app.server.address() as AddressInfo, host, tls !== null);
   await greetNewcomer(store, settings, url, out);

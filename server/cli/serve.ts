@@ -3,7 +3,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { Failure } from '../failure.ts';
 import type { RunningServer } from '../serve.ts';
-import { isWorker, notifyPrimary, startWorkers, WorkerFailed } from '../serve-many.ts';
+import { isWorker, listenOptions, notifyPrimary, startWorkers, WorkerFailed } from '../serve-many.ts';
 import { environmentName, readSettings, type Settings, settingWarnings } from '../settings.ts';
 import type { TlsPair } from '../tls.ts';
 import type { Call } from './call.ts';
@@ -72,7 +72,14 @@ async function start(settings: Settings, tls: TlsPair | null, io: Io): Promise<R
   }
   const { startServer } = await import('../serve.ts');
   const { out, env, isTerminal } = io;
-  const running = await startServer(settings, tls, { out, env, isTerminal, version, isWorker: isWorker() });
+  const running = await startServer(settings, tls, {
+    out,
+    env,
+    isTerminal,
+    version,
+    isWorker: isWorker(),
+    listenOptions: listenOptions(settings),
+  });
   if (isWorker()) notifyPrimary(running.url);
   else io.out(`listening on ${running.url}`);
   return running;
