@@ -219,8 +219,8 @@ const ofServer = {
     'HEADGATE_MAX_CONNECTIONS',
     integer(16, 1_000_000),
     '5000',
-    'The most connections that each process keeps open. For one more, the IP address with the most loses one: one ' +
-      'without a request, or the one that has been idle the longest.',
+    'The most connections that each process keeps open. For one more, the IP address with the most loses one: the ' +
+      'oldest without a request, else the one that has been idle the longest, else the one that has been busy the longest.',
   ),
   stallTimeoutMs: setting(
     'HEADGATE_STALL_TIMEOUT',
