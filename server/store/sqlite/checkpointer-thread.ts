@@ -1,16 +1,16 @@
 // The thread that copies the write-ahead log into the database file whenever the writer asks for a pass. Copying blocks
 // neither readers nor the writer.
 //
-// SQLite makes the database file durable only when nothing of the log is left. If the writer appends during every pass,
-// this remains for the one that restarts the log: the writer would wait for hundreds of megabytes. So a pass copies what
-// was appended meanwhile, too, until nothing is left.
+// SQLite waits until the database file is on the disk only when it has copied all of the log. If the writer appends while
+// the log is copied, this wait is left to the writer, which copies the rest before it restarts the log: it would wait for
+// hundreds of megabytes. So a pass also copies what was appended meanwhile, until nothing is left.
 
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type CheckpointerData, GONE } from './checkpointer.ts';
 import { FileWatch } from './file-identity.ts';
 
-/** If uploads arrive without pause, there is always something left. */
+/** How often a pass copies. If uploads arrive without pause, something may be left each time. */
 const MOST_COPIES = 5;
 
 const { files, made } = workerData as CheckpointerData;
