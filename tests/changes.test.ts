@@ -149,7 +149,7 @@ forEachStore((store) => {
       let headgate = await startHeadgate(database);
       try {
         const { folder, api } = await newSetting(t, headgate);
-        const { HEADGATE_PORT } = { HEADGATE_PORT: new URL(headgate.url).port };
+        const { port } = new URL(headgate.url);
         const following = folder.start('changes', '--after', '0', '--follow');
         let out = '';
         following.child.stdout!.on('data', (chunk: Buffer) => {
@@ -159,7 +159,7 @@ forEachStore((store) => {
         await waitUntil('it is printed', () => linesIn(out).length === 1);
         await headgate.kill();
         await following.saying('retrying, because');
-        headgate = await startHeadgate(database, { HEADGATE_PORT });
+        headgate = await startHeadgate(database, { HEADGATE_PORT: port });
         await upload(api, 'tags', [leastRecord('tags')]);
         await waitUntil('it is printed', () => linesIn(out).length === 2);
         following.child.kill('SIGTERM');
