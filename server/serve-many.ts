@@ -3,7 +3,7 @@
 
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import type { FastifyListenOptions } from 'fastify';
 import type { RunningServer } from './serve.ts';
 import type { Settings } from './settings.ts';
@@ -13,6 +13,12 @@ const LONGEST_RESTART_PAUSE_MS = 10_000;
 const STOP_SIGNAL = 'SIGTERM';
 /** The variable that tells a worker the port. */
 const PORT_VARIABLE = 'HEADGATE_PORT_OF_WORKERS';
+/**
+ * On Linux, each worker has its own listening socket, and the kernel distributes connections among these. The primary
+ * would hand over connections one at a time, each only when the worker has confirmed the one before, so that all clients
+ * would wait while one opens hundreds of connections.
+ */
+const haveOwnSockets = process.platform === 'linux';
 
 /** The message that a worker sends to the primary when it is serving. */
 interface Listening {
@@ -28,17 +34,12 @@ export function isWorker(): boolean {
   return cluster.isWorker;
 }
 
-/**
- * Returns where this process listens. On Linux, each worker has its own listening socket, and the kernel distributes
- * connections among these. The primary would hand over connections one at a time, each only when the worker has
- * confirmed the one before, so that all clients would wait while one opens hundreds of connections.
- */
+/** Returns where this process listens. */
 export function listenOptions({ host, port }: Settings): FastifyListenOptions {
   if (!isWorker()) return { host, port };
-  const isOwn = process.platform === 'linux';
   // Fastify passes on options that its type does not have.
-  const options = { host, port: Number(process.env[PORT_VARIABLE]), reusePort: isOwn, exclusive: isOwn };
-  return options;
+  const isOwn = { reusePort: haveOwnSockets, exclusive: haveOwnSockets };
+  return { host, port: Number(process.env[PORT_VARIABLE]), ...isOwn };
 }
 
 export function notifyPrimary(url: string): void {
@@ -58,7 +59,8 @@ export async function startWorkers(
   let isClosing = false;
   let restartPauseMs = FIRST_RESTART_AFTER_MS;
   const serving = new Set<Worker>();
-  const portOfWorkers = await freePort(host, port);
+  let portOfWorkers = port;
+  if (port !== 0) await refusePortInUse(host, port);
 
   const start = async (): Promise<{ readonly url: string; readonly worker: Worker }> => {
     const worker = cluster.fork({ [PORT_VARIABLE]: portOfWorkers });
@@ -107,6 +109,8 @@ export async function startWorkers(
   try {
     if (metricsPort !== null) stopShowing = await showMetrics(serving, metricsHost, metricsPort, out);
     const { url } = await start();
+    // If any free port will do, the others and their replacements listen on the one that the first has chosen.
+    if (port === 0 && haveOwnSockets) portOfWorkers = Number(new URL(url).port);
     await Promise.all(Array.from({ length: count - 1 }, start));
     return { url, close };
   } catch (error) {
@@ -115,16 +119,11 @@ export async function startWorkers(
   }
 }
 
-/**
- * Resolves to the port, or to a free one if the port is 0. Rejects if the port is in use. Otherwise the workers of two
- * servers could share it unnoticed.
- */
-async function freePort(host: string, port: number): Promise<number> {
+/** Rejects if the port is in use. Otherwise the workers of two servers could share it unnoticed. */
+async function refusePortInUse(host: string, port: number): Promise<void> {
   const server = createServer();
   await once(server.listen({ host, port }), 'listening');
-  const { port: free } = server.address() as AddressInfo;
   await once(server.close(), 'close');
-  return free;
 }
 
 /** Serves the merged metrics of all workers. Resolves to a function that stops serving them. */
