@@ -45,7 +45,7 @@ const MEBIBYTE = 1024 ** 2;
  */
 const BACKLOG_CONNECTIONS = 4096;
 
-export interface ServeOutput {
+export interface ServeContext {
   /** Prints a line for the person or program that started the server. */
   out(line: string): void;
   readonly version: string;
@@ -67,7 +67,7 @@ export interface RunningServer {
 export async function startServer(
   settings: Settings,
   tls: TlsPair | null,
-  { out, version, isTerminal, env, isWorker, listenOptions }: ServeOutput,
+  { out, version, isTerminal, env, isWorker, listenOptions }: ServeContext,
 ): Promise<RunningServer> {
   // Closes what was opened, the last first: when the server is stopped, or if it cannot be started.
   await using opened = new AsyncDisposableStack();

@@ -376,7 +376,7 @@ test('a server that waits for the migration of another one ends after a signal, 
     });
     child.kill('SIGTERM');
     assert.equal(await exitCodeOf(child), 1);
-    assert.match(await printed, /^headgate: the start did not end within 1 s; stopped without waiting$/m);
+    assert.match(await printed, /^headgate: the server did not start within 1 s; stopped without waiting$/m);
   } finally {
     child.kill('SIGKILL');
     await migrating.end();

@@ -485,6 +485,10 @@ describe('analytics on SQLite', () => {
     const [analytics] = await childrenOf(on.headgate.process.pid!);
     const ROWS = times(200_000_000, 80_000_000);
     const running = query(api, `SELECT count(*) FROM range(${ROWS}) WHERE sqrt(range) > 3`);
+    await waitUntil('the query has arrived', async () => {
+      const marks = readdirSync(folder()).find((name) => name.endsWith('.running'));
+      return readdirSync(join(folder(), marks!)).length > 0;
+    });
     // Soon, so that the query has not ended on a fast machine.
     setTimeout(() => process.kill(analytics!, 'SIGKILL'), 100);
     assert.deepEqual((await running).rows, [[ROWS - 10]]);

@@ -38,9 +38,9 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
   });
   const timeoutMs = settings.shutdownTimeoutMs + (isPrimary(settings) ? WORKERS_HEAD_START_MS : 0);
   const late = (what: string): Failure =>
-    new Failure(`${what} did not end within ${settings.shutdownTimeoutMs / 1000} s; stopped without waiting`);
+    new Failure(`${what} within ${settings.shutdownTimeoutMs / 1000} s; stopped without waiting`);
   // A start can take hours, for example if it waits until another process has migrated the database.
-  const stoppedAtStart = firstSignal.then(() => setTimeout(timeoutMs, late('the start')));
+  const stoppedAtStart = firstSignal.then(() => setTimeout(timeoutMs, late('the server did not start')));
   const started = await Promise.race([starting, stoppedAtStart, secondSignal]);
   if (started === undefined || started instanceof WorkerFailed) return exitCodes.failed;
   if (started instanceof Failure) return failed(io, started);
@@ -55,7 +55,7 @@ export async function serve({ io, option }: Call): Promise<ExitCode> {
       },
     ),
     secondSignal.then(() => exitCodes.failed),
-    setTimeout(timeoutMs).then(() => failed(io, late('requests in flight'))),
+    setTimeout(timeoutMs).then(() => failed(io, late('requests in flight did not end'))),
   ]);
 }
 
