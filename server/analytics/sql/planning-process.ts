@@ -1,4 +1,4 @@
-// The process that plans queries, on tables with the extreme values of every type. It ends if that takes too much memory.
+// A process that plans one query after the other, on tables with the extreme values of every type. It ends if that takes too much memory.
 
 import { flushCompileCache } from 'node:module';
 import { type DuckDBConnection, StatementType } from '@duckdb/node-api';
@@ -8,18 +8,16 @@ import { openWithoutData } from './query-parser.ts';
 import { bind, type QueryParameter } from './run-query.ts';
 
 export interface PlanOrder {
-  readonly id: number;
   readonly sql: string;
   readonly parameters: readonly QueryParameter[];
 }
 
 export interface PlannedReply {
-  readonly id: number;
   /** False if the query makes DuckDB fail in such a way that the database must be opened again. */
   readonly isPlanned: boolean;
 }
 
-/** What all queries that are being planned may take together. */
+/** What a query may take while it is planned. */
 const MOST_BYTES = 128 * 1024 ** 2;
 /** The process does not get back all memory that it has freed. If it is unused and has this much, it ends. */
 const MOST_UNUSED_BYTES = 32 * 1024 ** 2;
@@ -48,12 +46,11 @@ for (const table of replicaTables) {
   await first.run(extremeRowsSql(table));
 }
 
-/** An exit would wait until DuckDB has planned all queries. */
+/** An exit would wait until DuckDB has planned the query. */
 const end = (): void => void process.kill(process.pid, 'SIGKILL');
 
 const usedAtFirst = process.memoryUsage.rss();
 const takenBytes = (): number => process.memoryUsage.rss() - usedAtFirst;
-let plannings = 0;
 setInterval(() => {
   if (takenBytes() > MOST_BYTES) end();
 }, LOOK_EVERY_MS);
@@ -71,7 +68,6 @@ async function plan(connection: DuckDBConnection, { sql, parameters }: PlanOrder
 }
 
 async function answer(order: PlanOrder): Promise<void> {
-  plannings++;
   const connection = await instance.connect();
   let isBroken = false;
   try {
@@ -81,10 +77,9 @@ async function answer(order: PlanOrder): Promise<void> {
     isBroken = ['FATAL', 'INTERNAL'].includes(readQueryError(error, '').type);
   }
   connection.disconnectSync();
-  plannings--;
-  const reply: PlannedReply = { id: order.id, isPlanned: !isBroken };
+  const reply: PlannedReply = { isPlanned: !isBroken };
   process.send!(reply, () => {
-    if (isBroken || (plannings === 0 && takenBytes() > MOST_UNUSED_BYTES)) process.exit(0);
+    if (isBroken || takenBytes() > MOST_UNUSED_BYTES) process.exit(0);
   });
 }
 

@@ -1,5 +1,6 @@
-// Plans queries in a process of its own before they run. While DuckDB plans a query, it cannot be stopped, and its memory
-// limit does not apply. A query of 1 KB can take minutes and gigabytes, so the process ends instead.
+// Plans queries in processes of their own before they run. While DuckDB plans a query, it cannot be stopped, and its
+// memory limit does not apply. A query of 1 KB can take minutes and gigabytes, so the process ends instead. There are two
+// processes, each of which plans one query at a time, so that a query that takes long hardly delays those of others.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -7,6 +8,7 @@ import type { OrderRefusal } from '../analytics-orders.ts';
 import type { PlannedReply, PlanOrder } from './planning-process.ts';
 import type { QueryParameter } from './run-query.ts';
 
+const PROCESSES = 2;
 /** Ordinary queries take milliseconds. DuckDB plans a query again when it runs, and cannot be stopped meanwhile. */
 const PLAN_WITHIN_MS = 1000;
 
@@ -26,75 +28,80 @@ const notStarted: OrderRefusal = {
 interface Planning {
   readonly order: PlanOrder;
   readonly resolve: (refusal: OrderRefusal | null) => void;
+}
+
+interface PlanningProcess {
+  readonly child: ChildProcess;
+  isReady: boolean;
+  planning: Planning | null;
   timer: NodeJS.Timeout | undefined;
 }
 
 export class QueryPlanner {
-  #process: ChildProcess | null = null;
-  #isReady = false;
-  #lastId = 0;
-  /** The queries that are being planned, the longest first. */
-  readonly #plannings = new Map<number, Planning>();
+  readonly #processes = new Set<PlanningProcess>();
+  /** The queries for which no process is free. */
+  readonly #waiting: Planning[] = [];
 
-  /** Starts the process, so that the first query does not wait for it. */
+  /** Starts the processes, so that the first query does not wait for one. */
   constructor() {
-    this.#start();
+    this.#startMissing();
   }
 
   /** Resolves to null if the query can be planned, or has an error that DuckDB finds quickly. */
   plan(sql: string, parameters: readonly QueryParameter[]): Promise<OrderRefusal | null> {
     const { promise, resolve } = Promise.withResolvers<OrderRefusal | null>();
-    const planning = { order: { id: ++this.#lastId, sql, parameters }, resolve, timer: undefined };
-    this.#plannings.set(planning.order.id, planning);
-    if (this.#process === null) this.#start();
-    else this.#send(planning);
+    this.#waiting.push({ order: { sql, parameters }, resolve });
+    this.#startMissing();
+    this.#sendWaiting();
     return promise;
+  }
+
+  #startMissing(): void {
+    while (this.#processes.size < PROCESSES) this.#start();
   }
 
   #start(): void {
     const program = fileURLToPath(new URL('./planning-process.ts', import.meta.url));
-    const started = fork(program, { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
-    this.#process = started;
-    this.#isReady = false;
-    started.on('message', (message: 'ready' | PlannedReply) => {
-      if (message !== 'ready') {
-        this.#settle(message.id, message.isPlanned ? null : tooComplex);
-        return;
-      }
-      this.#isReady = true;
-      for (const { order } of this.#plannings.values()) this.#limit(order.id);
+    const child = fork(program, { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+    const started: PlanningProcess = { child, isReady: false, planning: null, timer: undefined };
+    this.#processes.add(started);
+    child.on('message', (message: 'ready' | PlannedReply) => {
+      if (message === 'ready') started.isReady = true;
+      else this.#settle(started, message.isPlanned ? null : tooComplex);
+      this.#sendWaiting();
     });
-    started.once('error', () => this.#onEnd(null));
-    started.once('exit', (code) => this.#onEnd(code));
-    for (const planning of this.#plannings.values()) this.#send(planning);
+    child.once('error', () => this.#onEnd(started, null));
+    child.once('exit', (code) => this.#onEnd(started, code));
   }
 
-  #send({ order }: Planning): void {
-    // If the process has just ended, the order is sent to the next one.
-    this.#process!.send(order, () => {});
-    if (this.#isReady) this.#limit(order.id);
+  #sendWaiting(): void {
+    for (const one of this.#processes) {
+      if (!one.isReady || one.planning !== null) continue;
+      const planning = this.#waiting.shift();
+      if (planning === undefined) return;
+      one.planning = planning;
+      one.timer = setTimeout(() => one.child.kill('SIGKILL'), PLAN_WITHIN_MS);
+      // If the process has just ended, another one gets the order.
+      one.child.send(planning.order, () => {});
+    }
   }
 
-  #limit(id: number): void {
-    this.#plannings.get(id)!.timer = setTimeout(() => this.#process?.kill('SIGKILL'), PLAN_WITHIN_MS);
-  }
-
-  #settle(id: number, refusal: OrderRefusal | null): void {
-    const planning = this.#plannings.get(id);
-    clearTimeout(planning?.timer);
-    this.#plannings.delete(id);
-    planning?.resolve(refusal);
+  #settle(one: PlanningProcess, refusal: OrderRefusal | null): void {
+    clearTimeout(one.timer);
+    one.planning?.resolve(refusal);
+    one.planning = null;
   }
 
   /** The code is 0 if the process ended in order to free its memory. */
-  #onEnd(code: number | null): void {
-    if (this.#process === null) return;
-    this.#process = null;
-    for (const { timer } of this.#plannings.values()) clearTimeout(timer);
-    const ids = [...this.#plannings.keys()];
-    if (!this.#isReady) for (const id of ids) this.#settle(id, notStarted);
-    // The query that has been planned the longest is the one that took too long or too much memory.
-    else if (code !== 0 && ids.length > 0) this.#settle(ids[0]!, tooComplex);
-    if (this.#plannings.size > 0) this.#start();
+  #onEnd(ended: PlanningProcess, code: number | null): void {
+    if (!this.#processes.delete(ended)) return;
+    if (code === 0 && ended.planning !== null) this.#waiting.unshift(ended.planning);
+    else this.#settle(ended, tooComplex);
+    clearTimeout(ended.timer);
+    if (ended.isReady) this.#startMissing();
+    else if (this.#processes.size === 0) {
+      for (const { resolve } of this.#waiting.splice(0)) resolve(notStarted);
+    }
+    this.#sendWaiting();
   }
 }

@@ -17,6 +17,8 @@ import { type Links, nobodys } from './thread-operations.ts';
  */
 const DELETED_AT_ONCE = 200;
 const DELETED_BYTES_AT_ONCE = 2 * 1024 * 1024;
+/** What a call counts as: its records have random keys, so each changes several pages, which the log then contains. */
+const ROWS_PER_CALL = 10 * DELETED_AT_ONCE;
 
 export function idempotencyLookUps(prepare: Prepare) {
   return {
@@ -93,7 +95,8 @@ export function idempotencyStore({ writer, reader }: Links): IdempotencyStore {
     storedResponse: ({ organisation, path, key }, nowMs) =>
       reader.call('storedResponse', [{ organisation, path, key }, nowMs], { organisation }),
     async deleteExpiredResponses(nowMs) {
-      while (await writer.call('deleteExpiredResponses', [nowMs], nobodys));
+      const options = { ...nobodys, rows: ROWS_PER_CALL };
+      while (await writer.call('deleteExpiredResponses', [nowMs], options));
     },
   };
 }

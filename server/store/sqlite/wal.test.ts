@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { chmodSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -80,6 +80,37 @@ test('a limit keeps the log much smaller during constant writes and reads', asyn
     limited.largestWalBytes < unlimited.largestWalBytes / 2,
     `with a limit ${limited.largestWalBytes} bytes, without ${unlimited.largestWalBytes}`,
   );
+});
+
+test('the log does not grow while many idempotency records expire', async (t) => {
+  const path = join(testFolder(t), 'headgate.db');
+  const store = await openSqliteStore(path, smallTuning);
+  const { organisation } = (await store.createOrganisation('one', randomUUID(), 1))!;
+  const storeRecord = (): Promise<unknown> =>
+    store.write({
+      organisation,
+      type: 'tags',
+      batches: [[recordRow('tags')]],
+      idempotencyRecord: {
+        organisation,
+        path: '/v1/data/tags',
+        key: randomUUID(),
+        fingerprint: 'a fingerprint',
+        response: randomBytes(1500),
+        storedAtMs: 1,
+        expiresAtMs: 2,
+      },
+      entry: null,
+    });
+  for (let stored = 0; stored < 20_000; stored += 1000) {
+    await Promise.all(Array.from({ length: 1000 }, storeRecord));
+  }
+  const walBytes = (): number => statSync(`${path}-wal`).size;
+  const bytesBefore = walBytes();
+  await store.deleteExpiredResponses(3);
+  const addedBytes = walBytes() - bytesBefore;
+  await store.close();
+  assert.ok(addedBytes < 32 * MIB, `the log grew from ${bytesBefore} by ${addedBytes} bytes`);
 });
 
 test('the checkpointer copies the log into the database during writes', async (t) => {
