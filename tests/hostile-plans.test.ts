@@ -15,6 +15,8 @@ const LONGEST_MS = 1000;
 /** Reading a large query takes 60 ms on an idle core, so that a query of others takes 0.4 s, or a second on busy ones. */
 const LONGEST_BESIDE_LARGE_MS = 2000;
 const PAUSE_MS = 20;
+/** The start of a process that plans queries takes longer. */
+const LEAST_START_MS = 100;
 const LARGE_QUERIES_MS = 4000;
 
 /** Each of 20 steps uses the one before it twice. */
@@ -112,6 +114,23 @@ forEachStore((store) => {
       };
       t.diagnostic(await nobodyWaits(other, attack(), LONGEST_MS));
       assert.doesNotMatch(server.headgate.output(), /analytics process/);
+    });
+
+    test('a query does not wait until the process is replaced that a query of another organisation has ended', async (t) => {
+      const [attacker, other] = [await server.newApi(), await server.newApi()];
+      assert.equal((await other.request('/v1/sql', { body: { sql: 'SELECT 1' } })).status, 200);
+      const times: number[] = [];
+      for (let round = 0; round < 5; round++) {
+        const { status } = await attacker.request('/v1/sql', { body: hostile['a struct']! });
+        assert.equal(status, 400);
+        const beganAtMs = performance.now();
+        const reply = await other.request('/v1/sql', { body: { sql: `SELECT ${round} AS round` } });
+        assert.equal(reply.status, 200, reply.text);
+        times.push(performance.now() - beganAtMs);
+      }
+      const leastMs = Math.min(...times);
+      t.diagnostic(`${Math.round(leastMs)} ms at best`);
+      assert.ok(leastMs < LEAST_START_MS, `the queries took ${times.join(', ')} ms`);
     });
 
     test('large queries are refused before they make anybody wait', async (t) => {

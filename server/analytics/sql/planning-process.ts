@@ -15,6 +15,8 @@ export interface PlanOrder {
 export interface PlannedReply {
   /** False if the query makes DuckDB fail in such a way that the database must be opened again. */
   readonly isPlanned: boolean;
+  /** True if the process ends after this reply. */
+  readonly isLast: boolean;
 }
 
 /** What a query may take while it is planned. */
@@ -77,9 +79,10 @@ async function answer(order: PlanOrder): Promise<void> {
     isBroken = ['FATAL', 'INTERNAL'].includes(readQueryError(error, '').type);
   }
   connection.disconnectSync();
-  const reply: PlannedReply = { isPlanned: !isBroken };
+  const isLast = isBroken || takenBytes() > MOST_UNUSED_BYTES;
+  const reply: PlannedReply = { isPlanned: !isBroken, isLast };
   process.send!(reply, () => {
-    if (isBroken || takenBytes() > MOST_UNUSED_BYTES) process.exit(0);
+    if (isLast) process.exit();
   });
 }
 

@@ -34,6 +34,8 @@ interface PlanningProcess {
   readonly child: ChildProcess;
   isReady: boolean;
   planning: Planning | null;
+  /** Why the query is refused; null once it is planned. */
+  refusal: OrderRefusal | null;
   timer: NodeJS.Timeout | undefined;
 }
 
@@ -57,21 +59,31 @@ export class QueryPlanner {
   }
 
   #startMissing(): void {
-    while (this.#processes.size < PROCESSES) this.#start();
+    while (this.#processes.size < PROCESSES) this.#start(null, null);
   }
 
-  #start(): void {
+  /**
+   * Starts a process in the place of one that a query has ended. The response to that query waits until this one is
+   * ready. Otherwise the organisation's next query could end the other process meanwhile.
+   */
+  #start(planning: Planning | null, refusal: OrderRefusal | null): void {
     const program = fileURLToPath(new URL('./planning-process.ts', import.meta.url));
     const child = fork(program, { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
-    const started: PlanningProcess = { child, isReady: false, planning: null, timer: undefined };
+    const started: PlanningProcess = { child, isReady: false, planning, refusal, timer: undefined };
     this.#processes.add(started);
     child.on('message', (message: 'ready' | PlannedReply) => {
-      if (message === 'ready') started.isReady = true;
-      else this.#settle(started, message.isPlanned ? null : tooComplex);
+      if (message === 'ready') {
+        started.isReady = true;
+        this.#settle(started);
+      } else {
+        clearTimeout(started.timer);
+        if (message.isPlanned) started.refusal = null;
+        if (!message.isLast) this.#settle(started);
+      }
       this.#sendWaiting();
     });
-    child.once('error', () => this.#onEnd(started, null));
-    child.once('exit', (code) => this.#onEnd(started, code));
+    child.once('error', () => this.#onEnd(started));
+    child.once('exit', () => this.#onEnd(started));
   }
 
   #sendWaiting(): void {
@@ -80,28 +92,27 @@ export class QueryPlanner {
       const planning = this.#waiting.shift();
       if (planning === undefined) return;
       one.planning = planning;
+      one.refusal = tooComplex;
       one.timer = setTimeout(() => one.child.kill('SIGKILL'), PLAN_WITHIN_MS);
-      // If the process has just ended, another one gets the order.
+      // If the process has just ended, its end is reported, too.
       one.child.send(planning.order, () => {});
     }
   }
 
-  #settle(one: PlanningProcess, refusal: OrderRefusal | null): void {
-    clearTimeout(one.timer);
-    one.planning?.resolve(refusal);
+  #settle(one: PlanningProcess): void {
+    one.planning?.resolve(one.refusal);
     one.planning = null;
   }
 
-  /** The code is 0 if the process ended in order to free its memory. */
-  #onEnd(ended: PlanningProcess, code: number | null): void {
+  #onEnd(ended: PlanningProcess): void {
     if (!this.#processes.delete(ended)) return;
-    if (code === 0 && ended.planning !== null) this.#waiting.unshift(ended.planning);
-    else this.#settle(ended, tooComplex);
     clearTimeout(ended.timer);
-    if (ended.isReady) this.#startMissing();
-    else if (this.#processes.size === 0) {
-      for (const { resolve } of this.#waiting.splice(0)) resolve(notStarted);
+    if (ended.isReady) {
+      this.#start(ended.planning, ended.refusal);
+      return;
     }
-    this.#sendWaiting();
+    this.#settle(ended);
+    if (this.#processes.size > 0) return;
+    for (const { resolve } of this.#waiting.splice(0)) resolve(notStarted);
   }
 }
