@@ -116,7 +116,7 @@ forEachStore((store) => {
       assert.doesNotMatch(server.headgate.output(), /analytics process/);
     });
 
-    test('a query does not wait until the process is replaced that a query of another organisation has ended', async (t) => {
+    test('a query does not wait for the replacement of a process that another organisation has ended', async (t) => {
       const [attacker, other] = [await server.newApi(), await server.newApi()];
       assert.equal((await other.request('/v1/sql', { body: { sql: 'SELECT 1' } })).status, 200);
       const times: number[] = [];

@@ -1,4 +1,5 @@
-// A process that plans one query after the other, on tables with the extreme values of every type. It ends if that takes too much memory.
+// A process that plans one query after the other, on tables with the extreme values of every type. It ends if that takes
+// too much memory.
 
 import { flushCompileCache } from 'node:module';
 import { type DuckDBConnection, StatementType } from '@duckdb/node-api';

@@ -78,7 +78,8 @@ export class QueryPlanner {
       } else {
         clearTimeout(started.timer);
         if (message.isPlanned) started.refusal = null;
-        if (!message.isLast) this.#settle(started);
+        // A process that is about to end gets no further query.
+        if (!message.isLast && !child.killed) this.#settle(started);
       }
       this.#sendWaiting();
     });

@@ -30,14 +30,15 @@ function orSayGone<T>(work: () => T): T {
   }
 }
 
-const database = orSayGone((): DatabaseSync => {
+const { copy, logFrames } = orSayGone(() => {
   watch.assertInPlace();
-  const opened = new DatabaseSync(files.path);
-  opened.exec('PRAGMA synchronous = FULL');
-  return opened;
+  const database = new DatabaseSync(files.path);
+  database.exec('PRAGMA synchronous = FULL');
+  return {
+    copy: database.prepare('PRAGMA wal_checkpoint(PASSIVE)'),
+    logFrames: database.prepare('PRAGMA wal_checkpoint(NOOP)'),
+  };
 });
-const copy = database.prepare('PRAGMA wal_checkpoint(PASSIVE)');
-const logFrames = database.prepare('PRAGMA wal_checkpoint(NOOP)');
 
 function isAllCopied(): boolean {
   const frames = logFrames.get();
