@@ -406,6 +406,22 @@ for (const databases of testDatabases) {
       await replica.close();
     });
 
+    test('is closed without making the queries of others wait', async () => {
+      await begin();
+      await upload(
+        'customers',
+        Array.from({ length: 5000 }, () => recordRow('customers')),
+      );
+      await broughtUpToDate(replica);
+      const processBefore = process.cpuUsage();
+      const threadBefore = process.threadCpuUsage();
+      await replica.close();
+      const thread = process.threadCpuUsage(threadBefore);
+      const whole = process.cpuUsage(processBefore);
+      const share = (thread.user + thread.system) / (whole.user + whole.system);
+      assert.ok(share < 0.5, `this thread, which serves all queries, did ${share} of the work`);
+    });
+
     test('is not opened again once it is closed, even if a query still waits', async () => {
       await begin();
       await replica.close();

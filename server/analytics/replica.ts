@@ -244,6 +244,7 @@ export class Replica {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#idle();
+    await this.#checkpoint();
     this.#disconnect();
   }
 
@@ -334,8 +335,17 @@ export class Replica {
   }
 
   async #reopenInstance(threads: number): Promise<void> {
+    await this.#checkpoint();
     this.#closeInstance();
     await this.#openInstance(threads);
+  }
+
+  /** Otherwise DuckDB does this when the database is closed, and the queries of others wait meanwhile. */
+  async #checkpoint(): Promise<void> {
+    await this.#writer?.run('CHECKPOINT').catch((error: Error) => {
+      // The changes are in the log, too, which is read when the file is opened again.
+      this.#report(`the replica is closed without a checkpoint: ${readQueryError(error, '').message}`);
+    });
   }
 
   #closeInstance(): void {
