@@ -58,8 +58,10 @@ export class QueryPlanner {
     return promise;
   }
 
+  /** Starts one process after the other, because queries wait for the first one. */
   #startMissing(): void {
-    while (this.#processes.size < PROCESSES) this.#start(null, null);
+    const isStarting = [...this.#processes].some(({ isReady }) => !isReady);
+    if (!isStarting && this.#processes.size < PROCESSES) this.#start(null, null);
   }
 
   /**
@@ -75,6 +77,7 @@ export class QueryPlanner {
       if (message === 'ready') {
         started.isReady = true;
         this.#settle(started);
+        this.#startMissing();
       } else {
         clearTimeout(started.timer);
         if (message.isPlanned) started.refusal = null;
