@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openStore } from '../server/store/open-store.ts';
 import { type Api, apiOf, type RefusalBody, type Reply } from './harness/api.ts';
@@ -69,6 +70,7 @@ async function setRegion(api: Api, customer_id: string, region: string): Promise
 forEachStore((store) => {
   const folder = join(process.env.TMPDIR ?? '/tmp', `hs-${process.pid}-${store.name.length}`);
   const server = runningHeadgate(store, { HEADGATE_ANALYTICS_DIR: folder, HEADGATE_SEGMENTS_EVERY: '4s' });
+  after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
   test('a segment is saved, evaluated and read back', async () => {
     const api = await server.newApi();

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecommendationsReport } from '@headgate/client/recommendations.ts';
 import { socketPath } from '../server/analytics/analytics-orders.ts';
@@ -67,6 +67,7 @@ async function refused(
 forEachStore((store) => {
   const folder = join(process.env.TMPDIR ?? '/tmp', `hg-${process.pid}-${store.name.length}`);
   const server = runningHeadgate(store, { HEADGATE_ANALYTICS_DIR: folder });
+  after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
   test('a query sees what its organisation has uploaded before, and nothing of another', async () => {
     const [api, other] = [await server.newApi(), await server.newApi()];

@@ -1,17 +1,26 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { Agent, createServer, request } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { limitConnections } from './per-connection-limits.ts';
 
 const REFUSED_CONNECTIONS = 500;
 const BODY_BYTES = 300_000;
 const LONGEST_WAIT_MS = 1000;
+const BUSY_CONNECTIONS = 16;
+const SMALL_BODIES = 4000;
 
 describe('bodies that are discarded', () => {
   // Every request gets its response before its body is read.
-  const server = createServer((_, response) => response.end('refused'));
+  let unended = 0;
+  let mostUnended = 0;
+  const server = createServer((received, response) => {
+    mostUnended = Math.max(mostUnended, ++unended);
+    received.once('close', () => unended--);
+    response.end('refused');
+  });
   limitConnections(server, ({ headers }) => Number(headers['x-owner']));
   const open: Socket[] = [];
 
@@ -46,6 +55,26 @@ describe('bodies that are discarded', () => {
     await Promise.all(Array.from({ length: REFUSED_CONNECTIONS }, () => post(1, BODY_BYTES)));
     const waitedMs = await waitAfterRefusal(2);
     assert.ok(waitedMs < LONGEST_WAIT_MS, `waited ${waitedMs} ms`);
+  });
+
+  test('are forgotten at once if they arrive together with their heads', async () => {
+    const { port } = server.address() as AddressInfo;
+    const agent = new Agent({ keepAlive: true, maxSockets: BUSY_CONNECTIONS });
+    const postSmall = async (): Promise<void> => {
+      const sent = request({ port, agent, method: 'POST', headers: { 'X-Owner': '3' } }).end('{}');
+      const [response] = await once(sent, 'response');
+      assert.equal(await text(response), 'refused');
+    };
+    mostUnended = unended;
+    const earlier = unended;
+    await Promise.all(
+      Array.from({ length: BUSY_CONNECTIONS }, async () => {
+        for (let sent = 0; sent < SMALL_BODIES / BUSY_CONNECTIONS; sent++) await postSmall();
+      }),
+    );
+    agent.destroy();
+    const most = mostUnended - earlier;
+    assert.ok(most <= 2 * BUSY_CONNECTIONS, `${most} requests were in memory at once`);
   });
 
   test('are forgotten when their connection closes', async () => {

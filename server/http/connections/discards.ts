@@ -47,7 +47,10 @@ export class Discards {
       bytes = 0;
       pauseReading(request);
     });
-    this.#wait({ request, owner: ownerOf(request) });
+    pauseReading(request);
+    // A small body arrives together with its head, so Node is about to parse it. It must not wait in the line, because
+    // its connection goes on with the next request, and thousands of them would wait there.
+    setImmediate(() => this.#wait({ request, owner: ownerOf(request) }));
   }
 
   #wait(body: UnreadBody): void {
