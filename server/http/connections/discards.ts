@@ -57,8 +57,8 @@ export class Discards {
     const { request, owner } = body;
     if (request.socket.destroyed) return;
     if (request.complete) {
+      // Node goes on reading from the connection, unless a later request on it has to wait.
       request.removeAllListeners('data').resume();
-      request.socket.resume();
       return;
     }
     pauseReading(request);

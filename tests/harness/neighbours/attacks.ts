@@ -665,6 +665,11 @@ export const attacks: readonly Attack[] = [
       return inTurn({ ...target, keys: [''] }, requests);
     },
   },
+  {
+    name: 'small uploads without a key',
+    manner: 'reads',
+    requests: (target) => inTurn({ ...target, keys: [''] }, [{ path: '/v1/data/tags', body: '{}' }]),
+  },
 ];
 
 function pageView({ shopId }: Target): Readonly<Record<string, string | number>> {
