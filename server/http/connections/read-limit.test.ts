@@ -18,6 +18,10 @@ import { ReadLimit } from './read-limit.ts';
 const timeout = 60_000;
 const BUSY_CONNECTIONS = times(300, 100);
 const OTHER = 2;
+const IDLE = 3;
+const BUSY = 4;
+/** Requests without a key belong to nobody. */
+const NOBODY = -1;
 const TINY_RECORD_CONNECTIONS = times(60, 20);
 const TINY_RECORDS = 2000;
 
@@ -409,6 +413,52 @@ test('used connections do not wait long while others are accepted and other work
   // Three are read in each turn. A machine that makes the turns longer has fewer of them.
   const all = waits.reduce((sum, wait) => sum + wait, 0);
   assert.ok(all < 14 * waits.length, `turns until the last response: ${waits.join(', ')}`);
+});
+
+test('connections whose organisation changes while they wait do not pass by all others', {
+  timeout,
+}, async (t) => {
+  const waiting = 50;
+  const server = createServer();
+  server.keepAliveTimeout = 0;
+  const readLimit = new ReadLimit(server);
+  const handled: number[] = [];
+  const changing: Socket[] = [];
+  server.on('request', ({ socket, headers }, response) => {
+    const owner = Number(headers['x-owner']);
+    handled.push(owner);
+    if (owner === NOBODY && changing.length < waiting) changing.push(socket);
+    readLimit.requestArrived(socket, () => owner);
+    if (owner === BUSY) {
+      for (const client of clients) client.write(requestOf.get(client)!);
+      const startedAtMs = performance.now();
+      while (performance.now() - startedAtMs < 20);
+      // The time of this turn is over, so all of them wait now.
+      readLimit.dataArrived(socket);
+      for (const one of changing) readLimit.responded(one, 1);
+    }
+    response.end('ok');
+  });
+  await once(server.listen(0), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const clients: Socket[] = [];
+  const requestOf = new Map<Socket, string>();
+  const connected = async (owner: number): Promise<Socket> => {
+    const client = connect(port).on('error', () => {});
+    t.after(() => client.destroy());
+    requestOf.set(client, headOf(owner));
+    await answerTo(headOf(owner), client);
+    return client;
+  };
+  t.after(() => server.close());
+  const busy = await connected(IDLE);
+  while (clients.length < waiting) clients.push(await connected(NOBODY));
+  clients.push(await connected(OTHER));
+  handled.length = 0;
+  await answerTo(headOf(BUSY), busy);
+  while (handled.length <= clients.length) await setImmediate();
+  const before = handled.indexOf(OTHER);
+  assert.ok(before < waiting / 2, `${before} requests were handled before`);
 });
 
 test('a server without connections has no timer', { timeout }, async (t) => {

@@ -54,6 +54,12 @@ const waitsSinceMs = Symbol('when the connection last began to wait');
 const keyUpdates = Symbol('key updates since data last arrived');
 const bytesAtData = Symbol('bytes read when data last arrived');
 
+/** A connection in the line of an organisation. The line stays the same if another one sends the next request. */
+interface WaitingConnection {
+  readonly line: number;
+  readonly socket: HttpSocket;
+}
+
 interface HttpSocket extends SteppedSocket {
   /** The organisation that has sent the last request. Undefined before the first request. */
   [owner]?: number;
@@ -65,7 +71,7 @@ interface HttpSocket extends SteppedSocket {
 export class ReadLimit {
   readonly #longestWaitMs: number;
   readonly #notWaiting = new Set<HttpSocket>();
-  readonly #waiting = new FairQueue<HttpSocket>();
+  readonly #waiting = new FairQueue<WaitingConnection>();
   /** The connections that wait and have had no request. */
   readonly #newWaiting = new AddressLines<HttpSocket>();
   #newest: HttpSocket | null = null;
@@ -233,7 +239,7 @@ export class ReadLimit {
     socket[waitsSinceMs] = performance.now();
     const { [owner]: known } = socket;
     if (known !== undefined) {
-      this.#waiting.push(known, socket);
+      this.#waiting.push(known, { line: known, socket });
     } else {
       this.#newWaiting.add(socket);
       this.#newest = socket;
@@ -269,12 +275,12 @@ export class ReadLimit {
   /** Removes and returns the next connection of an organisation that is still open. */
   #takeKnown(): HttpSocket | undefined {
     this.#readKnownAtMs = performance.now();
-    let socket = this.#waiting.shift();
-    while (socket?.destroyed) socket = this.#waiting.shift();
+    let next = this.#waiting.shift();
+    while (next?.socket.destroyed) next = this.#waiting.shift();
     // Connections that have had no request are not charged. Otherwise an organisation would owe more with each connection
     // that it opens, and later wait for all others.
-    if (socket !== undefined) this.#waiting.charge(socket[owner]!, 1);
-    return socket;
+    if (next !== undefined) this.#waiting.charge(next.line, 1);
+    return next?.socket;
   }
 
   /** Removes and returns a new connection: the given one, or the oldest of the address whose turn it is. */
