@@ -10,6 +10,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openStore } from '../server/store/open-store.ts';
 import { type Api, apiOf, type RefusalBody, type Reply } from './harness/api.ts';
 import { describeOnceOn, forEachStore } from './harness/for-each-store.ts';
+import { processCpuMs } from './harness/process-cpu.ts';
+import { bearer } from './harness/raw-connection.ts';
 import { leastRecord } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
@@ -223,6 +225,32 @@ forEachStore((store) => {
       rows.map((row) => row.split(',')[0]),
       ids,
     );
+  });
+
+  test('HEAD reads no members', async () => {
+    const { headgate } = server;
+    const { key } = await headgate.newKey();
+    const api = apiOf(headgate.url, key);
+    await uploadCustomers(api, new Array(5000).fill('DE'));
+    await ok(save(api, 'many', isIn('DE')));
+    const cpuMs = async (path: string, accept: string): Promise<number> => {
+      const before = await processCpuMs(headgate.process.pid!);
+      const heads = Array.from({ length: 100 }, async () => {
+        const headers = { ...bearer(key), Accept: accept };
+        const response = await fetch(`${headgate.url}/v1/segments${path}`, { method: 'HEAD', headers });
+        assert.equal(response.status, 200);
+        assert.equal(await response.text(), '');
+      });
+      await Promise.all(heads);
+      // What the server still does after the responses counts, too.
+      await sleep(500);
+      return (await processCpuMs(headgate.process.pid!)) - before;
+    };
+    const ofPageMs = await cpuMs('/many/members?limit=1', 'application/json');
+    for (const type of ['application/x-ndjson', 'text/csv']) {
+      const ofAllMs = await cpuMs('/many/members', type);
+      assert.ok(ofAllMs < 2 * ofPageMs + 100, `${type}: ${ofAllMs} ms, one member: ${ofPageMs} ms`);
+    }
   });
 
   test('segments use others, but not in a circle, and a used one is not deleted', async () => {

@@ -2,6 +2,7 @@
 
 import { type IncomingMessage, METHODS } from 'node:http';
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { StoreUnavailable } from '../store/store.ts';
 import { tlsProtocol } from '../tls.ts';
@@ -87,6 +88,8 @@ export function buildApp(service: AppDependencies): FastifyInstance {
     genReqId: () => uuidV7(),
     requestIdHeader: false,
     logger: false,
+    // `withoutBody` does not read what it does not send.
+    exposeHeadRoutes: false,
     routerOptions: { maxParamLength: LONGEST_PATH_PART_CHARACTERS },
     // Fastify itself must not refuse requests while the server closes. The first `onRequest` hook below refuses them,
     // so that the response looks like every other refusal.
@@ -139,7 +142,9 @@ export function buildApp(service: AppDependencies): FastifyInstance {
   const handlers = handlersOf(service, () => closing);
   for (const [name, { method, path, access }] of Object.entries(routes)) {
     const config = { isPublic: access !== 'key', isProbe: access === 'probe' };
-    app.route({ method, url: path, config, handler: handlers[name as RouteName] });
+    const route = { url: path, config, handler: handlers[name as RouteName] };
+    app.route({ ...route, method });
+    if (method === 'GET') app.route({ ...route, method: 'HEAD', onSend: withoutBody });
   }
   app.addHook('preClose', (done) => {
     closing = true;
@@ -167,6 +172,18 @@ export function buildApp(service: AppDependencies): FastifyInstance {
   });
   app.setErrorHandler((error, request, reply) => refuseAfterError(service, error, request, reply));
   return app;
+}
+
+/** Makes the response to a HEAD request: that of the GET request, without the body. */
+function withoutBody(
+  _: FastifyRequest,
+  reply: FastifyReply,
+  body: unknown,
+  done: (error: null, body: null) => void,
+): void {
+  if (body instanceof Readable) body.destroy();
+  else reply.header('content-length', Buffer.byteLength((body as string | Buffer | undefined) ?? ''));
+  done(null, null);
 }
 
 /** Returns a function that counts the connections that were closed because too many were open, and logs their number. */
