@@ -210,6 +210,16 @@ describe('analytics on SQLite', () => {
       (await refused(api, { query: 'SELECT 1' })).message,
       /^The field "query" is not known; the body takes sql and params\.$/,
     );
+    for (const [unreadable, says] of Object.entries({
+      '{"sql": "SELECT 1", "sql": "SELECT 2"}': /has the key "sql" twice/,
+      '{"sql": "SELECT 1"': /is not valid JSON/,
+      [`{"sql": "SELECT 1", "params": [${'0,'.repeat(100_000)}0]}`]:
+        /holds more than 10000 keys and elements/,
+    })) {
+      const { status: refusedWith, text } = await api.request('/v1/sql', { body: unreadable });
+      assert.equal(refusedWith, 400, text);
+      assert.match((JSON.parse(text) as RefusalBody).message, says);
+    }
   });
 
   test('a key without the scope is refused', async () => {

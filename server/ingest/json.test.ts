@@ -291,6 +291,10 @@ describe('reading JSON', () => {
     const list = (part: string, count: number): string => `[${new Array(count).fill(part).join()}]`;
     assert.ok('value' in read(list('{"\\u0061":1}', 20_000)));
     assert.deepEqual(read(list('{"\\u0061":1}', 20_001)), refusal);
+    const readFew = (count: number) =>
+      readJson(Buffer.from(list('{"\\u0061":1}', count)), { ...roomy, members: 1000 });
+    assert.ok('value' in readFew(100));
+    assert.match((readFew(101) as Failure).reason, /^The body holds more than 100 keys,/);
     assert.deepEqual(read(`{"${'\\n'.repeat(2_100_000)}" : 1}`), refusal);
     assert.ok('value' in read(list('{"a":"\\u0061"}', 50_000)));
     assert.ok('value' in read(`{"a":"${'\\n'.repeat(600_000)}"}`));

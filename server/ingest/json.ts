@@ -26,8 +26,12 @@ const EVERY_BYTE_CASE_BIT = 0x20202020;
 const EVERY_BYTE_ONE = 0x01010101;
 /** The most words that can be added up before a byte of the sum could overflow. */
 const WORDS_PER_SUM = 255;
-/** The most keys with escapes. They are limited because each is decoded separately. No known field needs escapes. */
+/**
+ * The most keys with escapes, also as a share of the keys and elements that are allowed. They are limited because each is
+ * decoded separately. No known field needs escapes.
+ */
 const MOST_ESCAPED_KEYS = 20_000;
+const ESCAPED_SHARE = 0.1;
 const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
 /**
  * V8 hashes a longer string by its length alone, so JSON.parse compares each longer key with all others of its length:
@@ -204,8 +208,9 @@ function surplusOf(found: Structure, { containers, members, advice }: JsonLimits
     return `${MOST_LONG_NUMBERS} numbers that are longer than ${LONGEST_QUICK_NUMBER_CHARACTERS} characters; round them`;
   }
   const { escapedKeys, escapedKeyBytes } = found;
-  if (escapedKeys.length <= MOST_ESCAPED_KEYS && escapedKeyBytes <= MOST_ESCAPED_KEY_BYTES) return null;
-  return `${MOST_ESCAPED_KEYS} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
+  const mostEscapedKeys = Math.min(MOST_ESCAPED_KEYS, ESCAPED_SHARE * members);
+  if (escapedKeys.length <= mostEscapedKeys && escapedKeyBytes <= MOST_ESCAPED_KEY_BYTES) return null;
+  return `${mostEscapedKeys} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
 }
 
 /** The position of a key. `start` is its opening quote, `end` is the byte after its closing quote. */

@@ -2,6 +2,8 @@
 
 import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { FastifyRequest } from 'fastify';
+import { Failure } from '../../failure.ts';
+import { type JsonLimits, readJson } from '../../ingest/json.ts';
 import { nearName } from '../../near-name.ts';
 import { epochMs } from '../../observe/epoch-ms.ts';
 import type { AppDependencies } from '../app-dependencies.ts';
@@ -10,6 +12,7 @@ import { noteBody } from '../request-observation.ts';
 import { bodyEncoding, readBytes } from './read-body.ts';
 
 const LARGEST_BODY_BYTES = 512 * 1024;
+const limits: JsonLimits = { containers: 1000, members: 10_000, advice: 'send fewer' };
 
 type Fields<Name extends string> = { readonly [N in Name]?: unknown };
 
@@ -37,16 +40,13 @@ const compressed: Refusal = {
   message: 'Send the body without compression.',
 };
 
-export function parseFields<const Name extends string>(
+function parseFields<const Name extends string>(
   bytes: Uint8Array,
   names: readonly Name[],
 ): Fields<Name> | Refusal {
-  let sent: unknown;
-  try {
-    sent = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (error) {
-    return badBody(`The body is not JSON: ${(error as Error).message}.`);
-  }
+  const read = readJson(bytes, limits);
+  if (read instanceof Failure) return badBody(read.reason);
+  const sent = read.value;
   if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
     return badBody(`The body must be a JSON object with ${names.join(' and ')}.`);
   }

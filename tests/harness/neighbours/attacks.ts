@@ -651,6 +651,14 @@ export const attacks: readonly Attack[] = [
       ),
   },
   {
+    name: 'queries whose parameters are objects of 30,000 kinds',
+    manner: 'reads',
+    requests(target) {
+      const params = Array.from({ length: 30_000 }, (_, kind) => ({ [`field${kind}`]: 1 }));
+      return inTurn(target, [{ path: '/v1/sql', body: JSON.stringify({ sql: 'SELECT 1', params }) }]);
+    },
+  },
+  {
     name: 'keys that do not exist',
     manner: 'reads',
     requests(target) {
