@@ -281,6 +281,17 @@ describe('an invalid copy is refused in one sentence', () => {
     await assertRefused(hard, symbolic, 2, /the same database/);
   });
 
+  test('if both sides are the same PostgreSQL database, under any address', async () => {
+    const sameTarget = new URL(target.url);
+    sameTarget.hostname = 'localhost';
+    const addresses = [
+      sameTarget.href,
+      target.url.replace('postgres:', 'postgresql:'),
+      `${target.url}?application_name=copy`,
+    ];
+    for (const address of addresses) await assertRefused(target.url, address, 2, /the same database/);
+  });
+
   test('if the target is a file that belongs to a database', async () => {
     const path = source.replace('sqlite:', '');
     const store = await openStore(source);

@@ -4,12 +4,11 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import { type Comparison, copyEverything, type Progress } from '../copy.ts';
 import { Failure } from '../failure.ts';
 import { readSetting } from '../settings.ts';
-import { isSameFile } from '../store/sqlite/database-files.ts';
 import type { Call } from './call.ts';
 import { columns } from './columns.ts';
 import { type ExitCode, exitCodes, failed, misused, printJson } from './io.ts';
 import { progressBar, progressLine } from './progress.ts';
-import { fileOf, isMissingFile } from './with-store.ts';
+import { isMissingFile } from './with-store.ts';
 
 export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   const [from, to] = [option('from')!, option('to')!].map((database) =>
@@ -17,9 +16,9 @@ export async function copy({ io, option, isOn }: Call): Promise<ExitCode> {
   ) as [string | Failure, string | Failure];
   if (from instanceof Failure) return misused(io, from.reason.replace('--database', '--from'));
   if (to instanceof Failure) return misused(io, to.reason.replace('--database', '--to'));
-  if (isSame(from, to)) return misused(io, '--from and --to name the same database');
+  const { isSameDatabase, openStore } = await import('../store/open-store.ts');
+  if (await isSameDatabase(from, to)) return misused(io, '--from and --to name the same database');
   if (isMissingFile(from)) return failed(io, `--from names ${quote(from)}, and there is no such file`);
-  const { openStore } = await import('../store/open-store.ts');
   const onTrouble = (trouble: string): void => io.err(`headgate: ${trouble}`);
   await using opened = new AsyncDisposableStack();
   const source = await openStore(from, onTrouble);
@@ -49,11 +48,6 @@ const writtenMeanwhile =
 /** A ledger that differs although nothing is missing in the target. If the source was written to, some would be. */
 function hasOwnEntries({ part, fromCount, toCount }: Comparison): boolean {
   return part === 'ledger' && toCount >= fromCount;
-}
-
-function isSame(from: string, to: string): boolean {
-  const [source, target] = [fileOf(from), fileOf(to)];
-  return from === to || (source !== null && target !== null && isSameFile(source, target));
 }
 
 function sentence({ doing, organisation, part, doneRows, totalRows }: Progress, isTerminal: boolean): string {

@@ -4,6 +4,7 @@ import type { Transferable } from 'node:worker_threads';
 import { Failure } from '../failure.ts';
 import { type DatabaseLocation, readDatabaseLocation } from './database-location.ts';
 import type { Distribution, MigrationListener } from './postgres/migrations.ts';
+import { isSameFile } from './sqlite/database-files.ts';
 import { SCHEMA_VERSION as SQLITE_SCHEMA_VERSION } from './sqlite/migrations.ts';
 import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
 import { attachSqliteStore, type SqliteStoreHandle } from './sqlite/sqlite-store.ts';
@@ -39,6 +40,16 @@ export async function openStore(
   }
   const { files, statusPort, ...store } = await openSqliteStore(place.path, undefined, onTrouble);
   return { ...store, handle: () => ({ kind: 'sqlite', files, statusPort: statusPort('writer') }) };
+}
+
+/** Resolves to whether both settings lead to the same database, however they name it. */
+export async function isSameDatabase(one: string, other: string): Promise<boolean> {
+  if (one === other) return true;
+  const [first, second] = [usablePlace(one), usablePlace(other)];
+  if (first.kind === 'sqlite') return second.kind === 'sqlite' && isSameFile(first.path, second.path);
+  if (second.kind === 'sqlite') return false;
+  const { isSamePostgres } = await import('./postgres/open-postgres-store.ts');
+  return isSamePostgres(first.url, second.url);
 }
 
 export interface Migrated {

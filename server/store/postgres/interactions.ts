@@ -55,8 +55,7 @@ export function interactionStore(connections: Connections): InteractionStore {
       return { rows, next: next === null ? null : interactionPosition(next) };
     },
 
-    countInteractions: (organisation) =>
-      countOf(connections.for(listsOf(organisation)).run, table, organisation),
+    countInteractions: (organisation) => countOf(connections.for(listsOf(organisation)), table, organisation),
   };
 }
 

@@ -10,7 +10,7 @@ import { catalogueTables } from '../tables.ts';
 import { recordRow } from '../test-rows.ts';
 import { readAddress } from './address.ts';
 import { prepareDatabase, SCHEMA_VERSION } from './migrations.ts';
-import { MIGRATION_LOCK, type Migrator, type StepProgress } from './migrator.ts';
+import { inTurn, MIGRATION_LOCK, type Migrator, type StepProgress } from './migrator.ts';
 import { type TestDatabase, type TestServer, testServer } from './test-server.ts';
 
 let server: TestServer;
@@ -212,6 +212,20 @@ describe('a long step', () => {
     await ended;
     await preparing.end();
   });
+});
+
+test('a migration is durable even if the session was set up by another program', async () => {
+  const client = await connectWith(READ_TIMEOUT_MS);
+  // Through a pooler, this may be a session that other programs have used.
+  await client.query("SET synchronous_commit = 'off'; SET DateStyle = 'German'");
+  const found = await inTurn(migratorOf(client), async () => {
+    const { rows } = await client.query(
+      `SELECT current_setting('synchronous_commit') AS durable, current_setting('DateStyle') AS dates`,
+    );
+    return rows[0];
+  });
+  await client.end();
+  assert.deepEqual(found, { durable: 'on', dates: 'ISO, YMD' });
 });
 
 describe('while another process migrates', () => {

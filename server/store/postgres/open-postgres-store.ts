@@ -1,5 +1,6 @@
 // Opens a PostgreSQL database as a store: connects, upgrades the schema, and decides whether TLS is used.
 
+import { randomInt } from 'node:crypto';
 import pg from 'pg';
 import { type Store, StoreUnusable } from '../store.ts';
 import { catalogueTables } from '../tables.ts';
@@ -46,6 +47,24 @@ export async function migratePostgres(
   return { schemaVersion: SCHEMA_VERSION, distribution };
 }
 
+const MOST_LOCK_NUMBERS = 2 ** 47;
+
+/**
+ * Resolves to whether both addresses lead to the same database. Their texts do not tell: a server can have many names.
+ * So one connection takes a lock, and the other one looks whether it is taken.
+ */
+export async function isSamePostgres(one: string, other: string): Promise<boolean> {
+  const lock = randomInt(MOST_LOCK_NUMBERS);
+  return onReached(one, (holder) =>
+    onReached(other, async (looker) => {
+      await holder.query('BEGIN');
+      await holder.query('SELECT pg_advisory_xact_lock($1)', [lock]);
+      const { rows } = await looker.query('SELECT pg_try_advisory_xact_lock($1) AS is_free', [lock]);
+      return !rows[0].is_free;
+    }),
+  );
+}
+
 const WORTH_REPORTING_AFTER_MS = 10_000;
 
 /**
@@ -66,18 +85,27 @@ async function onPrepared<Result>(
   onProgress: (progress: StepProgress) => void,
   use: (migrator: Migrator, server: Server) => Promise<Result>,
 ): Promise<Result> {
+  return onReached(url, async (client, address) => {
+    const migrator = {
+      client,
+      address,
+      connect: () => connect(address),
+      lockPatienceMs: LOCK_PATIENCE_MS,
+      onProgress,
+    };
+    return use(migrator, await prepareDatabase(migrator, catalogueTables));
+  });
+}
+
+async function onReached<Result>(
+  url: string,
+  use: (client: pg.Client, address: Address) => Promise<Result>,
+): Promise<Result> {
   const asked = readAddress(url);
   try {
     const { client, address } = await reach(asked);
     try {
-      const migrator = {
-        client,
-        address,
-        connect: () => connect(address),
-        lockPatienceMs: LOCK_PATIENCE_MS,
-        onProgress,
-      };
-      return await use(migrator, await prepareDatabase(migrator, catalogueTables));
+      return await use(client, address);
     } finally {
       await client.end();
     }

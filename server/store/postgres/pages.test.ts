@@ -49,6 +49,24 @@ test('a page is read in steps from the index, even without statistics of the tab
   assert.ok(entries > 0 && entries < DELETED_TAGS, `${entries} entries were read for one page`);
 });
 
+test('a count is made in steps', async () => {
+  await store.close();
+  const scans = async (): Promise<number> => {
+    await sleep(100);
+    const [found] = await ask(
+      `SELECT idx_scan::integer AS scans FROM pg_stat_user_indexes WHERE indexrelname = 'tags_pkey'`,
+    );
+    return found!.scans as number;
+  };
+  const before = await scans();
+  store = await openStore(database.url);
+  assert.equal(await store.countRecords(organisation, 'tags'), DELETED_TAGS);
+  await store.close();
+  const steps = (await scans()) - before;
+  store = await openStore(database.url);
+  assert.ok(steps > 2, `the index was scanned ${steps} times`);
+});
+
 test('a list that takes PostgreSQL too long is refused with StoreBusy', async () => {
   const locked = ask('BEGIN; LOCK TABLE tags IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)').catch(() => {});
   let lockers: readonly Record<string, unknown>[] = [];

@@ -1,7 +1,7 @@
 // Reads single rows, and lists of rows page by page.
 
 import { type Bound, behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
-import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
+import { COUNT_STEP_ENTRIES, PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Page, Row } from '../rows.ts';
 import { StoreBusy } from '../store.ts';
 import { type Column, isIndexedInPart, quoted, quotedList, type Table } from '../tables.ts';
@@ -25,8 +25,12 @@ const STEP_TIMEOUT_MS = 10_000;
  * Makes PostgreSQL read lists in the order of an index, up to a limit. If its statistics are missing or old, PostgreSQL
  * would assume that a list is short, read all of it and sort it. The settings prevent that within the transaction.
  */
-const readInOrderSql = `SELECT set_config('statement_timeout', '${STEP_TIMEOUT_MS}', true),
-  set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
+const readInOrder: Statement = {
+  name: 'read in order',
+  text: `SELECT set_config('statement_timeout', '${STEP_TIMEOUT_MS}', true),
+    set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`,
+  values: [],
+};
 
 export async function rowByKey(
   run: Run,
@@ -99,10 +103,28 @@ export async function sizesByKeys(
   return new Map(found.map(([id, bytes]) => [id!, Number(bytes)]));
 }
 
-export async function countOf(run: Run, { name }: Table, organisation: OrganisationNumber): Promise<number> {
-  const text = `SELECT count(*) FROM ${quoted(name)} WHERE "organisation" = $1`;
-  const [row] = await run({ name: `count ${name}`, text, values: [organisation] });
-  return Number(row![0]);
+/** Counts in steps, because a large table takes longer than a statement may. */
+export async function countOf(
+  { transaction }: Sessions,
+  { name, key }: Table,
+  organisation: OrganisationNumber,
+): Promise<number> {
+  const inStep = async (selected: string, ending: string, after: string | null): Promise<string | null> => {
+    const place = after === null ? '' : `AND ${quoted(key)} > $2::uuid`;
+    const text = `SELECT ${selected} FROM ${quoted(name)} WHERE "organisation" = $1 ${place} ${ending}`;
+    const values = after === null ? [organisation] : [organisation, after];
+    return transaction(async ({ run }) => {
+      await run(readInOrder);
+      return (await run({ text, values }))[0]?.[0] ?? null;
+    });
+  };
+  const lastOfStep = `ORDER BY ${quoted(key)} LIMIT 1 OFFSET ${COUNT_STEP_ENTRIES - 1}`;
+  let entries = 0;
+  for (let after: string | null = null; ; entries += COUNT_STEP_ENTRIES) {
+    const end = await inStep(quoted(key), lastOfStep, after);
+    if (end === null) return entries + Number(await inStep('count(*)', '', after));
+    after = end;
+  }
 }
 
 export async function pageOf(
@@ -113,7 +135,7 @@ export async function pageOf(
 ): Promise<Page<Position>> {
   try {
     return await transaction(async ({ run }) => {
-      await run({ name: 'read in order', text: readInOrderSql, values: [] });
+      await run(readInOrder);
       return pageIn(run, organisation, listing, limit);
     });
   } catch (error) {

@@ -125,7 +125,7 @@ export function recordStore(connections: Connections): RecordStore {
     },
 
     countRecords: (organisation, type) =>
-      countOf(connections.for(listsOf(organisation)).run, tableOf(catalogueTables, type), organisation),
+      countOf(connections.for(listsOf(organisation)), tableOf(catalogueTables, type), organisation),
   };
 }
 

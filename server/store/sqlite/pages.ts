@@ -5,15 +5,12 @@
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ColumnValue } from '@headgate/catalogue/kinds/kind.ts';
 import { behind, type Listing, type Position, positionOf, upTo } from '../listing.ts';
-import { PageAccount, STEP_ENTRIES } from '../page-limits.ts';
+import { COUNT_STEP_ENTRIES, PageAccount, STEP_ENTRIES } from '../page-limits.ts';
 import type { OrganisationNumber, Row } from '../rows.ts';
 import { isIndexedInPart, quoted, quotedList, type Table } from '../tables.ts';
 import { codecs, toColumn } from './codecs.ts';
 import { indexedPart } from './schema.ts';
 import type { Prepare } from './statements.ts';
-
-/** How many index entries one step counts. Counting is cheap, because the rows are not read. */
-const COUNT_STEP_ENTRIES = 50_000;
 
 const LARGEST_ROWID = 2n ** 63n - 1n;
 
