@@ -19,6 +19,7 @@ import { commandLine } from './harness/headgate.ts';
 import { loadFolder, runWithin } from './harness/loading.ts';
 import { readAllInteractions, readAllRecords } from './harness/read-all.ts';
 import { fullRecord, idOf, leastRecord, type TestRecord } from './harness/records.ts';
+import { residentMemory } from './harness/resident-memory.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
 
@@ -37,6 +38,8 @@ const awkwardTexts = [
   "it's; a\ttab",
   '\r',
 ];
+/** A process that does nothing takes 80 MB. */
+const MOST_EXPORT_MB = 160;
 const awkwardNumbers = [0.1, 1e21, 5e-324, 123_456_789.125];
 
 /** Returns good records with values that are easily misread, and one with the required fields only. */
@@ -171,6 +174,32 @@ describe('for a spreadsheet', () => {
 });
 
 describe('the target of an export', () => {
+  test('an export takes much less memory than its file', async (t) => {
+    const { folder, api } = await asNewOrganisation(t);
+    const shop = leastRecord('shops');
+    await api.upload('shops', [shop]);
+    const long = 'x'.repeat(10_000);
+    const texts = { name: long, type: long, allowed_branches: long, allowed_days: long };
+    for (let upload = 0; upload < 4; upload++) {
+      const offers = Array.from({ length: 700 }, () =>
+        leastRecord('offers', { ...texts, shop_id: shop.shop_id }),
+      );
+      const { status, text } = await api.upload('offers', offers);
+      assert.equal(status, 200, text.slice(0, 300));
+    }
+    const exporting = folder.start('export', 'offers', '--out', 'offers.ndjson');
+    let peakMb = 0;
+    const looking = setInterval(async () => {
+      peakMb = (await residentMemory(exporting.child.pid!))?.peakMb ?? peakMb;
+    }, 20);
+    const { exitCode, err } = await exporting.ended;
+    clearInterval(looking);
+    assert.equal(exitCode, 0, err);
+    const { size } = await stat(join(folder.path, 'offers.ndjson'));
+    t.diagnostic(`${peakMb} MB of memory for ${size} bytes`);
+    assert.ok(peakMb > 0 && peakMb < MOST_EXPORT_MB, `${peakMb} MB of memory for ${size} bytes`);
+  });
+
   test('pipes and devices are written to, not replaced', async (t) => {
     const { folder, api } = await asNewOrganisation(t);
     await api.upload('tags', [leastRecord('tags')]);

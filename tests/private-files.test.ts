@@ -83,6 +83,23 @@ test('exports, samples and rejected records are accessible to their owner only',
   }
 });
 
+test('the files of queries are accessible to their owner only', async (t) => {
+  const folder = await openFolder(t);
+  const headgate = await startIn(t, join(folder, 'headgate.db'));
+  const { key } = await headgate.newKey();
+  const api = apiOf(headgate.url, key);
+  await api.upload('tags', [leastRecord('tags')]);
+  assert.equal((await api.request('/v1/sql', { body: { sql: 'SELECT * FROM tags' } })).status, 200);
+  const analytics = join(folder, 'analytics');
+  assert.equal(await permissionsOf(analytics), '700');
+  const permissions = Object.entries(await permissionsBelow(analytics));
+  assert.ok(
+    permissions.some(([name]) => name.endsWith('.duckdb')),
+    JSON.stringify(permissions),
+  );
+  for (const [name, given] of permissions) assert.match(given, /^[67]00$/, name);
+});
+
 test('the journal of a running load is accessible to its owner only; its folder is unchanged', async (t) => {
   const headgate = await startIn(t, join(await openFolder(t), 'headgate.db'));
   const files = await filesOf(t, headgate);
