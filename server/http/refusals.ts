@@ -16,7 +16,7 @@ export const refusals = {
     error: 'Bad Request',
     meaning:
       'The request cannot be read: it is not JSON, an object has the same key twice, `records` is missing, empty or ' +
-      'too long, there are far more objects, arrays, keys or elements than records need, there are thousands of ' +
+      'too long, there are far more objects, arrays, keys or elements than such a request needs, there are thousands of ' +
       'keys with escapes or of very long numbers, a query parameter is wrong, a header is repeated that may occur only once, ' +
       '`Transfer-Encoding` is not `chunked`, the body comes in very many tiny chunks, or the request was cut off. ' +
       'Or the interaction was not accepted.',
