@@ -48,6 +48,11 @@ export function limitOpenConnections(server: Server, most: number, onClosed: () 
   };
 
   server.on('connection', (tcp: Socket) => {
+    // The client has reset the connection while it waited to be accepted.
+    if (tcp.remoteAddress === undefined) {
+      tcp.destroy();
+      return;
+    }
     if (open.size === most) {
       const unlucky = leastUsedOf(addresses.values());
       forget(unlucky);

@@ -415,6 +415,47 @@ test('used connections do not wait long while others are accepted and other work
   assert.ok(all < 14 * waits.length, `turns until the last response: ${waits.join(', ')}`);
 });
 
+test('new connections are accepted soon, although used ones send costly requests without pause', {
+  timeout,
+}, async (t) => {
+  const opening = 200;
+  const server = createServer();
+  const readLimit = new ReadLimit(server);
+  let handled = 0;
+  let accepted = 0;
+  server.on('connection', () => accepted++);
+  server.on('request', ({ socket }, response) => {
+    readLimit.requestArrived(socket, () => OTHER);
+    handled++;
+    const startedAtMs = performance.now();
+    while (performance.now() - startedAtMs < 2);
+    response.on('close', () => readLimit.responded(socket, OTHER)).end('ok');
+  });
+  await once(server.listen(0), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const clients: Socket[] = [];
+  t.after(() => {
+    for (const client of clients) client.destroy();
+    server.close();
+  });
+  const open = (): Socket => {
+    const client = connect(port).on('error', () => {});
+    clients.push(client);
+    return client;
+  };
+  for (let used = 0; used < 20; used++) {
+    const client = open();
+    client.on('data', () => client.write(headOf(OTHER))).write(headOf(OTHER));
+  }
+  while (handled < 200) await setImmediate();
+  const acceptedBefore = accepted;
+  const handledBefore = handled;
+  for (let opened = 0; opened < opening; opened++) open();
+  while (accepted < acceptedBefore + opening) await setImmediate();
+  const meanwhile = handled - handledBefore;
+  assert.ok(meanwhile > 0 && meanwhile < opening, `${meanwhile} requests were handled meanwhile`);
+});
+
 test('connections whose organisation changes while they wait do not pass by all others', {
   timeout,
 }, async (t) => {

@@ -17,6 +17,12 @@ const TURN_MS = 10;
  */
 const MOST_ACCEPTED_IN_A_ROW = 50;
 /**
+ * After this many turns in a row with a new connection, more are probably waiting. Then all other connections wait to be
+ * read, so that turns are short and the next connection is accepted soon. There is one line for all, so a client that
+ * opens connections faster than they are accepted would make others wait for seconds.
+ */
+const TURNS_BEFORE_HURRY = 8;
+/**
  * While connections are accepted, one connection of an organisation is read for each time of this length. If one was
  * read in every few turns instead, they would wait long whenever other work makes each turn long.
  */
@@ -84,6 +90,8 @@ export class ReadLimit {
   #isTimeOver = false;
   #hasAccepted = false;
   #acceptedInARow = 0;
+  /** How many turns in a row had a new connection. */
+  #acceptingTurns = 0;
   /** When connections of organisations were last read. */
   #readKnownAtMs = 0;
   #looking: NodeJS.Timeout | undefined;
@@ -157,7 +165,7 @@ export class ReadLimit {
     if (!this.#isTurnEndDue) this.#beginTurn();
     if (!this.#isTimeOver && performance.now() - this.#turnStartedAtMs > TURN_MS) {
       this.#isTimeOver = true;
-      for (const socket of this.#notWaiting) if (!this.#unread.has(socket)) this.#stop(socket);
+      this.#stopAll();
     }
     if (this.#isTimeOver && this.#notWaiting.has(from)) this.#stop(from);
   }
@@ -194,10 +202,12 @@ export class ReadLimit {
     for (const socket of this.#unread) endIfNothing(socket);
     this.#unread.clear();
     const isAccepting = this.#hasAccepted && this.#acceptedInARow < MOST_ACCEPTED_IN_A_ROW;
+    this.#acceptingTurns = this.#hasAccepted ? this.#acceptingTurns + 1 : 0;
     this.#hasAccepted = false;
     if (!isAccepting) this.#acceptedInARow = 0;
     const nowMs = performance.now();
     const wasLong = nowMs - this.#turnStartedAtMs > LONG_TURN_MS;
+    if (this.#acceptingTurns > TURNS_BEFORE_HURRY) this.#stopAll();
     if (isAccepting) this.#resumeKnown(Math.floor((nowMs - this.#readKnownAtMs) / READ_KNOWN_EVERY_MS));
     else if (wasLong) this.#resumeAfterLongTurn();
     else this.#resumeFour();
@@ -216,6 +226,10 @@ export class ReadLimit {
       if (isWaiting && waitedMs < this.#longestWaitMs) socket.setTimeout(socket.timeout ?? 0);
       else endStalled.call(socket);
     });
+  }
+
+  #stopAll(): void {
+    for (const socket of this.#notWaiting) if (!this.#unread.has(socket)) this.#stop(socket);
   }
 
   #stop(socket: HttpSocket): void {
