@@ -28,8 +28,8 @@ const LONG_NAMES = times(15, 8);
 const UPLOADS_DURING_ATTACK = times(8, 4);
 /** Too many for the thread that takes small requests. */
 const RECORDS_OF_LARGE_UPLOAD = 300;
-/** One after the other, their bodies of 130 bytes take the server about ten seconds. */
-const CONNECTIONS_WITH_TINY_BODIES = 60;
+/** One after the other, their bodies of 130 bytes take the server longer than the limit. */
+const CONNECTIONS_WITH_TINY_BODIES = 30;
 const CONNECTIONS_THAT_READ_NOTHING = times(10, 4);
 const LOOKS = times(30, 10);
 /** Promised for every key. */
