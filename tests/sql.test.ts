@@ -322,6 +322,32 @@ describe('analytics on SQLite', () => {
     assert.ok(performance.now() - startedAtMs < LONGEST_QUERY_MS);
   });
 
+  test('a client that leaves before it has read a Parquet file is no failure for the log', async () => {
+    const { key, org_id: orgId } = await on.headgate.newKey();
+    const leaving = new AbortController();
+    const { status, body } = await fetch(`${on.headgate.url}/v1/sql`, {
+      method: 'POST',
+      headers: {
+        ...bearer(key),
+        'Content-Type': 'application/json',
+        Accept: 'application/vnd.apache.parquet',
+      },
+      body: JSON.stringify({ sql: 'SELECT md5(range::VARCHAR) FROM range(1000000)' }),
+      signal: leaving.signal,
+    });
+    assert.equal(status, 200);
+    await body!.getReader().read();
+    const exports = join(folder(), readdirSync(folder()).find((name) => name.endsWith('.exports'))!);
+    assert.equal(readdirSync(exports).length, 1);
+    leaving.abort();
+    await waitUntil('its file is deleted', async () => readdirSync(exports).length === 0);
+    await query(apiOf(on.headgate.url, key), 'SELECT 1');
+    await waitUntil('both are in the log', async () => {
+      return on.headgate.output().split(`"org_id":"${orgId}"`).length > 2;
+    });
+    assert.doesNotMatch(on.headgate.output(), /premature/i);
+  });
+
   test('a damaged copy is made again, and never gives a wrong result', async () => {
     const { key, org_id } = await on.headgate.newKey();
     const api = apiOf(on.headgate.url, key);

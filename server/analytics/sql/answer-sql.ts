@@ -40,10 +40,19 @@ export async function answerSql(
   try {
     const refusal = await runOnReplica(service, order, exported, response, left.signal);
     // A Parquet file is sent without the replica, which other organisations may wait for.
-    if (refusal === null && exported !== null) await pipeline(createReadStream(exported), response);
+    if (refusal === null && exported !== null) await sendFile(exported, response, left.signal);
     return refusal;
   } finally {
     if (exported !== null) rmSync(exported, { force: true });
+  }
+}
+
+async function sendFile(path: string, response: ServerResponse, left: AbortSignal): Promise<void> {
+  try {
+    await pipeline(createReadStream(path), response);
+  } catch (error) {
+    // A client may leave at any time.
+    if (!left.aborted) throw error;
   }
 }
 
