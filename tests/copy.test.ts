@@ -251,6 +251,20 @@ describe('a copy that is interrupted', () => {
   };
 });
 
+test('copies to another schema and to another database of the same PostgreSQL server', async () => {
+  await ask('CREATE SCHEMA other');
+  const second = await postgres.newDatabase();
+  try {
+    await within(...copyArgs(`sqlite:${filled.path}`, target.url));
+    for (const to of [`${target.url}?options=-csearch_path%3Dother`, second.url]) {
+      const compared = await copyAsJson(target.url, to);
+      assert.ok(compared.length > 0 && compared.every(({ equal }) => equal));
+    }
+  } finally {
+    await second.drop();
+  }
+});
+
 describe('an invalid copy is refused in one sentence', () => {
   const assertRefused = async (from: string, to: string, exitCode: number, says: RegExp): Promise<void> => {
     const refused = await within(...copyArgs(from, to));

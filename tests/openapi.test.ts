@@ -139,6 +139,9 @@ describe('the API description', () => {
       const head = await fetch(url, { method: 'HEAD' });
       assert.equal(head.status, 200);
       assert.equal(await head.text(), '');
+      assert.equal(head.headers.get('content-length'), String((await (await fetch(url)).bytes()).length));
+      const headAgain = await fetch(url, { method: 'HEAD', headers: { 'If-None-Match': etag } });
+      assert.deepEqual([headAgain.status, headAgain.headers.get('content-length')], [304, null]);
     }
   });
 

@@ -135,6 +135,17 @@ forEachStore((store) => {
     assert.deepEqual(await ok(get(api, '')), { segments: [] });
   });
 
+  test('a condition may have as many values as its length allows', async () => {
+    const api = await server.newApi();
+    await uploadCustomers(api, ['DE']);
+    const ages = Array.from({ length: 1000 }, (_, age) => age);
+    const condition = { any: Array.from({ length: 16 }, () => ({ customer: 'age', in: ages })) };
+    const { nodes } = await ok(
+      api.request<{ nodes: unknown[] }>('/v1/segments/preview', { body: { condition } }),
+    );
+    assert.equal(nodes.length, 17);
+  });
+
   test('members enter and leave, and a follower sees each change once', async () => {
     const api = await server.newApi();
     const [p, q] = (await uploadCustomers(api, ['DE', 'GB'])) as [string, string];

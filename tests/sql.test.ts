@@ -214,7 +214,7 @@ describe('analytics on SQLite', () => {
       '{"sql": "SELECT 1", "sql": "SELECT 2"}': /has the key "sql" twice/,
       '{"sql": "SELECT 1"': /is not valid JSON/,
       [`{"sql": "SELECT 1", "params": [${'0,'.repeat(100_000)}0]}`]:
-        /holds more than 10000 keys and elements/,
+        /holds more than 33000 keys and elements/,
     })) {
       const { status: refusedWith, text } = await api.request('/v1/sql', { body: unreadable });
       assert.equal(refusedWith, 400, text);

@@ -340,10 +340,10 @@ export class Replica {
     await this.#openInstance(threads);
   }
 
-  /** Otherwise DuckDB does this when the database is closed, and the queries of others wait meanwhile. */
+  /** Writes all changes to the file. `closeSync` would do it on the thread that serves all queries. */
   async #checkpoint(): Promise<void> {
     await this.#writer?.run('CHECKPOINT').catch((error: Error) => {
-      // The changes are in the log, too, which is read when the file is opened again.
+      // The changes are also in the write-ahead log, which DuckDB reads when it opens the file again.
       this.#report(`the replica is closed without a checkpoint: ${readQueryError(error, '').message}`);
     });
   }

@@ -88,7 +88,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
     genReqId: () => uuidV7(),
     requestIdHeader: false,
     logger: false,
-    // `withoutBody` does not read what it does not send.
+    // Fastify's own HEAD routes read a streamed body to its end. `withoutBody` destroys it instead.
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: LONGEST_PATH_PART_CHARACTERS },
     // Fastify itself must not refuse requests while the server closes. The first `onRequest` hook below refuses them,
@@ -174,7 +174,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
   return app;
 }
 
-/** Makes the response to a HEAD request: that of the GET request, without the body. */
+/** Removes the body from the response to a HEAD request, and states its length as the response to GET would. */
 function withoutBody(
   _: FastifyRequest,
   reply: FastifyReply,
@@ -182,7 +182,8 @@ function withoutBody(
   done: (error: null, body: null) => void,
 ): void {
   if (body instanceof Readable) body.destroy();
-  else reply.header('content-length', Buffer.byteLength((body as string | Buffer | undefined) ?? ''));
+  // A response such as 304 has no body, and does not state the length of one.
+  else if (body != null) reply.header('content-length', Buffer.byteLength(body as string | Buffer));
   done(null, null);
 }
 

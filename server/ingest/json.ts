@@ -26,12 +26,10 @@ const EVERY_BYTE_CASE_BIT = 0x20202020;
 const EVERY_BYTE_ONE = 0x01010101;
 /** The most words that can be added up before a byte of the sum could overflow. */
 const WORDS_PER_SUM = 255;
-/**
- * The most keys with escapes, also as a share of the keys and elements that are allowed. They are limited because each is
- * decoded separately. No known field needs escapes.
- */
+/** Keys with escapes are limited, because each is decoded separately. No known field needs them. */
 const MOST_ESCAPED_KEYS = 20_000;
-const ESCAPED_SHARE = 0.1;
+/** A lower limit for small bodies: the most keys with escapes for each key or element that is allowed. */
+const ESCAPED_KEYS_PER_MEMBER = 0.1;
 const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
 /**
  * V8 hashes a longer string by its length alone, so JSON.parse compares each longer key with all others of its length:
@@ -208,7 +206,7 @@ function surplusOf(found: Structure, { containers, members, advice }: JsonLimits
     return `${MOST_LONG_NUMBERS} numbers that are longer than ${LONGEST_QUICK_NUMBER_CHARACTERS} characters; round them`;
   }
   const { escapedKeys, escapedKeyBytes } = found;
-  const mostEscapedKeys = Math.min(MOST_ESCAPED_KEYS, ESCAPED_SHARE * members);
+  const mostEscapedKeys = Math.min(MOST_ESCAPED_KEYS, ESCAPED_KEYS_PER_MEMBER * members);
   if (escapedKeys.length <= mostEscapedKeys && escapedKeyBytes <= MOST_ESCAPED_KEY_BYTES) return null;
   return `${mostEscapedKeys} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
 }

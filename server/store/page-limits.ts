@@ -12,8 +12,8 @@ export const PAGE_BYTES = MIB;
  * How many index entries one step reads if each row has to be checked. Otherwise a single step reads the whole page.
  */
 export const STEP_ENTRIES = 2000;
-/** How many index entries one step counts. Counting is cheap, because the rows are not read. */
-export const COUNT_STEP_ENTRIES = 50_000;
+/** How many index entries one step counts. PostgreSQL may have to read the row of each. */
+export const COUNT_STEP_ENTRIES = 5000;
 /** After this many index entries, a page ends even if it is not full. */
 const PAGE_ENTRIES = 40_000;
 /** After this much time in its steps, a page ends with the current step even if it is not full. */

@@ -77,7 +77,6 @@ export class QueryPlanner {
       if (message === 'ready') {
         started.isReady = true;
         this.#settle(started);
-        this.#startMissing();
       } else {
         clearTimeout(started.timer);
         if (message.isPlanned) started.refusal = null;
@@ -85,6 +84,7 @@ export class QueryPlanner {
         if (!message.isLast && !child.killed) this.#settle(started);
       }
       this.#sendWaiting();
+      this.#startMissing();
     });
     child.once('error', () => this.#onEnd(started));
     child.once('exit', () => this.#onEnd(started));

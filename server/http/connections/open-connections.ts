@@ -48,7 +48,7 @@ export function limitOpenConnections(server: Server, most: number, onClosed: () 
   };
 
   server.on('connection', (tcp: Socket) => {
-    // The client has reset the connection while it waited to be accepted.
+    // The client has reset the connection before it was accepted. So no other one is closed to make room for it.
     if (tcp.remoteAddress === undefined) {
       tcp.destroy();
       return;

@@ -16,7 +16,7 @@ import {
 } from './connection-slots.ts';
 import { asStoreError, GivenUp, isConflict, isOfStatement, isRefusedCopy, RefusedCopy } from './errors.ts';
 import {
-  BEGIN_POOLED_SQL,
+  BEGIN_WITH_SETTINGS_SQL,
   CONNECT_TIMEOUT_MS,
   cancelStatement,
   clientConfig,
@@ -147,7 +147,7 @@ export function openConnections(address: Address, limits: SlotLimits = slotLimit
   ): Promise<Result> => {
     const session = sessionOf(client);
     const { run } = session;
-    await run({ text: pooled.has(client) ? BEGIN_POOLED_SQL : 'BEGIN', values: [] });
+    await run({ text: pooled.has(client) ? BEGIN_WITH_SETTINGS_SQL : 'BEGIN', values: [] });
     let result: Result;
     try {
       result = await work(session);

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, ClientBase } from 'pg';
 import type { Address } from './address.ts';
-import { BEGIN_POOLED_SQL } from './session.ts';
+import { BEGIN_WITH_SETTINGS_SQL } from './session.ts';
 
 export interface Step {
   /** The text that the operator sees while the step runs, such as "building the index …". */
@@ -75,7 +75,7 @@ export async function ifNobodyElse(client: ClientBase, work: () => Promise<void>
 }
 
 async function inTransaction<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {
-  await client.query(BEGIN_POOLED_SQL);
+  await client.query(BEGIN_WITH_SETTINGS_SQL);
   try {
     const result = await work();
     await runWithoutTimeout(client, 'COMMIT');

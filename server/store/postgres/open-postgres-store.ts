@@ -17,7 +17,7 @@ import {
 } from './migrations.ts';
 import { LOCK_PATIENCE_MS, type Migrator, type StepProgress } from './migrator.ts';
 import { attachPostgresStore } from './postgres-store.ts';
-import { BEGIN_POOLED_SQL, clientConfig, setUpSession } from './session.ts';
+import { BEGIN_WITH_SETTINGS_SQL, clientConfig, setUpSession } from './session.ts';
 
 /**
  * Opens the store. Calls `onTrouble` with problems that the operator should know about but that no call reports. With
@@ -47,22 +47,32 @@ export async function migratePostgres(
   return { schemaVersion: SCHEMA_VERSION, distribution };
 }
 
-const MOST_LOCK_NUMBERS = 2 ** 47;
+/** `randomInt` accepts ranges below 2^48. */
+const LOCK_NUMBERS = 2 ** 47;
 
 /**
- * Resolves to whether both addresses lead to the same database. Their texts do not tell: a server can have many names.
- * So one connection takes a lock, and the other one looks whether it is taken.
+ * Resolves to whether both addresses lead to the same tables. The addresses cannot be compared as text, because a server
+ * can have many names. Instead, one connection takes an advisory lock, and the other one tries to take it, too.
  */
 export async function isSamePostgres(one: string, other: string): Promise<boolean> {
-  const lock = randomInt(MOST_LOCK_NUMBERS);
-  return onReached(one, (holder) =>
-    onReached(other, async (looker) => {
-      await holder.query('BEGIN');
-      await holder.query('SELECT pg_advisory_xact_lock($1)', [lock]);
-      const { rows } = await looker.query('SELECT pg_try_advisory_xact_lock($1) AS is_free', [lock]);
-      return !rows[0].is_free;
-    }),
-  );
+  const lock = randomInt(LOCK_NUMBERS);
+  return onReached(one, async (holder) => {
+    await holder.query('BEGIN');
+    const { rows } = await holder.query(
+      'SELECT current_schema() AS schema, pg_advisory_xact_lock($1)::text',
+      [lock],
+    );
+    const isSame = await onReached(other, async (checker) => {
+      const checked = await checker.query(
+        'SELECT current_schema() AS schema, pg_try_advisory_xact_lock($1) AS is_free',
+        [lock],
+      );
+      const { schema, is_free } = checked.rows[0];
+      return !is_free && schema === rows[0].schema;
+    });
+    await holder.query('ROLLBACK');
+    return isSame;
+  });
 }
 
 const WORTH_REPORTING_AFTER_MS = 10_000;
@@ -160,7 +170,7 @@ async function connectTo(address: Address, host: Host): Promise<pg.Client> {
 /** Throws if the pooler does not keep a transaction in one session. */
 async function checkPooler(client: pg.Client, { shown }: Address): Promise<void> {
   try {
-    await client.query(BEGIN_POOLED_SQL);
+    await client.query(BEGIN_WITH_SETTINGS_SQL);
     await client.query('COMMIT');
   } catch (error) {
     if (!/statement pooling/.test((error as Error).message)) throw error;

@@ -105,38 +105,42 @@ export async function sizesByKeys(
 
 /** Counts in steps, because a large table takes longer than a statement may. */
 export async function countOf(
-  { transaction }: Sessions,
+  sessions: Sessions,
   { name, key }: Table,
   organisation: OrganisationNumber,
 ): Promise<number> {
-  const inStep = async (selected: string, ending: string, after: string | null): Promise<string | null> => {
+  const first = async (selected: string, rows: string, after: string | null): Promise<string | null> => {
     const place = after === null ? '' : `AND ${quoted(key)} > $2::uuid`;
-    const text = `SELECT ${selected} FROM ${quoted(name)} WHERE "organisation" = $1 ${place} ${ending}`;
+    const text = `SELECT ${selected} FROM (SELECT ${quoted(key)} FROM ${quoted(name)}
+      WHERE "organisation" = $1 ${place} ORDER BY ${quoted(key)} ${rows}) AS step`;
     const values = after === null ? [organisation] : [organisation, after];
-    return transaction(async ({ run }) => {
-      await run(readInOrder);
-      return (await run({ text, values }))[0]?.[0] ?? null;
-    });
+    return inOrder(sessions, async (run) => (await run({ text, values }))[0]?.[0] ?? null);
   };
-  const lastOfStep = `ORDER BY ${quoted(key)} LIMIT 1 OFFSET ${COUNT_STEP_ENTRIES - 1}`;
   let entries = 0;
   for (let after: string | null = null; ; entries += COUNT_STEP_ENTRIES) {
-    const end = await inStep(quoted(key), lastOfStep, after);
-    if (end === null) return entries + Number(await inStep('count(*)', '', after));
-    after = end;
+    const last = await first(quoted(key), `LIMIT 1 OFFSET ${COUNT_STEP_ENTRIES - 1}`, after);
+    if (last === null) return entries + Number(await first('count(*)', `LIMIT ${COUNT_STEP_ENTRIES}`, after));
+    after = last;
   }
 }
 
 export async function pageOf(
-  { transaction }: Sessions,
+  sessions: Sessions,
   organisation: OrganisationNumber,
   listing: Listing,
   limit: number,
 ): Promise<Page<Position>> {
+  return inOrder(sessions, (run) => pageIn(run, organisation, listing, limit));
+}
+
+async function inOrder<Result>(
+  { transaction }: Sessions,
+  read: (run: Run) => Promise<Result>,
+): Promise<Result> {
   try {
     return await transaction(async ({ run }) => {
       await run(readInOrder);
-      return pageIn(run, organisation, listing, limit);
+      return read(run);
     });
   } catch (error) {
     if (!isTimedOut(error)) throw error;

@@ -50,11 +50,10 @@ function setSql(scope: 'session' | 'transaction'): string {
 }
 
 /**
- * Begins a transaction through a pooler, in one message. A pooler may run each transaction in another session of the
- * server, so the settings are applied again in each transaction. They apply only to that transaction, because other
- * clients use the session next.
+ * Begins a transaction and applies the settings to it, in one message. Through a pooler, each transaction may run in
+ * another session of the server, which other clients use next.
  */
-export const BEGIN_POOLED_SQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${setSql('transaction')}`;
+export const BEGIN_WITH_SETTINGS_SQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${setSql('transaction')}`;
 
 /** Returns the client with properties that node-postgres sets but does not declare. */
 function greetingOf(client: pg.ClientBase): {

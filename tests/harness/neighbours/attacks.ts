@@ -651,10 +651,23 @@ export const attacks: readonly Attack[] = [
       ),
   },
   {
-    name: 'queries whose parameters are objects of 30,000 kinds',
+    name: 'queries with the most keys that a body may have',
     manner: 'reads',
     requests(target) {
-      const params = Array.from({ length: 30_000 }, (_, kind) => ({ [`field${kind}`]: 1 }));
+      const param = Object.fromEntries(Array.from({ length: 30_000 }, (_, key) => [`field${key}`, 1]));
+      return inTurn(target, [
+        { path: '/v1/sql', body: JSON.stringify({ sql: 'SELECT 1', params: [param] }) },
+      ]);
+    },
+  },
+  {
+    name: 'queries with objects of the most kinds that a body may have',
+    manner: 'reads',
+    requests(target) {
+      const params = Array.from({ length: 990 }, (_, kind) => {
+        const escaped = kind % 10 === 0 ? '\\' : '';
+        return Object.fromEntries(Array.from({ length: 32 }, (_, key) => [`${escaped}${kind} ${key}`, 1]));
+      });
       return inTurn(target, [{ path: '/v1/sql', body: JSON.stringify({ sql: 'SELECT 1', params }) }]);
     },
   },
