@@ -28,8 +28,6 @@ const EVERY_BYTE_ONE = 0x01010101;
 const WORDS_PER_SUM = 255;
 /** Keys with escapes are limited, because each is decoded separately. No known field needs them. */
 const MOST_ESCAPED_KEYS = 20_000;
-/** A lower limit for small bodies: the most keys with escapes for each key or element that is allowed. */
-const ESCAPED_KEYS_PER_MEMBER = 0.1;
 const MOST_ESCAPED_KEY_BYTES = 4 * 1024 * 1024;
 /**
  * V8 hashes a longer string by its length alone, so JSON.parse compares each longer key with all others of its length:
@@ -54,6 +52,7 @@ export interface JsonLimits {
   readonly containers: number;
   /** The most keys of objects and elements of arrays together, counted by the commas between them. */
   readonly members: number;
+  readonly keys: number;
   /** What the client should do instead, as the end of a sentence. */
   readonly advice: string;
 }
@@ -67,6 +66,7 @@ export function readJson(givenBytes: Uint8Array, limits: JsonLimits): ReadJson {
     marks === null ||
     marks.openings > limits.containers ||
     marks.commas > limits.members ||
+    marks.quotes > 2 * limits.keys ||
     mayHaveLongKeys(buffer) ||
     countLongNumbers(bytes, 0, bytes.length) > MOST_LONG_NUMBERS;
   const structure = needsCloseLook ? structureOf(bytes) : null;
@@ -196,9 +196,10 @@ function sumOfBytes(word: number): number {
 }
 
 /** Returns which limit is exceeded and what to do instead, or null if no limit is exceeded. */
-function surplusOf(found: Structure, { containers, members, advice }: JsonLimits): string | null {
+function surplusOf(found: Structure, { containers, members, keys, advice }: JsonLimits): string | null {
   if (found.containers > containers) return `${containers} objects and arrays; ${advice}`;
   if (found.commas > members) return `${members} keys and elements; ${advice}`;
+  if (found.keys > keys) return `${keys} keys; ${advice}`;
   if (found.longKeys > MOST_LONG_KEYS) {
     return `${MOST_LONG_KEYS} keys that are longer than ${LONGEST_HASHED_KEY_BYTES} bytes; use shorter keys`;
   }
@@ -206,9 +207,8 @@ function surplusOf(found: Structure, { containers, members, advice }: JsonLimits
     return `${MOST_LONG_NUMBERS} numbers that are longer than ${LONGEST_QUICK_NUMBER_CHARACTERS} characters; round them`;
   }
   const { escapedKeys, escapedKeyBytes } = found;
-  const mostEscapedKeys = Math.min(MOST_ESCAPED_KEYS, ESCAPED_KEYS_PER_MEMBER * members);
-  if (escapedKeys.length <= mostEscapedKeys && escapedKeyBytes <= MOST_ESCAPED_KEY_BYTES) return null;
-  return `${mostEscapedKeys} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
+  if (escapedKeys.length <= MOST_ESCAPED_KEYS && escapedKeyBytes <= MOST_ESCAPED_KEY_BYTES) return null;
+  return `${MOST_ESCAPED_KEYS} keys, or ${MOST_ESCAPED_KEY_BYTES} bytes of keys, with escapes; write keys without escapes`;
 }
 
 /** The position of a key. `start` is its opening quote, `end` is the byte after its closing quote. */

@@ -57,6 +57,7 @@ export type InteractionTaken =
 const jsonLimits: JsonLimits = {
   containers: 200_000,
   members: 20_000,
+  keys: 20_000,
   advice: 'an interaction is one object with the fields that the docs list',
 };
 

@@ -225,6 +225,7 @@ function readRecords(
   const read = readJson(body, {
     containers: CONTAINERS_PER_RECORD * (maxRecords + 2),
     members: MEMBERS_PER_RECORD * (maxRecords + 2),
+    keys: MEMBERS_PER_RECORD * (maxRecords + 2),
     advice: `send at most ${maxRecords} records in one request`,
   });
   if (read instanceof Failure) return read;

@@ -9,7 +9,12 @@ import { type Source, Unreadable } from './source.ts';
 /** The maximum size of a JSON file. The parsed file takes about eight times its size in memory. */
 const LONGEST_JSON_BYTES = 32 * 1024 * 1024;
 const RECORDS_PER_BLOCK = 1000;
-const noLimits = { containers: Number.POSITIVE_INFINITY, members: Number.POSITIVE_INFINITY, advice: '' };
+const noLimits = {
+  containers: Number.POSITIVE_INFINITY,
+  members: Number.POSITIVE_INFINITY,
+  keys: Number.POSITIVE_INFINITY,
+  advice: '',
+};
 
 /** Returns the file as NDJSON. If the file contains an object, `name` is the property with the array of records. */
 export function jsonAsLines(source: Source, name: string): Source {

@@ -13,10 +13,10 @@ import { bodyEncoding, readBytes } from './read-body.ts';
 
 const LARGEST_BODY_BYTES = 512 * 1024;
 /**
- * Many objects with different keys are slow to parse, and no query or condition needs many objects. But a condition may
- * have lists with as many numbers as fit into its 65,536 characters.
+ * Many different keys are slow to parse, and no query or condition needs many. But a condition may have lists with as many
+ * numbers as fit into its 65,536 characters.
  */
-const limits: JsonLimits = { containers: 1000, members: 33_000, advice: 'send fewer' };
+const limits: JsonLimits = { containers: 1000, keys: 1000, members: 33_000, advice: 'send fewer' };
 
 type Fields<Name extends string> = { readonly [N in Name]?: unknown };
 
