@@ -8,14 +8,14 @@ interface Line<Item> {
   served: number;
 }
 
-type MayBeServed<Item> = (organisation: number, item: Item) => boolean;
+type MayBeServed<Item, Organisation> = (organisation: Organisation, item: Item) => boolean;
 
-export class FairQueue<Item> {
+export class FairQueue<Item, Organisation = number> {
   /**
    * Contains all organisations with items. An organisation without items stays while its `served` is above
    * `#servedAtLeast`, so that a pause does not erase what was charged to it.
    */
-  readonly #lines = new Map<number, Line<Item>>();
+  readonly #lines = new Map<Organisation, Line<Item>>();
   /** The lowest `served` of an organisation that adds an item after it had none, so that idle time earns no credit. */
   #servedAtLeast = 0;
   #size = 0;
@@ -24,7 +24,7 @@ export class FairQueue<Item> {
     return this.#size;
   }
 
-  push(organisation: number, item: Item): void {
+  push(organisation: Organisation, item: Item): void {
     const line = this.#lineOf(organisation);
     if (line.items.length === 0) line.served = Math.max(line.served, this.#servedAtLeast);
     line.items.push(item);
@@ -32,7 +32,7 @@ export class FairQueue<Item> {
   }
 
   /** Removes and returns the next item for which `mayBeServed` is true. An organisation's items keep their order. */
-  shift(mayBeServed: MayBeServed<Item> = () => true): Item | undefined {
+  shift(mayBeServed: MayBeServed<Item, Organisation> = () => true): Item | undefined {
     const next = this.#next(mayBeServed);
     if (next === null) return undefined;
     this.#servedAtLeast = Math.max(this.#servedAtLeast, next.served);
@@ -41,29 +41,29 @@ export class FairQueue<Item> {
   }
 
   /** Puts an item back, before all other items of the organisation. */
-  unshift(organisation: number, item: Item): void {
+  unshift(organisation: Organisation, item: Item): void {
     this.#lineOf(organisation).items.unshift(item);
     this.#size++;
   }
 
   /** Returns whether the test is true for the first item of any organisation. */
-  someNext(test: (organisation: number, item: Item) => boolean): boolean {
+  someNext(test: (organisation: Organisation, item: Item) => boolean): boolean {
     return this.#lines
       .entries()
       .some(([organisation, { items }]) => items.length > 0 && test(organisation, items[0]!));
   }
 
   /** Returns the item that `shift` would return, without removing it. */
-  peek(mayBeServed: MayBeServed<Item> = () => true): Item | undefined {
+  peek(mayBeServed: MayBeServed<Item, Organisation> = () => true): Item | undefined {
     return this.#next(mayBeServed)?.items[0];
   }
 
   /** Charges a cost. This is separate from `shift`, because the cost of an item may be known only afterwards. */
-  charge(organisation: number, cost: number): void {
+  charge(organisation: Organisation, cost: number): void {
     this.#lineOf(organisation).served += cost;
   }
 
-  #next(mayBeServed: MayBeServed<Item>): Line<Item> | null {
+  #next(mayBeServed: MayBeServed<Item, Organisation>): Line<Item> | null {
     let next: Line<Item> | null = null;
     for (const [organisation, line] of this.#lines) {
       if (line.items.length === 0) {
@@ -75,7 +75,7 @@ export class FairQueue<Item> {
     return next;
   }
 
-  #lineOf(organisation: number): Line<Item> {
+  #lineOf(organisation: Organisation): Line<Item> {
     const known = this.#lines.get(organisation);
     if (known !== undefined) return known;
     const line: Line<Item> = { items: [], served: this.#servedAtLeast };

@@ -4,16 +4,18 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { Agent, get, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { testDatabases } from '../server/store/test-databases.ts';
 import { times } from '../server/store/test-thoroughness.ts';
 import { type Api, apiOf } from './harness/api.ts';
 import { type Headgate, newDatabaseFolder, startHeadgate } from './harness/headgate.ts';
 import { scrape } from './harness/observed.ts';
-import { bearer, connectRaw } from './harness/raw-connection.ts';
+import { bearer, connectRaw, type RawConnection } from './harness/raw-connection.ts';
 import { leastRecord } from './harness/records.ts';
 import { residentMemory } from './harness/resident-memory.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
@@ -25,6 +27,7 @@ const WAIT_LIMIT_MS = 3000;
 const STALL_TIMEOUT_MS = 2000;
 const CONNECTIONS = times(16, 10);
 const MOST_CONNECTIONS = 60;
+const IDLE_CONNECTIONS = 300;
 /** Together the names must be more than the limit leaves besides what a single one takes. */
 const LONG_NAMES = times(15, 8);
 const UPLOADS_DURING_ATTACK = times(8, 4);
@@ -237,6 +240,44 @@ describe('while another organisation attacks', () => {
 describe('while a client does not read or finish', () => {
   const running = runningHeadgate(testDatabases[0]!, { HEADGATE_METRICS_PORT: '0' });
 
+  test('a client with many idle connections does not wait longer than others', async (t) => {
+    const { headgate } = running;
+    const [{ key: greedyKey }, { key }] = [await headgate.newKey(), await headgate.newKey()];
+    const idle = await Promise.all(Array.from({ length: IDLE_CONNECTIONS }, () => connectRaw(headgate.url)));
+    t.after(() => {
+      for (const connection of idle) connection.destroy();
+    });
+    const ask = async (connection: RawConnection): Promise<void> => {
+      connection.send({ path: '/v1/data/tags?limit=1', headers: bearer(key) });
+      assert.equal((await connection.answer()).status, 200);
+    };
+    for (const connection of idle) await ask(connection);
+    const head =
+      `POST /v1/data/tags HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer ${greedyKey}\r\n` +
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const request = `${head}${`48\r\n${' '.repeat(72)}\r\n`.repeat(1600)}2\r\n{}\r\n0\r\n\r\n`;
+    await sendAgain(t, headgate.url, [request], 64);
+    const { medianMs, allMs } = await waitsFor((at) => ask(idle[at]!));
+    assert.ok(medianMs < 1000, `it waited for ${allMs} ms`);
+  });
+
+  test('health checks do not wait for those of other addresses', async (t) => {
+    const { url } = running.headgate;
+    const many = Array.from({ length: 120 }, (_, at) => `X-${at}: a\r\n`).join('');
+    const request = `GET /readyz HTTP/1.1\r\nHost: here\r\n${many}\r\n`;
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, localAddress: '127.0.0.2' });
+    t.after(() => agent.destroy());
+    const ask = async (): Promise<void> => {
+      const [response] = (await once(get(`${url}/readyz`, { agent }), 'response')) as [IncomingMessage];
+      assert.equal(response.statusCode, 200);
+      await once(response.resume(), 'end');
+    };
+    await ask();
+    await sendAgain(t, url, new Array<string>(8).fill(request), 250);
+    const { medianMs, allMs } = await waitsFor(ask);
+    assert.ok(medianMs < 250, `it waited for ${allMs} ms`);
+  });
+
   test('responses that nobody reads are few, and the others are made once those are read', async (t) => {
     const { headgate } = running;
     const { key } = await headgate.newKey();
@@ -301,6 +342,52 @@ describe('while a client does not read or finish', () => {
     assert.equal((await apiOf(headgate.url, other.key).read('tags', record.tag_id as string)).status, 404);
   });
 });
+
+/** Sends the same requests again and again on each connection, from a thread of its own. */
+const SEND_AGAIN = `
+  const { connect } = require('node:net');
+  const { parentPort, workerData: { port, requests, connections } } = require('node:worker_threads');
+  let allResponses = 0;
+  const open = () => {
+    let responses = 0;
+    const socket = connect(port, '127.0.0.1', () => socket.write(requests.join('')));
+    socket.on('error', () => {}).on('close', open).on('data', (data) => {
+      responses += data.toString('latin1').split('HTTP/1.1').length - 1;
+      if (responses < requests.length) return;
+      responses = 0;
+      socket.write(requests.join(''));
+      if (++allResponses === connections) parentPort.postMessage('sending');
+    });
+  };
+  for (let opened = 0; opened < connections; opened++) open();
+`;
+
+/** Sends the requests on many connections until the test ends. */
+async function sendAgain(
+  t: TestContext,
+  url: string,
+  requests: readonly string[],
+  connections: number,
+): Promise<void> {
+  const workerData = { port: Number(new URL(url).port), requests, connections };
+  const sender = new Worker(SEND_AGAIN, { eval: true, workerData });
+  t.after(() => sender.terminate());
+  await once(sender, 'message');
+}
+
+/** Returns how long each request takes, one after the other. */
+async function waitsFor(
+  ask: (at: number) => Promise<void>,
+): Promise<{ readonly medianMs: number; readonly allMs: string }> {
+  const waitsMs: number[] = [];
+  while (waitsMs.length < times(20, 10)) {
+    const startedAtMs = performance.now();
+    await ask(waitsMs.length);
+    waitsMs.push(performance.now() - startedAtMs);
+  }
+  const [medianMs] = waitsMs.toSorted((one, other) => one - other).slice(waitsMs.length / 2);
+  return { medianMs: medianMs!, allMs: waitsMs.map(Math.round).join(', ') };
+}
 
 /** Returns how many of these clients have a connection that the server has not closed, according to the kernel. */
 async function openOnServer(clients: readonly Socket[]): Promise<number> {

@@ -7,6 +7,8 @@ import type { Action } from '../access/scopes.ts';
 import { permits } from '../access/scopes.ts';
 import type { ApiKey } from '../store/keys.ts';
 import type { AppDependencies } from './app-dependencies.ts';
+import { networkOf } from './connections/address-lines.ts';
+import type { Owner } from './connections/owner.ts';
 import { cameByHttps, presentedKey } from './header-values.ts';
 import { type Refusal, refuse } from './refusals.ts';
 import { routes } from './routes.ts';
@@ -37,9 +39,6 @@ export function addGate(app: FastifyInstance, service: AppDependencies): void {
   });
 }
 
-/** The owners of requests without an organisation. They are negative, because organisations have positive numbers. */
-const NO_ORGANISATION = -1;
-const PROBES = -2;
 const probePaths: ReadonlySet<string> = new Set(
   Object.values(routes).flatMap(({ path, access }) => (access === 'probe' ? [path] : [])),
 );
@@ -47,15 +46,14 @@ const probePaths: ReadonlySet<string> = new Set(
 /**
  * Returns a function that returns the owner of a request. Requests take turns by owner, and the time for a request is
  * charged to its owner. The owner is the organisation of the API key, if the key is cached. The key itself is checked
- * later. Health checks have an owner of their own, so that they do not wait for other requests without a key.
+ * later. Other requests belong to the client's address. Health checks do not wait for others of the same address.
  */
-export function requestOwner({ gatekeeper }: AppDependencies): (request: IncomingMessage) => number {
-  return ({ url, headers }) => {
-    if (probePaths.has(url!)) return PROBES;
+export function requestOwner({ gatekeeper }: AppDependencies): (request: IncomingMessage) => Owner {
+  return ({ url, headers, socket }) => {
+    if (probePaths.has(url!)) return `probes from ${networkOf(socket)}`;
     const presented = presentedKey(headers);
-    return presented === null
-      ? NO_ORGANISATION
-      : (gatekeeper.cachedOrganisation(presented) ?? NO_ORGANISATION);
+    const organisation = presented === null ? null : gatekeeper.cachedOrganisation(presented);
+    return organisation ?? networkOf(socket);
   };
 }
 

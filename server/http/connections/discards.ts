@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import { FairQueue } from '../../fair-queue.ts';
 import { hasBody, pauseReading } from './connection-state.ts';
+import type { Owner } from './owner.ts';
 
 /** A step ends at this many pieces or bytes. */
 const STEP_PIECES = 200;
@@ -15,11 +16,11 @@ const PAUSE_FACTOR = 2;
 
 interface UnreadBody {
   readonly request: IncomingMessage;
-  readonly owner: number;
+  readonly owner: Owner;
 }
 
 export class Discards {
-  readonly #waiting = new FairQueue<UnreadBody>();
+  readonly #waiting = new FairQueue<UnreadBody, Owner>();
   #isStepDue = false;
 
   /**
@@ -32,7 +33,7 @@ export class Discards {
   }
 
   /** Call it when the response to the request has been sent. The work is charged to `ownerOf(request)`. */
-  begin(request: IncomingMessage, ownerOf: (request: IncomingMessage) => number): void {
+  begin(request: IncomingMessage, ownerOf: (request: IncomingMessage) => Owner): void {
     if (request.complete) {
       request.resume();
       return;

@@ -9,6 +9,7 @@ import { MOST_HEADERS } from '../fixed-refusals.ts';
 import { responseBegan, responseEnded, unansweredHeaders, unfinishedResponses } from './connection-state.ts';
 import { Discards } from './discards.ts';
 import { limitHandshakes } from './handshake-limit.ts';
+import type { Owner } from './owner.ts';
 import { ReadLimit } from './read-limit.ts';
 import { ServingTurns } from './serving-turns.ts';
 import { skipReceived } from './skip-received.ts';
@@ -18,17 +19,17 @@ export const MOST_UNANSWERED_REQUESTS = 8;
 
 /**
  * Wraps the server's request listener with the limits. Call it once per server. Organisations take turns: the time for
- * a request is charged to the organisation whose number `ownerOf` returns. Call the returned function if the parser
+ * a request is charged to what `ownerOf` returns. Call the returned function if the parser
  * refuses the data of a connection, which takes time, too.
  */
 export function limitConnections(
   server: Server,
-  ownerOf: (request: IncomingMessage) => number,
+  ownerOf: (request: IncomingMessage) => Owner,
 ): (socket: Socket) => void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle);
   const readLimit = new ReadLimit(server);
-  if (server instanceof TlsServer) limitHandshakes(server, () => readLimit.accepted());
+  if (server instanceof TlsServer) limitHandshakes(server, () => readLimit.opening());
   const turns = new ServingTurns(server);
   const discards = new Discards();
   server.on('request', (request, response) => {

@@ -456,7 +456,54 @@ test('new connections are accepted soon, although used ones send costly requests
   assert.ok(meanwhile > 0 && meanwhile < opening, `${meanwhile} requests were handled meanwhile`);
 });
 
-test('connections whose organisation changes while they wait do not pass by all others', {
+const OPENING_CONNECTIONS = 500;
+/** Opens connections from a thread of its own, as fast as they are accepted, and resets them. */
+const OPEN_WITHOUT_PAUSE = `
+  const { connect } = require('node:net');
+  const { parentPort, workerData: { port, connections } } = require('node:worker_threads');
+  let opened = 0;
+  const open = () => {
+    const socket = connect(port);
+    socket.on('connect', () => {
+      socket.resetAndDestroy();
+      if (++opened === connections) parentPort.postMessage('opening');
+    });
+    socket.on('error', () => {}).on('close', open);
+  };
+  for (let at = 0; at < connections; at++) open();
+`;
+
+for (const [name, transport] of Object.entries({ http, https })) {
+  test(`a used connection over ${name} does not wait for idle ones while others are opened without pause`, {
+    skip: transport.skip,
+    timeout,
+  }, async (t) => {
+    const { port, connected, ask, accepted } = await groundOf(t, transport);
+    const used = await Promise.all(Array.from({ length: BUSY_CONNECTIONS }, () => connected()));
+    for (const one of used) await ask(one);
+    const opener = new Worker(OPEN_WITHOUT_PAUSE, {
+      eval: true,
+      workerData: { port, connections: OPENING_CONNECTIONS },
+    });
+    t.after(() => opener.terminate());
+    await once(opener, 'message');
+    const before = accepted.length;
+    let acceptedWhileWaiting = 0;
+    for (const one of used.slice(0, 20)) {
+      const acceptedBefore = accepted.length;
+      await ask(one);
+      acceptedWhileWaiting += accepted.length - acceptedBefore;
+      await sleep(20);
+    }
+    assert.ok(accepted.length - before > OPENING_CONNECTIONS, 'others were opened');
+    assert.ok(
+      acceptedWhileWaiting < 200,
+      `${acceptedWhileWaiting} connections were accepted before responses`,
+    );
+  });
+}
+
+test('connections whose organisation changes while they wait do not overtake all others', {
   timeout,
 }, async (t) => {
   const waiting = 50;
@@ -474,8 +521,9 @@ test('connections whose organisation changes while they wait do not pass by all 
       for (const client of clients) client.write(requestOf.get(client)!);
       const startedAtMs = performance.now();
       while (performance.now() - startedAtMs < 20);
-      // The time of this turn is over, so all of them wait now.
+      // A turn has 10 ms, so all of them wait now.
       readLimit.dataArrived(socket);
+      // An earlier request of another organisation gets its response now.
       for (const one of changing) readLimit.responded(one, 1);
     }
     response.end('ok');

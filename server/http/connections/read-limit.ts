@@ -9,19 +9,20 @@ import { Server as TlsServer } from 'node:tls';
 import { FairQueue } from '../../fair-queue.ts';
 import { AddressLines } from './address-lines.ts';
 import { continueSteps, limitSteps, parseInSteps, type SteppedSocket } from './first-bytes.ts';
+import type { Owner } from './owner.ts';
 
 const TURN_MS = 10;
 /**
  * Node accepts one connection in each turn. Waiting connections are not read before all new ones are accepted, or this
  * many. Otherwise a new connection would wait until all that were opened before it are read.
  */
-const MOST_ACCEPTED_IN_A_ROW = 50;
+const MOST_OPENED_IN_A_ROW = 50;
 /**
- * After this many turns in a row with a new connection, more are probably waiting. Then all other connections wait to be
- * read, so that turns are short and the next connection is accepted soon. There is one line for all, so a client that
- * opens connections faster than they are accepted would make others wait for seconds.
+ * If a connection was accepted in each of this many turns, more are probably waiting. Then every connection that is read
+ * waits for its next turn, so that turns are short. All clients share one backlog, so one that opens connections faster
+ * than they are accepted would make others wait for seconds.
  */
-const TURNS_BEFORE_HURRY = 8;
+const MOST_ACCEPTING_TURNS = 8;
 /**
  * While connections are accepted, one connection of an organisation is read for each time of this length. If one was
  * read in every few turns instead, they would wait long whenever other work makes each turn long.
@@ -38,8 +39,8 @@ const LONGEST_WAIT_MS = 60_000;
 /** A connection that is read but not parsed as a whole takes up to 64 KiB of memory. */
 const MOST_WITH_REST = 1000;
 
-/** The owner of connections whose data is not HTTP. It is negative, because organisations have positive numbers. */
-const NOT_HTTP = -3;
+/** The owner of connections whose data is not HTTP. */
+const NOT_HTTP = 'not HTTP';
 
 /**
  * HTTP allows empty lines before a request. Node's parser skips them and reports nothing, so they would be read without a
@@ -62,13 +63,13 @@ const bytesAtData = Symbol('bytes read when data last arrived');
 
 /** A connection in the line of an organisation. The line stays the same if another one sends the next request. */
 interface WaitingConnection {
-  readonly line: number;
+  readonly line: Owner;
   readonly socket: HttpSocket;
 }
 
 interface HttpSocket extends SteppedSocket {
-  /** The organisation that has sent the last request. Undefined before the first request. */
-  [owner]?: number;
+  /** The owner of the last request, or of the last one with an organisation. Undefined before the first request. */
+  [owner]?: Owner;
   [waitsSinceMs]?: number;
   [bytesAtData]?: number;
   [keyUpdates]?: number;
@@ -77,28 +78,37 @@ interface HttpSocket extends SteppedSocket {
 export class ReadLimit {
   readonly #longestWaitMs: number;
   readonly #notWaiting = new Set<HttpSocket>();
-  readonly #waiting = new FairQueue<WaitingConnection>();
+  readonly #waiting = new FairQueue<WaitingConnection, Owner>();
   /** The connections that wait and have had no request. */
   readonly #newWaiting = new AddressLines<HttpSocket>();
   #newest: HttpSocket | null = null;
   /** The connections of which a part is read but not parsed. */
   readonly #withRest = new Set<HttpSocket>();
-  /** The connections that were resumed for this turn and are not read yet. They must not wait again before that. */
-  readonly #unread = new Set<HttpSocket>();
+  /**
+   * The connections that were resumed for this turn and are not read yet, with the lines in which they waited, or null for
+   * new ones. They must not wait again before that.
+   */
+  readonly #unread = new Map<HttpSocket, Owner | null>();
   #isTurnEndDue = false;
   #turnStartedAtMs = 0;
   #isTimeOver = false;
+  /** Whether a connection was accepted in this turn. */
   #hasAccepted = false;
-  #acceptedInARow = 0;
-  /** How many turns in a row had a new connection. */
+  /** In how many turns in a row that was so. */
   #acceptingTurns = 0;
+  /** Whether a connection was accepted in this turn, or a TLS handshake went on. */
+  #hasOpened = false;
+  #openedInARow = 0;
   /** When connections of organisations were last read. */
   #readKnownAtMs = 0;
   #looking: NodeJS.Timeout | undefined;
 
   constructor(server: Server, longestWaitMs = LONGEST_WAIT_MS) {
     this.#longestWaitMs = longestWaitMs;
-    server.on('connection', () => this.accepted());
+    server.on('connection', () => {
+      this.#hasAccepted = true;
+      this.opening();
+    });
     const opened = server instanceof TlsServer ? 'secureConnection' : 'connection';
     server.prependListener(opened, parseInSteps);
     server.on(opened, (socket: HttpSocket) => {
@@ -130,21 +140,21 @@ export class ReadLimit {
    * Call this for every turn in which a TLS handshake went on. Otherwise connections that have had a request would be read
    * more often than handshakes, so that new connections wait for them.
    */
-  accepted(): void {
-    this.#hasAccepted = true;
-    this.#acceptedInARow++;
+  opening(): void {
+    this.#hasOpened = true;
+    this.#openedInARow++;
   }
 
   /**
-   * Call this after a response. The connection then waits in the line of the organisation that has sent the request. A
-   * later request without an organisation, such as a health check, does not change that.
+   * Call this after a response. The connection then waits in the line of the request's owner. A later request without an
+   * organisation, such as a health check, does not change the line of an organisation.
    */
-  responded(socket: HttpSocket, organisation: number): void {
-    if (organisation > 0 || (socket[owner] ?? 0) <= 0) socket[owner] = organisation;
+  responded(socket: HttpSocket, ofRequest: Owner): void {
+    if (typeof ofRequest === 'number' || typeof socket[owner] !== 'number') socket[owner] = ofRequest;
   }
 
   /** Call this for every request whose head has arrived. */
-  requestArrived(from: HttpSocket, ownerOf: () => number): void {
+  requestArrived(from: HttpSocket, ownerOf: () => Owner): void {
     from[owner] ??= ownerOf();
     // The request was read together with the TLS handshake. From now on, the connection waits for its organisation.
     if (this.#newWaiting.delete(from)) this.#wait(from);
@@ -156,18 +166,32 @@ export class ReadLimit {
     from[owner] ??= NOT_HTTP;
     from[bytesAtData] = from.bytesRead;
     from[keyUpdates] = 0;
-    this.#unread.delete(from);
+    this.#noteRead(from);
     this.#limitTurn(from);
   }
 
-  /** Stops reading if the time of the turn is over. */
+  /**
+   * Charges the organisation for data on a connection that has waited. Idle connections are not charged, and neither are
+   * new ones. Otherwise an organisation with many of them would wait for all others.
+   */
+  #noteRead(from: HttpSocket): void {
+    const line = this.#unread.get(from) ?? null;
+    this.#unread.delete(from);
+    if (line === null) return;
+    this.#waiting.charge(line, 1);
+    this.#readKnownAtMs = performance.now();
+  }
+
+  /** Stops reading from the connection if it must wait for its next turn, and from all if the time of this one is over. */
   #limitTurn(from: HttpSocket): void {
     if (!this.#isTurnEndDue) this.#beginTurn();
     if (!this.#isTimeOver && performance.now() - this.#turnStartedAtMs > TURN_MS) {
       this.#isTimeOver = true;
-      this.#stopAll();
+      for (const socket of this.#notWaiting) if (!this.#unread.has(socket)) this.#stop(socket);
     }
-    if (this.#isTimeOver && this.#notWaiting.has(from)) this.#stop(from);
+    const mustWait = this.#isTimeOver || this.#acceptingTurns > MOST_ACCEPTING_TURNS;
+    // A connection that waits is read nevertheless if its paused body is resumed.
+    if (mustWait || !this.#notWaiting.has(from)) this.#stop(from);
   }
 
   /**
@@ -199,16 +223,16 @@ export class ReadLimit {
 
   #endTurn(): void {
     this.#isTurnEndDue = false;
-    for (const socket of this.#unread) endIfNothing(socket);
+    for (const socket of this.#unread.keys()) endIfNothing(socket);
     this.#unread.clear();
-    const isAccepting = this.#hasAccepted && this.#acceptedInARow < MOST_ACCEPTED_IN_A_ROW;
     this.#acceptingTurns = this.#hasAccepted ? this.#acceptingTurns + 1 : 0;
     this.#hasAccepted = false;
-    if (!isAccepting) this.#acceptedInARow = 0;
+    const isOpening = this.#hasOpened && this.#openedInARow < MOST_OPENED_IN_A_ROW;
+    this.#hasOpened = false;
+    if (!isOpening) this.#openedInARow = 0;
     const nowMs = performance.now();
     const wasLong = nowMs - this.#turnStartedAtMs > LONG_TURN_MS;
-    if (this.#acceptingTurns > TURNS_BEFORE_HURRY) this.#stopAll();
-    if (isAccepting) this.#resumeKnown(Math.floor((nowMs - this.#readKnownAtMs) / READ_KNOWN_EVERY_MS));
+    if (isOpening) this.#resumeWhileOpening(nowMs - this.#readKnownAtMs);
     else if (wasLong) this.#resumeAfterLongTurn();
     else this.#resumeFour();
     if (this.#waiting.size + this.#newWaiting.size + this.#unread.size > 0) this.#beginTurn();
@@ -228,14 +252,10 @@ export class ReadLimit {
     });
   }
 
-  #stopAll(): void {
-    for (const socket of this.#notWaiting) if (!this.#unread.has(socket)) this.#stop(socket);
-  }
-
   #stop(socket: HttpSocket): void {
     if (!socket._handle?.reading) return;
     socket._handle.readStop();
-    this.#wait(socket);
+    if (this.#notWaiting.has(socket)) this.#wait(socket);
   }
 
   #keepRest(socket: HttpSocket): void {
@@ -265,45 +285,43 @@ export class ReadLimit {
    * usually waits for nobody. The oldest get most places, so that none waits long.
    */
   #resumeFour(): void {
-    this.#resume(this.#takeKnown() ?? this.#takeNew(null));
-    for (const newest of [this.#newest, null, null]) this.#resume(this.#takeNew(newest) ?? this.#takeKnown());
+    if (!this.#resumeKnown()) this.#resumeNew(null);
+    for (const newest of [this.#newest, null, null]) if (!this.#resumeNew(newest)) this.#resumeKnown();
+  }
+
+  #resumeWhileOpening(sinceReadMs: number): void {
+    const places = Math.min(MOST_KNOWN, Math.floor(sinceReadMs / READ_KNOWN_EVERY_MS));
+    for (let place = 0; place < places; place++) this.#resumeKnown();
   }
 
   #resumeAfterLongTurn(): void {
-    this.#resumeKnown(MOST_KNOWN);
-    this.#resume(this.#takeNew(null));
+    for (let place = 0; place < MOST_KNOWN; place++) this.#resumeKnown();
+    this.#resumeNew(null);
   }
 
-  #resumeKnown(places: number): void {
-    for (let place = 0; place < Math.min(places, MOST_KNOWN); place++) this.#resume(this.#takeKnown());
-  }
-
-  #resume(socket: HttpSocket | undefined): void {
-    if (socket === undefined) return;
-    this.#notWaiting.add(socket);
-    this.#unread.add(socket);
-    if (this.#withRest.delete(socket)) continueSteps(socket);
-    else if (socket._handle?.reading) socket._handle.readStart();
-  }
-
-  /** Removes and returns the next connection of an organisation that is still open. */
-  #takeKnown(): HttpSocket | undefined {
-    this.#readKnownAtMs = performance.now();
+  /** Resumes the next connection of an organisation that is still open. Returns whether there was one. */
+  #resumeKnown(): boolean {
     let next = this.#waiting.shift();
     while (next?.socket.destroyed) next = this.#waiting.shift();
-    // Connections that have had no request are not charged. Otherwise an organisation would owe more with each connection
-    // that it opens, and later wait for all others.
-    if (next !== undefined) this.#waiting.charge(next.line, 1);
-    return next?.socket;
+    if (next !== undefined) this.#resume(next.socket, next.line);
+    return next !== undefined;
   }
 
-  /** Removes and returns a new connection: the given one, or the oldest of the address whose turn it is. */
-  #takeNew(newest: HttpSocket | null): HttpSocket | undefined {
+  /** Resumes a new connection: the given one, or the oldest of the address whose turn it is. Returns whether there was one. */
+  #resumeNew(newest: HttpSocket | null): boolean {
     const socket = newest ?? this.#newWaiting.next(1)[0];
-    if (socket === undefined) return undefined;
+    if (socket === undefined) return false;
     this.#newWaiting.delete(socket);
     if (this.#newest === socket) this.#newest = null;
-    return socket;
+    this.#resume(socket, null);
+    return true;
+  }
+
+  #resume(socket: HttpSocket, line: Owner | null): void {
+    this.#unread.set(socket, line);
+    this.#notWaiting.add(socket);
+    if (this.#withRest.delete(socket)) continueSteps(socket);
+    else if (socket._handle?.reading) socket._handle.readStart();
   }
 }
 

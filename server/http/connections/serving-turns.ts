@@ -6,6 +6,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../fair-queue.ts';
 import { continueParsing, stopParsing, unfinishedResponses } from './connection-state.ts';
+import type { Owner } from './owner.ts';
 
 /** The longest time for which requests are handled in one turn of the event loop. */
 const TURN_MS = 4;
@@ -16,13 +17,13 @@ const TURN_MS = 4;
 const REQUESTS_AFTER_ACCEPTING = 2;
 
 interface WaitingRequest {
-  readonly owner: number;
+  readonly owner: Owner;
   readonly socket: Socket;
   handle(): void;
 }
 
 export class ServingTurns {
-  readonly #waiting = new FairQueue<WaitingRequest>();
+  readonly #waiting = new FairQueue<WaitingRequest, Owner>();
   /** The requests of each connection that wait for the response to an earlier request on the same connection. */
   readonly #behind = new WeakMap<Socket, WaitingRequest[]>();
   #isTurnEndDue = false;
@@ -41,7 +42,7 @@ export class ServingTurns {
    * hold a slot for which an earlier request waits, although its own response can only be sent after that of the earlier
    * request. Meanwhile nothing more is read from the connection, because bodies of waiting requests are counted nowhere.
    */
-  take(socket: Socket, ownerOf: () => number, handle: () => void): void {
+  take(socket: Socket, ownerOf: () => Owner, handle: () => void): void {
     this.#beginTurn();
     if (unfinishedResponses(socket) > 1) {
       const behind = this.#behind.get(socket) ?? [];
