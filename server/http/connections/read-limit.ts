@@ -28,6 +28,8 @@ const MOST_ACCEPTING_TURNS = 8;
  * read in every few turns instead, they would wait long whenever other work makes each turn long.
  */
 const READ_KNOWN_EVERY_MS = 4;
+/** Before that time begins, a pause of this many times as long as the last read took leaves time to accept others. */
+const PAUSE_FACTOR = 3;
 /** After a turn that took longer, only one new connection is read: what has arrived on it may take 50 ms to decrypt. */
 const LONG_TURN_MS = 2 * TURN_MS;
 /** How many connections of organisations are read after such a turn, and the most that are read after one turn. */
@@ -99,8 +101,9 @@ export class ReadLimit {
   /** Whether a connection was accepted in this turn, or a TLS handshake went on. */
   #hasOpened = false;
   #openedInARow = 0;
-  /** When connections of organisations were last read. */
+  /** When a connection of an organisation was last read, and how long that took. */
   #readKnownAtMs = 0;
+  #readKnownMs = 0;
   #looking: NodeJS.Timeout | undefined;
 
   constructor(server: Server, longestWaitMs = LONGEST_WAIT_MS) {
@@ -185,13 +188,14 @@ export class ReadLimit {
   /** Stops reading from the connection if it must wait for its next turn, and from all if the time of this one is over. */
   #limitTurn(from: HttpSocket): void {
     if (!this.#isTurnEndDue) this.#beginTurn();
-    if (!this.#isTimeOver && performance.now() - this.#turnStartedAtMs > TURN_MS) {
+    const nowMs = performance.now();
+    if (this.#readKnownAtMs >= this.#turnStartedAtMs) this.#readKnownMs = nowMs - this.#readKnownAtMs;
+    if (!this.#isTimeOver && nowMs - this.#turnStartedAtMs > TURN_MS) {
       this.#isTimeOver = true;
       for (const socket of this.#notWaiting) if (!this.#unread.has(socket)) this.#stop(socket);
     }
     const mustWait = this.#isTimeOver || this.#acceptingTurns > MOST_ACCEPTING_TURNS;
-    // A connection that waits is read nevertheless if its paused body is resumed.
-    if (mustWait || !this.#notWaiting.has(from)) this.#stop(from);
+    if (mustWait && this.#notWaiting.has(from)) this.#stop(from);
   }
 
   /**
@@ -232,7 +236,7 @@ export class ReadLimit {
     if (!isOpening) this.#openedInARow = 0;
     const nowMs = performance.now();
     const wasLong = nowMs - this.#turnStartedAtMs > LONG_TURN_MS;
-    if (isOpening) this.#resumeWhileOpening(nowMs - this.#readKnownAtMs);
+    if (isOpening) this.#resumeWhileOpening(nowMs);
     else if (wasLong) this.#resumeAfterLongTurn();
     else this.#resumeFour();
     if (this.#waiting.size + this.#newWaiting.size + this.#unread.size > 0) this.#beginTurn();
@@ -255,7 +259,7 @@ export class ReadLimit {
   #stop(socket: HttpSocket): void {
     if (!socket._handle?.reading) return;
     socket._handle.readStop();
-    if (this.#notWaiting.has(socket)) this.#wait(socket);
+    this.#wait(socket);
   }
 
   #keepRest(socket: HttpSocket): void {
@@ -271,6 +275,8 @@ export class ReadLimit {
     this.#notWaiting.delete(socket);
     if (this.#newest === socket) this.#newest = null;
     socket[waitsSinceMs] = performance.now();
+    // Otherwise Node would read when a body that was paused is resumed.
+    if (socket._handle) socket._handle.readStart = doNothing;
     const { [owner]: known } = socket;
     if (known !== undefined) {
       this.#waiting.push(known, { line: known, socket });
@@ -289,7 +295,8 @@ export class ReadLimit {
     for (const newest of [this.#newest, null, null]) if (!this.#resumeNew(newest)) this.#resumeKnown();
   }
 
-  #resumeWhileOpening(sinceReadMs: number): void {
+  #resumeWhileOpening(nowMs: number): void {
+    const sinceReadMs = nowMs - this.#readKnownAtMs - PAUSE_FACTOR * this.#readKnownMs;
     const places = Math.min(MOST_KNOWN, Math.floor(sinceReadMs / READ_KNOWN_EVERY_MS));
     for (let place = 0; place < places; place++) this.#resumeKnown();
   }
@@ -320,10 +327,13 @@ export class ReadLimit {
   #resume(socket: HttpSocket, line: Owner | null): void {
     this.#unread.set(socket, line);
     this.#notWaiting.add(socket);
+    if (socket._handle) Reflect.deleteProperty(socket._handle, 'readStart');
     if (this.#withRest.delete(socket)) continueSteps(socket);
     else if (socket._handle?.reading) socket._handle.readStart();
   }
 }
+
+function doNothing(): void {}
 
 function endIfNothing(socket: HttpSocket): void {
   if (socket.bytesRead - (socket[bytesAtData] ?? 0) > MOST_BYTES_OF_NOTHING) socket.destroy();
