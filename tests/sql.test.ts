@@ -505,31 +505,33 @@ describe('analytics on SQLite', () => {
     await Promise.all(queries);
   });
 
-  test('a query that DuckDB does not stop ends with the process, and others run in a new one', async () => {
+  test('a query that DuckDB does not stop ends with its process, and those of others run on', async () => {
     const [api, other] = [await hurried.newApi(), await hurried.newApi()];
     await query(other, 'SELECT 1');
-    const [analytics] = await childrenOf(hurried.headgate.process.pid!);
     const { status, message } = await refused(api, UNSTOPPABLE);
     assert.equal(status, 400);
     assert.match(message, /1 s/);
-    await waitUntil('it has ended', async () => !isRunning(analytics!));
+    const isPaused = /a query could not be stopped; its analytics is paused for 30 s/;
+    await waitUntil('its process has ended', async () => isPaused.test(hurried.headgate.output()));
+    assert.match((await refused(api, { sql: 'SELECT 1' })).message, /paused for this organisation/);
     assert.deepEqual((await query(other, 'SELECT 1')).rows, [[1]]);
   });
 
-  test('a query that has not begun to answer runs again if the process ends', async () => {
+  test('a query that has not begun to answer runs again if the analytics process ends', async () => {
     const api = await on.newApi();
+    await api.upload('tags', [leastRecord('tags')]);
     await query(api, 'SELECT 1');
     const [analytics] = await childrenOf(on.headgate.process.pid!);
     const ROWS = times(200_000_000, 80_000_000);
-    const running = query(api, `SELECT count(*) FROM range(${ROWS}) WHERE sqrt(range) > 3`);
-    await waitUntil('the query has arrived', async () => {
-      const marks = readdirSync(folder()).find((name) => name.endsWith('.running'));
-      return readdirSync(join(folder(), marks!)).length > 0;
-    });
-    // Soon, so that the query has not ended on a fast machine.
-    setTimeout(() => process.kill(analytics!, 'SIGKILL'), 100);
-    assert.deepEqual((await running).rows, [[ROWS - 10]]);
+    const counted = `SELECT (SELECT count(*) FROM tags), count(*) FROM range(${ROWS}) WHERE sqrt(range) > 3`;
+    const loggedBefore = on.headgate.output().length;
+    const running = query(api, counted);
+    // The query has arrived, and has not ended even on a fast machine.
+    await sleep(300);
+    process.kill(analytics!, 'SIGKILL');
+    assert.deepEqual((await running).rows, [[1, ROWS - 10]]);
     assert.equal(isRunning(analytics!), false);
+    assert.ok(!on.headgate.output().slice(loggedBefore).includes('built anew'));
   });
 
   test('the folder may be deleted while the process runs', async () => {

@@ -4,7 +4,7 @@ import { copyFile, mkdir, readdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { openReplicaDatabase } from '../../server/analytics/duckdb.ts';
-import { MOST_OPEN_REPLICAS } from '../../server/analytics/replicas.ts';
+import { MOST_PLACES } from '../../server/analytics/places.ts';
 import type { Statement } from '../../server/analytics/segments/sql-params.ts';
 import { ANALYTICS_MEMORY_LIMIT_MB } from '../figures.ts';
 
@@ -21,7 +21,7 @@ export async function openCopy(replicaFolder: string, folder: string): Promise<B
   for (const made of [folder, temporaryFolder, exportFolder]) await mkdir(made, { recursive: true });
   await copyFile(join(replicaFolder, name), join(folder, name));
   const instance = await openReplicaDatabase(join(folder, name), {
-    memoryMb: Math.floor(ANALYTICS_MEMORY_LIMIT_MB / MOST_OPEN_REPLICAS),
+    memoryMb: Math.floor(ANALYTICS_MEMORY_LIMIT_MB / MOST_PLACES),
     threads: availableParallelism(),
     temporaryFolder,
     temporaryMb: 2500,

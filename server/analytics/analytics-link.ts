@@ -9,6 +9,8 @@ import {
   type EvaluationOutcome,
   type ExplanationOrder,
   isTooLongForSocket,
+  ORGANISATION_HEADER,
+  type Order,
   type OrderRefusal,
   type PreviewOrder,
   REFUSED_STATUS,
@@ -23,10 +25,8 @@ const START_TIMEOUT_MS = 10_000;
 const TRY_AGAIN_MS = 20;
 /** After a failed start, all queries fail for this time with its reason, so that the log does not grow with every query. */
 const START_AGAIN_AFTER_MS = 5000;
-/** An organisation can end the process several times before its analytics is paused. */
-const MOST_SENDS = 5;
-/** A process that still runs this long after it has announced its end hangs. */
-const ENDS_WITHIN_MS = 2000;
+/** How often an order is sent if the process ends again and again, for example because its folder is deleted. */
+const MOST_SENDS = 3;
 /** A process that does not respond at all for this time hangs. It may take seconds to close a large replica. */
 const HANGS_AFTER_MS = 30_000;
 
@@ -92,7 +92,7 @@ export class AnalyticsLink {
     return this.#ask('/explanation', order, signal);
   }
 
-  /** Evaluates segments, and stores the results. */
+  /** Evaluates a segment, and stores the result. */
   evaluate(
     order: EvaluationOrder,
     signal: AbortSignal = this.#closing.signal,
@@ -100,7 +100,7 @@ export class AnalyticsLink {
     return this.#ask('/evaluation', order, signal);
   }
 
-  async #ask<Answer>(path: string, order: object, signal: AbortSignal): Promise<Answer | OrderRefusal> {
+  async #ask<Answer>(path: string, order: Order, signal: AbortSignal): Promise<Answer | OrderRefusal> {
     const answer = await this.#order(path, order, signal);
     if (answer.kind === 'refused') return answer.refusal;
     try {
@@ -110,9 +110,9 @@ export class AnalyticsLink {
     }
   }
 
-  async #order(path: string, order: object, signal: AbortSignal): Promise<OrderResult> {
+  async #order(path: string, order: Order, signal: AbortSignal): Promise<OrderResult> {
     try {
-      const body = await this.#sendAgainIfGone(path, JSON.stringify(order), signal);
+      const body = await this.#sendAgainIfGone(path, order, signal);
       if (body.statusCode !== REFUSED_STATUS) return { kind: 'result', body };
       const refusal = (await json(body)) as OrderRefusal;
       return { kind: 'refused', refusal: { ...refusal, message: this.#withoutPaths(refusal.message) } };
@@ -124,18 +124,18 @@ export class AnalyticsLink {
   #refusalOf(error: unknown): OrderRefusal {
     const { code, message: reason } = error as NodeJS.ErrnoException;
     const message = goneCodes.has(code)
-      ? 'The process that runs queries ended unexpectedly; it may have needed too much memory. It is started again.'
+      ? 'The process that runs queries ended unexpectedly. It is started again.'
       : `Analytics is not available: ${this.#withoutPaths(reason)}`;
     return { kind: 'unavailable', message, position: null };
   }
 
-  /** The query of another organisation may have ended the process, so the order is sent again. */
-  async #sendAgainIfGone(path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+  /** If the process has ended, for example because its folder was deleted, the order is sent to the next one. */
+  async #sendAgainIfGone(path: string, order: Order, signal: AbortSignal): Promise<IncomingMessage> {
     for (let sends = 1; ; sends++) {
       const staying = await this.#reach();
       const watching = setInterval(() => void this.#endIfItHangs(), this.#hangsAfterMs).unref();
       try {
-        return await this.#send(path, body, signal);
+        return await this.#send(path, order, signal);
       } catch (error) {
         const isGone = goneCodes.has((error as NodeJS.ErrnoException).code);
         if (sends === MOST_SENDS || signal.aborted || !isGone) throw error;
@@ -149,7 +149,7 @@ export class AnalyticsLink {
   /** Ends the process if it does not respond. All queries are then sent again, to the next one. */
   async #endIfItHangs(): Promise<void> {
     try {
-      (await this.#send('/alive', '', this.#closing.signal, this.#hangsAfterMs)).resume();
+      (await this.#send('/alive', null, this.#closing.signal, this.#hangsAfterMs)).resume();
     } catch (error) {
       if (!(error instanceof Unresponsive)) return;
       this.#log(`the analytics process has not responded for ${this.#hangsAfterMs / 1000} s`);
@@ -207,11 +207,9 @@ export class AnalyticsLink {
   /** Connects to the process. Resolves to null if none runs. */
   async #join(withinMs: number): Promise<IncomingMessage | null> {
     try {
-      const staying = await this.#send('/stay', '', this.#closing.signal, withinMs);
+      const staying = await this.#send('/stay', null, this.#closing.signal, withinMs);
       const leave = (): void => this.#leave(staying);
       staying.on('close', leave).on('error', leave);
-      // The process writes shortly before it ends.
-      staying.once('data', () => this.#replaceEnding());
       staying.socket.unref();
       this.#staying = staying;
       if (this.#started !== null) this.#started.hasServed = true;
@@ -219,17 +217,6 @@ export class AnalyticsLink {
     } catch (error) {
       if (this.#closing.signal.aborted) throw error;
       return null;
-    }
-  }
-
-  /** Starts the next process, which waits for the lock of the current one. */
-  #replaceEnding(): void {
-    const ending = this.#started;
-    setTimeout(() => ending?.kill(), ENDS_WITHIN_MS).unref();
-    try {
-      this.#started = this.#start();
-    } catch {
-      // The next query tries again, and reports the reason.
     }
   }
 
@@ -246,18 +233,19 @@ export class AnalyticsLink {
   }
 
   /** Rejects if there is no response within the time. A response that has begun can take longer. */
-  #send(path: string, body: string, signal: AbortSignal, withinMs?: number): Promise<IncomingMessage> {
+  #send(path: string, order: Order | null, signal: AbortSignal, withinMs?: number): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const options = {
       socketPath: socketPath(this.#setup),
       path,
       method: 'POST',
+      headers: order === null ? {} : { [ORGANISATION_HEADER]: order.orgId },
       agent: this.#agent,
       signal,
     };
     const sent = request(options, resolve);
     sent.on('error', reject);
-    sent.end(body);
+    sent.end(order === null ? '' : JSON.stringify(order));
     if (withinMs === undefined) return promise;
     const timer = setTimeout(() => sent.destroy(new Unresponsive('it does not respond')), withinMs);
     return promise.finally(() => clearTimeout(timer));

@@ -20,10 +20,17 @@ export const SETUP_VARIABLE = 'HEADGATE_ANALYTICS_SETUP';
 
 /** The longest path of a socket that every system accepts. */
 const LONGEST_SOCKET_PATH_BYTES = 103;
+/** More than there are replica processes at once, so that numbers can be used again. */
+const MOST_SOCKETS = 1000;
 
 /** Returns the path of the socket. Each database has its own analytics process. */
 export function socketPath({ folder, database }: Pick<AnalyticsSetup, 'folder' | 'database'>): string {
   return join(folder, `${createHash('sha256').update(database).digest('hex').slice(0, 8)}.sock`);
+}
+
+/** Returns the path of the socket of a replica process. It is not longer than that of the analytics process. */
+export function replicaSocketPath(setup: AnalyticsSetup, number: number): string {
+  return socketPath(setup).replace(/sock$/, String(number % MOST_SOCKETS));
 }
 
 export function isTooLongForSocket(setup: AnalyticsSetup): boolean {
@@ -83,9 +90,9 @@ export interface ExplanationOrder extends Order {
   readonly customerId: string;
 }
 
-/** Segments that the analytics process evaluates. */
+/** A segment that the analytics process evaluates. */
 export interface EvaluationOrder extends Order {
-  readonly segments: readonly string[];
+  readonly segment: string;
   /** Identifies the evaluation, so that an order that is sent again does not wait for itself. */
   readonly token: string;
   /** How long to wait for the end of another evaluation of the same segment. */
@@ -93,8 +100,8 @@ export interface EvaluationOrder extends Order {
 }
 
 export interface EvaluationOutcome {
-  /** The segments that were not evaluated, because another evaluation of them is running. */
-  readonly running: readonly string[];
+  /** True if the segment was not evaluated, because another evaluation of it is running. */
+  readonly isRunning: boolean;
 }
 
 /** Why an order has no result. */
@@ -109,5 +116,8 @@ export interface OrderRefusal {
 
 /** The header that says what a query has seen, as JSON. */
 export const AS_OF_HEADER = 'Headgate-As-Of';
+
+/** The header of an order that says whose replica is used. */
+export const ORGANISATION_HEADER = 'headgate-organisation';
 
 export const REFUSED_STATUS = 422;

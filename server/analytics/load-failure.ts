@@ -1,10 +1,18 @@
-// Says in the last line that DuckDB cannot be loaded, instead of Node's many lines. The analytics process imports this
-// module before those that load DuckDB.
+// Says why a replica process cannot start. It imports this module before those that load DuckDB, so that the reason is
+// known if that fails.
 
-/** Organisations see the last line, so the reason, which contains paths, comes before it. */
+import type { FromReplicaProcess } from './replica-process-messages.ts';
+
+/** Ends the process. Clients see the reason. The error, which may contain paths and addresses, is for the log. */
+export function endWithReason(reason: string, { message }: Error): Promise<never> {
+  process.stderr.write(`${message}\n`);
+  const last: FromReplicaProcess = { kind: 'not_started', reason };
+  process.send!(last, () => process.exit(1));
+  return new Promise(() => {});
+}
+
 export function failToLoad(error: Error): void {
-  process.stderr.write(`${error.message}\nDuckDB cannot be loaded\n`);
-  process.exit(1);
+  void endWithReason('DuckDB cannot be loaded', error);
 }
 
 process.once('uncaughtException', failToLoad);

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../store/store.ts';
-import type { Replica } from './replica.ts';
+import type { OrderRefusal } from './analytics-orders.ts';
+import { type Replica, ReplicaClosed } from './replica.ts';
 import { withReplica } from './replica-use.ts';
-import { type Replicas, ReplicasBusy } from './replicas.ts';
 
 const INVALIDATED = 'Failed: database has been invalidated because of a previous fatal error.';
 const fatalError = (exception_message: string): Error =>
   new Error(JSON.stringify({ exception_type: 'FATAL', exception_message }));
-const order = { organisation: 1, orgId: 'o', timeoutMs: 1000 };
 
 /** Resolves to the reason why the replica is discarded after an error, what is logged, and the client's message. */
 async function after(
@@ -21,19 +20,13 @@ async function after(
       discardedFor = reason;
     },
   } as unknown as Replica;
-  const replicas = {
-    with: (
-      _organisation: number,
-      _orgId: string,
-      _left: AbortSignal,
-      use: (replica: Replica, wanted: AbortSignal) => unknown,
-    ) => use(replica, new AbortController().signal),
-    reportRefusal: (orgId: string, reason: string) => void logged.push(`${orgId}: ${reason}`),
-    withoutFolder: (message: string) => message,
-  } as Replicas;
-  const refusal = await withReplica(replicas, order, new AbortController().signal, () =>
-    Promise.reject(error),
-  );
+  const service = {
+    replica,
+    folder: '/secret',
+    onUse() {},
+    onUnusable: (reason: string) => void logged.push(reason),
+  };
+  const refusal: OrderRefusal = await withReplica(service, () => Promise.reject(error));
   return { discardedFor, logged, message: refusal.message };
 }
 
@@ -41,9 +34,9 @@ test('a replica is discarded after an error of DuckDB that makes it unusable, an
   const unusable = await after(fatalError(INVALIDATED));
   assert.equal(unusable.discardedFor, INVALIDATED);
   assert.match(unusable.message, /was damaged and is made again/);
-  const other = await after(new Error('the file is locked'));
+  const other = await after(new Error('the file /secret/x is locked'));
   assert.equal(other.discardedFor, null);
-  assert.match(other.message, /cannot be used at the moment: the file is locked$/);
+  assert.match(other.message, /cannot be used at the moment: the file HEADGATE_ANALYTICS_DIR\/x is locked$/);
 });
 
 test('a full disk is not damage, even if DuckDB refuses everything because of it', async () => {
@@ -60,11 +53,11 @@ test('a query for which the others have left no memory is told so, without the a
     new Error(JSON.stringify({ exception_type: 'Out of Memory', exception_message })),
   );
   assert.match(message, /^There is not enough memory left .* other queries/);
-  assert.deepEqual(logged, [`o: ${exception_message}`]);
+  assert.deepEqual(logged, [exception_message]);
 });
 
 test('the log gets the reason if the replica cannot be used, but not if the store does not respond', async () => {
-  assert.deepEqual((await after(new Error('the file is locked'))).logged, ['o: the file is locked']);
+  assert.deepEqual((await after(new Error('the file is locked'))).logged, ['the file is locked']);
   assert.deepEqual((await after(new StoreUnavailable('down'))).logged, []);
-  assert.deepEqual((await after(new ReplicasBusy('busy'))).logged, []);
+  assert.deepEqual((await after(new ReplicaClosed())).logged, []);
 });

@@ -3,9 +3,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { StoreUnavailable } from '../store/store.ts';
 import type { Order, OrderRefusal } from './analytics-orders.ts';
-import { AnalyticsPaused } from './crash-suspects.ts';
 import { type AsOf, isFullDisk, type Replica, ReplicaClosed } from './replica.ts';
-import { type Replicas, ReplicasBusy } from './replicas.ts';
 import { QueryClock } from './sql/query-clock.ts';
 import { QueryFailed, type QueryFailure, readQueryError } from './sql/query-errors.ts';
 
@@ -37,42 +35,53 @@ const memoryInUse = unavailable(
   "There is not enough memory left to use the copy of the organisation's data. Its other queries may be using it; try again when they have ended.",
 );
 
-/** Calls `use` with the organisation's replica. If the replica cannot be used, returns a refusal that says why. */
-export async function withReplica<Result>(
-  replicas: Replicas,
-  { organisation, orgId }: Order,
-  left: AbortSignal,
-  use: (replica: Replica, wanted: AbortSignal) => Promise<Result>,
-): Promise<Result | OrderRefusal> {
-  try {
-    return await replicas.with(organisation, orgId, left, async (replica, wanted) => {
-      try {
-        return await use(replica, wanted);
-      } catch (error) {
-        // After an internal error of DuckDB, the open database refuses everything.
-        if (!(error instanceof DamagedReplica) && !isDamage(readQueryError(error, '').message)) throw error;
-        await replica.discard(readQueryError(error, '').message);
-        return unavailable("The copy of the organisation's data was damaged and is made again; try again.");
-      }
-    });
-  } catch (error) {
-    if (error instanceof AnalyticsPaused)
-      return { ...unavailable(error.message), retryAfterS: error.retryAfterS };
-    if (error instanceof StoreUnavailable) return storeUnresponsive;
-    if (error instanceof ReplicasBusy) return unavailable(error.message);
-    if (error instanceof ReplicaClosed) return unavailable('Analytics is being stopped; try again shortly.');
-    const { type, message } = readQueryError(error, '');
-    replicas.reportRefusal(orgId, message);
-    if (type === 'Out of Memory') return memoryInUse;
-    const shown = replicas.withoutFolder(message);
-    return unavailable(`The copy of the organisation's data cannot be used at the moment: ${shown}`);
-  }
-}
-
+/** What an order needs to use the replica of its organisation. */
 export interface ReplicaService {
-  readonly replicas: Replicas;
+  readonly replica: Replica;
+  /** Says that another organisation waits for the place of the replica. */
+  readonly placeWanted: AbortSignal;
+  /** The folder of the replicas, which clients must not see. */
+  readonly folder: string;
+  /** Called when an order begins to use the replica, with a promise that settles when it no longer does. */
+  onUse(use: Promise<unknown>): void;
   /** Called if DuckDB does not stop a query. Only the end of the process will. */
   onStuck(): void;
+  /** Called with the reason if the replica cannot be used. */
+  onUnusable(reason: string): void;
+}
+
+type UsedReplica = Pick<ReplicaService, 'replica' | 'folder' | 'onUse' | 'onUnusable'>;
+
+/** Calls `use`, which uses the replica. If the replica cannot be used, returns a refusal that says why. */
+export function withReplica<Result>(
+  service: UsedReplica,
+  use: () => Promise<Result>,
+): Promise<Result | OrderRefusal> {
+  const used = tryToUse(service, use);
+  service.onUse(used);
+  return used;
+}
+
+async function tryToUse<Result>(
+  { replica, folder, onUnusable }: UsedReplica,
+  use: () => Promise<Result>,
+): Promise<Result | OrderRefusal> {
+  try {
+    return await use();
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return storeUnresponsive;
+    if (error instanceof ReplicaClosed) return unavailable('Analytics is being stopped; try again shortly.');
+    const { type, message } = readQueryError(error, '');
+    // After an internal error of DuckDB, the open database refuses everything.
+    if (error instanceof DamagedReplica || isDamage(message)) {
+      await replica.discard(message);
+      return unavailable("The copy of the organisation's data was damaged and is made again; try again.");
+    }
+    onUnusable(message);
+    if (type === 'Out of Memory') return memoryInUse;
+    const shown = message.replaceAll(folder, 'HEADGATE_ANALYTICS_DIR');
+    return unavailable(`The copy of the organisation's data cannot be used at the moment: ${shown}`);
+  }
 }
 
 /** What is read from a replica, in a transaction that sees everything as of the same moment. */
@@ -86,14 +95,15 @@ export interface Reading {
 
 /** Brings the organisation's replica up to date, and calls `use`, which must wait for DuckDB with `wait`. */
 export function readReplica<Result>(
-  { replicas, onStuck }: ReplicaService,
+  service: ReplicaService,
   order: Order,
   /** `subject` begins the sentence for the client if it fails, for example `The report`. */
   { signal, subject }: { readonly signal: AbortSignal; readonly subject: string },
   use: (reading: Reading) => Promise<Result | OrderRefusal>,
 ): Promise<Result | OrderRefusal> {
   const { timeoutMs } = order;
-  return withReplica(replicas, order, signal, async (replica) => {
+  const { replica, onStuck } = service;
+  return withReplica(service, async () => {
     const wanted = await replica.wanted();
     await replica.catchUp(wanted, CATCH_UP_MS);
     const { connection, asOf } = await replica.begin(wanted);

@@ -4,11 +4,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Organisation } from '../store/organisations.ts';
 import { evaluateRegularly } from './segment-schedule.ts';
 
+/** Where a refused evaluation finds no segment whose failure it could store. */
+const withoutSegments = {
+  segments: async () => ({ revision: 0, segments: [] }),
+  beginEvaluation: async () => null,
+  failEvaluation: async () => {},
+};
+
 test('due segments are evaluated, even if those of another organisation cannot be', async () => {
   const orders: unknown[] = [];
   const errors: unknown[] = [];
   const { promise: allSent, resolve } = Promise.withResolvers<void>();
   const store = {
+    ...withoutSegments,
     dueSegments: async () => [
       { organisation: 1, name: 'a' },
       { organisation: 2, name: 'b' },
@@ -18,10 +26,10 @@ test('due segments are evaluated, even if those of another organisation cannot b
       [1, 2].map((organisation) => ({ organisation, orgId: `o${organisation}` }) as Organisation),
   };
   const analytics = {
-    async evaluate({ orgId, segments }: { readonly orgId: string; readonly segments: readonly string[] }) {
-      orders.push([orgId, segments]);
+    async evaluate({ orgId, segment }: { readonly orgId: string; readonly segment: string }) {
+      orders.push([orgId, segment]);
       if (orders.length === 3) resolve();
-      if (orgId === 'o2') return { running: [] };
+      if (orgId === 'o2') return { isRunning: false };
       return { kind: 'unavailable' as const, message: 'It is not available.', position: null };
     },
   };
@@ -30,9 +38,9 @@ test('due segments are evaluated, even if those of another organisation cannot b
   await allSent;
   stop();
   assert.deepEqual(orders, [
-    ['o1', ['a']],
-    ['o2', ['b']],
-    ['o2', ['c']],
+    ['o1', 'a'],
+    ['o2', 'b'],
+    ['o2', 'c'],
   ]);
   assert.match(String(errors), /^Error: It is not available\.$/);
 });
@@ -43,18 +51,19 @@ test('organisations take turns, also one whose segment becomes due later', async
   const evaluated: string[] = [];
   const { promise: allEvaluated, resolve } = Promise.withResolvers<void>();
   const store = {
+    ...withoutSegments,
     dueSegments: async () => [...due],
     organisations: async () =>
       [1, 2].map((organisation) => ({ organisation, orgId: `o${organisation}` }) as Organisation),
   };
   const analytics = {
-    async evaluate({ segments: [name] }: { readonly segments: readonly string[] }) {
-      evaluated.push(name!);
+    async evaluate({ segment: name }: { readonly segment: string }) {
+      evaluated.push(name);
       const at = due.findIndex((segment) => segment.name === name);
       due.splice(at, 1);
       if (name === 'slow-2') due.push({ organisation: 2, name: 'second' });
       if (due.length === 0) resolve();
-      return { running: [] };
+      return { isRunning: false };
     },
   };
   const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };
@@ -70,6 +79,7 @@ test('a segment that stays due is not tried again at once, and does not delay th
   const paused = Promise.withResolvers<void>();
   let looks = 0;
   const store = {
+    ...withoutSegments,
     async dueSegments() {
       looks++;
       if (looks === 4) paused.resolve();
@@ -78,9 +88,9 @@ test('a segment that stays due is not tried again at once, and does not delay th
     organisations: async () => [{ organisation: 1, orgId: 'o1' } as Organisation],
   };
   const analytics = {
-    async evaluate({ segments }: { readonly segments: readonly string[] }) {
-      tried.push(...segments);
-      return { running: segments };
+    async evaluate({ segment }: { readonly segment: string }) {
+      tried.push(segment);
+      return { isRunning: true };
     },
   };
   const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { OrganisationStore } from '../store/organisations.ts';
 import type { DueSegment, SegmentStore } from '../store/segments.ts';
 import type { AnalyticsLink } from './analytics-link.ts';
+import { requestEvaluation } from './segments/request-evaluation.ts';
 
 /** How soon a failed evaluation is tried again, and a segment evaluated if the request that saved it has not done so. */
 const LONGEST_PAUSE_MS = 60_000;
@@ -17,7 +18,8 @@ export interface SegmentSchedule {
   readonly sqlTimeoutMs: number;
 }
 
-type ScheduledStore = Pick<OrganisationStore, 'organisations'> & Pick<SegmentStore, 'dueSegments'>;
+type ScheduledStore = Pick<OrganisationStore, 'organisations'> &
+  Pick<SegmentStore, 'dueSegments' | 'segments' | 'beginEvaluation' | 'failEvaluation'>;
 type Evaluator = Pick<AnalyticsLink, 'evaluate'>;
 
 /**
@@ -49,8 +51,9 @@ export function evaluateRegularly(
   /** Evaluates the first of an organisation's due segments. */
   const evaluateFirst = async (due: readonly DueSegment[], orgId: string): Promise<void> => {
     const { organisation, name } = due[0]!;
-    const order = { organisation, orgId, segments: [name], token: randomUUID(), patienceMs: 0 };
-    const outcome = await analytics.evaluate({ ...order, timeoutMs: sqlTimeoutMs }, signal);
+    const order = { organisation, orgId, segment: name, token: randomUUID(), patienceMs: 0 };
+    const timed = { ...order, timeoutMs: sqlTimeoutMs };
+    const outcome = await requestEvaluation(store, analytics, timed, signal);
     const isRefused = 'kind' in outcome;
     if (isRefused && !signal.aborted) onError(new Error(outcome.message));
     // A refusal concerns all segments of the organisation.

@@ -6,9 +6,6 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type AnalyticsSetup, SETUP_VARIABLE } from './analytics-orders.ts';
 
-/** Queries wait for one of libuv's threads. There must be enough for all queries and for the replication. */
-const POOL_THREADS = 24;
-
 export interface EndedProcess {
   /** Null if a signal ended the process, or if it could not be started. */
   readonly code: number | null;
@@ -23,11 +20,7 @@ export function startAnalytics(
 ): { readonly ended: Promise<EndedProcess>; kill(): void } {
   mkdirSync(setup.folder, { recursive: true, mode: 0o700 });
   const program = fileURLToPath(new URL('./analytics-process.ts', import.meta.url));
-  const env = {
-    ...process.env,
-    [SETUP_VARIABLE]: JSON.stringify(setup),
-    UV_THREADPOOL_SIZE: String(POOL_THREADS),
-  };
+  const env = { ...process.env, [SETUP_VARIABLE]: JSON.stringify(setup) };
   const child = spawn(process.execPath, [program], {
     env,
     detached: true,

@@ -6,6 +6,7 @@ import { quote } from '@headgate/catalogue/kinds/kind.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AnalyticsLink } from '../analytics/analytics-link.ts';
 import type { ConditionProblem } from '../analytics/segments/condition-problem.ts';
+import { requestEvaluation } from '../analytics/segments/request-evaluation.ts';
 import {
   checkCondition,
   checkNote,
@@ -16,7 +17,7 @@ import { usersOf } from '../analytics/segments/segment-graph.ts';
 import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
 import type { Segment, SegmentSet } from '../store/segments.ts';
-import { analyticsHandler, passOn, refusalOf } from './analytics-requests.ts';
+import { analyticsHandler, passOn } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { badBody, readJsonBody } from './body/read-json-body.ts';
 import { tooManyLookUps, tooManyQueries } from './fixed-refusals.ts';
@@ -156,15 +157,14 @@ async function evaluateAndSend(
   const order = {
     organisation,
     orgId,
-    segments: [name],
+    segment: name,
     token: randomUUID(),
     patienceMs: EVALUATION_PATIENCE_MS,
     timeoutMs,
   };
   // If the client leaves, the evaluation goes on, because its result is stored.
-  const outcome = await analytics.evaluate(order);
-  if ('kind' in outcome) return refuse(reply, refusalOf(outcome));
-  if (outcome.running.includes(name)) return refuse(reply, beingEvaluated);
+  const outcome = await requestEvaluation(service.store, analytics, order);
+  if ('isRunning' in outcome && outcome.isRunning) return refuse(reply, beingEvaluated);
   return sendSegment(service, request, reply, name);
 }
 

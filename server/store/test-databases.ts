@@ -29,7 +29,7 @@ export const testDatabases: readonly TestDatabases[] = [
     async newDatabase() {
       const folder = await mkdtemp(join(tmpdir(), 'headgate-test-'));
       const database = `sqlite:${join(folder, 'headgate.db')}`;
-      return { database, remove: () => rm(folder, { recursive: true, force: true }) };
+      return { database, remove: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }) };
     },
     async ask(database, sql) {
       const file = new DatabaseSync(database.replace('sqlite:', ''));

@@ -61,7 +61,7 @@ const quiet: Environment = { HEADGATE_RATE_LIMIT: 'off' };
 
 export async function newDatabaseFolder(): Promise<{ folder: string; remove(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'headgate-test-'));
-  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+  return { folder, remove: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }) };
 }
 
 /**

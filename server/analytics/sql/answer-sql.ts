@@ -39,7 +39,7 @@ export async function answerSql(
   const exported = order.format === 'parquet' ? join(service.exportFolder, `${randomUUID()}.parquet`) : null;
   try {
     const refusal = await runOnReplica(service, order, exported, response, left.signal);
-    // A Parquet file is sent without the replica, which other organisations may wait for.
+    // A Parquet file is sent without the replica, whose place other organisations may wait for.
     if (refusal === null && exported !== null) await sendFile(exported, response, left.signal);
     return refusal;
   } finally {
@@ -63,7 +63,8 @@ function runOnReplica(
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<OrderRefusal | null> {
-  return withReplica(service.replicas, order, signal, async (replica, placeWanted) => {
+  const { replica, placeWanted } = service;
+  return withReplica(service, async () => {
     const [refusal, wanted] = await Promise.all([service.checks.refusalOf(order), replica.wanted()]);
     if (refusal !== null) return refusal;
     await replica.catchUp(wanted, CATCH_UP_MS);

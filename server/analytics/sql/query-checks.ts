@@ -1,42 +1,43 @@
-// Decides whether a query may run: checks it, and then plans it. An organisation has one query checked at a time, so that
-// many large ones do not make others wait.
+// Decides whether a query may run: checks it, and then has it planned. One query is checked at a time, so that an
+// organisation with many large ones does not make others wait for the processes that plan them.
 
 import { hash } from 'node:crypto';
 import type { OrderRefusal, SqlOrder } from '../analytics-orders.ts';
 import { replicaTables } from '../replica-tables.ts';
 import { checkQuery } from './check-query.ts';
 import { QueryParser } from './query-parser.ts';
-import { QueryPlanner } from './query-planner.ts';
+import type { QueryParameter } from './run-query.ts';
 
 const REMEMBERED_QUERIES = 1000;
 const tableNames = replicaTables.map(({ name }) => name);
 
+/** Resolves to why a query cannot be planned, or to null. */
+type Plan = (sql: string, parameters: readonly QueryParameter[]) => Promise<OrderRefusal | null>;
+
 export class QueryChecks {
   readonly #parser = new QueryParser();
-  readonly #planner = new QueryPlanner();
+  readonly #plan: Plan;
   /** Hashes of queries that may run, because programs send the same ones again and again. */
   readonly #allowed = new Set<string>();
-  /** The last check of each organisation. */
-  readonly #last = new Map<string, Promise<OrderRefusal | null>>();
+  #last: Promise<OrderRefusal | null> = Promise.resolve(null);
+
+  constructor(plan: Plan) {
+    this.#plan = plan;
+  }
 
   /** Returns why the query may not run, or null. */
-  async refusalOf({ orgId, sql, params }: SqlOrder): Promise<OrderRefusal | null> {
+  async refusalOf({ sql, params }: SqlOrder): Promise<OrderRefusal | null> {
     const digest = hash('sha256', JSON.stringify([sql, params]));
     if (this.#allowed.has(digest)) return null;
-    const check = (this.#last.get(orgId) ?? Promise.resolve(null))
+    this.#last = this.#last
       .catch(() => null)
       .then(async () => {
         if (this.#allowed.has(digest)) return null;
-        return (await checkQuery(this.#parser, sql, tableNames)) ?? this.#planner.plan(sql, params);
+        return (await checkQuery(this.#parser, sql, tableNames)) ?? this.#plan(sql, params);
       });
-    this.#last.set(orgId, check);
-    try {
-      const refusal = await check;
-      if (refusal === null) this.#remember(digest);
-      return refusal;
-    } finally {
-      if (this.#last.get(orgId) === check) this.#last.delete(orgId);
-    }
+    const refusal = await this.#last;
+    if (refusal === null) this.#remember(digest);
+    return refusal;
   }
 
   #remember(digest: string): void {

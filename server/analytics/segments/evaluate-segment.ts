@@ -1,4 +1,4 @@
-// Evaluates segments: compares the customers for whom a condition holds with the members in the store, and stores who
+// Evaluates a segment: compares the customers for whom its condition holds with its members in the store, and stores who
 // entered and who left.
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,8 +23,8 @@ const TRY_AGAIN_MS = 100;
 /** How often a running evaluation renews its token, and so notices that it has been ended. */
 const RENEW_EVERY_MS = 1000;
 
-/** Evaluates the segments one after the other, and stores the results and failures. */
-export async function evaluateSegments(
+/** Evaluates a segment, and stores the result or the failure. */
+export async function evaluateSegment(
   service: ReplicaService,
   store: SegmentStore,
   order: EvaluationOrder,
@@ -32,26 +32,24 @@ export async function evaluateSegments(
 ): Promise<EvaluationOutcome> {
   const { organisation, token } = order;
   const { segments } = await store.segments(organisation);
-  const running: string[] = [];
-  for (const { name, segment } of segments.filter((each) => order.segments.includes(each.name))) {
-    if (signal.aborted) break;
-    const key = { organisation, segment, token };
-    const begun = await begin(store, key, order.patienceMs, signal);
-    if (begun === 'running') running.push(name);
-    if (typeof begun === 'string') continue;
-    const renewal = renewToken(store, key);
-    const options = { signal: AbortSignal.any([signal, renewal.lost]), subject: 'The evaluation' };
-    const reading = readReplica(service, order, options, async (read) => {
-      await expireChanges(store, key, begun);
-      return evaluate(read, store, key, begun);
-    });
-    // The evaluation can be ended while it still waits for the replica.
-    const evaluated = await Promise.race([reading, whenAborted(renewal.lost)]).finally(renewal.stop);
-    if (evaluated === null) continue;
+  const found = segments.find(({ name }) => name === order.segment);
+  if (found === undefined) return { isRunning: false };
+  const key = { organisation, segment: found.segment, token };
+  const begun = await begin(store, key, order.patienceMs, signal);
+  if (typeof begun === 'string') return { isRunning: begun === 'running' };
+  const renewal = renewToken(store, key);
+  const options = { signal: AbortSignal.any([signal, renewal.lost]), subject: 'The evaluation' };
+  const reading = readReplica(service, order, options, async (read) => {
+    await expireChanges(store, key, begun);
+    return evaluate(read, store, key, begun);
+  });
+  // The evaluation can be ended while the replica waits for the store.
+  const evaluated = await Promise.race([reading, whenAborted(renewal.lost)]).finally(renewal.stop);
+  if (evaluated !== null) {
     if ('kind' in evaluated) await store.failEvaluation(key, Date.now(), evaluated.message);
     else await store.finishEvaluation(key, evaluated);
   }
-  return { running };
+  return { isRunning: false };
 }
 
 async function begin(
