@@ -112,7 +112,7 @@ export const claims = {
     bound: { below: 400 },
   },
   analyticsMemory: {
-    title: 'Peak resident memory of the analytics process, which has a limit of 1 GiB',
+    title: 'Peak resident memory of the replica processes, which have a limit of 1 GiB together',
     unit: 'MB',
     bound: { below: ANALYTICS_MEMORY_LIMIT_MB + 150 },
   },

@@ -263,7 +263,7 @@ const ofServer = {
     'HEADGATE_ANALYTICS_MEMORY',
     bytes('1024GiB'),
     '1GiB',
-    'The most memory that queries use together, in a process of their own.',
+    'The most memory that queries use together, in processes of their own.',
   ),
   sqlTimeoutMs: setting(
     'HEADGATE_SQL_TIMEOUT',

@@ -133,8 +133,9 @@ forEachStore((store) => {
     await api.upload('tags', [leastRecord('tags')]);
     assert.deepEqual((await query(api, 'SELECT count(*) FROM tags')).rows, [[1]]);
     const [analytics] = await childrenOf(server.headgate.process.pid!);
+    const others = await childrenOf(analytics!);
     process.kill(analytics!, 'SIGKILL');
-    await waitUntil('it has ended', async () => !isRunning(analytics!));
+    await waitUntil('all have ended', async () => ![analytics!, ...others].some(isRunning));
     rmSync(folder, { recursive: true });
     await waitUntil('queries run again', async () => {
       const { status, text } = await api.request('/v1/sql', { body: { sql: 'SELECT count(*) FROM tags' } });
@@ -153,6 +154,32 @@ forEachStore((store) => {
     assert.equal(scoreOf(pid), scoreOf(process.pid));
   });
 
+  test('the analytics process ends soon after the server, also while more organisations query than there are places', async () => {
+    const { database, remove } = await store.newDatabase();
+    const own = `${folder}-full`;
+    const headgate = await startHeadgate(database, { HEADGATE_ANALYTICS_DIR: own });
+    try {
+      const keys = await Promise.all(Array.from({ length: 6 }, () => headgate.newKey()));
+      const apis = keys.map(({ key }) => apiOf(headgate.url, key));
+      for (const api of apis) await query(api, 'SELECT 1');
+      const slow = {
+        sql: 'SELECT count(*) FROM range(1000000) AS a, range(1000000) AS b WHERE a.range > b.range',
+      };
+      const running = apis.flatMap((api) => [1, 2, 3].map(() => api.request('/v1/sql', { body: slow })));
+      const allFail = Promise.all(running.map((reply) => assert.rejects(reply)));
+      await sleep(500);
+      const [analytics] = await childrenOf(headgate.process.pid!);
+      const others = await childrenOf(analytics!);
+      await headgate.kill();
+      await allFail;
+      await waitUntil('all have ended', async () => ![analytics!, ...others].some(isRunning));
+    } finally {
+      await headgate.kill();
+      await remove();
+      rmSync(own, { recursive: true, force: true });
+    }
+  });
+
   test('the analytics process ends with the server', async () => {
     const { database, remove } = await store.newDatabase();
     const own = `${folder}-own`;
@@ -161,9 +188,11 @@ forEachStore((store) => {
       const { key } = await headgate.newKey();
       await query(apiOf(headgate.url, key), 'SELECT 1');
       const [analytics] = await childrenOf(headgate.process.pid!);
-      assert.ok(isRunning(analytics!));
+      const others = await childrenOf(analytics!);
+      // Two plan queries, one has the replica, and one is for the next organisation.
+      assert.ok(others.length >= 3, `${others.length} processes`);
       await headgate.stop();
-      await waitUntil('it has ended', async () => !isRunning(analytics!));
+      await waitUntil('all have ended', async () => ![analytics!, ...others].some(isRunning));
     } finally {
       await headgate.kill();
       await remove();
@@ -532,6 +561,47 @@ describe('analytics on SQLite', () => {
     assert.deepEqual((await running).rows, [[1, ROWS - 10]]);
     assert.equal(isRunning(analytics!), false);
     assert.ok(!on.headgate.output().slice(loggedBefore).includes('built anew'));
+  });
+
+  test('clients that leave at any moment free their slots', async () => {
+    const { key } = await on.headgate.newKey();
+    const api = apiOf(on.headgate.url, key);
+    await query(api, 'SELECT 1');
+    const accepts = ['application/json', 'application/x-ndjson', 'application/vnd.apache.parquet'];
+    const leave = async (n: number): Promise<void> => {
+      const sql = `SELECT range, md5(range::VARCHAR) FROM range(${10 ** (3 + (n % 4))}) WHERE range >= ${n}`;
+      await fetch(`${on.headgate.url}/v1/sql`, {
+        method: 'POST',
+        headers: { ...bearer(key), 'Content-Type': 'application/json', Accept: accepts[n % 3]! },
+        body: JSON.stringify({ sql }),
+        signal: AbortSignal.timeout(1 + ((n * 7) % 60)),
+      })
+        .then((response) => response.arrayBuffer())
+        .catch(() => {});
+    };
+    for (let n = 0; n < times(400, 80); n += 8) {
+      await Promise.all(Array.from({ length: 8 }, (_, more) => leave(n + more)));
+    }
+    const slow = 'SELECT count(*) FROM range(20000000) WHERE sqrt(range) > 3';
+    const replies = await Promise.all(Array.from({ length: 4 }, () => query(api, slow)));
+    assert.equal(replies.length, 4);
+    await waitUntil('no Parquet file is left', async () =>
+      readdirSync(folder())
+        .filter((name) => name.endsWith('.exports'))
+        .every((name) => readdirSync(join(folder(), name)).length === 0),
+    );
+  });
+
+  test('results that are not read to their end do not damage the replicas of organisations that take turns', async () => {
+    const [first, ...others] = await Promise.all(Array.from({ length: 6 }, () => on.newApi()));
+    await first!.upload('tags', [leastRecord('tags')]);
+    const loggedBefore = on.headgate.output().length;
+    for (let round = 0; round < 3; round++) {
+      const { truncated } = await query(first!, 'SELECT tags.* FROM tags, range(100000)');
+      assert.equal(truncated, true);
+      for (const other of others) assert.deepEqual((await query(other, 'SELECT 1')).rows, [[1]]);
+    }
+    assert.doesNotMatch(on.headgate.output().slice(loggedBefore), /built anew|paused|"level":"error"/);
   });
 
   test('the folder may be deleted while the process runs', async () => {

@@ -1,8 +1,9 @@
 // The requests of the analytics measurements, and the analytics process of a server.
 
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
+import { childrenOf } from '../../tests/harness/worker-processes.ts';
 import type { RunningHeadgate } from '../contenders/headgate.ts';
 
 export interface SqlResult {
@@ -53,13 +54,13 @@ export async function averageMs(times: number, work: () => Promise<unknown>): Pr
   return (performance.now() - startedAtMs) / times;
 }
 
-/** Returns the process id of a server's analytics process. */
-export async function analyticsPid({ headgate }: RunningHeadgate): Promise<number> {
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-    if (!new RegExp(`^PPid:\\s+${headgate.process.pid}$`, 'm').test(status)) continue;
+/** Returns the process ids of a server's replica processes. */
+export async function replicaPids({ headgate }: RunningHeadgate): Promise<readonly number[]> {
+  const [analytics] = await childrenOf(headgate.process.pid!);
+  const pids: number[] = [];
+  for (const pid of await childrenOf(analytics!)) {
     const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-    if (command.includes('analytics-process.ts')) return Number(pid);
+    if (command.includes('replica-process.ts')) pids.push(pid);
   }
-  throw new Error('the server has no analytics process');
+  return pids;
 }

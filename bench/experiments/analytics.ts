@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { timesOfLivezDuring } from '../../tests/harness/livez.ts';
 import { residentMemory } from '../../tests/harness/resident-memory.ts';
 import { type BareDuckdb, openCopy } from '../analytics/bare-duckdb.ts';
-import { analyticsPid, averageMs, previewSegment, runSql } from '../analytics/requests.ts';
+import { averageMs, previewSegment, replicaPids, runSql } from '../analytics/requests.ts';
 import {
   condition,
   coveringIndexesSql,
@@ -291,7 +291,7 @@ async function besideQueries(running: RunningHeadgate, { plan, say }: Bench): Pr
   };
   const [series] = await inRounds(plan.rounds, [turn], say);
   const server = await residentMemory(running.headgate.process.pid!);
-  const process = await residentMemory(await analyticsPid(running));
+  const processes = await Promise.all((await replicaPids(running)).map(residentMemory));
   const control = {
     contender: 'the idle asking process itself woken late',
     unit: 'ms',
@@ -299,7 +299,7 @@ async function besideQueries(running: RunningHeadgate, { plan, say }: Bench): Pr
   } as const;
   const memory: Figure[] = [
     figure('memoryBesideQueries', [server!.peakMb]),
-    figure('analyticsMemory', [process!.peakMb]),
+    figure('analyticsMemory', [processes.reduce((sum, process) => sum + process!.peakMb, 0)]),
   ];
   return {
     comparisons: [

@@ -27,7 +27,7 @@ const TRY_AGAIN_MS = 20;
 const START_AGAIN_AFTER_MS = 5000;
 /** How often an order is sent if the process ends again and again, for example because its folder is deleted. */
 const MOST_SENDS = 3;
-/** A process that does not respond at all for this time hangs. It may take seconds to close a large replica. */
+/** A process that does not respond at all for this time hangs. */
 const HANGS_AFTER_MS = 30_000;
 
 export type OrderResult =
@@ -163,6 +163,10 @@ export class AnalyticsLink {
   #withoutPaths(message: string): string {
     const { folder, database } = this.#setup;
     return message.replaceAll(folder, 'HEADGATE_ANALYTICS_DIR').replaceAll(database, 'HEADGATE_DATABASE');
+  }
+
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   /** Lets the process end, unless other servers use it. */

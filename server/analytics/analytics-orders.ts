@@ -20,8 +20,6 @@ export const SETUP_VARIABLE = 'HEADGATE_ANALYTICS_SETUP';
 
 /** The longest path of a socket that every system accepts. */
 const LONGEST_SOCKET_PATH_BYTES = 103;
-/** More than there are replica processes at once, so that numbers can be used again. */
-const MOST_SOCKETS = 1000;
 
 /** Returns the path of the socket. Each database has its own analytics process. */
 export function socketPath({ folder, database }: Pick<AnalyticsSetup, 'folder' | 'database'>): string {
@@ -30,7 +28,7 @@ export function socketPath({ folder, database }: Pick<AnalyticsSetup, 'folder' |
 
 /** Returns the path of the socket of a replica process. It is not longer than that of the analytics process. */
 export function replicaSocketPath(setup: AnalyticsSetup, number: number): string {
-  return socketPath(setup).replace(/sock$/, String(number % MOST_SOCKETS));
+  return socketPath(setup).replace(/sock$/, String(number));
 }
 
 export function isTooLongForSocket(setup: AnalyticsSetup): boolean {
@@ -47,7 +45,7 @@ export interface Order {
   readonly timeoutMs: number;
 }
 
-/** A query that the analytics process runs. Its response is the rendered result, or a refusal. */
+/** A query that a replica process runs. Its response is the rendered result, or a refusal. */
 export interface SqlOrder extends Order {
   readonly sql: string;
   readonly params: readonly (string | number | boolean | null)[];
@@ -69,7 +67,7 @@ export const reportGroupings = [
   'interaction_type',
 ] as const satisfies readonly ReportGrouping[];
 
-/** A recommendation report that the analytics process computes. */
+/** A recommendation report that a replica process computes. */
 export interface ReportOrder extends Order {
   /** The first and the last day, in UTC. */
   readonly from: string;
@@ -79,18 +77,18 @@ export interface ReportOrder extends Order {
   readonly holdout: string | null;
 }
 
-/** A condition whose members the analytics process counts. The condition is valid. */
+/** A condition whose members a replica process counts. The condition is valid. */
 export interface PreviewOrder extends Order {
   readonly condition: unknown;
 }
 
-/** A customer for whom the analytics process explains a segment's condition. */
+/** A customer for whom a replica process explains a segment's condition. */
 export interface ExplanationOrder extends Order {
   readonly segment: string;
   readonly customerId: string;
 }
 
-/** A segment that the analytics process evaluates. */
+/** A segment that a replica process evaluates. */
 export interface EvaluationOrder extends Order {
   readonly segment: string;
   /** Identifies the evaluation, so that an order that is sent again does not wait for itself. */

@@ -1,12 +1,12 @@
-// The analytics process. It passes orders on to processes that keep the replicas, for all servers of this machine that
-// use the same database, and sees to it that these do not take too much memory. It ends when no server needs it, or none
-// has used it for a while.
+// The analytics process. It passes orders on to replica processes, for all servers of this machine that use the same
+// database, and ends one if they use too much memory. It ends when no server needs it, or none has used it for a while.
 
 import { existsSync, mkdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { flushCompileCache } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { keepNewFilesPrivate } from '../private-files.ts';
+import { settledWithin } from '../settled-within.ts';
 import {
   type AnalyticsSetup,
   ORGANISATION_HEADER,
@@ -20,7 +20,7 @@ import { MOST_PLACES, Places } from './places.ts';
 import { takeProcessLock } from './process-lock.ts';
 import { RefusalLog } from './refusal-log.ts';
 import { QueryPlanner } from './sql/query-planner.ts';
-import { ReplicaProcess } from './started-replica-process.ts';
+import { StartedReplicaProcess } from './started-replica-process.ts';
 
 /** How long the process stays after the last server has left. */
 const LEAVE_AFTER_MS = 2000;
@@ -28,6 +28,8 @@ const MOST_TEMPORARY_MB = 10_000;
 /** How long to wait for the lock, because the process before this one may still be ending. */
 const LOCKED_WITHIN_MS = 1000;
 const LOOK_EVERY_MS = 100;
+/** How long replicas may take to be closed when the process stops. */
+const CLOSED_WITHIN_MS = 3000;
 /** What replica processes may use besides DuckDB's own limits: for themselves, their stores and single values. */
 const MEMORY_BESIDES_MB = 1024;
 const MEBIBYTE = 1024 ** 2;
@@ -76,25 +78,31 @@ const options = {
 };
 const planner = new QueryPlanner();
 const refusals = new RefusalLog(report);
-let startedProcesses = 0;
+/** The numbers of the replica processes that have not ended. */
+const numbers = new Set<number>();
+
+const startProcess = (): StartedReplicaProcess => {
+  let number = 1;
+  while (numbers.has(number)) number++;
+  const { database, folder } = setup;
+  const started = new StartedReplicaProcess({
+    setup: { database, folder, socket: replicaSocketPath(setup, number), options },
+    planner,
+    onStuck: (stuck) => places.onStuck(stuck),
+    onUnusable: (orgId, reason) => refusals.add(orgId, reason),
+  });
+  numbers.add(number);
+  void started.ended.then(() => numbers.delete(number));
+  return started;
+};
+
 const places = new Places({
-  startProcess: () =>
-    new ReplicaProcess({
-      setup: {
-        database: setup.database,
-        folder: setup.folder,
-        socket: replicaSocketPath(setup, ++startedProcesses),
-        options,
-      },
-      planner,
-      onStuck: (stuck) => places.onStuck(stuck),
-      onUnusable: (orgId, reason) => refusals.add(orgId, reason),
-    }),
+  startProcess,
   mostBytes: (setup.memoryMb + MEMORY_BESIDES_MB) * MEBIBYTE,
   report,
 });
 
-/** Ends the process and its children at once, which only a new one can make good. Servers start another. */
+/** Ends the process. Replica processes notice that and end, too. A server starts the next one. */
 const giveUp = (reason: string): void => {
   report(`${reason}; the analytics process is started again`);
   process.kill(process.pid, 'SIGKILL');
@@ -146,7 +154,8 @@ const stop = async (): Promise<void> => {
   // From here on, a server that looks for this process finds none and starts another.
   rmSync(socket, { force: true });
   server.close();
-  await places.close();
+  await settledWithin(places.close(), CLOSED_WITHIN_MS);
+  // Replica processes notice that and end, too. A replica that was not closed is good, too.
   process.exit(0);
 };
 
@@ -180,7 +189,19 @@ const refuse = (response: ServerResponse, refusal: OrderRefusal): void => {
   response.writeHead(REFUSED_STATUS).end(JSON.stringify(refusal));
 };
 
-const server = createServer((request, response) => void serve(request, response));
+const failed: OrderRefusal = {
+  kind: 'unavailable',
+  message: 'The query failed unexpectedly; the operator can find the reason in the log.',
+  position: null,
+};
+
+const server = createServer((request, response) => {
+  serve(request, response).catch((error: Error) => {
+    report(error.stack ?? error.message);
+    if (response.headersSent) response.destroy();
+    else refuse(response, failed);
+  });
+});
 server.requestTimeout = 0;
 server.listen(socket, () => {
   process.off('uncaughtException', failToStart);

@@ -1,6 +1,7 @@
 // Opens the DuckDB file of a replica with settings that confine every query to the file: no other files, no network, no
 // extensions, and no way to change the settings.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DuckDBInstance } from '@duckdb/node-api';
 
 export interface ReplicaDatabaseOptions {
@@ -13,6 +14,9 @@ export interface ReplicaDatabaseOptions {
   readonly exportFolder: string;
 }
 
+const UNLOCKED_WITHIN_MS = 5000;
+const TRY_AGAIN_MS = 50;
+
 /** Every query runs in a transaction that can only read, and sees one state of the replica. */
 export const BEGIN_READING = 'BEGIN TRANSACTION READ ONLY';
 
@@ -24,10 +28,7 @@ export async function openReplicaDatabase(
   path: string,
   options: ReplicaDatabaseOptions,
 ): Promise<DuckDBInstance> {
-  const instance = await DuckDBInstance.create(path, {
-    autoinstall_known_extensions: 'false',
-    autoload_known_extensions: 'false',
-  });
+  const instance = await createInstance(path);
   const connection = await instance.connect();
   try {
     for (const [name, value] of settings(options)) await connection.run(`SET GLOBAL ${name} = ${value}`);
@@ -35,6 +36,27 @@ export async function openReplicaDatabase(
     connection.disconnectSync();
   }
   return instance;
+}
+
+/** Returns whether DuckDB's message says that another process has the file open. */
+export function isLocked(message: string): boolean {
+  return /could not set lock on file/i.test(message);
+}
+
+/** Waits for a process that has the file open, because the one that had the replica before may still be ending. */
+async function createInstance(path: string): Promise<DuckDBInstance> {
+  const deadlineMs = performance.now() + UNLOCKED_WITHIN_MS;
+  for (;;) {
+    try {
+      return await DuckDBInstance.create(path, {
+        autoinstall_known_extensions: 'false',
+        autoload_known_extensions: 'false',
+      });
+    } catch (error) {
+      if (!isLocked((error as Error).message) || performance.now() > deadlineMs) throw error;
+      await sleep(TRY_AGAIN_MS);
+    }
+  }
 }
 
 /** Returns the settings in the order in which they must be set. */

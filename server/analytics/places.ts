@@ -5,7 +5,7 @@
 
 import type { OrderRefusal } from './analytics-orders.ts';
 import { CrashPauses } from './crash-pauses.ts';
-import { NotStarted, type ReplicaProcess } from './started-replica-process.ts';
+import { NotStarted, type StartedReplicaProcess } from './started-replica-process.ts';
 
 export const MOST_PLACES = 4;
 const FREED_AFTER_MS = 60_000;
@@ -15,16 +15,22 @@ const LONGEST_WAIT_MS = 45_000;
 const MOST_USERS = 4;
 /** Gives the refusal of a query that cannot be stopped time to be sent. */
 const END_STUCK_AFTER_MS = 500;
-/** A process that has sent nothing for this time hangs. It may take seconds to close a large replica. */
-const HANGS_AFTER_MS = 30_000;
+/**
+ * A process that has sent nothing between this many looks hangs. It may take seconds to close a large replica. Time is
+ * not measured, because the whole machine may have been suspended.
+ */
+const MOST_QUIET_LOOKS = 300;
 /** After a failed start, all orders are refused for this time, so that the log does not grow with every order. */
 const START_AGAIN_AFTER_MS = 5000;
-/** A process does not get back all memory that it has freed. One that has more than this is not used again. */
-const MOST_KEPT_BYTES = 400 * 1024 ** 2;
+/**
+ * A process does not get back all memory that it has freed. One that has more than this part of its share is not used
+ * again.
+ */
+const MOST_KEPT = 0.75;
 
 interface Place {
   readonly orgId: string;
-  readonly process: ReplicaProcess;
+  readonly process: StartedReplicaProcess;
   users: number;
   usedAtMs: number;
   isClosing: boolean;
@@ -33,7 +39,7 @@ interface Place {
 }
 
 export interface PlacesOptions {
-  startProcess(): ReplicaProcess;
+  startProcess(): StartedReplicaProcess;
   /** The most memory that all processes together may use. */
   readonly mostBytes: number;
   report(message: string): void;
@@ -50,8 +56,9 @@ export class Places {
   readonly #pauses = new CrashPauses();
   readonly #places = new Set<Place>();
   /** A process for the next place, so that a query need not wait for its start. */
-  #spare: ReplicaProcess | null = null;
+  #spare: StartedReplicaProcess | null = null;
   readonly #waiting = new Set<() => void>();
+  #isClosed = false;
   #failedStart: { readonly reason: string; readonly untilMs: number } | null = null;
 
   constructor(options: PlacesOptions) {
@@ -66,7 +73,7 @@ export class Places {
   async with(
     orgId: string,
     left: AbortSignal,
-    use: (process: ReplicaProcess) => Promise<boolean>,
+    use: (process: StartedReplicaProcess) => Promise<boolean>,
   ): Promise<OrderRefusal | null> {
     const place = await this.#enter(orgId, left);
     if ('kind' in place) return place;
@@ -85,9 +92,8 @@ export class Places {
   }
 
   /** A query of the process cannot be stopped, so the process is ended soon. */
-  onStuck(process: ReplicaProcess): void {
-    const place = [...this.#places].find((one) => one.process === process);
-    if (place !== undefined) this.#end(place, 'a query could not be stopped', END_STUCK_AFTER_MS);
+  onStuck(process: StartedReplicaProcess): void {
+    this.#end(process, 'a query could not be stopped', END_STUCK_AFTER_MS);
   }
 
   /**
@@ -97,19 +103,20 @@ export class Places {
    */
   look(): void {
     this.#closeUnused(FREED_AFTER_MS);
-    for (const place of this.#places) {
-      if (place.process.silentMs > HANGS_AFTER_MS)
-        this.#end(place, `its queries' process has not responded for ${HANGS_AFTER_MS / 1000} s`);
+    const processes = [...this.#places].map(({ process }) => process);
+    if (this.#spare !== null) processes.push(this.#spare);
+    for (const process of processes) {
+      if (process.countQuietLook() > MOST_QUIET_LOOKS)
+        this.#end(process, "its queries' process does not respond");
     }
-    if (this.#spare !== null && this.#spare.silentMs > HANGS_AFTER_MS) this.#spare.kill();
-    const usedBytes = [...this.#places].reduce((sum, { process }) => sum + process.usedBytes, 0);
+    const usedBytes = processes.reduce((sum, process) => sum + process.usedBytes, 0);
     if (usedBytes <= this.#options.mostBytes) return;
-    const [largest] = [...this.#places].sort((a, b) => b.process.usedBytes - a.process.usedBytes);
+    const [largest] = processes.sort((a, b) => b.usedBytes - a.usedBytes);
     this.#end(largest!, 'its queries needed too much memory');
   }
 
   async close(): Promise<void> {
-    this.#spare?.kill();
+    this.#isClosed = true;
     await Promise.all([...this.#places].map(({ process }) => process.close()));
   }
 
@@ -117,6 +124,7 @@ export class Places {
   async #enter(orgId: string, left: AbortSignal): Promise<Place | OrderRefusal> {
     const deadlineMs = performance.now() + LONGEST_WAIT_MS;
     for (;;) {
+      if (this.#isClosed) return busy;
       const paused = this.#pauses.refusalOf(orgId);
       if (paused !== null) return paused;
       const found = [...this.#places].find((place) => place.orgId === orgId);
@@ -150,12 +158,14 @@ export class Places {
 
   /** Starts the spare process, if there is room for another place. */
   #keepSpare(): void {
-    if (this.#spare === null && this.#places.size < MOST_PLACES) this.#spare = this.#start();
+    if (this.#isClosed || this.#spare !== null || this.#places.size === MOST_PLACES) return;
+    this.#spare = this.#start();
   }
 
-  #start(): ReplicaProcess {
+  #start(): StartedReplicaProcess {
     const started = this.#options.startProcess();
     started.ready.catch(({ message }: Error) => {
+      this.#options.report(`a process for queries could not be started: ${message}`);
       this.#failedStart = { reason: message, untilMs: performance.now() + START_AGAIN_AFTER_MS };
     });
     void started.ended.then((reason) => this.#onEnd(started, reason));
@@ -163,21 +173,29 @@ export class Places {
   }
 
   /** Whoever has the place of a process that has ended unexpectedly is the reason: nobody else uses the process. */
-  #onEnd(ended: ReplicaProcess, reason: string): void {
+  #onEnd(ended: StartedReplicaProcess, reason: string): void {
     if (this.#spare === ended) this.#spare = null;
-    const place = [...this.#places].find(({ process }) => process === ended);
+    const place = this.#placeOf(ended);
     if (place === undefined) return;
     if (ended.hasStarted && !place.isClosing)
       this.#pause(place, `its queries' process ended unexpectedly (${reason})`);
     this.#places.delete(place);
+    if (ended.hasStarted) this.#keepSpare();
     this.#retry();
   }
 
-  /** Ends the process of a place because of its organisation's queries. */
-  #end(place: Place, reason: string, afterMs = 0): void {
-    if (!place.isClosing) this.#pause(place, reason);
-    place.isClosing = true;
-    setTimeout(() => place.process.kill(), afterMs);
+  #placeOf(process: StartedReplicaProcess): Place | undefined {
+    return [...this.#places].find((place) => place.process === process);
+  }
+
+  /** Ends a process. If it has a place, that is because of the organisation's queries. */
+  #end(process: StartedReplicaProcess, reason: string, afterMs = 0): void {
+    const place = this.#placeOf(process);
+    if (place !== undefined) {
+      if (!place.isClosing) this.#pause(place, reason);
+      place.isClosing = true;
+    }
+    setTimeout(() => process.kill(), afterMs);
   }
 
   #pause({ orgId }: Place, reason: string): void {
@@ -210,10 +228,12 @@ export class Places {
     place.isClosing = true;
     const { process } = place;
     await process.close();
-    const isReusable = !process.hasEnded && process.usedBytes <= MOST_KEPT_BYTES;
+    const mostBytes = (this.#options.mostBytes / MOST_PLACES) * MOST_KEPT;
+    const isReusable = process.isReusable && process.usedBytes <= mostBytes;
     this.#places.delete(place);
     if (this.#spare === null && isReusable) this.#spare = process;
-    else process.kill();
+    else void process.endOnceSent();
+    this.#keepSpare();
     this.#retry();
   }
 

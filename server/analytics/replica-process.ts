@@ -1,8 +1,8 @@
 // A replica process. It opens the replica of one organisation at a time and runs queries on it, so a query that ends the
 // process harms no other organisation.
 
-import './load-failure.ts';
-import { rmSync } from 'node:fs';
+import './start-failure.ts';
+import { existsSync, readdirSync, readlinkSync, realpathSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
@@ -20,10 +20,10 @@ import {
   type ReportOrder,
   type SqlOrder,
 } from './analytics-orders.ts';
-import { endWithReason, failToLoad } from './load-failure.ts';
 import { withPromptReads } from './prompt-reads.ts';
 import { Replica } from './replica.ts';
 import {
+  exportPath,
   type FromReplicaProcess,
   ORDER_HEADER,
   REPLICA_SETUP_VARIABLE,
@@ -36,22 +36,29 @@ import { answerExplanation, answerPreview } from './segments/answer-segments.ts'
 import { evaluateSegment } from './segments/evaluate-segment.ts';
 import { answerSql } from './sql/answer-sql.ts';
 import { QueryChecks } from './sql/query-checks.ts';
+import { endWithReason, failToLoad } from './start-failure.ts';
 
-const TELL_MEMORY_EVERY_MS = 100;
+const SEND_MEMORY_EVERY_MS = 100;
+/** On Linux, this folder has a link to every file that the process has open. */
+const OPEN_FILES = '/proc/self/fd';
 
 keepNewFilesPrivate();
 const setup = JSON.parse(process.env[REPLICA_SETUP_VARIABLE]!) as ReplicaProcessSetup;
 delete process.env[REPLICA_SETUP_VARIABLE];
-const { database, folder, socket, options } = setup;
+const { database, socket, options } = setup;
+const folder = realpathSync(setup.folder);
 const report = (message: string): void => void process.stderr.write(`${message}\n`);
-const tell = (message: FromReplicaProcess): void => {
+const send = (message: FromReplicaProcess): void => {
   // If the analytics process has ended, this process is about to end, too.
   if (process.connected) process.send!(message, () => {});
 };
 
 let opened: { readonly orgId: string; readonly replica: Replica } | null = null;
 let placeWanted = new AbortController();
-let firstOrder = 1;
+/** The last order for a replica that was closed. */
+let lastClosedOrder = 0;
+/** Each settles when its order no longer uses the replica. */
+const uses = new Set<Promise<void>>();
 
 process.on('disconnect', () => {
   // The replica is not the reason.
@@ -74,7 +81,7 @@ const checks = new QueryChecks(
   (sql, parameters) =>
     new Promise((resolve) => {
       planned.set(++lastQuery, resolve);
-      tell({ kind: 'plan', query: lastQuery, sql, parameters });
+      send({ kind: 'plan', query: lastQuery, sql, parameters });
     }),
 );
 
@@ -84,7 +91,7 @@ process.on('message', (message: ToReplicaProcess) => {
       placeWanted.abort();
       break;
     case 'close':
-      void close(message.beforeOrder);
+      void close(message.lastOrder);
       break;
     case 'planned':
       planned.get(message.query)?.(message.refusal);
@@ -92,24 +99,51 @@ process.on('message', (message: ToReplicaProcess) => {
   }
 });
 
-async function close(beforeOrder: number): Promise<void> {
-  firstOrder = beforeOrder;
-  const closing = opened;
-  await closing?.replica.close();
+async function close(lastOrder: number): Promise<void> {
+  lastClosedOrder = lastOrder;
+  // Clients may have left while their orders were on the way to this process.
+  await Promise.all(uses);
+  const orgId = opened?.orgId;
+  await opened?.replica.close();
   opened = null;
   placeWanted = new AbortController();
-  tell({ kind: 'closed' });
+  send({ kind: 'closed', isFileOpen: orgId !== undefined && isFileOpen(replicaPath(orgId)) });
+}
+
+const replicaPath = (orgId: string): string => join(folder, `${orgId}.duckdb`);
+
+/**
+ * Returns whether this process may still have a file open. DuckDB closes it only when all its results are freed, and a
+ * result that was not read to its end waits for the garbage collector.
+ */
+function isFileOpen(path: string): boolean {
+  if (!existsSync(OPEN_FILES)) return true;
+  return readdirSync(OPEN_FILES).some((file) => targetOf(join(OPEN_FILES, file)) === path);
+}
+
+/** Returns null for a file that has been closed meanwhile. */
+function targetOf(link: string): string | null {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return null;
+  }
 }
 
 /** Returns the replica of the order's organisation. The process has only that one until it is told to close it. */
 function replicaOf({ organisation, orgId }: Order): Replica {
   if (opened === null) {
-    const path = join(folder, `${orgId}.duckdb`);
     // DuckDB's temporary files have the same names in every database, so each needs its own folder.
     const temporaryFolder = join(options.temporaryFolder, orgId);
     const reportOf = (message: string): void =>
       report(`organisation ${orgId}: ${message.replaceAll('\n', ' ')}`);
-    const replica = new Replica(path, { ...options, temporaryFolder }, promptStore, organisation, reportOf);
+    const replica = new Replica(
+      replicaPath(orgId),
+      { ...options, temporaryFolder },
+      promptStore,
+      organisation,
+      reportOf,
+    );
     opened = { orgId, replica };
   }
   if (opened.orgId !== orgId) throw new Error('this process has the replica of another organisation');
@@ -117,15 +151,15 @@ function replicaOf({ organisation, orgId }: Order): Replica {
 }
 
 /** What an order needs. */
-const serviceFor = (order: Order, onUse: (use: Promise<unknown>) => void) => ({
+const serviceFor = (order: Order, number: number, onUse: (use: Promise<unknown>) => void) => ({
   checks,
   replica: replicaOf(order),
   placeWanted: placeWanted.signal,
-  exportFolder: options.exportFolder,
+  exportedTo: exportPath(options.exportFolder, number),
   folder,
   onUse,
-  onStuck: () => tell({ kind: 'stuck' }),
-  onUnusable: (reason: string) => tell({ kind: 'unusable', orgId: order.orgId, reason }),
+  onStuck: () => send({ kind: 'stuck' }),
+  onUnusable: (reason: string) => send({ kind: 'unusable', orgId: order.orgId, reason }),
 });
 
 type Service = ReturnType<typeof serviceFor>;
@@ -144,19 +178,22 @@ const jsonOrders: Readonly<
 
 const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
   const number = Number(request.headers[ORDER_HEADER]);
-  let using: Promise<unknown> = Promise.resolve();
+  const ended = (): void => send({ kind: 'order_ended', order: number });
+  let using = Promise.resolve();
   const onUse = (use: Promise<unknown>): void => {
-    using = use.finally(() => tell({ kind: 'order_ended', order: number }));
+    using = use.then(ended, ended);
+    uses.add(using);
+    void using.then(() => uses.delete(using));
   };
-  tell({ kind: 'order_begun', order: number });
+  send({ kind: 'order_begun', order: number });
   try {
     const left = new AbortController();
     response.on('close', () => left.abort());
     const order = (await json(request)) as Order;
     // Its client left before it arrived.
-    if (number < firstOrder) return void response.destroy();
+    if (number <= lastClosedOrder) return void response.destroy();
     const answer = jsonOrders[request.url!];
-    const service = serviceFor(order, onUse);
+    const service = serviceFor(order, number, onUse);
     if (answer === undefined) {
       const refusal = await answerSql(service, order as SqlOrder, response);
       if (refusal !== null) refuse(response, refusal);
@@ -166,8 +203,8 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
     if ('kind' in answered) refuse(response, answered as OrderRefusal);
     else response.end(JSON.stringify(answered));
   } finally {
-    // An evaluation that was ended may leave a query that is still being stopped.
-    void using.finally(() => tell({ kind: 'order_ended', order: number }));
+    // The order may not have used the replica. An evaluation may leave a query that is still being stopped.
+    void using.then(ended);
   }
 };
 
@@ -195,10 +232,10 @@ server.requestTimeout = 0;
 rmSync(socket, { force: true });
 server.once('error', (error) => endWithReason('the process that runs queries cannot be reached', error));
 server.listen(socket, () => {
-  tell({ kind: 'ready' });
-  const tellMemory = (): void => tell({ kind: 'memory', usedBytes: process.memoryUsage.rss() });
-  tellMemory();
-  setInterval(tellMemory, TELL_MEMORY_EVERY_MS);
+  send({ kind: 'ready' });
+  const sendMemory = (): void => send({ kind: 'memory', usedBytes: process.memoryUsage.rss() });
+  sendMemory();
+  setInterval(sendMemory, SEND_MEMORY_EVERY_MS);
   // Otherwise Node stores compiled modules only if the process exits normally.
   flushCompileCache();
 });

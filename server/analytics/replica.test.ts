@@ -136,8 +136,8 @@ for (const databases of testDatabases) {
       return asOf;
     };
 
-    /** Brings the replica up to date in another process, and kills that one after this time. */
-    const killWhileCatchingUp = async (afterMs: number): Promise<void> => {
+    /** Closes the replica, and brings it up to date in another process, which then keeps it open. */
+    const openElsewhere = async () => {
       await replica.close();
       const order: ReplicaOrder = {
         database,
@@ -151,6 +151,12 @@ for (const databases of testDatabases) {
       const ended = once(child, 'exit');
       await Promise.race([once(child.stdout!, 'data'), ended]);
       assert.equal(child.exitCode, null);
+      return { child, ended };
+    };
+
+    /** Brings the replica up to date in another process, and kills that one after this time. */
+    const killWhileCatchingUp = async (afterMs: number): Promise<void> => {
+      const { child, ended } = await openElsewhere();
       await sleep(afterMs);
       child.kill('SIGKILL');
       await ended;
@@ -463,6 +469,22 @@ for (const databases of testDatabases) {
       await assertSame();
       assert.equal(reports.length, 1);
       for (let n = 0; n < 2; n++) assert.ok(Date.parse((await caughtUp(PATIENCE_MS)).at) >= beganAtMs);
+      await replica.close();
+    });
+
+    test('waits for a process that has its file open and is about to end, and is not considered damaged', async () => {
+      await begin();
+      await upload('tags', [recordRow('tags')]);
+      await caughtUp(PATIENCE_MS);
+      const { child, ended } = await openElsewhere();
+      await once(child.stdout!, 'data');
+      replica = openReplica();
+      setTimeout(() => child.kill('SIGKILL'), 1000);
+      const beganAtMs = performance.now();
+      await assertSame();
+      assert.ok(performance.now() - beganAtMs >= 900);
+      assert.deepEqual(reports, []);
+      await ended;
       await replica.close();
     });
 

@@ -10,7 +10,7 @@ import type { OrganisationNumber } from '../store/rows.ts';
 import type { SegmentSet, SegmentStore } from '../store/segments.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { BuildProgress } from './build-progress.ts';
-import { openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
+import { isLocked, openReplicaDatabase, type ReplicaDatabaseOptions } from './duckdb.ts';
 import { changeParts, type Part, type Source, snapshotParts, uploadParts } from './replica-parts.ts';
 import {
   copyMembers,
@@ -307,7 +307,8 @@ export class Replica {
     try {
       await this.#openFile();
     } catch (error) {
-      if (error instanceof StoreUnavailable || isFullDisk((error as Error).message)) throw error;
+      const { message } = error as Error;
+      if (error instanceof StoreUnavailable || isFullDisk(message) || isLocked(message)) throw error;
       this.#report(`the replica is built anew: ${readQueryError(error, '').message}`);
       // The replica is still being opened, and nobody else may begin that.
       this.#closeInstance();
@@ -340,7 +341,7 @@ export class Replica {
     await this.#openInstance(threads);
   }
 
-  /** Writes all changes to the file. `closeSync` would do it on the thread that serves all queries. */
+  /** Writes all changes to the file. `closeSync` would do it on the thread that serves all the organisation's queries. */
   async #checkpoint(): Promise<void> {
     await this.#writer?.run('CHECKPOINT').catch((error: Error) => {
       // The changes are also in the write-ahead log, which DuckDB reads when it opens the file again.

@@ -4,19 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Organisation } from '../store/organisations.ts';
 import { evaluateRegularly } from './segment-schedule.ts';
 
-/** Where a refused evaluation finds no segment whose failure it could store. */
-const withoutSegments = {
-  segments: async () => ({ revision: 0, segments: [] }),
-  beginEvaluation: async () => null,
-  failEvaluation: async () => {},
-};
-
 test('due segments are evaluated, even if those of another organisation cannot be', async () => {
   const orders: unknown[] = [];
   const errors: unknown[] = [];
   const { promise: allSent, resolve } = Promise.withResolvers<void>();
   const store = {
-    ...withoutSegments,
     dueSegments: async () => [
       { organisation: 1, name: 'a' },
       { organisation: 2, name: 'b' },
@@ -51,7 +43,6 @@ test('organisations take turns, also one whose segment becomes due later', async
   const evaluated: string[] = [];
   const { promise: allEvaluated, resolve } = Promise.withResolvers<void>();
   const store = {
-    ...withoutSegments,
     dueSegments: async () => [...due],
     organisations: async () =>
       [1, 2].map((organisation) => ({ organisation, orgId: `o${organisation}` }) as Organisation),
@@ -79,7 +70,6 @@ test('a segment that stays due is not tried again at once, and does not delay th
   const paused = Promise.withResolvers<void>();
   let looks = 0;
   const store = {
-    ...withoutSegments,
     async dueSegments() {
       looks++;
       if (looks === 4) paused.resolve();

@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { OrganisationStore } from '../store/organisations.ts';
 import type { DueSegment, SegmentStore } from '../store/segments.ts';
 import type { AnalyticsLink } from './analytics-link.ts';
-import { requestEvaluation } from './segments/request-evaluation.ts';
 
 /** How soon a failed evaluation is tried again, and a segment evaluated if the request that saved it has not done so. */
 const LONGEST_PAUSE_MS = 60_000;
@@ -18,8 +17,7 @@ export interface SegmentSchedule {
   readonly sqlTimeoutMs: number;
 }
 
-type ScheduledStore = Pick<OrganisationStore, 'organisations'> &
-  Pick<SegmentStore, 'dueSegments' | 'segments' | 'beginEvaluation' | 'failEvaluation'>;
+type ScheduledStore = Pick<OrganisationStore, 'organisations'> & Pick<SegmentStore, 'dueSegments'>;
 type Evaluator = Pick<AnalyticsLink, 'evaluate'>;
 
 /**
@@ -53,7 +51,7 @@ export function evaluateRegularly(
     const { organisation, name } = due[0]!;
     const order = { organisation, orgId, segment: name, token: randomUUID(), patienceMs: 0 };
     const timed = { ...order, timeoutMs: sqlTimeoutMs };
-    const outcome = await requestEvaluation(store, analytics, timed, signal);
+    const outcome = await analytics.evaluate(timed, signal);
     const isRefused = 'kind' in outcome;
     if (isRefused && !signal.aborted) onError(new Error(outcome.message));
     // A refusal concerns all segments of the organisation.

@@ -4,7 +4,11 @@ import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { settledWithin } from '../settled-within.ts';
 import { type AnalyticsSetup, SETUP_VARIABLE } from './analytics-orders.ts';
+
+/** How long to wait for the last line of a process that has ended. */
+const LAST_LINE_WITHIN_MS = 200;
 
 export interface EndedProcess {
   /** Null if a signal ended the process, or if it could not be started. */
@@ -35,7 +39,10 @@ export function startAnalytics(
   (child.stderr as unknown as { unref(): void }).unref();
   const { promise: ended, resolve } = Promise.withResolvers<EndedProcess>();
   child.once('error', ({ message }) => resolve({ code: null, lastLine: message }));
-  child.once('close', (code, signal) => {
+  const closed = new Promise((resolve) => child.once('close', resolve));
+  child.once('exit', async (code, signal) => {
+    // Replica processes have the same pipe, and may end later.
+    await settledWithin(closed, LAST_LINE_WITHIN_MS);
     if (code !== 0) log(`the analytics process ended unexpectedly (${signal ?? `exit code ${code}`})`);
     resolve({ code, lastLine });
   });

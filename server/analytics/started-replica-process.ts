@@ -2,12 +2,15 @@
 // hangs.
 
 import { type ChildProcess, fork } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { createReadStream, rmSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { settledWithin } from '../settled-within.ts';
 import { AS_OF_HEADER } from './analytics-orders.ts';
 import {
+  EXPORTED_STATUS,
+  exportPath,
   type FromReplicaProcess,
   ORDER_HEADER,
   REPLICA_SETUP_VARIABLE,
@@ -20,12 +23,16 @@ import type { QueryPlanner } from './sql/query-planner.ts';
 const START_TIMEOUT_MS = 10_000;
 /** Each of an organisation's queries and the replication wait for one of libuv's threads. */
 const POOL_THREADS = 12;
+/** How long a process stays for the ends of responses whose clients read slowly. */
+const SENT_WITHIN_MS = 60_000;
 
-export interface ReplicaProcessOptions {
+let lastOrder = 0;
+
+export interface StartedReplicaProcessOptions {
   readonly setup: ReplicaProcessSetup;
   readonly planner: QueryPlanner;
   /** DuckDB does not stop a query. */
-  onStuck(process: ReplicaProcess): void;
+  onStuck(process: StartedReplicaProcess): void;
   /** An order was refused, because the replica cannot be used. */
   onUnusable(orgId: string, reason: string): void;
 }
@@ -39,7 +46,7 @@ interface PassedOrder {
   end(): void;
 }
 
-export class ReplicaProcess {
+export class StartedReplicaProcess {
   /** Resolves when the process takes orders. Rejects with a NotStarted. */
   readonly ready: Promise<void>;
   /** Resolves to why the process has ended, such as `SIGKILL`. */
@@ -47,16 +54,17 @@ export class ReplicaProcess {
   #hasStarted = false;
   #hasEnded = false;
   #usedBytes = 0;
-  #heardAtMs = performance.now();
-  readonly #options: ReplicaProcessOptions;
+  #quietLooks = 0;
+  readonly #options: StartedReplicaProcessOptions;
   readonly #child: ChildProcess;
   readonly #orders = new Map<number, PassedOrder>();
-  #nextOrder = 1;
+  readonly #responses = new Set<Promise<void>>();
   #notStarted = 'the process that runs queries ended when it was started';
   readonly #started = Promise.withResolvers<void>();
-  #closed = Promise.withResolvers<void>();
+  #closing: PromiseWithResolvers<void> | null = null;
+  #isReusable = true;
 
-  constructor(options: ReplicaProcessOptions) {
+  constructor(options: StartedReplicaProcessOptions) {
     this.#options = options;
     const program = fileURLToPath(new URL('./replica-process.ts', import.meta.url));
     const env = {
@@ -90,6 +98,11 @@ export class ReplicaProcess {
     return this.#hasStarted;
   }
 
+  /** Whether the process can open the replica of another organisation after it has closed the last one. */
+  get isReusable(): boolean {
+    return this.#isReusable && !this.#hasEnded;
+  }
+
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
@@ -99,38 +112,49 @@ export class ReplicaProcess {
     return this.#hasEnded ? 0 : this.#usedBytes;
   }
 
-  /** For how long nothing has been heard from the process. */
-  get silentMs(): number {
-    return performance.now() - this.#heardAtMs;
+  /** Returns how often this was called since the process last sent something. */
+  countQuietLook(): number {
+    return this.#quietLooks++;
   }
 
   /**
-   * Passes an order on, and its response back. Resolves when the replica is no longer used for the order, although the
-   * response may still be sent: to false if the process ended before it responded.
+   * Passes an order on, and its response back. Resolves when the replica is no longer used for the order, although the end
+   * of the response may still be sent: to false if the process ended before it responded.
    */
   async pass(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
-    const number = this.#nextOrder++;
+    const number = ++lastOrder;
+    const { socket, options } = this.#options.setup;
+    const exported = exportPath(options.exportFolder, number);
+    const removeExport = (): void => rmSync(exported, { force: true });
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const order: PassedOrder = { hasBegun: false, end: resolve };
     this.#orders.set(number, order);
     const responded = Promise.withResolvers<boolean>();
     const passed = httpRequest({
-      socketPath: this.#options.setup.socket,
+      socketPath: socket,
       path: request.url,
       method: 'POST',
       headers: { [ORDER_HEADER]: number },
       agent: false,
     });
+    const closed = Promise.withResolvers<void>();
+    this.#responses.add(closed.promise);
     passed.on('response', (answer) => {
       responded.resolve(true);
+      // The client has left.
+      if (response.destroyed) return removeExport();
       const asOf = answer.headers[AS_OF_HEADER.toLowerCase()];
-      response.writeHead(answer.statusCode!, asOf === undefined ? {} : { [AS_OF_HEADER]: asOf });
+      const isExported = answer.statusCode === EXPORTED_STATUS;
+      const status = isExported ? 200 : answer.statusCode!;
+      response.writeHead(status, asOf === undefined ? {} : { [AS_OF_HEADER]: asOf });
       // If one of the two ends early, so does the other.
-      pipeline(answer, response, () => {});
+      pipeline(isExported ? createReadStream(exported) : answer, response, removeExport);
     });
     passed.on('close', () => {
       if (!order.hasBegun) order.end();
       responded.resolve(false);
+      closed.resolve();
+      this.#responses.delete(closed.promise);
     });
     // The request is closed after an error.
     passed.on('error', () => {});
@@ -138,20 +162,31 @@ export class ReplicaProcess {
     pipeline(request, passed, () => {});
     await ended;
     this.#orders.delete(number);
-    return responded.promise;
+    const hasResponse = await responded.promise;
+    if (!hasResponse) removeExport();
+    return hasResponse;
   }
 
   /** Says that another organisation waits for the place. */
   wantPlace(): void {
-    this.#tell({ kind: 'place_wanted' });
+    this.#send({ kind: 'place_wanted' });
   }
 
   /** Closes the replica. Resolves when it is closed, or the process has ended. */
   async close(): Promise<void> {
     await this.ready.catch(() => {});
-    this.#closed = Promise.withResolvers<void>();
-    this.#tell({ kind: 'close', beforeOrder: this.#nextOrder });
-    await Promise.race([this.#closed.promise, this.ended]);
+    if (this.#closing === null) {
+      this.#closing = Promise.withResolvers<void>();
+      this.#send({ kind: 'close', lastOrder });
+    }
+    await Promise.race([this.#closing.promise, this.ended]);
+    this.#closing = null;
+  }
+
+  /** Ends the process when the ends of all responses are sent. */
+  async endOnceSent(): Promise<void> {
+    await settledWithin(Promise.all(this.#responses), SENT_WITHIN_MS);
+    this.kill();
   }
 
   kill(): void {
@@ -159,7 +194,7 @@ export class ReplicaProcess {
   }
 
   #read(message: FromReplicaProcess): void {
-    this.#heardAtMs = performance.now();
+    this.#quietLooks = 0;
     switch (message.kind) {
       case 'ready':
         this.#hasStarted = true;
@@ -180,7 +215,8 @@ export class ReplicaProcess {
         this.#orders.get(message.order)?.end();
         break;
       case 'closed':
-        this.#closed.resolve();
+        this.#isReusable = !message.isFileOpen;
+        this.#closing?.resolve();
         break;
       case 'plan':
         void this.#plan(message);
@@ -195,11 +231,11 @@ export class ReplicaProcess {
 
   async #plan({ query, sql, parameters }: Extract<FromReplicaProcess, { kind: 'plan' }>): Promise<void> {
     const refusal = await this.#options.planner.plan(sql, parameters);
-    this.#tell({ kind: 'planned', query, refusal });
+    this.#send({ kind: 'planned', query, refusal });
   }
 
   /** A process that has ended gets nothing, which its end explains. */
-  #tell(message: ToReplicaProcess): void {
+  #send(message: ToReplicaProcess): void {
     if (this.#child.connected) this.#child.send(message, () => {});
   }
 }

@@ -16,4 +16,5 @@ const store = await openStore(database);
 const replica = new Replica(path, options, store, organisation, () => {});
 process.stdout.write('begins\n');
 await replica.catchUp(await replica.wanted(), 60_000);
+process.stdout.write('has caught up\n');
 setInterval(() => {}, 1000);

@@ -17,7 +17,7 @@ import { usersOf } from '../analytics/segments/segment-graph.ts';
 import { Failure } from '../failure.ts';
 import { nearName } from '../near-name.ts';
 import type { Segment, SegmentSet } from '../store/segments.ts';
-import { analyticsHandler, passOn } from './analytics-requests.ts';
+import { analyticsHandler, passOn, refusalOf } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { badBody, readJsonBody } from './body/read-json-body.ts';
 import { tooManyLookUps, tooManyQueries } from './fixed-refusals.ts';
@@ -164,7 +164,8 @@ async function evaluateAndSend(
   };
   // If the client leaves, the evaluation goes on, because its result is stored.
   const outcome = await requestEvaluation(service.store, analytics, order);
-  if ('isRunning' in outcome && outcome.isRunning) return refuse(reply, beingEvaluated);
+  if ('kind' in outcome) return refuse(reply, refusalOf(outcome));
+  if (outcome.isRunning) return refuse(reply, beingEvaluated);
   return sendSegment(service, request, reply, name);
 }
 

@@ -1,14 +1,13 @@
 // Answers a query: checks it, brings the replica up to date, runs the query, and writes its result as it arrives.
 
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream, rmSync, statfsSync, statSync } from 'node:fs';
+import { statfsSync, statSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { dirname, join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
+import { dirname } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { AS_OF_HEADER, type OrderRefusal, type SqlOrder } from '../analytics-orders.ts';
 import type { AsOf, ReadTransaction, Replica } from '../replica.ts';
+import { EXPORTED_STATUS } from '../replica-process-messages.ts';
 import { CATCH_UP_MS, DamagedReplica, isDamage, type ReplicaService, withReplica } from '../replica-use.ts';
 import { renderCsv, renderJson, renderNdjson } from './formats.ts';
 import type { QueryChecks } from './query-checks.ts';
@@ -25,7 +24,8 @@ const WRITTEN_CHARACTERS = 64 * 1024;
 
 export interface SqlService extends ReplicaService {
   readonly checks: QueryChecks;
-  readonly exportFolder: string;
+  /** The path of the order's Parquet file. The analytics process removes it. */
+  readonly exportedTo: string;
 }
 
 /** Writes the result to the response and resolves to null, or resolves to the reason why there is none. */
@@ -36,24 +36,11 @@ export async function answerSql(
 ): Promise<OrderRefusal | null> {
   const left = new AbortController();
   response.on('close', () => left.abort());
-  const exported = order.format === 'parquet' ? join(service.exportFolder, `${randomUUID()}.parquet`) : null;
-  try {
-    const refusal = await runOnReplica(service, order, exported, response, left.signal);
-    // A Parquet file is sent without the replica, whose place other organisations may wait for.
-    if (refusal === null && exported !== null) await sendFile(exported, response, left.signal);
-    return refusal;
-  } finally {
-    if (exported !== null) rmSync(exported, { force: true });
-  }
-}
-
-async function sendFile(path: string, response: ServerResponse, left: AbortSignal): Promise<void> {
-  try {
-    await pipeline(createReadStream(path), response);
-  } catch (error) {
-    // A client may leave at any time.
-    if (!left.aborted) throw error;
-  }
+  const exported = order.format === 'parquet' ? service.exportedTo : null;
+  const refusal = await runOnReplica(service, order, exported, response, left.signal);
+  // The analytics process sends the file, so that a slow client needs neither the replica nor this process.
+  if (refusal === null && exported !== null) response.writeHead(EXPORTED_STATUS).end();
+  return refusal;
 }
 
 function runOnReplica(
