@@ -122,6 +122,8 @@ export class StartedReplicaProcess {
    * of the response may still be sent: to false if the process ended before it responded.
    */
   async pass(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+    // The client has left while it waited.
+    if (response.destroyed) return true;
     const number = ++lastOrder;
     const { socket, options } = this.#options.setup;
     const exported = exportPath(options.exportFolder, number);
@@ -149,6 +151,8 @@ export class StartedReplicaProcess {
       response.writeHead(status, asOf === undefined ? {} : { [AS_OF_HEADER]: asOf });
       // If one of the two ends early, so does the other.
       pipeline(isExported ? createReadStream(exported) : answer, response, removeExport);
+      // The request ends only when its response has been read, even if it is empty.
+      if (isExported) answer.resume();
     });
     passed.on('close', () => {
       if (!order.hasBegun) order.end();
