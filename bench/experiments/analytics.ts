@@ -48,6 +48,8 @@ const WARM_UP_QUERIES = 200;
 /** SQLite gets as much memory for its pages as DuckDB has for a replica. */
 const SQLITE_CACHE_KIB = 256 * 1024;
 const UPLOADS_MS = 8000;
+/** As many as have a replica open at once. */
+const FIRST_ORGANISATIONS = 4;
 
 export const analytics: Experiment = async (bench) => {
   const { plan, sqlite, say } = bench;
@@ -76,6 +78,7 @@ export const analytics: Experiment = async (bench) => {
     await besideQueries(running, bench),
     await segment(running, other.key, bare, students, bench),
     await uploadsBesideReplica(bench),
+    await firstQueries(bench),
   ];
   return {
     comparisons: found.flatMap(({ comparisons }) => comparisons),
@@ -351,5 +354,47 @@ async function uploadsBesideReplica({ plan, sqlite, say }: Bench): Promise<Findi
       },
     ],
     figures: [figure('uploadsBesideReplica', ratioPerRound(beside, alone))],
+  };
+}
+
+/** Measures the first queries after a start, which wait for processes to start and replicas to be made. */
+async function firstQueries({ plan, sqlite, say }: Bench): Promise<Findings> {
+  const turn = (contender: string, organisations: number): Turn => ({
+    contender,
+    unit: 'ms',
+    async measure() {
+      const database = await sqlite.newDatabase(0);
+      const keys = [database.key];
+      while (keys.length < organisations) {
+        const { key } = await addOrganisation(database.database, `another ${keys.length}`);
+        keys.push(key);
+      }
+      const running = await serverOn(database).start(0);
+      try {
+        return await averageMs(1, () =>
+          Promise.all(keys.map((key) => runSql({ ...running, key }, 'SELECT count(*) FROM shops'))),
+        );
+      } finally {
+        await running.stop();
+        await database.remove();
+      }
+    },
+  });
+  const series = await inRounds(
+    plan.rounds,
+    [turn('one organisation', 1), turn(`${FIRST_ORGANISATIONS} organisations`, FIRST_ORGANISATIONS)],
+    say,
+  );
+  return {
+    comparisons: [
+      {
+        id: 'first-queries',
+        title: 'The first queries after a start',
+        conditions:
+          'sent at the same moment, until all have their result; the organisations have few records',
+        series,
+      },
+    ],
+    figures: [figure('firstQueries', ratioPerRound(series[1]!, series[0]!))],
   };
 }

@@ -8,7 +8,7 @@ import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { keepNewFilesPrivate } from '../private-files.ts';
-import { openStore } from '../store/open-store.ts';
+import { openReplicaStore } from '../store/open-store.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import {
   type EvaluationOrder,
@@ -70,7 +70,7 @@ process.on('disconnect', () => {
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => {});
 process.off('uncaughtException', failToLoad);
 // Clients see the reason, but the address of the database is not for them.
-const store = await openStore(database, report).catch((error: Error) =>
+const store = await openReplicaStore(database, report).catch((error: Error) =>
   endWithReason('the store cannot be opened', error),
 );
 const promptStore = withPromptReads(store, CATCH_UP_MS);

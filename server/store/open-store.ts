@@ -6,9 +6,10 @@ import { type DatabaseLocation, readDatabaseLocation } from './database-location
 import type { Distribution, MigrationListener } from './postgres/migrations.ts';
 import { isSameFile } from './sqlite/database-files.ts';
 import { SCHEMA_VERSION as SQLITE_SCHEMA_VERSION } from './sqlite/migrations.ts';
+import { openReplicaStore as openSqliteReplicaStore } from './sqlite/open-replica-store.ts';
 import { openSqliteStore } from './sqlite/open-sqlite-store.ts';
 import { attachSqliteStore, type SqliteStoreHandle } from './sqlite/sqlite-store.ts';
-import { type IngestStore, type Store, StoreUnusable } from './store.ts';
+import { type IngestStore, type ReplicaStore, type Store, StoreUnusable } from './store.ts';
 
 /**
  * Lets another thread use an open store. Send the handle together with `transferablesOf(handle)`, and use each handle
@@ -40,6 +41,17 @@ export async function openStore(
   }
   const { files, statusPort, ...store } = await openSqliteStore(place.path, undefined, onTrouble);
   return { ...store, handle: () => ({ kind: 'sqlite', files, statusPort: statusPort('writer') }) };
+}
+
+/** Opens a database that a server has already opened, for a replica process. Rejects as `openStore` does. */
+export async function openReplicaStore(
+  database: string,
+  onTrouble: (trouble: string) => void,
+): Promise<ReplicaStore> {
+  const place = usablePlace(database);
+  return place.kind === 'sqlite'
+    ? openSqliteReplicaStore(place.path, onTrouble)
+    : openStore(database, onTrouble);
 }
 
 /** Resolves to whether both settings lead to the same database, however they name it. */

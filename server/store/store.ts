@@ -56,6 +56,9 @@ export interface Store
   close(): Promise<void>;
 }
 
+/** The part of a store that a replica process needs. */
+export type ReplicaStore = LedgerStore & SegmentStore & Pick<Store, 'close'>;
+
 /** The part of a store that an ingest thread needs. */
 export type IngestStore = Pick<
   Store,

@@ -1,6 +1,6 @@
 // All stores that the contract suite runs on.
 
-import { type OpenedStore, openStore } from './open-store.ts';
+import { openReplicaStore, openStore } from './open-store.ts';
 import { hasPooler, startPooler, type TestPooler } from './postgres/test-pooler.ts';
 import { testServer } from './postgres/test-server.ts';
 import type { Store } from './store.ts';
@@ -32,22 +32,43 @@ interface TestStores {
 }
 
 /** One for each kind of database. */
-export const directStores: readonly TestStores[] = testDatabases.map(storesOn);
+export const directStores: readonly TestStores[] = testDatabases.map((databases) => storesOn(databases));
 export const testStores: readonly TestStores[] = hasPooler()
   ? [...directStores, storesOn(behindPooler)]
   : directStores;
+/** Whose ledgers and segments are those of a replica process. */
+export const replicaStores = storesOn(
+  { ...testDatabases[0]!, name: `${testDatabases[0]!.name} replica` },
+  openWithReplicaStore,
+);
 
-function storesOn({ name, newDatabase }: Pick<TestDatabases, 'name' | 'newDatabase'>): TestStores {
+async function openWithReplicaStore(database: string): Promise<Store> {
+  const whole = await openStore(database);
+  const part = await openReplicaStore(database, (trouble) => process.stderr.write(`${trouble}\n`));
+  return {
+    ...whole,
+    ...part,
+    async close() {
+      await part.close();
+      await whole.close();
+    },
+  };
+}
+
+function storesOn(
+  { name, newDatabase }: Pick<TestDatabases, 'name' | 'newDatabase'>,
+  openDatabase: (database: string) => Promise<Store> = openStore,
+): TestStores {
   return {
     name,
     async open() {
       const { database, remove } = await newDatabase();
-      let current: OpenedStore = await openStore(database);
+      let current = await openDatabase(database);
       return {
         store: current,
         async reopen() {
           await current.close();
-          current = await openStore(database);
+          current = await openDatabase(database);
           return current;
         },
         async dispose() {

@@ -9,7 +9,7 @@ import type {
 } from '../idempotency-records.ts';
 import type { Tally } from '../rows.ts';
 import type { Prepare } from './statements.ts';
-import { type Links, nobodys } from './thread-operations.ts';
+import { type Callers, nobodys } from './thread-operations.ts';
 
 /**
  * The most records, and the most bytes of responses, that one call deletes. A response may be megabytes long, and other
@@ -90,7 +90,7 @@ function insert(prepare: Prepare, record: IdempotencyRecord, tallies: readonly T
   );
 }
 
-export function idempotencyStore({ writer, reader }: Links): IdempotencyStore {
+export function idempotencyStore({ writer, reader }: Callers): IdempotencyStore {
   return {
     storedResponse: ({ organisation, path, key }, nowMs) =>
       reader.call('storedResponse', [{ organisation, path, key }, nowMs], { organisation }),

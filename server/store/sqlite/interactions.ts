@@ -12,7 +12,7 @@ import type { LedgerWriter } from './ledger.ts';
 import type { JsonRow } from './packed-rows.ts';
 import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
-import type { Links } from './thread-operations.ts';
+import type { Callers } from './thread-operations.ts';
 import type { Upserts } from './upserts.ts';
 
 const table = catalogueTables.interactions;
@@ -59,10 +59,10 @@ export function interactionWrites(prepare: Prepare, upserts: Upserts, ledger: Le
   };
 }
 
-export function interactionStore(links: Links): InteractionStore {
-  const { reader, lister } = links;
+export function interactionStore(callers: Callers): InteractionStore {
+  const { reader, lister } = callers;
   return {
-    writeInteraction: interactionWriter(links),
+    writeInteraction: interactionWriter(callers),
     async interaction(organisation, interactionId) {
       const rowsJson = await reader.call('interaction', [organisation, interactionId], { organisation });
       return rowsOf(rowsJson)[0] ?? null;
@@ -79,7 +79,7 @@ export function interactionStore(links: Links): InteractionStore {
   };
 }
 
-export function interactionWriter({ writer }: Pick<Links, 'writer'>): InteractionStore['writeInteraction'] {
+export function interactionWriter({ writer }: Pick<Callers, 'writer'>): InteractionStore['writeInteraction'] {
   return async ({ organisation, row, idempotencyRecord: given, entry }) => {
     // One text crosses threads faster than an object.
     const sentJson = JSON.stringify(row === null ? [entry] : [entry, row]);

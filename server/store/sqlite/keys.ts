@@ -5,7 +5,7 @@ import { insertKeySql, keySql, keyValues } from '../key-table.ts';
 import type { ApiKey, KeyStore, NewApiKey } from '../keys.ts';
 import type { OrganisationNumber } from '../rows.ts';
 import type { Prepare } from './statements.ts';
-import { type Links, nobodys } from './thread-operations.ts';
+import { type Callers, nobodys } from './thread-operations.ts';
 
 /** The most keys that one call marks as used. Other writes do not have to wait for all of them. */
 const KEYS_NOTED_AT_ONCE = 500;
@@ -62,7 +62,7 @@ export function keyWrites(prepare: Prepare) {
   };
 }
 
-export function keyStore({ writer, reader }: Links): KeyStore {
+export function keyStore({ writer, reader }: Callers): KeyStore {
   return {
     addKey: (...args) => writer.call('addKey', args, nobodys),
     findKey: (keyId) => reader.call('findKey', [keyId], nobodys),

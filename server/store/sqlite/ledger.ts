@@ -59,7 +59,7 @@ import { catalogueTables, quoted, type Table, tableOf } from '../tables.ts';
 import { codecs } from './codecs.ts';
 import type { Steps } from './pages.ts';
 import { arraysOf, type Prepare } from './statements.ts';
-import { type Links, nobodys } from './thread-operations.ts';
+import { type Callers, nobodys } from './thread-operations.ts';
 
 const insertEntrySql = `INSERT INTO ledger_entries (${entryColumns.join(', ')})
   VALUES (${entryColumns.map(() => '?').join(', ')})`;
@@ -520,7 +520,7 @@ export function ledgerWrites(prepare: Prepare, { writeCounters }: LedgerWriter) 
   };
 }
 
-export function ledgerStore({ writer, reader, lister }: Links): LedgerStore {
+export function ledgerStore({ writer, reader, lister }: Callers): LedgerStore {
   return {
     latestEntry: (organisation) => reader.call('latestEntry', [organisation], { organisation }),
     async entryNumber(organisation, requestId) {

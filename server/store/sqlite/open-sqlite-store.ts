@@ -2,16 +2,14 @@
 
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { MessageChannel, type MessagePort, type Transferable } from 'node:worker_threads';
-import { storeThreadLimits } from '../../thread-memory.ts';
-import { type StartedWorker, SupervisedWorker, startWorker } from '../../workers/supervised-worker.ts';
-import { type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
+import { type Store, StoreUnusable } from '../store.ts';
 import { companionOf, syncToDisk } from './database-files.ts';
 import { newOpenedFiles, type OpenedFiles } from './file-identity.ts';
-import { holdStore, type ThreadStatus } from './sqlite-store.ts';
-import { type CallResult, errorOf } from './thread-calls.ts';
+import { holdStore } from './sqlite-store.ts';
+import { type SendStatus, superviseThread } from './store-thread.ts';
 import { newThreadHealth } from './thread-health.ts';
-import type { Order, ThreadName, ThreadNews, ThreadSetup } from './thread-loop.ts';
+import type { ThreadName } from './thread-loop.ts';
 import { defaultTuning, type Tuning } from './tuning.ts';
 
 export interface OpenSqliteStore extends Store {
@@ -19,8 +17,6 @@ export interface OpenSqliteStore extends Store {
   /** Returns a port on which another thread receives the status of one of the store's threads. */
   statusPort(thread: ThreadName): MessagePort;
 }
-
-type SendStatus = (status: ThreadStatus, transferList: readonly Transferable[]) => void;
 
 /** Opens the store. Calls `onTrouble` with problems that the operator should know about but that no call reports. */
 export async function openSqliteStore(
@@ -68,95 +64,6 @@ export async function openSqliteStore(
     },
     close: () => (closing ??= close()),
   };
-}
-
-function superviseThread(setup: ThreadSetup, onTrouble: (trouble: string) => void) {
-  const { name, files, health } = setup;
-  const holders = new Set<SendStatus>();
-
-  const introduce = (tell: SendStatus): void => {
-    const worker = supervised.running;
-    if (worker === null) return;
-    const { port1, port2 } = new MessageChannel();
-    worker.postMessage({ kind: 'connect', port: port1 } satisfies Order, [port1]);
-    tell({ thread: name, port: port2, files, health }, [port2]);
-  };
-
-  const sendLost = (reason: string): void => {
-    for (const tell of holders) tell({ thread: name, lost: reason }, []);
-  };
-
-  const supervised = new SupervisedWorker({
-    start: () => startThread(setup, onTrouble),
-    whenReady: opened,
-    onReady: () => holders.forEach(introduce),
-    onLost({ message }, what) {
-      sendLost(
-        what === 'ended'
-          ? `the store's ${name} thread ended unexpectedly (${message}) and is being started again`
-          : `the store's ${name} thread cannot be started: ${message}`,
-      );
-    },
-  });
-
-  return {
-    open: () => supervised.open(),
-    /** Calls `tell` with the thread's status now, and whenever the thread is restarted or lost. */
-    join(tell: SendStatus): void {
-      holders.add(tell);
-      introduce(tell);
-    },
-    leave: (tell: SendStatus) => holders.delete(tell),
-    async close(): Promise<void> {
-      await supervised.close((worker) => {
-        worker.ref();
-        worker.postMessage({ kind: 'close' } satisfies Order);
-      });
-      sendLost('the store is closed');
-    },
-  };
-}
-
-const scripts: Readonly<Record<ThreadName, URL>> = {
-  writer: new URL('./writer-thread.ts', import.meta.url),
-  reader: new URL('./reader-thread.ts', import.meta.url),
-  lister: new URL('./reader-thread.ts', import.meta.url),
-};
-
-function startThread(setup: ThreadSetup, onTrouble: (trouble: string) => void): StartedWorker {
-  const started = startWorker(scripts[setup.name], {
-    workerData: setup,
-    resourceLimits: storeThreadLimits,
-  });
-  started.worker.on('message', (news: ThreadNews) => {
-    if (news.kind === 'trouble') onTrouble(news.message);
-  });
-  started.worker.unref();
-  return started;
-}
-
-/**
- * Resolves when the thread has opened the database. Rejects with the thread's error, or with StoreUnavailable if the
- * thread ends without reporting one.
- */
-async function opened({ worker, ended }: StartedWorker): Promise<void> {
-  const told = new Promise<CallResult>((resolve) => {
-    worker.on('message', (news: ThreadNews) => {
-      if (news.kind !== 'trouble') resolve(news);
-    });
-  });
-  worker.ref();
-  worker.postMessage({ kind: 'open' } satisfies Order);
-  const outcome = await Promise.race([told, ended]);
-  worker.unref();
-  if (outcome instanceof Error) {
-    throw new StoreUnavailable(
-      `a thread of the store ended before it could open the database: ${outcome.message}`,
-    );
-  }
-  if (outcome.kind === 'done') return;
-  await worker.terminate();
-  throw errorOf(outcome);
 }
 
 /** Creates the folder of the database if it does not exist. Throws if the path can never hold a Headgate database. */

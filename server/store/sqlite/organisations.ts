@@ -2,7 +2,7 @@
 
 import type { Organisation, OrganisationStore } from '../organisations.ts';
 import type { Prepare } from './statements.ts';
-import { type Links, nobodys } from './thread-operations.ts';
+import { type Callers, nobodys } from './thread-operations.ts';
 
 export function organisationLookUps(prepare: Prepare) {
   return {
@@ -31,7 +31,7 @@ export function organisationWrites(prepare: Prepare) {
   };
 }
 
-export function organisationStore({ writer, reader }: Links): OrganisationStore {
+export function organisationStore({ writer, reader }: Callers): OrganisationStore {
   return {
     createOrganisation: (...args) => writer.call('createOrganisation', args, nobodys),
     organisations: () => reader.call('organisations', [], nobodys),

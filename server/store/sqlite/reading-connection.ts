@@ -16,10 +16,11 @@ export class ReadingConnection {
     this.#watch = new FileWatch(files);
     this.#watch.assertInPlace();
     this.database = new DatabaseSync(files.path, {
+      readOnly: true,
       enableForeignKeyConstraints: false,
       timeout: LOCK_PATIENCE_MS,
     });
-    this.database.exec(`PRAGMA query_only = 1; PRAGMA cache_size = -${cacheKib};`);
+    this.database.exec(`PRAGMA cache_size = -${cacheKib};`);
   }
 
   /**

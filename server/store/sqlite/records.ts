@@ -13,7 +13,7 @@ import type { LedgerWriter } from './ledger.ts';
 import { type PackedRows, packedSlices, packRows } from './packed-rows.ts';
 import { countOf, type PackedPage, pageOf, rowByKey, rowsOf, type Steps } from './pages.ts';
 import type { Prepare } from './statements.ts';
-import type { Links } from './thread-operations.ts';
+import type { Callers } from './thread-operations.ts';
 import { type Upserts, upsertTally } from './upserts.ts';
 
 /** An upload in the form in which it is sent to the writer's thread. */
@@ -75,15 +75,15 @@ export function recordWrites(prepare: Prepare, upserts: Upserts, ledger: LedgerW
   };
 }
 
-export function recordStore(links: Links): RecordStore {
-  const { reader, lister } = links;
+export function recordStore(callers: Callers): RecordStore {
+  const { reader, lister } = callers;
   return {
     async existing(organisation, type, ids) {
       if (ids.length === 0) return new Set();
       const options = { organisation, rows: ids.length, bytes: ids.length * BYTES_PER_ID };
       return reader.call('existing', [organisation, type, ids], options);
     },
-    write: recordWriter(links),
+    write: recordWriter(callers),
     dryRun: dryRunInSteps((organisation, type, rows) =>
       reader.call('dryRun', [organisation, type, rows], { organisation, rows: rows.length }),
     ),
@@ -102,7 +102,7 @@ export function recordStore(links: Links): RecordStore {
   };
 }
 
-export function recordWriter({ writer }: Pick<Links, 'writer'>): RecordStore['write'] {
+export function recordWriter({ writer }: Pick<Callers, 'writer'>): RecordStore['write'] {
   return ({ batches, ...upload }) => {
     const idempotencyRecord = packIdempotencyRecord(upload.idempotencyRecord);
     const rows = packRows(batches);

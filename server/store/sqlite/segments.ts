@@ -61,7 +61,7 @@ import {
 } from '../segments.ts';
 import type { Steps } from './pages.ts';
 import { arraysOf, type Prepare } from './statements.ts';
-import { type Links, nobodys } from './thread-operations.ts';
+import { type Callers, nobodys } from './thread-operations.ts';
 
 const STORED_BYTES = 100;
 
@@ -282,7 +282,7 @@ export function segmentWrites(prepare: Prepare) {
   };
 }
 
-export function segmentStore({ writer, reader, lister }: Links): SegmentStore {
+export function segmentStore({ writer, reader, lister }: Callers): SegmentStore {
   const someRows = (organisation: OrganisationNumber, rows = MEMBERSHIPS_AT_ONCE) => ({
     organisation,
     rows,

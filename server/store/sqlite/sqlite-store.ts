@@ -111,7 +111,7 @@ export function attachSqliteStore({ files, statusPort }: SqliteStoreHandle): Ing
   };
 }
 
-function connect(link: Link<never>, status: ThreadStatus): void {
+export function connect(link: Link<never>, status: ThreadStatus): void {
   if ('port' in status) link.connect(status.port);
   else link.lose(status.lost);
 }

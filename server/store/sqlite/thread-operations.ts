@@ -75,5 +75,8 @@ export interface Links {
   readonly lister: Link<ListResults>;
 }
 
+/** How a store has its operations run, which need not be on threads of their own. */
+export type Callers = { readonly [Name in keyof Links]: Pick<Links[Name], 'call'> };
+
 /** The options for a call that belongs to no organisation. */
 export const nobodys = { organisation: null };
