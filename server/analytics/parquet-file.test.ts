@@ -113,17 +113,20 @@ describe('a Parquet file', () => {
     assert.ok(!(await readdir(folder)).includes('broken.parquet'));
   });
 
-  it('stops writing when it is aborted', async () => {
-    const stop = new AbortController();
-    const texts = Array.from({ length: 2000 }, (_, at) => `${at} ${Math.sin(at)} `.repeat(400));
-    const pieces = await Array.fromAsync(piecesOf(texts));
-    async function* aborting(): AsyncGenerator<string> {
-      for (let times = 0; times < 10; times++) yield* pieces;
-      // The file is being written by then.
-      setTimeout(() => stop.abort(), 20);
-    }
-    const result = await write(aborting(), join(folder, 'aborted.parquet'), false, stop.signal);
-    assert.ok(result instanceof Failure, `it wrote ${String(result)} records`);
-    assert.match(result.reason, /interrupt/i);
-  });
+  for (const beforeWriting of [true, false]) {
+    it(`stops if it is aborted ${beforeWriting ? 'before' : 'while'} it is written`, async () => {
+      const stop = new AbortController();
+      const texts = Array.from({ length: 2000 }, (_, at) => `${at} ${Math.sin(at)} `.repeat(400));
+      const pieces = await Array.fromAsync(piecesOf(texts));
+      async function* aborting(): AsyncGenerator<string> {
+        for (let times = 0; times < 10; times++) yield* pieces;
+        if (beforeWriting) stop.abort();
+        // The file is being written by then.
+        else setTimeout(() => stop.abort(), 20);
+      }
+      const result = await write(aborting(), join(folder, 'aborted.parquet'), false, stop.signal);
+      assert.ok(result instanceof Failure, `it wrote ${String(result)} records`);
+      assert.match(result.reason, /interrupt/i);
+    });
+  }
 });

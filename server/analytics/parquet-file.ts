@@ -17,6 +17,8 @@ export interface ParquetFile {
 const MEMORY = '256MB';
 /** DuckDB collects a row group in memory, so there are fewer records in it if they are long. */
 const ROW_GROUP = '32MB';
+/** DuckDB forgets that it should stop if it has not begun yet. */
+const STOP_AGAIN_MS = 10;
 
 /**
  * Writes the file from pieces of NDJSON, each of whole lines. Resolves to the number of records, or to a Failure if
@@ -71,7 +73,12 @@ async function copy(
 ): Promise<number | Failure> {
   const last = `WHERE rowid IN (SELECT max(rowid) FROM "${name}" GROUP BY ${key.map((column) => `"${column}"`).join(', ')})`;
   const options = `FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES '${ROW_GROUP}'`;
-  const stop = (): void => connection.interrupt();
+  let stopping: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    connection.interrupt();
+    stopping = setTimeout(stop, STOP_AGAIN_MS);
+  };
+  if (signal.aborted) stop();
   signal.addEventListener('abort', stop);
   try {
     const written = await orFailure(
@@ -82,6 +89,7 @@ async function copy(
     return written instanceof Failure ? written : written.rowsChanged;
   } finally {
     signal.removeEventListener('abort', stop);
+    clearTimeout(stopping);
   }
 }
 
