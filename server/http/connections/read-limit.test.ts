@@ -503,6 +503,45 @@ for (const [name, transport] of Object.entries({ http, https })) {
   });
 }
 
+test('bodies are hardly read while hundreds of connections wait to be accepted', { timeout }, async (t) => {
+  const opening = 2000;
+  const sending = 50;
+  const pieceMs = 10;
+  const body = ' '.repeat(1024 * 1024);
+  let accepted = 0;
+  let read = 0;
+  const server = createServer((request) => {
+    request.on('data', () => {
+      const startedAtMs = performance.now();
+      while (performance.now() - startedAtMs < pieceMs);
+      read++;
+    });
+  });
+  server.on('connection', () => accepted++);
+  limitConnections(server, () => 1);
+  await once(server.listen({ port: 0, backlog: opening }), 'listening');
+  const clients: Socket[] = [];
+  const open = (): Socket => {
+    const client = connect((server.address() as AddressInfo).port).on('error', () => {});
+    clients.push(client);
+    return client;
+  };
+  t.after(() => {
+    for (const client of clients) client.destroy();
+    server.close();
+  });
+  for (let at = 0; at < sending; at++) open().write(headOf(1, `Content-Length: ${body.length}\r\n`) + body);
+  while (read < sending) await setImmediate();
+  for (let at = 0; at < opening; at++) open();
+  // By then, all bodies wait for their turns.
+  while (accepted < opening / 2) await setImmediate();
+  const startedAtMs = performance.now();
+  const before = read;
+  while (accepted < sending + opening) await setImmediate();
+  const part = ((read - before) * pieceMs) / (performance.now() - startedAtMs);
+  assert.ok(part > 0 && part < 0.6, `to read bodies took ${Math.round(part * 100)} % of the time`);
+});
+
 test('connections whose organisation changes while they wait do not overtake all others', {
   timeout,
 }, async (t) => {

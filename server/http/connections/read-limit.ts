@@ -237,6 +237,7 @@ export class ReadLimit {
     const nowMs = performance.now();
     const wasLong = nowMs - this.#turnStartedAtMs > LONG_TURN_MS;
     if (isOpening) this.#resumeWhileOpening(nowMs);
+    else if (this.#acceptingTurns > MOST_ACCEPTING_TURNS) this.#resumeNewWhileAccepting(nowMs);
     else if (wasLong) this.#resumeAfterLongTurn();
     else this.#resumeFour();
     if (this.#waiting.size + this.#newWaiting.size + this.#unread.size > 0) this.#beginTurn();
@@ -299,6 +300,15 @@ export class ReadLimit {
     const sinceReadMs = nowMs - this.#readKnownAtMs - PAUSE_FACTOR * this.#readKnownMs;
     const places = Math.min(MOST_KNOWN, Math.floor(sinceReadMs / READ_KNOWN_EVERY_MS));
     for (let place = 0; place < places; place++) this.#resumeKnown();
+  }
+
+  /**
+   * Resumes new connections, of which only little is read. To read four that have had a request could take longer than to
+   * accept fifty.
+   */
+  #resumeNewWhileAccepting(nowMs: number): void {
+    this.#resumeWhileOpening(nowMs);
+    for (const newest of [this.#newest, null, null, null]) this.#resumeNew(newest);
   }
 
   #resumeAfterLongTurn(): void {
