@@ -26,7 +26,7 @@ import { bearer, connectRaw } from './harness/raw-connection.ts';
 import { leastRecord } from './harness/records.ts';
 import { runningHeadgate } from './harness/running-headgate.ts';
 import { waitUntil } from './harness/waiting.ts';
-import { childrenOf, isRunning } from './harness/worker-processes.ts';
+import { childrenOf, isRunning, stoppedChildrenOf } from './harness/worker-processes.ts';
 
 interface SqlBody {
   readonly columns: readonly { readonly name: string; readonly type: string }[];
@@ -141,6 +141,17 @@ forEachStore((store) => {
       const { status, text } = await api.request('/v1/sql', { body: { sql: 'SELECT count(*) FROM tags' } });
       return status === 200 && text.includes('[[1]]');
     });
+  });
+
+  test('a copy can be opened again if the analytics process was killed while its process was stopped', async () => {
+    const api = await server.newApi();
+    await query(api, 'SELECT 1');
+    const [analytics] = await childrenOf(server.headgate.process.pid!);
+    const others = await childrenOf(analytics!);
+    for (const other of others) process.kill(other, 'SIGSTOP');
+    process.kill(analytics!, 'SIGKILL');
+    assert.deepEqual((await query(api, 'SELECT 1')).rows, [[1]]);
+    await waitUntil('the earlier processes have ended', async () => !others.some(isRunning));
   });
 
   test('if memory is used up, Linux ends the analytics process, not the server', {
@@ -544,6 +555,27 @@ describe('analytics on SQLite', () => {
     await waitUntil('its process has ended', async () => isPaused.test(hurried.headgate.output()));
     assert.match((await refused(api, { sql: 'SELECT 1' })).message, /paused for this organisation/);
     assert.deepEqual((await query(other, 'SELECT 1')).rows, [[1]]);
+  });
+
+  test('a long query gives way to those of another organisation, and ends', async () => {
+    const [api, other] = [await on.newApi(), await on.newApi()];
+    await Promise.all([query(api, 'SELECT 1'), query(other, 'SELECT 1')]);
+    const [analytics] = await childrenOf(on.headgate.process.pid!);
+    let hasEnded = false;
+    const long = query(api, 'SELECT count(*) FROM range(300000000) WHERE sqrt(range) > 3').finally(() => {
+      hasEnded = true;
+    });
+    let stopped = 0;
+    const look = async (): Promise<void> => {
+      while (!hasEnded) stopped += (await stoppedChildrenOf(analytics!)).length;
+    };
+    const ask = async (): Promise<void> => {
+      while (!hasEnded) await query(other, 'SELECT count(*) FROM range(5000000) WHERE sqrt(range) > 3');
+    };
+    await Promise.all([look(), ask()]);
+    assert.deepEqual((await long).rows, [[299_999_990]]);
+    assert.notEqual(stopped, 0);
+    assert.deepEqual(await stoppedChildrenOf(analytics!), []);
   });
 
   test('a query that has not begun to answer runs again if the analytics process ends', async () => {

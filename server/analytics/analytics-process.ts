@@ -1,7 +1,7 @@
 // The analytics process. It passes orders on to replica processes, for all servers of this machine that use the same
 // database, and ends one if they use too much memory. It ends when no server needs it, or none has used it for a while.
 
-import { existsSync, mkdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { flushCompileCache } from 'node:module';
 import { availableParallelism } from 'node:os';
@@ -59,6 +59,7 @@ const socket = socketPath(setup);
 // If another server has started a process at the same moment, that one serves.
 if (takeProcessLock(`${socket}.lock`, LOCKED_WITHIN_MS) === null) process.exit(0);
 
+continueStopped(`${socket}.pid`);
 const temporaryFolder = `${socket}.temporary`;
 const exportFolder = `${socket}.exports`;
 for (const folder of [temporaryFolder, exportFolder]) {
@@ -194,6 +195,21 @@ const failed: OrderRefusal = {
   message: 'The query failed unexpectedly; the operator can find the reason in the log.',
   position: null,
 };
+
+/**
+ * If the process before this one was killed while it had stopped a replica process, that one still has its file open. It
+ * ends when it is continued. Both belong to a group that has the number of the killed process.
+ */
+function continueStopped(pidFile: string): void {
+  const pid = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8')) : 0;
+  try {
+    // A signal to group 1 would go to all processes.
+    if (pid > 1) process.kill(-pid, 'SIGCONT');
+  } catch {
+    // Usually there is no such group any more, and to continue another one that has the number now does no harm.
+  }
+  writeFileSync(pidFile, String(process.pid));
+}
 
 const server = createServer((request, response) => {
   serve(request, response).catch((error: Error) => {

@@ -18,6 +18,7 @@ class StandIn {
   usedBytes = 100;
   quietLooks = 0;
   isWanted = false;
+  isStopped = false;
   closes = 0;
 
   constructor(reason: string | null) {
@@ -40,6 +41,14 @@ class StandIn {
 
   async endOnceSent(): Promise<void> {
     this.kill();
+  }
+
+  stop(): void {
+    this.isStopped = true;
+  }
+
+  continue(): void {
+    this.isStopped = false;
   }
 
   kill(): void {

@@ -5,6 +5,7 @@
 
 import type { OrderRefusal } from './analytics-orders.ts';
 import { CrashPauses } from './crash-pauses.ts';
+import { GivingWay } from './giving-way.ts';
 import { NotStarted, type StartedReplicaProcess } from './started-replica-process.ts';
 
 export const MOST_PLACES = 4;
@@ -54,6 +55,7 @@ const busy: OrderRefusal = {
 export class Places {
   readonly #options: PlacesOptions;
   readonly #pauses = new CrashPauses();
+  readonly #givingWay = new GivingWay();
   readonly #places = new Set<Place>();
   /** A process for the next place, so that a query need not wait for its start. */
   #spare: StartedReplicaProcess | null = null;
@@ -79,12 +81,14 @@ export class Places {
     if ('kind' in place) return place;
     try {
       await place.process.ready;
+      this.#givingWay.begin(place.process);
       return (await use(place.process)) ? null : (this.#pauses.refusalOf(orgId) ?? endedUnexpectedly);
     } catch (error) {
       if (!(error instanceof NotStarted)) throw error;
       return unavailable(error.message);
     } finally {
       place.users--;
+      if (place.users === 0) this.#givingWay.end(place.process);
       place.usedAtMs = performance.now();
       if (place.users === 0 && place.isWanted) void this.#close(place);
       this.#retry();

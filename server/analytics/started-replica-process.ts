@@ -193,6 +193,15 @@ export class StartedReplicaProcess {
     this.kill();
   }
 
+  /** Takes the processors away from it. */
+  stop(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  continue(): void {
+    this.#child.kill('SIGCONT');
+  }
+
   kill(): void {
     this.#child.kill('SIGKILL');
   }

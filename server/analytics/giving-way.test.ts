@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { GivingWay } from './giving-way.ts';
+
+class StandIn {
+  isStopped = false;
+  stop(): void {
+    this.isStopped = true;
+  }
+  continue(): void {
+    this.isStopped = false;
+  }
+}
+
+function ground({ mock }: TestContext) {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  let nowMs = 0;
+  mock.method(performance, 'now', () => nowMs);
+  return {
+    giving: new GivingWay(),
+    pass(ms: number): void {
+      nowMs += ms;
+      mock.timers.tick(ms);
+    },
+  };
+}
+
+test('a process that has been busy for a while is stopped until the order of another one ends', (t) => {
+  const { giving, pass } = ground(t);
+  const [long, small] = [new StandIn(), new StandIn()];
+  giving.begin(long);
+  pass(100);
+  giving.begin(small);
+  assert.ok(long.isStopped && !small.isStopped);
+  pass(20);
+  giving.end(small);
+  assert.ok(!long.isStopped);
+});
+
+test('it is stopped for at most 100 ms, and then runs as long before it is stopped again', (t) => {
+  const { giving, pass } = ground(t);
+  const [long, ...others] = Array.from({ length: 4 }, () => new StandIn());
+  giving.begin(long!);
+  pass(100);
+  giving.begin(others[0]!);
+  pass(99);
+  assert.ok(long!.isStopped);
+  pass(1);
+  assert.ok(!long!.isStopped);
+  pass(99);
+  giving.begin(others[1]!);
+  assert.ok(!long!.isStopped);
+  pass(1);
+  giving.begin(others[2]!);
+  assert.ok(long!.isStopped);
+});
+
+test('one that has just become busy is not stopped', (t) => {
+  const { giving, pass } = ground(t);
+  const [one, other] = [new StandIn(), new StandIn()];
+  giving.begin(one);
+  pass(99);
+  giving.begin(other);
+  assert.ok(!one.isStopped);
+});
+
+test('one whose orders have ended is continued, and is not stopped any more', (t) => {
+  const { giving, pass } = ground(t);
+  const [long, small] = [new StandIn(), new StandIn()];
+  giving.begin(long);
+  pass(100);
+  giving.begin(small);
+  giving.end(long);
+  assert.ok(!long.isStopped);
+  giving.end(small);
+  pass(100);
+  giving.begin(small);
+  assert.ok(!long.isStopped);
+});
+
+test('nobody gives way to a second order of the same process', (t) => {
+  const { giving, pass } = ground(t);
+  const [one, other] = [new StandIn(), new StandIn()];
+  giving.begin(one);
+  giving.begin(other);
+  pass(100);
+  giving.begin(other);
+  assert.ok(!one.isStopped);
+});
