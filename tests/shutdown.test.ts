@@ -19,6 +19,7 @@ import { type Environment, type Headgate, newDatabaseFolder, startHeadgate } fro
 import { bearer, connectRaw } from './harness/raw-connection.ts';
 import { leastRecord, type TestRecord } from './harness/records.ts';
 import { exitCodeOf, hasProgram, takesConnections, waitUntil } from './harness/waiting.ts';
+import { childrenOf, isRunning } from './harness/worker-processes.ts';
 
 /** Longer than any test waits. A stop that reaches it has another exit code. */
 const patient: Environment = { HEADGATE_SHUTDOWN_TIMEOUT: '25s' };
@@ -125,6 +126,30 @@ forEachStore((store) => {
           assert.ok([undefined, perUpload].includes(counts.get(name)), `${name} in part`);
       });
     }
+
+    test('ends the evaluation of a segment, which the client may ask for again', async (t) => {
+      const { folder, remove } = await newDatabaseFolder();
+      t.after(remove);
+      await serve({ ...patient, HEADGATE_ANALYTICS_DIR: folder });
+      const query = await api.request('/v1/sql', { body: { sql: 'SELECT 1' } });
+      assert.equal(query.status, 200, query.text);
+      const [analytics] = await childrenOf(headgate.process.pid!);
+      const others = await childrenOf(analytics!);
+      t.after(() => {
+        for (const other of others) if (isRunning(other)) process.kill(other, 'SIGCONT');
+      });
+      // So the evaluation never ends by itself.
+      for (const other of others) process.kill(other, 'SIGSTOP');
+      const saved = api.request<RefusalBody>('/v1/segments/all', {
+        method: 'PUT',
+        body: { condition: { customer: 'region', exists: true } },
+      });
+      await sleep(500);
+      headgate.process.kill('SIGTERM');
+      const { status, body } = await saved;
+      assert.deepEqual([status, body.message], [503, 'The service is shutting down.']);
+      assert.equal(await exitCodeOf(headgate.process), 0);
+    });
 
     describeOnceOn(store, 'that clients hinder', () => {
       test('is not delayed by idle keep-alive connections', async () => {

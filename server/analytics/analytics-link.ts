@@ -57,6 +57,7 @@ export class AnalyticsLink {
   readonly #log: (message: string) => void;
   readonly #hangsAfterMs: number;
   readonly #agent = new Agent({ keepAlive: true });
+  readonly #stopping = new AbortController();
   readonly #closing = new AbortController();
   /** The process, if this server has started it. */
   #started: StartedProcess | null = null;
@@ -95,7 +96,7 @@ export class AnalyticsLink {
   /** Evaluates a segment, and stores the result. */
   evaluate(
     order: EvaluationOrder,
-    signal: AbortSignal = this.#closing.signal,
+    signal: AbortSignal = this.#stopping.signal,
   ): Promise<EvaluationOutcome | OrderRefusal> {
     return this.#ask('/evaluation', order, signal);
   }
@@ -165,12 +166,18 @@ export class AnalyticsLink {
     return message.replaceAll(folder, 'HEADGATE_ANALYTICS_DIR').replaceAll(database, 'HEADGATE_DATABASE');
   }
 
-  get isClosed(): boolean {
-    return this.#closing.signal.aborted;
+  get hasStoppedEvaluations(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  /** Ends evaluations, now and in future. They can be repeated, and would delay the end of the server. */
+  stopEvaluations(): void {
+    this.#stopping.abort();
   }
 
   /** Lets the process end, unless other servers use it. */
   close(): void {
+    this.stopEvaluations();
     this.#closing.abort();
     this.#agent.destroy();
   }

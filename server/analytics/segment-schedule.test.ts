@@ -91,3 +91,30 @@ test('a segment that stays due is not tried again at once, and does not delay th
   assert.equal(looks, 4);
   assert.deepEqual(tried, ['elsewhere', 'a', 'b']);
 });
+
+test('an organisation whose evaluation takes long does not delay others', async () => {
+  const due = ['a', 'b', 'c'].map((name) => ({ organisation: 2, name }));
+  const evaluated: string[] = [];
+  const { promise: allEvaluated, resolve } = Promise.withResolvers<void>();
+  const slow = Promise.withResolvers<{ isRunning: boolean }>();
+  const store = {
+    dueSegments: async () => [{ organisation: 1, name: 'slow' }, ...due],
+    organisations: async () =>
+      [1, 2].map((organisation) => ({ organisation, orgId: `o${organisation}` }) as Organisation),
+  };
+  const analytics = {
+    async evaluate({ segment: name }: { readonly segment: string }) {
+      evaluated.push(name);
+      if (name === 'slow') return slow.promise;
+      due.shift();
+      if (due.length === 0) resolve();
+      return { isRunning: false };
+    },
+  };
+  const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };
+  const stop = evaluateRegularly(store, analytics, schedule, assert.ifError);
+  await allEvaluated;
+  stop();
+  slow.resolve({ isRunning: false });
+  assert.deepEqual(evaluated, ['slow', 'a', 'b', 'c']);
+});

@@ -2,13 +2,18 @@
 // evaluates a segment, which is then not due for the others.
 
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { OrganisationStore } from '../store/organisations.ts';
+import type { OrganisationNumber } from '../store/rows.ts';
 import type { DueSegment, SegmentStore } from '../store/segments.ts';
 import type { AnalyticsLink } from './analytics-link.ts';
 
 /** How soon a failed evaluation is tried again, and a segment evaluated if the request that saved it has not done so. */
 const LONGEST_PAUSE_MS = 60_000;
+/**
+ * So that an organisation whose evaluation takes long, or waits for its own queries, does not delay all others. There are
+ * fewer than places, so that queries get one.
+ */
+const ORGANISATIONS_AT_ONCE = 2;
 
 export interface SegmentSchedule {
   /** How often a segment is evaluated. */
@@ -22,7 +27,7 @@ type Evaluator = Pick<AnalyticsLink, 'evaluate'>;
 
 /**
  * Evaluates one due segment of each organisation per turn, so that an organisation with many slow segments does not
- * delay the others. Returns a function that ends the schedule.
+ * delay the others. The next turn begins when an evaluation has ended. Returns a function that ends the schedule.
  */
 export function evaluateRegularly(
   store: ScheduledStore,
@@ -33,6 +38,9 @@ export function evaluateRegularly(
   const ended = new AbortController();
   const { signal } = ended;
   const pauseMs = Math.min(segmentsEveryMs / 2, LONGEST_PAUSE_MS);
+  const evaluating = new Map<OrganisationNumber, Promise<void>>();
+  /** Begins the next turn. */
+  let look = (): void => {};
   /** The segments that were tried recently. Some stay due, for example because another server evaluates them. */
   const triedAtMs = new Map<string, number>();
 
@@ -58,26 +66,40 @@ export function evaluateRegularly(
     for (const segment of isRefused ? due : due.slice(0, 1)) triedAtMs.set(keyOf(segment), performance.now());
   };
 
-  /** Resolves to false if no segment was due. */
-  const takeTurn = async (): Promise<boolean> => {
-    const due = await dueSegments();
-    if (due.length === 0) return false;
+  /** Evaluates one segment of each organisation that has due ones and is not being evaluated. */
+  const takeTurn = async (): Promise<void> => {
+    const due = (await dueSegments()).filter(({ organisation }) => !evaluating.has(organisation));
+    if (due.length === 0) return;
     const organisations = await store.organisations();
     const orgIds = new Map(organisations.map(({ organisation, orgId }) => [organisation, orgId]));
     for (const [organisation, ofOrganisation] of Map.groupBy(due, (segment) => segment.organisation)) {
-      if (!signal.aborted) await evaluateFirst(ofOrganisation, orgIds.get(organisation)!);
+      while (evaluating.size >= ORGANISATIONS_AT_ONCE) await Promise.race(evaluating.values());
+      if (signal.aborted) return;
+      const evaluation = evaluateFirst(ofOrganisation, orgIds.get(organisation)!)
+        .catch(onError)
+        .finally(() => {
+          evaluating.delete(organisation);
+          look();
+        });
+      evaluating.set(organisation, evaluation);
     }
-    return true;
   };
 
   const repeat = async (): Promise<void> => {
     while (!signal.aborted) {
-      if (await takeTurn().catch(onError)) continue;
-      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
+      const { promise: isTime, resolve } = Promise.withResolvers<void>();
+      look = resolve;
+      await takeTurn().catch(onError);
+      const timer = setTimeout(look, pauseMs).unref();
+      await isTime;
+      clearTimeout(timer);
     }
   };
   void repeat();
-  return () => ended.abort();
+  return () => {
+    ended.abort();
+    look();
+  };
 }
 
 function keyOf({ organisation, name }: DueSegment): string {

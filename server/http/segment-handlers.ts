@@ -20,7 +20,7 @@ import type { Segment, SegmentSet } from '../store/segments.ts';
 import { analyticsHandler, passOn, refusalOf } from './analytics-requests.ts';
 import type { AppDependencies } from './app-dependencies.ts';
 import { badBody, readJsonBody } from './body/read-json-body.ts';
-import { tooManyLookUps, tooManyQueries } from './fixed-refusals.ts';
+import { shuttingDown, tooManyLookUps, tooManyQueries } from './fixed-refusals.ts';
 import { type Handler, sendPage } from './read-handlers.ts';
 import { isRefusal, JSON_TYPE, type Refusal, refuse } from './refusals.ts';
 import { inTurn } from './work-slots.ts';
@@ -164,7 +164,8 @@ async function evaluateAndSend(
   };
   // If the client leaves, the evaluation goes on, because its result is stored.
   const outcome = await requestEvaluation(service.store, analytics, order);
-  if ('kind' in outcome) return refuse(reply, refusalOf(outcome));
+  if ('kind' in outcome)
+    return refuse(reply, analytics.hasStoppedEvaluations ? shuttingDown : refusalOf(outcome));
   if (outcome.isRunning) return refuse(reply, beingEvaluated);
   return sendSegment(service, request, reply, name);
 }
