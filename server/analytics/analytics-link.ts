@@ -5,6 +5,7 @@ import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type AnalyticsSetup,
+  EVALUATION_PATH,
   type EvaluationOrder,
   type EvaluationOutcome,
   type ExplanationOrder,
@@ -57,7 +58,7 @@ export class AnalyticsLink {
   readonly #log: (message: string) => void;
   readonly #hangsAfterMs: number;
   readonly #agent = new Agent({ keepAlive: true });
-  readonly #stopping = new AbortController();
+  readonly #endingEvaluations = new AbortController();
   readonly #closing = new AbortController();
   /** The process, if this server has started it. */
   #started: StartedProcess | null = null;
@@ -96,9 +97,9 @@ export class AnalyticsLink {
   /** Evaluates a segment, and stores the result. */
   evaluate(
     order: EvaluationOrder,
-    signal: AbortSignal = this.#stopping.signal,
+    signal: AbortSignal = this.#endingEvaluations.signal,
   ): Promise<EvaluationOutcome | OrderRefusal> {
-    return this.#ask('/evaluation', order, signal);
+    return this.#ask(EVALUATION_PATH, order, signal);
   }
 
   async #ask<Answer>(path: string, order: Order, signal: AbortSignal): Promise<Answer | OrderRefusal> {
@@ -133,6 +134,7 @@ export class AnalyticsLink {
   /** If the process has ended, for example because its folder was deleted, the order is sent to the next one. */
   async #sendAgainIfGone(path: string, order: Order, signal: AbortSignal): Promise<IncomingMessage> {
     for (let sends = 1; ; sends++) {
+      signal.throwIfAborted();
       const staying = await this.#reach();
       const watching = setInterval(() => void this.#endIfItHangs(), this.#hangsAfterMs).unref();
       try {
@@ -166,18 +168,18 @@ export class AnalyticsLink {
     return message.replaceAll(folder, 'HEADGATE_ANALYTICS_DIR').replaceAll(database, 'HEADGATE_DATABASE');
   }
 
-  get hasStoppedEvaluations(): boolean {
-    return this.#stopping.signal.aborted;
+  get hasEndedEvaluations(): boolean {
+    return this.#endingEvaluations.signal.aborted;
   }
 
   /** Ends evaluations, now and in future. They can be repeated, and would delay the end of the server. */
-  stopEvaluations(): void {
-    this.#stopping.abort();
+  endEvaluations(): void {
+    this.#endingEvaluations.abort();
   }
 
   /** Lets the process end, unless other servers use it. */
   close(): void {
-    this.stopEvaluations();
+    this.endEvaluations();
     this.#closing.abort();
     this.#agent.destroy();
   }

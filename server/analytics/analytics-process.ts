@@ -59,7 +59,7 @@ const socket = socketPath(setup);
 // If another server has started a process at the same moment, that one serves.
 if (takeProcessLock(`${socket}.lock`, LOCKED_WITHIN_MS) === null) process.exit(0);
 
-continueStopped(`${socket}.pid`);
+resumeEarlier(`${socket}.pid`);
 const temporaryFolder = `${socket}.temporary`;
 const exportFolder = `${socket}.exports`;
 for (const folder of [temporaryFolder, exportFolder]) {
@@ -106,6 +106,7 @@ const places = new Places({
 /** Ends the process. Replica processes notice that and end, too. A server starts the next one. */
 const giveUp = (reason: string): void => {
   report(`${reason}; the analytics process is started again`);
+  resumeGroup(process.pid);
   process.kill(process.pid, 'SIGKILL');
 };
 
@@ -156,6 +157,7 @@ const stop = async (): Promise<void> => {
   rmSync(socket, { force: true });
   server.close();
   await settledWithin(places.close(), CLOSED_WITHIN_MS);
+  resumeGroup(process.pid);
   // Replica processes notice that and end, too. A replica that was not closed is good, too.
   process.exit(0);
 };
@@ -196,19 +198,23 @@ const failed: OrderRefusal = {
   position: null,
 };
 
+/** If the process before this one was killed while a replica process was suspended, that one still has its file open. */
+function resumeEarlier(pidFile: string): void {
+  if (existsSync(pidFile)) resumeGroup(Number(readFileSync(pidFile, 'utf8')));
+  writeFileSync(pidFile, String(process.pid));
+}
+
 /**
- * If the process before this one was killed while it had stopped a replica process, that one still has its file open. It
- * ends when it is continued. Both belong to a group that has the number of the killed process.
+ * Resumes the replica processes of an analytics process that has ended or is about to. They notice that, and end. All of
+ * them belong to the group that has its number.
  */
-function continueStopped(pidFile: string): void {
-  const pid = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8')) : 0;
+function resumeGroup(pid: number): void {
   try {
     // A signal to group 1 would go to all processes.
     if (pid > 1) process.kill(-pid, 'SIGCONT');
   } catch {
-    // Usually there is no such group any more, and to continue another one that has the number now does no harm.
+    // There is no such group any more. To resume another one that has the number now would do no harm.
   }
-  writeFileSync(pidFile, String(process.pid));
 }
 
 const server = createServer((request, response) => {

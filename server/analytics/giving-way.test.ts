@@ -3,12 +3,13 @@ import { type TestContext, test } from 'node:test';
 import { GivingWay } from './giving-way.ts';
 
 class StandIn {
-  isStopped = false;
-  stop(): void {
-    this.isStopped = true;
+  isSuspended = false;
+  isWriting = false;
+  suspend(): void {
+    this.isSuspended = true;
   }
-  continue(): void {
-    this.isStopped = false;
+  resume(): void {
+    this.isSuspended = false;
   }
 }
 
@@ -25,57 +26,57 @@ function ground({ mock }: TestContext) {
   };
 }
 
-test('a process that has been busy for a while is stopped until the order of another one ends', (t) => {
+test('a process that has been busy for a while is suspended until the order of another one ends', (t) => {
   const { giving, pass } = ground(t);
   const [long, small] = [new StandIn(), new StandIn()];
   giving.begin(long);
   pass(100);
   giving.begin(small);
-  assert.ok(long.isStopped && !small.isStopped);
+  assert.ok(long.isSuspended && !small.isSuspended);
   pass(20);
   giving.end(small);
-  assert.ok(!long.isStopped);
+  assert.ok(!long.isSuspended);
 });
 
-test('it is stopped for at most 100 ms, and then runs as long before it is stopped again', (t) => {
+test('it is suspended for at most 100 ms, and then runs as long before it is suspended again', (t) => {
   const { giving, pass } = ground(t);
   const [long, ...others] = Array.from({ length: 4 }, () => new StandIn());
   giving.begin(long!);
   pass(100);
   giving.begin(others[0]!);
   pass(99);
-  assert.ok(long!.isStopped);
+  assert.ok(long!.isSuspended);
   pass(1);
-  assert.ok(!long!.isStopped);
+  assert.ok(!long!.isSuspended);
   pass(99);
   giving.begin(others[1]!);
-  assert.ok(!long!.isStopped);
+  assert.ok(!long!.isSuspended);
   pass(1);
   giving.begin(others[2]!);
-  assert.ok(long!.isStopped);
+  assert.ok(long!.isSuspended);
 });
 
-test('one that has just become busy is not stopped', (t) => {
+test('one that has just become busy is not suspended', (t) => {
   const { giving, pass } = ground(t);
   const [one, other] = [new StandIn(), new StandIn()];
   giving.begin(one);
   pass(99);
   giving.begin(other);
-  assert.ok(!one.isStopped);
+  assert.ok(!one.isSuspended);
 });
 
-test('one whose orders have ended is continued, and is not stopped any more', (t) => {
+test('one whose orders have ended is resumed, and is not suspended any more', (t) => {
   const { giving, pass } = ground(t);
   const [long, small] = [new StandIn(), new StandIn()];
   giving.begin(long);
   pass(100);
   giving.begin(small);
   giving.end(long);
-  assert.ok(!long.isStopped);
+  assert.ok(!long.isSuspended);
   giving.end(small);
   pass(100);
   giving.begin(small);
-  assert.ok(!long.isStopped);
+  assert.ok(!long.isSuspended);
 });
 
 test('nobody gives way to a second order of the same process', (t) => {
@@ -85,5 +86,15 @@ test('nobody gives way to a second order of the same process', (t) => {
   giving.begin(other);
   pass(100);
   giving.begin(other);
-  assert.ok(!one.isStopped);
+  assert.ok(!one.isSuspended);
+});
+
+test('one that writes is not suspended', (t) => {
+  const { giving, pass } = ground(t);
+  const [evaluating, small] = [new StandIn(), new StandIn()];
+  evaluating.isWriting = true;
+  giving.begin(evaluating);
+  pass(100);
+  giving.begin(small);
+  assert.ok(!evaluating.isSuspended);
 });

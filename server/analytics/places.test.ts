@@ -18,7 +18,8 @@ class StandIn {
   usedBytes = 100;
   quietLooks = 0;
   isWanted = false;
-  isStopped = false;
+  isWriting = false;
+  isSuspended = false;
   closes = 0;
 
   constructor(reason: string | null) {
@@ -43,12 +44,12 @@ class StandIn {
     this.kill();
   }
 
-  stop(): void {
-    this.isStopped = true;
+  suspend(): void {
+    this.isSuspended = true;
   }
 
-  continue(): void {
-    this.isStopped = false;
+  resume(): void {
+    this.isSuspended = false;
   }
 
   kill(): void {

@@ -11,6 +11,7 @@ import { keepNewFilesPrivate } from '../private-files.ts';
 import { openReplicaStore } from '../store/open-store.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import {
+  EVALUATION_PATH,
   type EvaluationOrder,
   type ExplanationOrder,
   type Order,
@@ -172,7 +173,7 @@ const jsonOrders: Readonly<
   '/preview': (service, order: PreviewOrder, signal) => answerPreview(service, promptStore, order, signal),
   '/explanation': (service, order: ExplanationOrder, signal) =>
     answerExplanation(service, promptStore, order, signal),
-  '/evaluation': (service, order: EvaluationOrder, signal) =>
+  [EVALUATION_PATH]: (service, order: EvaluationOrder, signal) =>
     evaluateSegment(service, promptStore, order, signal),
 };
 

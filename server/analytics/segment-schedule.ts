@@ -9,10 +9,7 @@ import type { AnalyticsLink } from './analytics-link.ts';
 
 /** How soon a failed evaluation is tried again, and a segment evaluated if the request that saved it has not done so. */
 const LONGEST_PAUSE_MS = 60_000;
-/**
- * So that an organisation whose evaluation takes long, or waits for its own queries, does not delay all others. There are
- * fewer than places, so that queries get one.
- */
+/** More than one, so that an organisation whose evaluation takes long, or waits for its own queries, delays no other. */
 const ORGANISATIONS_AT_ONCE = 2;
 
 export interface SegmentSchedule {
@@ -57,13 +54,14 @@ export function evaluateRegularly(
   /** Evaluates the first of an organisation's due segments. */
   const evaluateFirst = async (due: readonly DueSegment[], orgId: string): Promise<void> => {
     const { organisation, name } = due[0]!;
+    triedAtMs.set(keyOf(due[0]!), performance.now());
     const order = { organisation, orgId, segment: name, token: randomUUID(), patienceMs: 0 };
     const timed = { ...order, timeoutMs: sqlTimeoutMs };
     const outcome = await analytics.evaluate(timed, signal);
     const isRefused = 'kind' in outcome;
     if (isRefused && !signal.aborted) onError(new Error(outcome.message));
     // A refusal concerns all segments of the organisation.
-    for (const segment of isRefused ? due : due.slice(0, 1)) triedAtMs.set(keyOf(segment), performance.now());
+    if (isRefused) for (const segment of due) triedAtMs.set(keyOf(segment), performance.now());
   };
 
   /** Evaluates one segment of each organisation that has due ones and is not being evaluated. */

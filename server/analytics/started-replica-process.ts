@@ -7,7 +7,7 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { settledWithin } from '../settled-within.ts';
-import { AS_OF_HEADER } from './analytics-orders.ts';
+import { AS_OF_HEADER, EVALUATION_PATH } from './analytics-orders.ts';
 import {
   EXPORTED_STATUS,
   exportPath,
@@ -41,6 +41,8 @@ export interface StartedReplicaProcessOptions {
 export class NotStarted extends Error {}
 
 interface PassedOrder {
+  /** Whether it is an evaluation, which writes to the store. */
+  readonly isWriting: boolean;
   /** Whether the process has received it. */
   hasBegun: boolean;
   end(): void;
@@ -112,6 +114,11 @@ export class StartedReplicaProcess {
     return this.#hasEnded ? 0 : this.#usedBytes;
   }
 
+  /** Whether an order may be writing to the store. */
+  get isWriting(): boolean {
+    return [...this.#orders.values()].some((order) => order.isWriting);
+  }
+
   /** Returns how often this was called since the process last sent something. */
   countQuietLook(): number {
     return this.#quietLooks++;
@@ -129,7 +136,8 @@ export class StartedReplicaProcess {
     const exported = exportPath(options.exportFolder, number);
     const removeExport = (): void => rmSync(exported, { force: true });
     const { promise: ended, resolve } = Promise.withResolvers<void>();
-    const order: PassedOrder = { hasBegun: false, end: resolve };
+    const isWriting = request.url === EVALUATION_PATH;
+    const order: PassedOrder = { isWriting, hasBegun: false, end: resolve };
     this.#orders.set(number, order);
     const responded = Promise.withResolvers<boolean>();
     const passed = httpRequest({
@@ -193,12 +201,11 @@ export class StartedReplicaProcess {
     this.kill();
   }
 
-  /** Takes the processors away from it. */
-  stop(): void {
+  suspend(): void {
     this.#child.kill('SIGSTOP');
   }
 
-  continue(): void {
+  resume(): void {
     this.#child.kill('SIGCONT');
   }
 

@@ -149,7 +149,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
   app.addHook('preClose', (done) => {
     closing = true;
     service.followers.close();
-    service.analytics?.stopEvaluations();
+    service.analytics?.endEvaluations();
     const progress = closeConnections(service.shutdownTimeoutMs);
     app.server.once('close', () => {
       if (progress.cut === 0) return;

@@ -165,7 +165,7 @@ async function evaluateAndSend(
   // If the client leaves, the evaluation goes on, because its result is stored.
   const outcome = await requestEvaluation(service.store, analytics, order);
   if ('kind' in outcome)
-    return refuse(reply, analytics.hasStoppedEvaluations ? shuttingDown : refusalOf(outcome));
+    return refuse(reply, analytics.hasEndedEvaluations ? shuttingDown : refusalOf(outcome));
   if (outcome.isRunning) return refuse(reply, beingEvaluated);
   return sendSegment(service, request, reply, name);
 }

@@ -39,7 +39,7 @@ import { catalogueTables, tableOf } from './tables.ts';
 import { type TestDatabases, testDatabases } from './test-databases.ts';
 import { everyInteraction, everyRecord } from './test-lists.ts';
 import { anyRow, interactionRow, recordRow, type Values } from './test-rows.ts';
-import { directStores, replicaStores, type TestStore, testStores } from './test-stores.ts';
+import { directStores, replicaStore, type TestStore, testStores } from './test-stores.ts';
 import { isThorough, times } from './test-thoroughness.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -286,7 +286,7 @@ function manyEntries(count: number, firstMs: number, stepMs: number, idsEach = 0
 }
 
 /** A pooler makes no difference to the ledger that the contract suite would not find, so only thorough runs have one. */
-const ledgerStores = [...(isThorough ? testStores : directStores), replicaStores];
+const ledgerStores = [...(isThorough ? testStores : directStores), replicaStore];
 
 for (const { name, open } of ledgerStores) {
   describe(`the ledger of a ${name} store`, () => {

@@ -16,7 +16,7 @@ import {
   type SegmentDefinition,
 } from './segments.ts';
 import type { Store } from './store.ts';
-import { replicaStores, type TestStore, testStores } from './test-stores.ts';
+import { replicaStore, type TestStore, testStores } from './test-stores.ts';
 import { times } from './test-thoroughness.ts';
 
 const NOW_MS = 1_714_555_800_000;
@@ -30,7 +30,7 @@ function leaving(...ids: readonly string[]): readonly MemberChange[] {
   return ids.map((customerId) => ({ customerId, hasEntered: false }));
 }
 
-for (const { name, open } of [...testStores, replicaStores]) {
+for (const { name, open } of [...testStores, replicaStore]) {
   describe(`the segments of a ${name} store`, () => {
     let opened: TestStore;
     let store: Store;

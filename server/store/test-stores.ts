@@ -37,7 +37,7 @@ export const testStores: readonly TestStores[] = hasPooler()
   ? [...directStores, storesOn(behindPooler)]
   : directStores;
 /** Whose ledgers and segments are those of a replica process. */
-export const replicaStores = storesOn(
+export const replicaStore = storesOn(
   { ...testDatabases[0]!, name: `${testDatabases[0]!.name} replica` },
   openWithReplicaStore,
 );

@@ -10,11 +10,11 @@ import type { EvaluationOrder, EvaluationOutcome, OrderRefusal } from '../analyt
  */
 export async function requestEvaluation(
   store: Pick<SegmentStore, 'segments' | 'beginEvaluation' | 'failEvaluation'>,
-  analytics: Pick<AnalyticsLink, 'evaluate' | 'hasStoppedEvaluations'>,
+  analytics: Pick<AnalyticsLink, 'evaluate' | 'hasEndedEvaluations'>,
   order: EvaluationOrder,
 ): Promise<EvaluationOutcome | OrderRefusal> {
   const outcome = await analytics.evaluate(order);
-  if (!('kind' in outcome) || analytics.hasStoppedEvaluations) return outcome;
+  if (!('kind' in outcome) || analytics.hasEndedEvaluations) return outcome;
   const { organisation, token } = order;
   const { segments } = await store.segments(organisation);
   const found = segments.find(({ name }) => name === order.segment);

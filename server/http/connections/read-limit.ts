@@ -303,7 +303,7 @@ export class ReadLimit {
   }
 
   /**
-   * Resumes new connections, of which only little is read. To read four that have had a request could take longer than to
+   * Resumes new connections, of which only little is parsed. To read four that have had a request could take longer than to
    * accept fifty.
    */
   #resumeNewWhileAccepting(nowMs: number): void {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type ReplicaStore, type Store, StoreUnavailable } from '../store.ts';
+import { type ReplicaStore, type Store, StoreUnavailable, StoreUnusable } from '../store.ts';
 import { recordRow } from '../test-rows.ts';
 import { openReplicaStore } from './open-replica-store.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
@@ -32,7 +32,7 @@ async function opened(t: TestContext): Promise<Opened> {
 
 test('a database that does not exist is not made', (t) => {
   const path = join(testFolder(t), 'headgate.db');
-  assert.throws(() => openReplicaStore(path, () => {}), /unable to open/);
+  assert.throws(() => openReplicaStore(path, () => {}), StoreUnusable);
   assert.equal(existsSync(path), false);
 });
 

@@ -5,8 +5,8 @@
 import { resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ReplicaStore } from '../store.ts';
-import { asStoreError } from './errors.ts';
-import { FileWatch, newOpenedFiles } from './file-identity.ts';
+import { asOpeningError, asStoreError } from './errors.ts';
+import { FileWatch, newOpenedFiles, type OpenedFiles } from './file-identity.ts';
 import { ledgerStore } from './ledger.ts';
 import type { Steps } from './pages.ts';
 import { ReadingConnection } from './reading-connection.ts';
@@ -26,7 +26,7 @@ type Operations = Readonly<Record<string, Operation>>;
 export function openReplicaStore(givenPath: string, onTrouble: (trouble: string) => void): ReplicaStore {
   const path = resolve(givenPath);
   const files = newOpenedFiles(path);
-  const connection = new FileWatch(files).open(() => new ReadingConnection(files, CACHE_KIB));
+  const connection = openConnection(files);
   const lookUps = createLookUps(connection.database) as unknown as Operations;
   const lists = createLists(connection.database) as unknown as Operations;
 
@@ -77,4 +77,12 @@ export function openReplicaStore(givenPath: string, onTrouble: (trouble: string)
       connection.close();
     },
   };
+}
+
+function openConnection(files: OpenedFiles): ReadingConnection {
+  try {
+    return new FileWatch(files).open(() => new ReadingConnection(files, CACHE_KIB));
+  } catch (error) {
+    throw asOpeningError(files.path, error);
+  }
 }
