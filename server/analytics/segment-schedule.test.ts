@@ -4,6 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Organisation } from '../store/organisations.ts';
 import { evaluateRegularly } from './segment-schedule.ts';
 
+const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };
+
+const organisations = async (): Promise<readonly Organisation[]> =>
+  [1, 2].map((organisation) => ({ organisation, orgId: `o${organisation}` }) as Organisation);
+
 test('due segments are evaluated, even if those of another organisation cannot be', async () => {
   const orders: unknown[] = [];
   const errors: unknown[] = [];
@@ -14,8 +19,7 @@ test('due segments are evaluated, even if those of another organisation cannot b
       { organisation: 2, name: 'b' },
       { organisation: 2, name: 'c' },
     ],
-    organisations: async () =>
-      [1, 2].map((organisation) => ({ organisation, orgId: `o${organisation}` }) as Organisation),
+    organisations,
   };
   const analytics = {
     async evaluate({ orgId, segment }: { readonly orgId: string; readonly segment: string }) {
@@ -25,7 +29,6 @@ test('due segments are evaluated, even if those of another organisation cannot b
       return { kind: 'unavailable' as const, message: 'It is not available.', position: null };
     },
   };
-  const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };
   const stop = evaluateRegularly(store, analytics, schedule, (error) => errors.push(error));
   await allSent;
   stop();
@@ -44,8 +47,7 @@ test('organisations take turns, also one whose segment becomes due later', async
   const { promise: allEvaluated, resolve } = Promise.withResolvers<void>();
   const store = {
     dueSegments: async () => [...due],
-    organisations: async () =>
-      [1, 2].map((organisation) => ({ organisation, orgId: `o${organisation}` }) as Organisation),
+    organisations,
   };
   const analytics = {
     async evaluate({ segment: name }: { readonly segment: string }) {
@@ -57,7 +59,6 @@ test('organisations take turns, also one whose segment becomes due later', async
       return { isRunning: false };
     },
   };
-  const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };
   const stop = evaluateRegularly(store, analytics, schedule, assert.ifError);
   await allEvaluated;
   stop();
@@ -75,7 +76,7 @@ test('a segment that stays due is not tried again at once, and does not delay th
       if (looks === 4) paused.resolve();
       return due;
     },
-    organisations: async () => [{ organisation: 1, orgId: 'o1' } as Organisation],
+    organisations,
   };
   const analytics = {
     async evaluate({ segment }: { readonly segment: string }) {
@@ -83,7 +84,6 @@ test('a segment that stays due is not tried again at once, and does not delay th
       return { isRunning: true };
     },
   };
-  const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };
   const stop = evaluateRegularly(store, analytics, schedule, assert.ifError);
   await paused.promise;
   await sleep(50);
@@ -99,8 +99,7 @@ test('an organisation whose evaluation takes long does not delay others', async 
   const slow = Promise.withResolvers<{ isRunning: boolean }>();
   const store = {
     dueSegments: async () => [{ organisation: 1, name: 'slow' }, ...due],
-    organisations: async () =>
-      [1, 2].map((organisation) => ({ organisation, orgId: `o${organisation}` }) as Organisation),
+    organisations,
   };
   const analytics = {
     async evaluate({ segment: name }: { readonly segment: string }) {
@@ -111,7 +110,6 @@ test('an organisation whose evaluation takes long does not delay others', async 
       return { isRunning: false };
     },
   };
-  const schedule = { segmentsEveryMs: 900_000, sqlTimeoutMs: 30_000 };
   const stop = evaluateRegularly(store, analytics, schedule, assert.ifError);
   await allEvaluated;
   stop();

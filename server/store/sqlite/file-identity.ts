@@ -11,7 +11,8 @@ import { stat } from 'node:fs/promises';
 import { StoreUnavailable } from '../store.ts';
 
 /**
- * The identities of a database's files, in memory that threads share. They are 0 until the first of them has opened the files.
+ * The identities of a database's files, in memory that threads share. They are 0 until the first thread has opened the
+ * files.
  */
 export interface OpenedFiles {
   readonly path: string;
@@ -61,8 +62,7 @@ export class FileWatch {
   }
 
   /**
-   * Opens the database and remembers its files. Throws if an earlier thread had opened another
-   * file.
+   * Opens the database and remembers its files. Throws if an earlier thread had opened another file.
    */
   open<Database extends { close(): void }>(openDatabase: () => Database): Database {
     // Checks the path before opening, because SQLite would create a new file if the database is gone.
