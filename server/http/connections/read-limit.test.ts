@@ -370,31 +370,34 @@ test('a used connection is read again and again while others send without pause'
   }
 });
 
-test('used connections do not wait long while others are accepted and other work takes most of each turn', {
-  timeout,
-}, async (t) => {
+/** Fails if used connections wait long while others are accepted and other work takes most of each turn. */
+async function assertReadBesideLongTurns(t: TestContext, idle: number): Promise<void> {
   const server = createServer();
   server.keepAliveTimeout = 0;
   const readLimit = new ReadLimit(server);
-  server.on('request', ({ socket }, response) => {
-    readLimit.requestArrived(socket, () => OTHER);
-    response.on('close', () => readLimit.responded(socket, OTHER)).end('ok');
+  server.on('request', ({ socket, headers }, response) => {
+    const owner = Number(headers['x-owner']);
+    readLimit.requestArrived(socket, () => owner);
+    response.on('close', () => readLimit.responded(socket, owner)).end('ok');
   });
   await once(server.listen(0), 'listening');
   const { port } = server.address() as AddressInfo;
-  const used = Array.from({ length: 20 }, () => connect(port).on('error', () => {}));
-  const opened = [...used];
+  const open = (): Socket => connect(port).on('error', () => {});
+  const used = Array.from({ length: 20 }, open);
+  const idleOnes = Array.from({ length: idle }, open);
+  const opened = [...used, ...idleOnes];
   t.after(() => {
     for (const socket of opened) socket.destroy();
     server.close();
   });
+  await Promise.all(idleOnes.map((socket) => answerTo(headOf(IDLE), socket)));
   const askAll = () => Promise.all(used.map((socket) => answerTo(headOf(OTHER), socket)));
   await askAll();
   let isOver = false;
   let turns = 0;
   const working = async (): Promise<void> => {
     for (; !isOver; turns++) {
-      opened.push(connect(port).on('error', () => {}));
+      opened.push(open());
       const startedAtMs = performance.now();
       while (performance.now() - startedAtMs < 13);
       // The next turn begins before a timer, so that the work is part of it.
@@ -413,7 +416,12 @@ test('used connections do not wait long while others are accepted and other work
   // Three are read in each turn. A machine that makes the turns longer has fewer of them.
   const all = waits.reduce((sum, wait) => sum + wait, 0);
   assert.ok(all < 14 * waits.length, `turns until the last response: ${waits.join(', ')}`);
-});
+}
+
+for (const idle of [0, 1000]) {
+  const name = `used connections do not wait long for ${idle} idle ones, newly accepted ones, and work that takes most of each turn`;
+  test(name, { timeout }, (t) => assertReadBesideLongTurns(t, idle));
+}
 
 test('new connections are accepted soon, although used ones send costly requests without pause', {
   timeout,

@@ -34,6 +34,14 @@ const PAUSE_FACTOR = 3;
 const LONG_TURN_MS = 2 * TURN_MS;
 /** How many connections of organisations are read after such a turn, and the most that are read after one turn. */
 const MOST_KNOWN = 6;
+/**
+ * Most connections that wait are idle, which shows only when they are resumed. If fewer had data than could be read, twice as
+ * many are resumed for the next turn, up to this number, and otherwise half as many. So thousands of idle connections do not
+ * delay the others.
+ */
+const MOST_RESUMED = 512;
+/** What it costs an organisation that a connection is resumed, if to read from one costs 1. */
+const RESUMING_COST = 0.02;
 
 /** Only a connection that was forgotten waits this long. Its timeout is no longer postponed, so that it ends. */
 const LONGEST_WAIT_MS = 60_000;
@@ -91,6 +99,9 @@ export class ReadLimit {
    * new ones. They must not wait again before that.
    */
   readonly #unread = new Map<HttpSocket, Owner | null>();
+  /** How many connections of organisations may still be read in this turn, and how many were resumed for it. */
+  #places = 0;
+  #resumed = 0;
   #isTurnEndDue = false;
   #turnStartedAtMs = 0;
   #isTimeOver = false;
@@ -174,8 +185,8 @@ export class ReadLimit {
   }
 
   /**
-   * Charges the organisation for data on a connection that has waited. Idle connections are not charged, and neither are
-   * new ones. Otherwise an organisation with many of them would wait for all others.
+   * Charges the organisation for data on a connection that has waited. Idle connections are hardly charged, and new ones are
+   * not. Otherwise an organisation with many of them would wait for all others.
    */
   #noteRead(from: HttpSocket): void {
     const line = this.#unread.get(from) ?? null;
@@ -183,6 +194,21 @@ export class ReadLimit {
     if (line === null) return;
     this.#waiting.charge(line, 1);
     this.#readKnownAtMs = performance.now();
+    this.#places--;
+    if (this.#places === 0) this.#putUnreadBack();
+  }
+
+  /** Puts the connections that were resumed for this turn, but can no longer be read in it, back where they waited. */
+  #putUnreadBack(): void {
+    for (const [socket, line] of [...this.#unread].reverse()) {
+      if (line === null) continue;
+      this.#unread.delete(socket);
+      if (!socket._handle?.reading) continue;
+      socket._handle.readStop();
+      preventReading(socket);
+      this.#notWaiting.delete(socket);
+      this.#waiting.unshift(line, { line, socket });
+    }
   }
 
   /** Stops reading from the connection if it must wait for its next turn, and from all if the time of this one is over. */
@@ -276,8 +302,7 @@ export class ReadLimit {
     this.#notWaiting.delete(socket);
     if (this.#newest === socket) this.#newest = null;
     socket[waitsSinceMs] = performance.now();
-    // Otherwise Node would read when a body that was paused is resumed.
-    if (socket._handle) socket._handle.readStart = doNothing;
+    preventReading(socket);
     const { [owner]: known } = socket;
     if (known !== undefined) {
       this.#waiting.push(known, { line: known, socket });
@@ -288,18 +313,18 @@ export class ReadLimit {
   }
 
   /**
-   * Resumes few connections, because the cost of reading from one is known only afterwards. The newest of the new ones
+   * Lets few connections be read, because the cost of reading from one is known only afterwards. The newest of the new ones
    * usually waits for nobody. The oldest get most places, so that none waits long.
    */
   #resumeFour(): void {
-    if (!this.#resumeKnown()) this.#resumeNew(null);
-    for (const newest of [this.#newest, null, null]) if (!this.#resumeNew(newest)) this.#resumeKnown();
+    let places = 1;
+    for (const newest of [this.#newest, null, null]) if (!this.#resumeNew(newest)) places++;
+    if (!this.#resumeKnown(places)) this.#resumeNew(null);
   }
 
   #resumeWhileOpening(nowMs: number): void {
     const sinceReadMs = nowMs - this.#readKnownAtMs - PAUSE_FACTOR * this.#readKnownMs;
-    const places = Math.min(MOST_KNOWN, Math.floor(sinceReadMs / READ_KNOWN_EVERY_MS));
-    for (let place = 0; place < places; place++) this.#resumeKnown();
+    this.#resumeKnown(Math.min(MOST_KNOWN, Math.floor(sinceReadMs / READ_KNOWN_EVERY_MS)));
   }
 
   /**
@@ -312,16 +337,27 @@ export class ReadLimit {
   }
 
   #resumeAfterLongTurn(): void {
-    for (let place = 0; place < MOST_KNOWN; place++) this.#resumeKnown();
+    this.#resumeKnown(MOST_KNOWN);
     this.#resumeNew(null);
   }
 
-  /** Resumes the next connection of an organisation that is still open. Returns whether there was one. */
-  #resumeKnown(): boolean {
-    let next = this.#waiting.shift();
-    while (next?.socket.destroyed) next = this.#waiting.shift();
-    if (next !== undefined) this.#resume(next.socket, next.line);
-    return next !== undefined;
+  /**
+   * Resumes the next connections of organisations, of which at most this many are read in the next turn. Returns whether
+   * there was one.
+   */
+  #resumeKnown(places: number): boolean {
+    if (places <= 0) return false;
+    const isEnough = this.#places === 0;
+    this.#resumed = Math.max(places, Math.min(this.#resumed * (isEnough ? 0.5 : 2), MOST_RESUMED));
+    this.#places = places;
+    for (let resumed = 0; resumed < this.#resumed; resumed++) {
+      let next = this.#waiting.shift();
+      while (next?.socket.destroyed) next = this.#waiting.shift();
+      if (next === undefined) return resumed > 0;
+      this.#waiting.charge(next.line, RESUMING_COST);
+      this.#resume(next.socket, next.line);
+    }
+    return true;
   }
 
   /** Resumes a new connection: the given one, or the oldest of the address whose turn it is. Returns whether there was one. */
@@ -344,6 +380,11 @@ export class ReadLimit {
 }
 
 function doNothing(): void {}
+
+/** Otherwise Node would read when a body that was paused is resumed. */
+function preventReading({ _handle: handle }: HttpSocket): void {
+  if (handle) handle.readStart = doNothing;
+}
 
 function endIfNothing(socket: HttpSocket): void {
   if (socket.bytesRead - (socket[bytesAtData] ?? 0) > MOST_BYTES_OF_NOTHING) socket.destroy();
