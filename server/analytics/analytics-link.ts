@@ -5,7 +5,6 @@ import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type AnalyticsSetup,
-  EVALUATION_PATH,
   type EvaluationOrder,
   type EvaluationOutcome,
   type ExplanationOrder,
@@ -99,7 +98,7 @@ export class AnalyticsLink {
     order: EvaluationOrder,
     signal: AbortSignal = this.#endingEvaluations.signal,
   ): Promise<EvaluationOutcome | OrderRefusal> {
-    return this.#ask(EVALUATION_PATH, order, signal);
+    return this.#ask('/evaluation', order, signal);
   }
 
   async #ask<Answer>(path: string, order: Order, signal: AbortSignal): Promise<Answer | OrderRefusal> {

@@ -112,9 +112,6 @@ export interface OrderRefusal {
   readonly retryAfterS?: number;
 }
 
-/** The path of orders that write to the store. */
-export const EVALUATION_PATH = '/evaluation';
-
 /** The header that says what a query has seen, as JSON. */
 export const AS_OF_HEADER = 'Headgate-As-Of';
 

@@ -4,7 +4,6 @@ import { GivingWay } from './giving-way.ts';
 
 class StandIn {
   isSuspended = false;
-  isWriting = false;
   suspend(): void {
     this.isSuspended = true;
   }
@@ -87,14 +86,4 @@ test('nobody gives way to a second order of the same process', (t) => {
   pass(100);
   giving.begin(other);
   assert.ok(!one.isSuspended);
-});
-
-test('one that writes is not suspended', (t) => {
-  const { giving, pass } = ground(t);
-  const [evaluating, small] = [new StandIn(), new StandIn()];
-  evaluating.isWriting = true;
-  giving.begin(evaluating);
-  pass(100);
-  giving.begin(small);
-  assert.ok(!evaluating.isSuspended);
 });

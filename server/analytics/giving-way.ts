@@ -4,7 +4,7 @@
 
 import type { StartedReplicaProcess } from './started-replica-process.ts';
 
-type Suspendable = Pick<StartedReplicaProcess, 'isWriting' | 'suspend' | 'resume'>;
+type Suspendable = Pick<StartedReplicaProcess, 'suspend' | 'resume'>;
 
 /** The longest time for which a process is suspended, and the shortest for which it runs before that. */
 const SUSPENDED_MS = 100;
@@ -23,8 +23,6 @@ export class GivingWay {
     const nowMs = performance.now();
     for (const [other, busy] of this.#busy) {
       if (busy.suspension !== null || nowMs - busy.runsSinceMs < SUSPENDED_MS) continue;
-      // It may have locked the database, for which the uploads of all organisations would wait.
-      if (other.isWriting) continue;
       other.suspend();
       const timer = setTimeout(() => this.#resume(other, busy), SUSPENDED_MS);
       busy.suspension = { for: process, timer };

@@ -18,7 +18,6 @@ class StandIn {
   usedBytes = 100;
   quietLooks = 0;
   isWanted = false;
-  isWriting = false;
   isSuspended = false;
   closes = 0;
 

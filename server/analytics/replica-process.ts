@@ -11,7 +11,6 @@ import { keepNewFilesPrivate } from '../private-files.ts';
 import { openReplicaStore } from '../store/open-store.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import {
-  EVALUATION_PATH,
   type EvaluationOrder,
   type ExplanationOrder,
   type Order,
@@ -173,7 +172,7 @@ const jsonOrders: Readonly<
   '/preview': (service, order: PreviewOrder, signal) => answerPreview(service, promptStore, order, signal),
   '/explanation': (service, order: ExplanationOrder, signal) =>
     answerExplanation(service, promptStore, order, signal),
-  [EVALUATION_PATH]: (service, order: EvaluationOrder, signal) =>
+  '/evaluation': (service, order: EvaluationOrder, signal) =>
     evaluateSegment(service, promptStore, order, signal),
 };
 

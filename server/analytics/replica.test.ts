@@ -496,11 +496,20 @@ for (const databases of testDatabases) {
       await replica.close();
     });
 
+    const threads = async (): Promise<unknown> =>
+      (await replicated("SELECT current_setting('threads')::INTEGER"))[0]![0];
+
+    test('is built with all threads if there are few uploads, so that its file is opened only once', async () => {
+      await begin();
+      for (let uploads = 0; uploads < 10; uploads++) await upload('tags', [recordRow('tags')]);
+      assert.equal(await threads(), optionsIn(folder).threads);
+      await assertSame();
+      await replica.close();
+    });
+
     test('is built with one thread, and has all of them when no query of that time is left', async () => {
       await begin();
-      await upload('tags', [recordRow('tags')]);
-      const threads = async (): Promise<unknown> =>
-        (await replicated("SELECT current_setting('threads')::INTEGER"))[0]![0];
+      for (let uploads = 0; uploads < 11; uploads++) await upload('tags', [recordRow('tags')]);
       assert.equal(await threads(), 1);
       const early = await replica.connect();
       await assertSame();

@@ -65,6 +65,8 @@ const PARTS_READ_AHEAD = 3;
 const UNDISTURBED_MS = 10_000;
 /** DuckDB copies records a quarter faster with one thread: a second one would mostly wait for the first, without sleeping. */
 const COPYING_THREADS = 1;
+/** Copying what this many uploads contain takes less time than to open the file again with other numbers of threads. */
+const FEW_ENTRIES = 10;
 /** A build that takes longer is reported, because queries no longer wait for it. */
 const PROGRESS_EVERY_MS = 10_000;
 /** A replica with other tables than these is built anew. */
@@ -326,7 +328,8 @@ export class Replica {
     if (row !== undefined && row[0] !== tablesSql) throw new Error('it has the tables of another version');
     if (row === undefined) await this.#createTables();
     else this.#state = JSON.parse(row[1]) as ReplicaState;
-    if (this.#state!.type !== null) await this.#reopenInstance(COPYING_THREADS);
+    const { type, position } = this.#state!;
+    if (type !== null && position.seq > FEW_ENTRIES) await this.#reopenInstance(COPYING_THREADS);
   }
 
   async #openInstance(threads: number): Promise<void> {

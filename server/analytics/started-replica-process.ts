@@ -7,7 +7,7 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { settledWithin } from '../settled-within.ts';
-import { AS_OF_HEADER, EVALUATION_PATH } from './analytics-orders.ts';
+import { AS_OF_HEADER } from './analytics-orders.ts';
 import {
   EXPORTED_STATUS,
   exportPath,
@@ -41,8 +41,6 @@ export interface StartedReplicaProcessOptions {
 export class NotStarted extends Error {}
 
 interface PassedOrder {
-  /** Whether it is an evaluation, which writes to the store. */
-  readonly isWriting: boolean;
   /** Whether the process has received it. */
   hasBegun: boolean;
   end(): void;
@@ -114,11 +112,6 @@ export class StartedReplicaProcess {
     return this.#hasEnded ? 0 : this.#usedBytes;
   }
 
-  /** Whether an order may be writing to the store. */
-  get isWriting(): boolean {
-    return [...this.#orders.values()].some((order) => order.isWriting);
-  }
-
   /** Returns how often this was called since the process last sent something. */
   countQuietLook(): number {
     return this.#quietLooks++;
@@ -136,8 +129,7 @@ export class StartedReplicaProcess {
     const exported = exportPath(options.exportFolder, number);
     const removeExport = (): void => rmSync(exported, { force: true });
     const { promise: ended, resolve } = Promise.withResolvers<void>();
-    const isWriting = request.url === EVALUATION_PATH;
-    const order: PassedOrder = { isWriting, hasBegun: false, end: resolve };
+    const order: PassedOrder = { hasBegun: false, end: resolve };
     this.#orders.set(number, order);
     const responded = Promise.withResolvers<boolean>();
     const passed = httpRequest({
