@@ -423,6 +423,105 @@ for (const idle of [0, 1000]) {
   test(name, { timeout }, (t) => assertReadBesideLongTurns(t, idle));
 }
 
+/** Opens connections. Returns a function that sends data on all at once, and one that counts on how many it is read. */
+type Opening = (
+  t: TestContext,
+  ground: Ground,
+) => Promise<{ readonly sendAll: () => void; readonly read: () => number }>;
+
+const smallChunksOn: (areUsed: boolean) => Opening =
+  (areUsed) =>
+  async (_, { connected, accepted, completed }) => {
+    const before = accepted.length;
+    const sockets = await Promise.all(Array.from({ length: BUSY_CONNECTIONS }, () => connected()));
+    if (areUsed) for (const socket of sockets) await answerTo(headOf(BUSY), socket);
+    while (accepted.length < before + BUSY_CONNECTIONS) await setImmediate();
+    // By then, no connection waits.
+    await sleep(50);
+    const sendAll = (): void => {
+      for (const socket of sockets) socket.write(readAtOnce);
+    };
+    return { sendAll, read: completed };
+  };
+
+const tinyRecordsOnUsed: Opening = async (t, { port, accepted }) => {
+  const request = headOf(BUSY);
+  const text = `${request}GET / HTTP/1.1\r\nX-Long: ${'x'.repeat(TINY_RECORDS)}`;
+  const all: [Socket, Buffer][] = [];
+  while (all.length < TINY_RECORD_CONNECTIONS) all.push(await tinyRecords(t, port, text));
+  const [[, { length }]] = all as [[Socket, Buffer]];
+  const requestBytes = (length / text.length) * request.length;
+  for (const [tcp, records] of all) {
+    const answered = once(tcp, 'data');
+    tcp.write(records.subarray(0, requestBytes));
+    await answered;
+  }
+  const servers = accepted.slice(-all.length);
+  const sizeOf = (): number => servers.reduce((sum, socket) => sum + socket.bytesRead, 0);
+  const before = sizeOf();
+  return {
+    sendAll() {
+      for (const [tcp, records] of all) tcp.write(records.subarray(requestBytes));
+    },
+    read: () => (sizeOf() - before) / (length - requestBytes),
+  };
+};
+
+interface Opened {
+  readonly transport: Transport;
+  readonly all: number;
+  /** The most that may be read in a turn. */
+  readonly most: number;
+  readonly openBusy: Opening;
+}
+
+const openings: Readonly<Record<string, Opened>> = {
+  'small chunks on used connections': {
+    transport: http,
+    all: BUSY_CONNECTIONS,
+    // The first turn reads until its time is over, and others may read connections that have not waited.
+    most: 40,
+    openBusy: smallChunksOn(true),
+  },
+  'small chunks on new connections': {
+    transport: http,
+    all: BUSY_CONNECTIONS,
+    // They all have to wait after the beginning of their data.
+    most: 6,
+    openBusy: smallChunksOn(false),
+  },
+  'TLS records of one byte on used connections': {
+    transport: https,
+    all: TINY_RECORD_CONNECTIONS,
+    most: 10,
+    openBusy: tinyRecordsOnUsed,
+  },
+};
+for (const [name, { transport, all, most, openBusy }] of Object.entries(openings)) {
+  test(`a turn reads few of many connections behind idle ones: ${name}`, {
+    skip: transport.skip,
+    timeout,
+  }, async (t) => {
+    const ground = await groundOf(t, transport);
+    const idle = await Promise.all(Array.from({ length: 500 }, () => ground.connected()));
+    for (const socket of idle) await answerTo(headOf(IDLE), socket);
+    const { sendAll, read } = await openBusy(t, ground);
+    const before = read();
+    sendAll();
+    const inTurns: number[] = [];
+    for (let last = before; last < before + all; ) {
+      await setImmediate();
+      const now = read();
+      inTurns.push(now - last);
+      last = now;
+    }
+    assert.ok(
+      Math.max(...inTurns) <= most,
+      `read in turns: ${inTurns.filter((some) => some > 0).join(', ')}`,
+    );
+  });
+}
+
 test('new connections are accepted soon, although used ones send costly requests without pause', {
   timeout,
 }, async (t) => {

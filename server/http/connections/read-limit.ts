@@ -35,9 +35,9 @@ const LONG_TURN_MS = 2 * TURN_MS;
 /** How many connections of organisations are read after such a turn, and the most that are read after one turn. */
 const MOST_KNOWN = 6;
 /**
- * Most connections that wait are idle, which shows only when they are resumed. If fewer had data than could be read, twice as
- * many are resumed for the next turn, up to this number, and otherwise half as many. So thousands of idle connections do not
- * delay the others.
+ * Most connections that wait are idle, which shows only when they are resumed. Therefore more are resumed than are read: if
+ * fewer had data than could be read, twice as many are resumed for the next turn, up to this number, and otherwise half as
+ * many. So thousands of idle connections do not delay the others.
  */
 const MOST_RESUMED = 512;
 /** What it costs an organisation that a connection is resumed, if to read from one costs 1. */
@@ -138,8 +138,9 @@ export class ReadLimit {
         () => socket[owner] !== undefined || this.#withRest.size >= MOST_WITH_REST,
         () => this.#keepRest(socket),
         () => {
+          this.#noteRead(socket);
           this.#limitTurn(socket);
-          if (this.#isTimeOver) endIfNothing(socket);
+          endIfNothing(socket);
         },
       );
       if (server instanceof TlsServer) socket.on('keylog', () => this.#keyUpdated(socket));
@@ -185,8 +186,8 @@ export class ReadLimit {
   }
 
   /**
-   * Charges the organisation for data on a connection that has waited. Idle connections are hardly charged, and new ones are
-   * not. Otherwise an organisation with many of them would wait for all others.
+   * Charges the organisation for what was read from a connection that has waited. Idle connections are hardly charged, and
+   * new ones are not. Otherwise an organisation with many of them would wait for all others.
    */
   #noteRead(from: HttpSocket): void {
     const line = this.#unread.get(from) ?? null;
@@ -253,7 +254,6 @@ export class ReadLimit {
 
   #endTurn(): void {
     this.#isTurnEndDue = false;
-    for (const socket of this.#unread.keys()) endIfNothing(socket);
     this.#unread.clear();
     this.#acceptingTurns = this.#hasAccepted ? this.#acceptingTurns + 1 : 0;
     this.#hasAccepted = false;
@@ -350,14 +350,17 @@ export class ReadLimit {
     const isEnough = this.#places === 0;
     this.#resumed = Math.max(places, Math.min(this.#resumed * (isEnough ? 0.5 : 2), MOST_RESUMED));
     this.#places = places;
-    for (let resumed = 0; resumed < this.#resumed; resumed++) {
+    let resumed = 0;
+    for (let rests = 0; resumed < this.#resumed && rests < places; resumed++) {
       let next = this.#waiting.shift();
       while (next?.socket.destroyed) next = this.#waiting.shift();
-      if (next === undefined) return resumed > 0;
+      if (next === undefined) break;
+      // The rest is parsed in any case, and before anything else is read.
+      if (this.#withRest.has(next.socket)) rests++;
       this.#waiting.charge(next.line, RESUMING_COST);
       this.#resume(next.socket, next.line);
     }
-    return true;
+    return resumed > 0;
   }
 
   /** Resumes a new connection: the given one, or the oldest of the address whose turn it is. Returns whether there was one. */
