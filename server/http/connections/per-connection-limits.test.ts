@@ -7,7 +7,11 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { newCertificate, withoutOpenssl } from '../test-certificate.ts';
-import { limitConnections, MOST_UNANSWERED_REQUESTS } from './per-connection-limits.ts';
+import {
+  limitConnections,
+  MOST_PIPELINED_REQUESTS,
+  MOST_UNANSWERED_REQUESTS,
+} from './per-connection-limits.ts';
 import { TINY_CHUNKS } from './tiny-chunks.ts';
 
 const BODY_BYTES = 60_000;
@@ -162,4 +166,44 @@ test('requests that arrive at once over TLS get their responses', {
   client.uncork();
   while (received.split('HTTP/1.1 ').length < 6) await once(client, 'data');
   assert.deepEqual(received.match(/HTTP\/1.1 \d+/g), Array(5).fill('HTTP/1.1 200'));
+});
+
+test('one owner has few requests that wait for the responses to others, on all connections together', {
+  timeout: 20_000,
+}, async (t) => {
+  const each = MOST_UNANSWERED_REQUESTS - 1;
+  const server = createServer(() => {});
+  limitConnections(server, ({ headers }) => Number(headers['x-owner']));
+  let arrived = 0;
+  let unanswered = 0;
+  server.prependListener('request', (_, response: ServerResponse) => {
+    arrived++;
+    unanswered++;
+    response.on('close', () => unanswered--);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const clients: Socket[] = [];
+  t.after(() => {
+    for (const client of clients) client.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const open = (owner: number): Socket => {
+    const client = connect(port, '127.0.0.1').on('error', () => {});
+    client.write(`GET / HTTP/1.1\r\nHost: a\r\nX-Owner: ${owner}\r\n\r\n`.repeat(each));
+    clients.push(client.resume());
+    return client;
+  };
+  for (let opened = 0; opened < 200; opened++) open(1);
+  // Each request that is too much closes its connection, with the requests that have arrived before.
+  while (arrived < 200) await turnOfTheLoop();
+  const isClosed = (): number => clients.filter(({ closed }) => closed).length;
+  while (isClosed() < 200 - MOST_PIPELINED_REQUESTS / (each - 1)) await turnOfTheLoop();
+  const left = clients.length - isClosed();
+  assert.ok(unanswered <= MOST_PIPELINED_REQUESTS + left, `${unanswered} on ${left} connections`);
+
+  const other = open(2);
+  const before = arrived;
+  while (arrived < before + each) await turnOfTheLoop();
+  assert.ok(!other.closed);
 });

@@ -8,7 +8,7 @@ import { dependenciesOf, uploadOrder } from '@headgate/catalogue/references.ts';
 import type { Action } from '../../access/scopes.ts';
 import { PAGE_BYTES } from '../../store/page-limits.ts';
 import { contentEncodings } from '../body/read-body.ts';
-import { MOST_UNANSWERED_REQUESTS } from '../connections/per-connection-limits.ts';
+import { MOST_PIPELINED_REQUESTS, MOST_UNANSWERED_REQUESTS } from '../connections/per-connection-limits.ts';
 import { DEFAULT_PAGE_RECORDS, LARGEST_PAGE_RECORDS } from '../query.ts';
 import { refusals } from '../refusals.ts';
 import { listSlots, lookUpSlots, uploadSlots } from '../work-slots.ts';
@@ -199,6 +199,11 @@ ${table(
     ],
     ['Pages of lists at once', String(listSlots.slots), 'they wait, then [503](#status-503)'],
     ['Unanswered requests on a connection', String(MOST_UNANSWERED_REQUESTS), 'the connection is closed'],
+    [
+      'Requests that wait for the responses to others on their connections',
+      String(MOST_PIPELINED_REQUESTS),
+      'the connection is closed',
+    ],
     ['A page of a list', `about ${inUnits(PAGE_BYTES)}`, 'the rest is on the next page'],
   ],
 )}
