@@ -151,6 +151,20 @@ forEachStore((store) => {
       assert.equal(await exitCodeOf(headgate.process), 0);
     });
 
+    test('ends queries that would take longer than it may take', async (t) => {
+      const { folder, remove } = await newDatabaseFolder();
+      t.after(remove);
+      await serve({ HEADGATE_SHUTDOWN_TIMEOUT: '8s', HEADGATE_ANALYTICS_DIR: folder });
+      const sql = 'SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE (a.range * b.range) % 7 = 3';
+      const query = api.request<RefusalBody>('/v1/sql', { body: { sql } });
+      await sleep(1000);
+      headgate.process.kill('SIGTERM');
+      const { status, body } = await query;
+      assert.equal(status, 503);
+      assert.match(body.message, /^The service is shutting down/);
+      assert.equal(await exitCodeOf(headgate.process), 0);
+    });
+
     describeOnceOn(store, 'that clients hinder', () => {
       test('is not delayed by idle keep-alive connections', async () => {
         await serve(patient);

@@ -49,6 +49,12 @@ interface FailedStart {
 /** The errors of a connection to a process that has ended, or whose folder was deleted. */
 const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE']);
 
+const closed: OrderRefusal = {
+  kind: 'unavailable',
+  message: 'The service is shutting down, so the query was ended; try again shortly.',
+  position: null,
+};
+
 /** The process did not respond in time. */
 class Unresponsive extends Error {}
 
@@ -123,6 +129,7 @@ export class AnalyticsLink {
   }
 
   #refusalOf(error: unknown): OrderRefusal {
+    if (this.#closing.signal.aborted) return closed;
     const { code, message: reason } = error as NodeJS.ErrnoException;
     const message = goneCodes.has(code)
       ? 'The process that runs queries ended unexpectedly. It is started again.'
@@ -140,7 +147,7 @@ export class AnalyticsLink {
         return await this.#send(path, order, signal);
       } catch (error) {
         const isGone = goneCodes.has((error as NodeJS.ErrnoException).code);
-        if (sends === MOST_SENDS || signal.aborted || !isGone) throw error;
+        if (sends === MOST_SENDS || signal.aborted || this.#closing.signal.aborted || !isGone) throw error;
         this.#leave(staying);
       } finally {
         clearInterval(watching);
@@ -176,7 +183,7 @@ export class AnalyticsLink {
     this.#endingEvaluations.abort();
   }
 
-  /** Lets the process end, unless other servers use it. */
+  /** Ends all orders, now and in future, and lets the process end, unless other servers use it. */
   close(): void {
     this.endEvaluations();
     this.#closing.abort();

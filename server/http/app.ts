@@ -150,7 +150,7 @@ export function buildApp(service: AppDependencies): FastifyInstance {
     closing = true;
     service.followers.close();
     service.analytics?.endEvaluations();
-    const progress = closeConnections(service.shutdownTimeoutMs);
+    const progress = closeConnections(service.shutdownTimeoutMs, () => service.analytics?.close());
     app.server.once('close', () => {
       if (progress.cut === 0) return;
       service.log(

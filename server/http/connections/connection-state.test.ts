@@ -63,7 +63,7 @@ async function serve(t: TestContext, handle: RequestListener, tls: Certificate |
     },
     stop() {
       const startedAtMs = performance.now();
-      const closing = close(TIMEOUT_MS);
+      const closing = close(TIMEOUT_MS, () => {});
       const closed = Promise.withResolvers<number>();
       server.close(() => closed.resolve(performance.now() - startedAtMs));
       return { closing, closed: closed.promise };

@@ -96,9 +96,12 @@ export interface Closing {
  * - Connections without a request are closed at once.
  * - Requests that have arrived completely get their response.
  * - Clients that stall while they send a request or read a response are disconnected. Shortly before `timeoutMs` has
- *   passed, clients that are only slow are disconnected too.
+ *   passed, clients that are only slow are disconnected too. Then `onLastCall` is called, which must end long requests.
  */
-export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: number) => Closing {
+export function connectionCloser(
+  server: Server,
+  isTls: boolean,
+): (timeoutMs: number, onLastCall: () => void) => Closing {
   const open = new Map<Socket, Tracked>();
   server.on('connection', (tcp) => {
     open.set(tcp, { tcp, http: isTls ? null : tcp, bytesRead: 0, bytesSent: 0, waitedMs: 0 });
@@ -119,14 +122,17 @@ export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: nu
     if (!open.values().some(isSending)) closeIdleConnections();
   };
 
-  return (timeoutMs) => {
+  return (timeoutMs, onLastCall) => {
     const closing = { cut: 0 };
     const stallMs = Math.min(LONGEST_STALL_MS, timeoutMs / 4);
-    const lastCallAtMs = performance.now() + timeoutMs - stallMs;
+    let isLastCall = false;
+    const lastCall = setTimeout(() => {
+      isLastCall = true;
+      onLastCall();
+    }, timeoutMs - stallMs);
 
     const sweep = (): void => {
       server.closeIdleConnections();
-      const isLastCall = performance.now() >= lastCallAtMs;
       for (const connection of open.values()) {
         const { tcp, http } = connection;
         const hasMoved = noteProgress(connection);
@@ -146,7 +152,10 @@ export function connectionCloser(server: Server, isTls: boolean): (timeoutMs: nu
       }
     };
     const sweeping = setInterval(sweep, SWEEP_EVERY_MS);
-    server.once('close', () => clearInterval(sweeping));
+    server.once('close', () => {
+      clearInterval(sweeping);
+      clearTimeout(lastCall);
+    });
     return closing;
   };
 }
