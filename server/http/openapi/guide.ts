@@ -199,11 +199,7 @@ ${table(
     ],
     ['Pages of lists at once', String(listSlots.slots), 'they wait, then [503](#status-503)'],
     ['Unanswered requests on a connection', String(MOST_UNANSWERED_REQUESTS), 'the connection is closed'],
-    [
-      'Requests that wait for the responses to others on their connections',
-      String(MOST_PIPELINED_REQUESTS),
-      'the connection is closed',
-    ],
+    ['Pipelined requests on all connections', String(MOST_PIPELINED_REQUESTS), 'the connection is closed'],
     ['A page of a list', `about ${inUnits(PAGE_BYTES)}`, 'the rest is on the next page'],
   ],
 )}
