@@ -65,7 +65,7 @@ const PARTS_READ_AHEAD = 3;
 const UNDISTURBED_MS = 10_000;
 /** DuckDB copies records a quarter faster with one thread: a second one would mostly wait for the first, without sleeping. */
 const COPYING_THREADS = 1;
-/** Copying what this many uploads contain takes less time than to open the file again with other numbers of threads. */
+/** If the ledger has no more entries, one thread saves less time than it takes to open the file twice more. */
 const FEW_ENTRIES = 10;
 /** A build that takes longer is reported, because queries no longer wait for it. */
 const PROGRESS_EVERY_MS = 10_000;

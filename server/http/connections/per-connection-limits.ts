@@ -17,8 +17,8 @@ import { limitTinyChunks } from './tiny-chunks.ts';
 
 export const MOST_UNANSWERED_REQUESTS = 8;
 /**
- * How many requests of an owner may wait for the responses to earlier ones on their connections. If a client closes
- * thousands of connections at once, Node takes 50 µs to end each of their requests.
+ * How many requests of an owner may wait for the responses to earlier ones on their connections. When a client closes its
+ * connections, Node takes 50 µs to end each of their requests, and everybody waits meanwhile.
  */
 export const MOST_PIPELINED_REQUESTS = 500;
 

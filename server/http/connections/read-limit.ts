@@ -99,9 +99,10 @@ export class ReadLimit {
    * new ones. They must not wait again before that.
    */
   readonly #unread = new Map<HttpSocket, Owner | null>();
-  /** How many connections of organisations may still be read in this turn, and how many were resumed for it. */
+  /** How many connections of organisations may still be read in this turn. */
   #places = 0;
-  #resumed = 0;
+  /** The most that were resumed for it. */
+  #mostResumed = 0;
   #isTurnEndDue = false;
   #turnStartedAtMs = 0;
   #isTimeOver = false;
@@ -342,16 +343,16 @@ export class ReadLimit {
   }
 
   /**
-   * Resumes the next connections of organisations, of which at most this many are read in the next turn. Returns whether
+   * Resumes the next connections of organisations, of which at most `places` are read in the next turn. Returns whether
    * there was one.
    */
   #resumeKnown(places: number): boolean {
     if (places <= 0) return false;
     const isEnough = this.#places === 0;
-    this.#resumed = Math.max(places, Math.min(this.#resumed * (isEnough ? 0.5 : 2), MOST_RESUMED));
+    this.#mostResumed = Math.max(places, Math.min(this.#mostResumed * (isEnough ? 0.5 : 2), MOST_RESUMED));
     this.#places = places;
     let resumed = 0;
-    for (let rests = 0; resumed < this.#resumed && rests < places; resumed++) {
+    for (let rests = 0; resumed < this.#mostResumed && rests < places; resumed++) {
       let next = this.#waiting.shift();
       while (next?.socket.destroyed) next = this.#waiting.shift();
       if (next === undefined) break;
