@@ -37,21 +37,39 @@ test('a process that has been busy for a while is suspended until the order of a
   assert.ok(!long.isSuspended);
 });
 
-test('it is suspended for at most 100 ms, and then runs as long before it is suspended again', (t) => {
+test('while the other order goes on, it is suspended half of the time, for a second', (t) => {
   const { giving, pass } = ground(t);
-  const [long, ...others] = Array.from({ length: 4 }, () => new StandIn());
+  const [long, other] = [new StandIn(), new StandIn()];
+  giving.begin(long);
+  pass(100);
+  giving.begin(other);
+  for (let turn = 0; turn < 5; turn++) {
+    pass(99);
+    assert.ok(long.isSuspended);
+    pass(1);
+    assert.ok(!long.isSuspended);
+    pass(99);
+    assert.ok(!long.isSuspended);
+    pass(1);
+    assert.equal(long.isSuspended, true);
+  }
+  pass(1000);
+  assert.ok(!long.isSuspended && !other.isSuspended);
+});
+
+test('it runs for 100 ms before it is suspended again for another order', (t) => {
+  const { giving, pass } = ground(t);
+  const [long, ...others] = Array.from({ length: 3 }, () => new StandIn());
   giving.begin(long!);
   pass(100);
   giving.begin(others[0]!);
-  pass(99);
-  assert.ok(long!.isSuspended);
-  pass(1);
-  assert.ok(!long!.isSuspended);
-  pass(99);
+  giving.end(others[0]!);
+  pass(10);
   giving.begin(others[1]!);
   assert.ok(!long!.isSuspended);
+  pass(89);
+  assert.ok(!long!.isSuspended);
   pass(1);
-  giving.begin(others[2]!);
   assert.ok(long!.isSuspended);
 });
 

@@ -1,17 +1,22 @@
-// Lets orders go before the long ones of other organisations. While an organisation that had no order has one, the
-// processes of those that have been busy for a while are suspended: for moments, and for at most half of the time. So a
-// small query hardly waits for queries that use all processors.
+// Lets orders go before the long ones of other organisations. While an organisation has an order that has just begun, the
+// processes that were busy before it are suspended half of the time. So a small query hardly waits for queries that use
+// all processors.
 
 import type { StartedReplicaProcess } from './started-replica-process.ts';
 
 type Suspendable = Pick<StartedReplicaProcess, 'suspend' | 'resume'>;
 
-/** The longest time for which a process is suspended, and the shortest for which it runs before that. */
-const SUSPENDED_MS = 100;
+/** How long a process is suspended, and how long it runs before that. */
+const TURN_MS = 100;
+/** An order that takes longer is a long one itself. */
+const GIVEN_WAY_FOR_MS = 1000;
 
 interface Busy {
+  readonly sinceMs: number;
+  isSuspended: boolean;
+  /** When it was last resumed, or else became busy. */
   runsSinceMs: number;
-  suspension: { readonly for: Suspendable; readonly timer: NodeJS.Timeout } | null;
+  timer: NodeJS.Timeout | undefined;
 }
 
 export class GivingWay {
@@ -21,28 +26,49 @@ export class GivingWay {
   begin(process: Suspendable): void {
     if (this.#busy.has(process)) return;
     const nowMs = performance.now();
-    for (const [other, busy] of this.#busy) {
-      if (busy.suspension !== null || nowMs - busy.runsSinceMs < SUSPENDED_MS) continue;
-      other.suspend();
-      const timer = setTimeout(() => this.#resume(other, busy), SUSPENDED_MS);
-      busy.suspension = { for: process, timer };
-    }
-    this.#busy.set(process, { runsSinceMs: nowMs, suspension: null });
+    this.#busy.set(process, { sinceMs: nowMs, isSuspended: false, runsSinceMs: nowMs, timer: undefined });
+    for (const [other, busy] of this.#busy) this.#giveWay(other, busy);
   }
 
   /** Call this when the process has no order any more. */
   end(process: Suspendable): void {
-    for (const [other, busy] of this.#busy) {
-      if (other === process || busy.suspension?.for === process) this.#resume(other, busy);
-    }
+    const ended = this.#busy.get(process);
+    if (ended === undefined) return;
+    clearTimeout(ended.timer);
+    if (ended.isSuspended) process.resume();
     this.#busy.delete(process);
+    for (const [other, busy] of this.#busy) {
+      if (busy.isSuspended && !this.#mustGiveWay(busy)) this.#resume(other, busy);
+    }
+  }
+
+  /** Suspends the process now or when it has had its turn, if it must give way. */
+  #giveWay(process: Suspendable, busy: Busy): void {
+    if (busy.isSuspended || !this.#mustGiveWay(busy)) return;
+    const turnEndsInMs = busy.runsSinceMs + TURN_MS - performance.now();
+    clearTimeout(busy.timer);
+    if (turnEndsInMs > 0) {
+      busy.timer = setTimeout(() => this.#giveWay(process, busy), turnEndsInMs);
+      return;
+    }
+    process.suspend();
+    busy.isSuspended = true;
+    busy.timer = setTimeout(() => {
+      this.#resume(process, busy);
+      this.#giveWay(process, busy);
+    }, TURN_MS);
   }
 
   #resume(process: Suspendable, busy: Busy): void {
-    if (busy.suspension === null) return;
-    clearTimeout(busy.suspension.timer);
-    busy.suspension = null;
+    clearTimeout(busy.timer);
+    busy.isSuspended = false;
     busy.runsSinceMs = performance.now();
     process.resume();
+  }
+
+  /** Returns whether another organisation has an order that has just begun, and began later by a turn or more. */
+  #mustGiveWay({ sinceMs }: Busy): boolean {
+    const afterMs = Math.max(sinceMs + TURN_MS, performance.now() - GIVEN_WAY_FOR_MS);
+    return [...this.#busy.values()].some((other) => other.sinceMs >= afterMs);
   }
 }

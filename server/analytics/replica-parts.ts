@@ -29,18 +29,19 @@ export interface Part {
   readonly change: Partial<ReplicaState>;
 }
 
-/** Returns the records of a type. */
+/** Returns the records of all types, beginning with those of a type after an id. A type without records has no part. */
 export async function* snapshotParts(
   source: Source,
-  type: UploadTypeName,
+  firstType: UploadTypeName,
   firstAfterId: string | null,
 ): AsyncGenerator<Part> {
-  const nextType = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
-  for (let afterId = firstAfterId, isLast = false; !isLast; ) {
+  let type: UploadTypeName | null = firstType;
+  let afterId = firstAfterId;
+  while (type !== null) {
     const { rows, next } = await source.store.snapshot(source.organisation, type, afterId);
-    isLast = next === null;
     afterId = next;
-    yield { rows, change: { type: isLast ? nextType : type, afterId } };
+    if (next === null) type = uploadTypeNames[uploadTypeNames.indexOf(type) + 1] ?? null;
+    if (rows.length > 0 || type === null) yield { rows, change: { type, afterId } };
   }
 }
 

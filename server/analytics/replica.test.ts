@@ -319,6 +319,24 @@ for (const databases of testDatabases) {
       assert.deepEqual(reports, []);
     });
 
+    test('copies few records of several types in one transaction and without a pause, beside many uploads', async () => {
+      await begin();
+      for (const type of ['shops', 'tags', 'customers'] as const) await upload(type, [recordRow(type)]);
+      let looks = 0;
+      const busy: Store = {
+        ...store,
+        // Each look is at the beginning of a transaction, or at its end if a pause may follow.
+        ledgerSize: async () => ({ entries: ++looks * 1000, ids: 0 }),
+      };
+      replica = new Replica(fileOf(organisation), optionsIn(folder), busy, organisation, (report) =>
+        reports.push(report),
+      );
+      await assertSame();
+      const [copied, changed] = [1, 1];
+      assert.equal(looks, copied + changed);
+      await replica.close();
+    });
+
     test('is built anew if it is of another ledger, or the changes have expired', async () => {
       await begin();
       await upload('tags', [recordRow('tags')]);

@@ -3,7 +3,7 @@
 
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
-import { type UploadTypeName, uploadTypeNames } from '@headgate/catalogue/record-types.ts';
+import { uploadTypeNames } from '@headgate/catalogue/record-types.ts';
 import { settledWithin } from '../settled-within.ts';
 import { type ColumnarRows, entryAt, type LedgerStore } from '../store/ledger.ts';
 import type { OrganisationNumber } from '../store/rows.ts';
@@ -63,6 +63,8 @@ const PARTS_PER_TRANSACTION = 5;
 const PARTS_READ_AHEAD = 3;
 /** Changes that queries wait for are written without pauses for as long as the queries wait. */
 const UNDISTURBED_MS = 10_000;
+/** Records are copied without pauses for this time, so that the first query of a small organisation does not wait. */
+const UNDISTURBED_COPY_MS = 500;
 /** DuckDB copies records a quarter faster with one thread: a second one would mostly wait for the first, without sleeping. */
 const COPYING_THREADS = 1;
 /** If the ledger has no more entries, one thread saves less time than it takes to open the file twice more. */
@@ -399,21 +401,16 @@ export class Replica {
     if (entry?.requestId !== requestId) throw new Unusable(`the ledger has another entry ${position.seq}`);
   }
 
-  /** Copies the records of all types that are not copied yet. */
+  /** Copies all records that are not copied yet. */
   async #copyEverything(): Promise<void> {
+    const { type, afterId } = this.#state!;
+    if (type === null) return;
     const progress = new BuildProgress(this.#report, this.#progressEveryMs);
-    for (let type = this.#state!.type; type !== null && !this.#isClosed; type = this.#state!.type) {
-      await this.#copyRecords(type, progress);
-    }
-    if (!this.#isClosed) progress.end();
-  }
-
-  /** Copies the records of a type. */
-  async #copyRecords(type: UploadTypeName, progress: BuildProgress): Promise<void> {
-    await this.#writeParts(snapshotParts(this.#source, type, this.#state!.afterId), {
-      undisturbedMs: 0,
-      write: async (rows) => progress.add(type, await this.#insert(rows)),
+    await this.#writeParts(snapshotParts(this.#source, type, afterId), {
+      undisturbedMs: UNDISTURBED_COPY_MS,
+      write: async (rows) => progress.add(rows.type, await this.#insert(rows)),
     });
+    if (!this.#isClosed) progress.end();
   }
 
   /** Writes the changes up to an entry. */
