@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { createOnce } from '../create-once.ts';
 
@@ -24,7 +25,10 @@ const ETAG_CHARACTERS = 27;
  * new version is visible at once.
  */
 const CACHE_CONTROL = 'public, no-cache';
-/** TLS encrypts what it is given at once. So of a response that nobody reads, only one piece takes memory. */
+/**
+ * TLS encrypts what it is given at once. So of a response that nobody reads, only one piece takes memory. Without TLS, all
+ * responses share the content, and to send it as a whole takes half the time.
+ */
 const PIECE_BYTES = 16 * 1024;
 
 export function staticContent(
@@ -39,7 +43,7 @@ export function staticContent(
     return reply
       .type(type)
       .header('Content-Length', bytes.length)
-      .send(Readable.from(piecesOf(bytes)));
+      .send(request.socket instanceof TLSSocket ? Readable.from(piecesOf(bytes)) : bytes);
   };
 }
 
