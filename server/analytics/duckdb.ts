@@ -31,7 +31,7 @@ export async function openReplicaDatabase(
   const instance = await createInstance(path);
   const connection = await instance.connect();
   try {
-    // As one call: beside busy processors, each call can wait for milliseconds.
+    // One call makes all settings, because each call can wait milliseconds for a processor.
     const sql = settings(options).map(([name, value]) => `SET GLOBAL ${name} = ${value}`);
     await connection.run(sql.join(';\n'));
   } finally {

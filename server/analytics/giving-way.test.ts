@@ -44,17 +44,32 @@ test('while the other order goes on, it is suspended half of the time, for a sec
   pass(100);
   giving.begin(other);
   for (let turn = 0; turn < 5; turn++) {
-    pass(99);
-    assert.ok(long.isSuspended);
-    pass(1);
-    assert.ok(!long.isSuspended);
-    pass(99);
-    assert.ok(!long.isSuspended);
-    pass(1);
     assert.equal(long.isSuspended, true);
+    pass(99);
+    assert.equal(long.isSuspended, true);
+    pass(1);
+    assert.equal(long.isSuspended, false);
+    pass(99);
+    assert.equal(long.isSuspended, false);
+    pass(1);
   }
-  pass(1000);
-  assert.ok(!long.isSuspended && !other.isSuspended);
+  for (let waits = 0; waits < 20; waits++) {
+    assert.equal(long.isSuspended, false);
+    pass(50);
+  }
+});
+
+test('it stays suspended while one of two other orders goes on', (t) => {
+  const { giving, pass } = ground(t);
+  const [long, one, other] = [new StandIn(), new StandIn(), new StandIn()];
+  giving.begin(long);
+  pass(100);
+  giving.begin(one);
+  giving.begin(other);
+  giving.end(one);
+  assert.equal(long.isSuspended, true);
+  giving.end(other);
+  assert.equal(long.isSuspended, false);
 });
 
 test('it runs for 100 ms before it is suspended again for another order', (t) => {
@@ -79,22 +94,30 @@ test('one that has just become busy is not suspended', (t) => {
   giving.begin(one);
   pass(99);
   giving.begin(other);
-  assert.ok(!one.isSuspended);
+  for (let waits = 0; waits < 5; waits++) {
+    assert.ok(!one.isSuspended && !other.isSuspended);
+    pass(50);
+  }
 });
 
-test('one whose orders have ended is resumed, and is not suspended any more', (t) => {
-  const { giving, pass } = ground(t);
-  const [long, small] = [new StandIn(), new StandIn()];
-  giving.begin(long);
-  pass(100);
-  giving.begin(small);
-  giving.end(long);
-  assert.ok(!long.isSuspended);
-  giving.end(small);
-  pass(100);
-  giving.begin(small);
-  assert.ok(!long.isSuspended);
-});
+for (const [when, afterMs] of [
+  ['while it is suspended', 0],
+  ['between two suspensions', 150],
+] as const) {
+  test(`one whose orders end ${when} runs, and is not suspended any more`, (t) => {
+    const { giving, pass } = ground(t);
+    const [long, other] = [new StandIn(), new StandIn()];
+    giving.begin(long);
+    pass(100);
+    giving.begin(other);
+    pass(afterMs);
+    giving.end(long);
+    for (let waits = 0; waits < 5; waits++) {
+      assert.equal(long.isSuspended, false);
+      pass(50);
+    }
+  });
+}
 
 test('nobody gives way to a second order of the same process', (t) => {
   const { giving, pass } = ground(t);
@@ -103,5 +126,6 @@ test('nobody gives way to a second order of the same process', (t) => {
   giving.begin(other);
   pass(100);
   giving.begin(other);
+  pass(1);
   assert.ok(!one.isSuspended);
 });

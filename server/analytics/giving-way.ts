@@ -6,10 +6,10 @@ import type { StartedReplicaProcess } from './started-replica-process.ts';
 
 type Suspendable = Pick<StartedReplicaProcess, 'suspend' | 'resume'>;
 
-/** How long a process is suspended, and how long it runs before that. */
+/** The longest time for which a process is suspended, and the shortest for which it runs before that. */
 const TURN_MS = 100;
-/** An order that takes longer is a long one itself. */
-const GIVEN_WAY_FOR_MS = 1000;
+/** For how long others give way to an order. One that takes longer is a long one itself. */
+const GIVE_WAY_FOR_MS = 1000;
 
 interface Busy {
   readonly sinceMs: number;
@@ -22,7 +22,7 @@ interface Busy {
 export class GivingWay {
   readonly #busy = new Map<Suspendable, Busy>();
 
-  /** Call this when a process gets an order. If it had one already, nobody gives way. */
+  /** Call this when a process gets an order. If it had one already, this changes nothing. */
   begin(process: Suspendable): void {
     if (this.#busy.has(process)) return;
     const nowMs = performance.now();
@@ -34,19 +34,16 @@ export class GivingWay {
   end(process: Suspendable): void {
     const ended = this.#busy.get(process);
     if (ended === undefined) return;
-    clearTimeout(ended.timer);
-    if (ended.isSuspended) process.resume();
     this.#busy.delete(process);
-    for (const [other, busy] of this.#busy) {
-      if (busy.isSuspended && !this.#mustGiveWay(busy)) this.#resume(other, busy);
-    }
+    this.#resume(process, ended);
+    for (const [other, busy] of this.#busy) if (!this.#mustGiveWay(busy)) this.#resume(other, busy);
   }
 
-  /** Suspends the process now or when it has had its turn, if it must give way. */
+  /** Suspends the process if it must give way, but only after it has run for a turn. */
   #giveWay(process: Suspendable, busy: Busy): void {
     if (busy.isSuspended || !this.#mustGiveWay(busy)) return;
-    const turnEndsInMs = busy.runsSinceMs + TURN_MS - performance.now();
     clearTimeout(busy.timer);
+    const turnEndsInMs = busy.runsSinceMs + TURN_MS - performance.now();
     if (turnEndsInMs > 0) {
       busy.timer = setTimeout(() => this.#giveWay(process, busy), turnEndsInMs);
       return;
@@ -61,14 +58,17 @@ export class GivingWay {
 
   #resume(process: Suspendable, busy: Busy): void {
     clearTimeout(busy.timer);
+    if (!busy.isSuspended) return;
     busy.isSuspended = false;
     busy.runsSinceMs = performance.now();
     process.resume();
   }
 
-  /** Returns whether another organisation has an order that has just begun, and began later by a turn or more. */
+  /** Returns whether another process got its order within the last second, and at least a turn after this one. */
   #mustGiveWay({ sinceMs }: Busy): boolean {
-    const afterMs = Math.max(sinceMs + TURN_MS, performance.now() - GIVEN_WAY_FOR_MS);
-    return [...this.#busy.values()].some((other) => other.sinceMs >= afterMs);
+    const nowMs = performance.now();
+    return [...this.#busy.values()].some(
+      (other) => other.sinceMs - sinceMs >= TURN_MS && nowMs - other.sinceMs < GIVE_WAY_FOR_MS,
+    );
   }
 }

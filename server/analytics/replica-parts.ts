@@ -29,7 +29,7 @@ export interface Part {
   readonly change: Partial<ReplicaState>;
 }
 
-/** Returns the records of all types, beginning with those of a type after an id. A type without records has no part. */
+/** Returns the records of all types, from a type and an id on. Only the last part, which says that all are read, may be empty. */
 export async function* snapshotParts(
   source: Source,
   firstType: UploadTypeName,

@@ -26,8 +26,8 @@ const ETAG_CHARACTERS = 27;
  */
 const CACHE_CONTROL = 'public, no-cache';
 /**
- * TLS encrypts what it is given at once. So of a response that nobody reads, only one piece takes memory. Without TLS, all
- * responses share the content, and to send it as a whole takes half the time.
+ * Over TLS, content is sent in pieces: TLS encrypts at once what it is given, so of a response that nobody reads, only one
+ * piece takes memory. Without TLS, all responses share the content, and sending it as a whole is faster.
  */
 const PIECE_BYTES = 16 * 1024;
 

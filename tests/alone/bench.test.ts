@@ -1,5 +1,5 @@
-// The benchmark runs from end to end and reports every claimed figure. The measured values mean nothing here, but beside
-// other tests a slow machine may leave a measurement without a single response.
+// The benchmark runs from end to end and reports every claimed figure. The measured values mean nothing here. Beside other
+// tests, a slow machine may leave a measurement without a response.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
