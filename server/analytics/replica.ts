@@ -64,7 +64,7 @@ const PARTS_READ_AHEAD = 3;
 /** Changes that queries wait for are written without pauses for as long as the queries wait. */
 const UNDISTURBED_MS = 10_000;
 /** Records are copied without pauses for this time, so that the first query of a small organisation does not wait. */
-const UNDISTURBED_COPY_MS = 500;
+const UNDISTURBED_COPY_MS = 2000;
 /** DuckDB copies records a quarter faster with one thread: a second one would mostly wait for the first, without sleeping. */
 const COPYING_THREADS = 1;
 /** If the ledger has no more entries, one thread saves less time than it takes to open the file twice more. */

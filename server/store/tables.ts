@@ -125,12 +125,6 @@ export function quotedList(names: readonly string[]): string {
   return names.map(quoted).join(', ');
 }
 
-/**
- * How much of a text an index contains. Long keys make every insert into an index slow, and PostgreSQL refuses an index
- * entry of more than 2704 bytes.
- */
-export const INDEXED_CHARACTERS = 256;
-
 /** Returns whether an index contains only the beginning of the column's texts. */
 export function isIndexedInPart({ columns }: Table, column: string): boolean {
   return columns.some(({ name, kind }) => name === column && kind === 'text');

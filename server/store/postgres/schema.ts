@@ -1,6 +1,6 @@
 // The SQL that creates the tables of records and interactions in PostgreSQL.
 
-import { type Column, INDEXED_CHARACTERS, isNotNull, quoted, type Table } from '../tables.ts';
+import { type Column, isNotNull, quoted, type Table } from '../tables.ts';
 import { codecs } from './codecs.ts';
 
 export const ORGANISATION_TYPE = 'integer';
@@ -24,6 +24,11 @@ export function addColumnSql(table: Table, { name, kind, omitted }: Column): str
   const whenOmitted = omitted === null ? '' : ` DEFAULT ${omitted}`;
   return `ALTER TABLE ${quoted(table.name)} ADD COLUMN ${quoted(name)} ${codecs[kind].type}${whenOmitted}`;
 }
+
+/**
+ * How much of a text an index contains. Long entries make inserts slow, and PostgreSQL refuses one of more than 2704 bytes.
+ */
+const INDEXED_CHARACTERS = 256;
 
 /** Returns the SQL of what an index contains of a text. */
 export function indexedPart(sql: string): string {

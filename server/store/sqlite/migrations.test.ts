@@ -142,7 +142,19 @@ test('an older index of whole user ids is built anew with their beginnings', (t)
   prepareDatabase(database, PATH, catalogueTables);
   assert.deepEqual(schemaOf(database), before);
   const index = database.prepare("SELECT sql FROM sqlite_schema WHERE name = 'interactions_by_user'").get();
-  assert.match(String(index?.sql), /substr\("user_id", 1, 256\)/);
+  assert.match(String(index?.sql), /substr\("user_id", 1, 64\)/);
+});
+
+test('an older index with long beginnings of user ids is built anew with short ones', (t) => {
+  const database = freshDatabase(t);
+  prepareDatabase(database, PATH, catalogueTables);
+  const before = schemaOf(database);
+  database.exec(`DROP INDEX interactions_by_user;
+    CREATE INDEX interactions_by_user ON interactions (organisation, (substr("user_id", 1, 256)), occurred_at)
+      WHERE (substr("user_id", 1, 256)) IS NOT NULL;
+    PRAGMA user_version = 6`);
+  prepareDatabase(database, PATH, catalogueTables);
+  assert.deepEqual(schemaOf(database), before);
 });
 
 test('an older index by source is dropped', (t) => {

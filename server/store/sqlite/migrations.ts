@@ -146,6 +146,8 @@ const migrations: readonly string[] = [
   DROP INDEX IF EXISTS interactions_by_student;
   DROP INDEX IF EXISTS interactions_by_user;
   DROP INDEX IF EXISTS interactions_by_item;`,
+  // It had 256 characters of every user_id. The new one is built with the missing indexes.
+  'DROP INDEX IF EXISTS interactions_by_user',
 ];
 
 export const SCHEMA_VERSION = migrations.length;

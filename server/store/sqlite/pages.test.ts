@@ -111,3 +111,18 @@ test('a filter by an unknown field throws', () => {
     /interactions have no field colour/,
   );
 });
+
+test('an index entry of the longest text does not take a page of its own', (t) => {
+  const database = new DatabaseSync(join(testFolder(t), 'headgate.db'));
+  t.after(() => database.close());
+  prepareDatabase(database, 'headgate.db', catalogueTables);
+  const rows = 1000;
+  const insert =
+    database.prepare(`INSERT INTO interactions (organisation, interaction_id, occurred_at, user_id)
+    VALUES (1, ?, '${moment}', ?)`);
+  database.exec('BEGIN');
+  for (let row = 0; row < rows; row++) insert.run(String(row), `${row}${'😀'.repeat(9990)}`);
+  database.exec('DROP INDEX interactions_by_user');
+  const freed = database.prepare('PRAGMA freelist_count').get()!.freelist_count;
+  assert.ok(Number(freed) < rows / 5, `the index had ${freed} pages`);
+});
