@@ -40,7 +40,7 @@ function tableSql(table: Table, columns: readonly ColumnDefinition[]): string {
 
 /**
  * How much of a text an index contains. A character takes up to 4 bytes, and an entry of more than about 1000 bytes takes a
- * page of its own, which makes uploads slow. Ids that begin with the same long address differ within these characters.
+ * page of its own, which makes uploads slow. Fewer characters would not tell apart ids that begin with the same address.
  */
 const INDEXED_CHARACTERS = 128;
 
